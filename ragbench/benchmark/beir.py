@@ -1,0 +1,82 @@
+"""Load a folder in the form of BEIR (Thakur et al., NeurIPS 2021): corpus.jsonl, queries.jsonl, qrels/<split>.tsv."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ragbench.benchmark.benchmark import Benchmark, Topic
+from ragbench.benchmark.documents import IDS, Collected, Form, identifier, read_documents
+from ragbench.benchmark.judgments import (
+    Grades,
+    QrelsOption,
+    check_grades,
+    convention,
+    qrels_files,
+    read_judgments,
+    reconcile,
+)
+from ragbench.benchmark.lines import read_objects
+from ragbench.errors import BenchmarkError
+
+
+def load_beir(
+    folder: Path,
+    name: str | None = None,
+    qrels: QrelsOption = None,
+    grades: Grades | None = None,
+    markdown: bool = False,
+    title_in_text: bool = True,
+    topics: bool = True,
+) -> Benchmark:
+    """Read a BEIR folder; files may be packed (`.jsonl.gz`, `.tsv.gz`).
+
+    `qrels` names the files in `qrels/` (or paths) to use; each is a split named as the file up to its first dot, or as
+    the mapping's key says. `grades` maps the collection's grades where they mean something else (1 is best, -1 is the
+    source). `markdown` and `title_in_text`: see `Form`. With `topics=False` only the documents are read. Raises
+    BenchmarkError with file and line.
+    """
+    if not folder.is_dir():
+        raise BenchmarkError(f"{folder} is not a folder: data.folder must hold corpus.jsonl, queries.jsonl and qrels/")
+    name, grades = name or folder.resolve().name, check_grades(grades)
+    collected = Collected(Form(markdown, title_in_text))
+    corpus = _packed(folder / "corpus.jsonl")
+    for where, document in read_documents(corpus, collected.form):
+        collected.add(where, document)
+    documents, warnings = collected.finish(str(corpus))
+    if not topics:
+        return Benchmark(name, documents, (), {}, warnings=warnings)
+    docnos = {document.docno for document in documents}
+    listed = read_queries(_packed(folder / "queries.jsonl"))
+    by_split = {split: read_judgments(path, grades) for split, path in qrels_files(folder / "qrels", qrels).items()}
+    judged = reconcile(str(folder / "qrels"), listed, by_split, lambda target: target if target in docnos else None)
+    return Benchmark(
+        name, documents, judged.topics, judged.qrels, warnings=warnings + judged.warnings, version=convention(grades)
+    )
+
+
+def read_queries(path: Path) -> list[Topic]:
+    """The topics of a queries file: `_id` and `text`, perhaps type, need, hypothesis and group; others are ignored."""
+    topics: dict[str, Topic] = {}
+    for number, row in read_objects(path):
+        where = f"{path}:{number}"
+        key = next((key for key in (*IDS, "qid", "query_id") if key in row), None)
+        qid = identifier(row[key]) if key and isinstance(row[key], (str, int)) else ""
+        if not qid:
+            raise BenchmarkError(f"{where} has no query id: give every record a non-empty '_id'")
+        text = row.get("text")
+        if not isinstance(text, str) or not text.strip():
+            raise BenchmarkError(f"{where}: query {qid} is empty: give it a text or remove it")
+        if qid in topics:
+            raise BenchmarkError(f"{where} has query id '{qid}' again: ids must be unique")
+        optional = {
+            k: row[k] for k in ("type", "need", "hypothesis", "group") if isinstance(row.get(k), str) and row[k]
+        }
+        topics[qid] = Topic(qid, text.strip(), **optional)
+    if not topics:
+        raise BenchmarkError(f"{path} holds no queries")
+    return list(topics.values())
+
+
+def _packed(path: Path) -> Path:
+    packed = path.with_name(f"{path.name}.gz")
+    return packed if not path.exists() and packed.exists() else path

@@ -1,0 +1,120 @@
+"""A benchmark: documents, topics, judgments and splits, in one immutable value."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from ragbench.errors import BenchmarkError
+from ragbench.fingerprint import digest
+from ragbench.types import Query
+
+if TYPE_CHECKING:
+    from ragbench.types import Document
+
+Qrels = Mapping[str, Mapping[str, int]]
+"""Grades (0-3, or as the collection has them) by qid and by docno or section id; what is absent is unjudged."""
+
+NO_ANSWER = "no_answer"
+
+
+@dataclass(frozen=True)
+class Topic:
+    """An information need and the query a person would type for it.
+
+    `type`: factual, navigational, exploratory, vocabulary, code, multi_document or no_answer in the built-in benchmark,
+    anything in others. `split`: train or test. Topics of one `group` paraphrase one need and share a split.
+    """
+
+    qid: str
+    text: str
+    type: str = "unknown"
+    split: str = "test"
+    need: str = ""
+    hypothesis: str | None = None
+    group: str = ""
+
+    def query(self) -> Query:
+        """What the pipeline sees of it."""
+        return Query(self.qid, self.text, self.hypothesis, self.type)
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """Documents with topics and judgments; `section_qrels` is empty where only documents were judged.
+
+    `warnings` are what the loader met; `version` names the conventions of the source where they are not the usual ones
+    (such as what a grade means).
+    """
+
+    name: str
+    documents: Sequence[Document]
+    topics: tuple[Topic, ...]
+    document_qrels: Qrels
+    section_qrels: Qrels = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    version: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.documents:
+            raise BenchmarkError(f"benchmark '{self.name}' has no documents")
+        _refuse_repeated(self.name, "document", [document.docno for document in self.documents])
+        _refuse_repeated(self.name, "topic", [topic.qid for topic in self.topics])
+
+    @staticmethod
+    def load(loader: str = "builtin", **options: Any) -> Benchmark:
+        """As `ragbench.benchmark.load`: `Benchmark.load("vault", corpus="notes", queries="queries.csv")`."""
+        from ragbench.benchmark.load import load
+
+        return load({"loader": loader, **options})
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """The names of its splits, sorted."""
+        return tuple(sorted({topic.split for topic in self.topics}))
+
+    def select(self, split: str = "all") -> tuple[Topic, ...]:
+        """The topics of a split, or of all of them."""
+        chosen = tuple(topic for topic in self.topics if split in ("all", topic.split))
+        if not chosen:
+            raise BenchmarkError(
+                f"benchmark '{self.name}' has no topics in split '{split}'; it has {', '.join(self.splits) or 'none'}"
+            )
+        return chosen
+
+    @cached_property
+    def collection(self) -> str:
+        """A digest over the documents."""
+        return digest(sorted([document.docno, document.digest] for document in self.documents))
+
+    @cached_property
+    def digest(self) -> str:
+        """A digest over documents, topics and judgments."""
+        return digest([self.collection, self.topics, self.document_qrels, self.section_qrels])
+
+
+def area(docno: str) -> str:
+    """The part of a collection a document belongs to: its first folder, `""` at the root."""
+    first, slash, _ = docno.partition("/")
+    return first if slash else ""
+
+
+def docno_of_section(section_id: str) -> str:
+    """The docno of a section id `docno#anchor`; a docno may hold `#` itself (`kit/c#`), an anchor never does."""
+    return section_id.rpartition("#")[0] or section_id
+
+
+def topic_area(grades: Mapping[str, int]) -> str:
+    """The area of most of a topic's best-graded documents, the first of equals; `""` without any."""
+    best = max(grades.values(), default=0)
+    areas = Counter(area(docno) for docno, grade in grades.items() if grade == best and grade > 0)
+    return min(areas, key=lambda name: (-areas[name], name), default="")
+
+
+def _refuse_repeated(name: str, what: str, ids: Sequence[str]) -> None:
+    if len(set(ids)) < len(ids):
+        repeated = next(each for each, n in Counter(ids).items() if n > 1)
+        raise BenchmarkError(f"benchmark '{name}' has {what} '{repeated}' more than once")

@@ -1,0 +1,245 @@
+"""Lint for a benchmark: what would make its numbers wrong, or easier than they look."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from ragbench.benchmark.benchmark import NO_ANSWER, Benchmark, Topic, area, docno_of_section
+from ragbench.benchmark.native import best_sections
+from ragbench.benchmark.similarity import near_duplicates
+from ragbench.types import Document
+
+Severity = Literal["error", "warning", "note"]
+_RANK = {"error": 0, "warning": 1, "note": 2}
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing found: `code` is its kind, `where` a topic, document, group, type or split, `message` a sentence."""
+
+    severity: Severity
+    code: str
+    where: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When something is worth a finding.
+
+    `min_topics`: topics a split should have. `min_type_topics`: topics a type should have. `leak_words`: a query of at
+    least so many words must not occur word for word in what is relevant to it. `near_duplicate`: share of common words
+    (Jaccard, 0-1) from which two queries count as nearly the same.
+    """
+
+    min_topics: int = 25
+    min_type_topics: int = 5
+    leak_words: int = 5
+    near_duplicate: float = 0.8
+
+
+def check(benchmark: Benchmark, limits: Limits | None = None) -> list[Finding]:
+    """Everything that is wrong or doubtful, errors first, sorted."""
+    limits = limits or Limits()
+    documents = {document.docno: document for document in benchmark.documents}
+    found = [
+        *_dangling(benchmark, documents),
+        *_judgments(benchmark),
+        *_leaks(benchmark, documents, limits),
+        *_repetition(benchmark, limits),
+        *_splits(benchmark, limits),
+        *_never_relevant(benchmark),
+    ]
+    return sorted(found, key=lambda f: (_RANK[f.severity], f.code, f.where, f.message))
+
+
+def _dangling(benchmark: Benchmark, documents: dict[str, Document]) -> Iterator[Finding]:
+    """Judgments that name what does not exist."""
+    qids = {topic.qid for topic in benchmark.topics}
+    anchors = {docno: [section.anchor for section in document.sections] for docno, document in documents.items()}
+    for qid in sorted({*benchmark.document_qrels, *benchmark.section_qrels} - qids):
+        yield Finding(
+            "error", "unknown-topic", qid, "it has judgments but is not among the topics: remove them or add it"
+        )
+    for qid, grades in benchmark.document_qrels.items():
+        for docno in sorted(docno for docno in grades if docno not in documents):
+            yield Finding(
+                "error",
+                "unknown-document",
+                qid,
+                f"'{docno}' is judged but not in the collection{_near(docno, documents)}",
+            )
+    for qid, grades in benchmark.section_qrels.items():
+        for target in sorted(grades):
+            docno, anchor = docno_of_section(target), target.rpartition("#")[2]
+            if "#" not in target or docno not in anchors:
+                yield Finding(
+                    "error", "unknown-document", qid, f"'{target}' is judged but its document is not in the collection"
+                )
+            elif anchor not in anchors[docno]:
+                hint = _near(anchor, anchors[docno])
+                yield Finding("error", "unknown-heading", qid, f"'{docno}' has no section '{anchor}'{hint}")
+
+
+def _judgments(benchmark: Benchmark) -> Iterator[Finding]:
+    """Topics and documents whose grades do not fit together."""
+    best = best_sections(benchmark.section_qrels)
+    for topic in benchmark.topics:
+        grades = benchmark.document_qrels.get(topic.qid, {})
+        sections = best.get(topic.qid, {})
+        positive = sorted(docno for docno, grade in {**sections, **grades}.items() if grade > 0)
+        if topic.type == NO_ANSWER and positive:
+            yield Finding(
+                "error", "answered-no-answer", topic.qid, f"its type is {NO_ANSWER} but {positive[0]} is relevant"
+            )
+        if not grades and not sections:
+            yield Finding("error", "unjudged-topic", topic.qid, "it has no judgments: pool and judge it")
+        elif topic.type != NO_ANSWER and not positive:
+            yield Finding(
+                "error", "nothing-relevant", topic.qid, f"nothing is relevant: judge on, or call it {NO_ANSWER}"
+            )
+        if topic.type == "multi_document" and 0 < len(positive) < 3:
+            yield Finding(
+                "warning", "few-documents", topic.qid, f"multi_document with {len(positive)} relevant documents"
+            )
+        if any(grade < 0 for grade in grades.values()):
+            yield Finding("note", "negative-grade", topic.qid, "negative grades count as not relevant")
+        if not sections:
+            continue
+        for docno in sorted({*grades, *sections}):
+            grade, best_grade = grades.get(docno), sections.get(docno)
+            if best_grade is None and (grade or 0) > 0:
+                message = f"{docno} is graded {grade}, but no section of it is judged: judge its sections"
+                yield Finding("warning", "unlocated-grade", topic.qid, message)
+            elif best_grade is not None and grade != best_grade:
+                message = f"{docno} is graded {'not at all' if grade is None else grade}, its best section {best_grade}"
+                yield Finding("error", "document-grade", topic.qid, message)
+
+
+def _leaks(benchmark: Benchmark, documents: dict[str, Document], limits: Limits) -> Iterator[Finding]:
+    """Queries that stand word for word in what they look for: a test of copying, not of search."""
+    for topic in benchmark.topics:
+        query = _words(topic.text)
+        if query.count(" ") + 1 < limits.leak_words:
+            continue
+        sections = {t: g for t, g in benchmark.section_qrels.get(topic.qid, {}).items() if g > 0}
+        relevant = sections or {t: g for t, g in benchmark.document_qrels.get(topic.qid, {}).items() if g > 0}
+        for target in sorted(relevant):
+            text = _text(target, documents, bool(sections))
+            if f" {query} " in f" {_words(text)} ":
+                yield Finding(
+                    "error", "verbatim-query", topic.qid, f"the query stands word for word in {target}: reword it"
+                )
+
+
+def _repetition(benchmark: Benchmark, limits: Limits) -> Iterator[Finding]:
+    """Queries and documents that are there twice."""
+    for first, second, likeness in near_duplicates([topic.text for topic in benchmark.topics], limits.near_duplicate):
+        one, other = benchmark.topics[first], benchmark.topics[second]
+        if one.group and one.group == other.group:
+            continue
+        same = _words(one.text) == _words(other.text)
+        remedy = "give both one group, or drop one" + (
+            ", for they are in two splits" if one.split != other.split else ""
+        )
+        yield Finding(
+            "error" if same else "warning",
+            "duplicate-topic" if same else "near-duplicate-topic",
+            one.qid,
+            f"{'the same words as' if same else f'{likeness:.0%} of its words are shared with'} {other.qid}: {remedy}",
+        )
+    copies: dict[str, list[str]] = defaultdict(list)
+    for document in benchmark.documents:
+        copies[document.text.strip()].append(document.docno)
+    for text, docnos in copies.items():
+        if text and len(docnos) > 1:
+            yield Finding("warning", "duplicate-document", docnos[0], f"the same text as {', '.join(docnos[1:4])}")
+
+
+def _splits(benchmark: Benchmark, limits: Limits) -> Iterator[Finding]:
+    """Leaks between splits, and splits too small or too different to compare."""
+    groups: dict[str, set[str]] = defaultdict(set)
+    by_split: dict[str, list[Topic]] = defaultdict(list)
+    for topic in benchmark.topics:
+        by_split[topic.split].append(topic)
+        if topic.group:
+            groups[topic.group].add(topic.split)
+    for group, splits in sorted(groups.items()):
+        if len(splits) > 1:
+            yield Finding(
+                "error", "split-leak", group, f"the group is in {' and '.join(sorted(splits))}: keep it in one split"
+            )
+    for split, topics in sorted(by_split.items()):
+        if not split.strip():
+            yield Finding(
+                "error", "no-split", topics[0].qid, f"{len(topics)} topics have no split: write train or test"
+            )
+        if len(topics) < limits.min_topics:
+            yield Finding(
+                "warning",
+                "few-topics",
+                split,
+                f"{len(topics)} topics, fewer than {limits.min_topics}: differences will drown in noise",
+            )
+    types = Counter(topic.type for topic in benchmark.topics)
+    for kind, total in sorted(types.items()):
+        if len(types) > 1 and total < limits.min_type_topics:
+            yield Finding(
+                "note",
+                "rare-type",
+                kind,
+                f"{total} topics, fewer than {limits.min_type_topics}: no mean of it means much",
+            )
+        for split, topics in sorted(by_split.items()):
+            expected = total * len(topics) / len(benchmark.topics)
+            there = sum(topic.type == kind for topic in topics)
+            if len(by_split) > 1 and abs(there - expected) > max(2.0, 0.25 * expected):
+                yield Finding(
+                    "warning",
+                    "type-balance",
+                    kind,
+                    f"{there} of {total} are in {split}, {expected:.1f} expected: split again",
+                )
+
+
+def _never_relevant(benchmark: Benchmark) -> Iterator[Finding]:
+    """Documents that no topic is about: no harm, but nothing tests whether they are found."""
+    relevant = {docno for grades in benchmark.document_qrels.values() for docno, grade in grades.items() if grade > 0}
+    by_area: dict[str, list[str]] = defaultdict(list)
+    for document in benchmark.documents:
+        by_area[area(document.docno)].append(document.docno)
+    for name, docnos in sorted(by_area.items()):
+        never = sorted(set(docnos) - relevant)
+        if never:
+            shown = ", ".join(never[:5]) + (" ..." if len(never) > 5 else "")
+            yield Finding(
+                "note",
+                "never-relevant",
+                name or "(root)",
+                f"{len(never)} of {len(docnos)} documents are relevant to no topic: {shown}",
+            )
+
+
+def _text(target: str, documents: dict[str, Document], is_section: bool) -> str:
+    document = documents.get(docno_of_section(target) if is_section else target)
+    if document is None or not is_section:
+        return document.text if document else ""
+    anchor = target.rpartition("#")[2]
+    section = next((each for each in document.sections if each.anchor == anchor), None)
+    return document.text[section.start : section.end] if section else ""
+
+
+def _words(text: str) -> str:
+    return " ".join(_WORD.findall(text.casefold()))
+
+
+def _near(name: str, names: Sequence[str] | dict[str, Document]) -> str:
+    # Every comparison takes about 20 microseconds, and one wrong path can make every judgment wrong.
+    near = difflib.get_close_matches(name, list(names), n=1, cutoff=0.7) if len(names) <= 2000 else []
+    return f"; did you mean '{near[0]}'?" if near else ""

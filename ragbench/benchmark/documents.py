@@ -1,0 +1,211 @@
+"""Records of other collections as documents, and the names by which judgments may call a document."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote
+
+from ragbench.benchmark.lines import read_objects
+from ragbench.corpus.links import resolve_links
+from ragbench.corpus.metadata import read_metadata
+from ragbench.corpus.reader import parse_document
+from ragbench.corpus.sections import slug
+from ragbench.errors import BenchmarkError
+from ragbench.fingerprint import canonical, digest
+from ragbench.types import Document, Section
+
+_NOT_IN_ID = re.compile(r"[\s\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_MARKDOWN_SUFFIX = re.compile(r"\.(md|markdown)$", re.IGNORECASE)
+IDS = ("_id", "id", "docno", "doc_id", "docid")
+_TEXTS = ("text", "contents", "content", "body")
+
+
+@dataclass(frozen=True)
+class Form:
+    """How the text of a record is to be read.
+
+    `markdown`: as markdown with headings, code blocks and links; else as plain text, one section. `title_in_text`: the
+    title opens the text as its heading, so that searching the text finds it; else it is in `Document.title` only.
+    """
+
+    markdown: bool = False
+    title_in_text: bool = True
+
+
+def identifier(name: Any) -> str:
+    """An id as a TREC file can hold it: white space and unprintable characters as `%XX`, outer blanks dropped."""
+    return _NOT_IN_ID.sub(lambda m: quote(m[0].encode("utf-8", "surrogatepass")), str(name).strip())
+
+
+def make_document(docno: str, title: str, text: str, metadata: Mapping[str, Any], form: Form) -> Document:
+    """One document from a record; `metadata` takes the place of frontmatter (author, keywords, date ...)."""
+    title = " ".join(title.split())
+    headed = bool(title) and form.title_in_text and not (form.markdown and text.lstrip().startswith(("# ", "---")))
+    body = (f"# {title}\n\n{text}" if text.strip() else f"# {title}\n") if headed else text
+    if form.markdown:
+        parsed, _ = parse_document(docno, docno, body.encode("utf-8", "replace"), 0.0)
+        fields = {**metadata, **parsed.frontmatter}
+        return replace(
+            parsed, title=title or parsed.title, frontmatter=fields, digest=digest(["markdown", title, body, metadata])
+        )
+    body = body.replace("\r\n", "\n").replace("\r", "\n")
+    known = read_metadata(metadata) if metadata else None
+    return Document(
+        docno=docno,
+        path=docno,
+        title=title or docno,
+        text=body,
+        frontmatter=metadata,
+        sections=_one_section(title if headed else "", body),
+        code_blocks=(),
+        links=(),
+        tags=known.tags if known else (),
+        modified=(known.modified if known else None) or 0.0,
+        size_bytes=len(body.encode()),
+        digest=digest([title, body, metadata]),
+    )
+
+
+def read_documents(path: Path, form: Form, encoding: str = "utf-8") -> Iterator[tuple[str, Document]]:
+    """(file:line, document) of every line of a JSONL file with an id, a text, and perhaps `title` and `metadata`.
+
+    The id may be called _id, id, docno, doc_id or docid; the text text, contents, content or body. Other fields of
+    simple values become metadata. Raises BenchmarkError with the line.
+    """
+    for number, row in read_objects(path, encoding):
+        where = f"{path}:{number}"
+        name = next((key for key in IDS if key in row), None)
+        docno = identifier(row[name]) if name and isinstance(row[name], (str, int)) else ""
+        if not docno:
+            raise BenchmarkError(f"{where} has no document id: give every record a non-empty '_id'")
+        key = next((key for key in _TEXTS if key in row), None)
+        if key is None or not isinstance(row[key], str):
+            raise BenchmarkError(f"{where}: document {docno} has no text: give every record a text in field 'text'")
+        title = row.get("title") or ""
+        if not isinstance(title, str):
+            raise BenchmarkError(f"{where}: the title of document {docno} must be a text, got {type(title).__name__}")
+        extra = {k: v for k, v in row.items() if k not in {name, key, "title", "metadata"} and _simple(v)}
+        metadata = row.get("metadata")
+        fields = {**extra, **metadata} if isinstance(metadata, dict) else extra
+        yield where, make_document(docno, title, row[key], _finite(fields, where), form)
+
+
+@dataclass
+class Collected:
+    """Documents as they are read: refuses a repeated id, counts those without text."""
+
+    form: Form
+    documents: dict[str, Document] = field(default_factory=dict)
+    empty: list[str] = field(default_factory=list)
+    _where: dict[str, str] = field(default_factory=dict)
+
+    def add(self, where: str, document: Document) -> None:
+        """Take one more; BenchmarkError when its id was there before."""
+        if document.docno in self.documents:
+            raise BenchmarkError(
+                f"{where} has document id '{document.docno}' again: the first is at {self._where[document.docno]}"
+            )
+        self.documents[document.docno] = document
+        self._where[document.docno] = where
+        if not document.text.strip():
+            self.empty.append(document.docno)
+
+    def finish(self, source: str) -> tuple[tuple[Document, ...], tuple[str, ...]]:
+        """The documents sorted by docno, links resolved, and the warnings."""
+        if not self.documents:
+            raise BenchmarkError(f"{source} holds no documents")
+        ordered: Sequence[Document] = [self.documents[docno] for docno in sorted(self.documents)]
+        warnings = []
+        if self.form.markdown:
+            resolved, found = resolve_links(ordered)
+            ordered = resolved
+            warnings += [str(warning) for warning in found]
+        if self.empty:
+            more = " ..." if len(self.empty) > 3 else ""
+            shown = ", ".join(self.empty[:3])
+            warnings.append(f"{source}: {len(self.empty)} document(s) without text can never be found: {shown}{more}")
+        return tuple(ordered), tuple(warnings)
+
+
+class Names:
+    """Finds the document a person or another tool means: by docno, path, file name, or wikilink."""
+
+    def __init__(self, documents: Iterable[Document]) -> None:
+        """Know the names of these documents."""
+        self._documents = {document.docno: document for document in documents}
+
+    def document(self, name: str) -> str | None:
+        """The docno for a docno, a path with or without `.md`, or a file name that only one document has; else None."""
+        text = name.strip().removeprefix("[[").removesuffix("]]").split("|", 1)[0].strip().replace("\\", "/")
+        text = text.removeprefix("./").lstrip("/")
+        for candidate in (identifier(text), self._paths.get(text), identifier(_MARKDOWN_SUFFIX.sub("", text))):
+            if candidate in self._documents:
+                return candidate
+        last = identifier(_MARKDOWN_SUFFIX.sub("", text)).casefold()
+        for table in (self._folded, self._last):
+            if last in table:
+                return table[last]
+        return None
+
+    def section(self, name: str) -> str | None:
+        """The section id for `document#anchor` or `document#Heading`; None when nothing answers to it."""
+        text = name.strip().removeprefix("[[").removesuffix("]]").split("|", 1)[0]
+        # Both names and headings may hold `#`: try every place where one could end and the other begin.
+        for place in (place for place, character in enumerate(text) if character == "#"):
+            docno = self.document(text[:place])
+            anchor = self._anchor(docno, unquote(text[place + 1 :]).strip()) if docno is not None else None
+            if anchor is not None:
+                return f"{docno}#{anchor}"
+        return None
+
+    def _anchor(self, docno: str, heading: str) -> str | None:
+        sections = self._documents[docno].sections
+        if any(section.anchor == heading for section in sections):
+            return heading
+        named = [section.anchor for section in sections if section.path and slug(section.path[-1]) == slug(heading)]
+        return named[0] if len(named) == 1 else None
+
+    @cached_property
+    def _paths(self) -> dict[str, str]:
+        return {document.path: docno for docno, document in self._documents.items()}
+
+    @cached_property
+    def _folded(self) -> dict[str, str]:
+        return _unique((docno.casefold(), docno) for docno in self._documents)
+
+    @cached_property
+    def _last(self) -> dict[str, str]:
+        return _unique((docno.rpartition("/")[2].casefold(), docno) for docno in self._documents)
+
+
+def _unique(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    listed = list(pairs)
+    counts = Counter(key for key, _ in listed)
+    return {key: value for key, value in listed if counts[key] == 1}
+
+
+def _one_section(title: str, text: str) -> tuple[Section, ...]:
+    if not text.strip():
+        return ()
+    if title:
+        return (Section(0, 1, (title,), slug(title), 0, len(text)),)
+    return (Section(0, 0, (), "", 0, len(text)),)
+
+
+def _simple(value: Any) -> bool:
+    """Whether a field can be metadata: an embedding, which some exports carry along, is not."""
+    return isinstance(value, (str, int, float)) or (isinstance(value, list) and all(isinstance(v, str) for v in value))
+
+
+def _finite(fields: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+    try:
+        canonical(fields)
+    except ValueError:
+        raise BenchmarkError(f"{where}: its metadata holds NaN or an infinite number, which JSON has not") from None
+    return fields

@@ -1,0 +1,170 @@
+"""Load any collection of the ir_datasets catalogue (MacAvaney et al., SIGIR 2021); downloads what is not there yet."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from ragbench.benchmark.benchmark import Benchmark, Topic
+from ragbench.benchmark.documents import Collected, Form, identifier, make_document
+from ragbench.benchmark.judgments import Grades, check_grades, convention, parse_grade, reconcile
+from ragbench.errors import BenchmarkError
+from ragbench.types import Document
+
+_HOST = re.compile(r"https?://([^/\s'\"]+)|host=\\?'([^'\\]+)")
+_REVERSED = {"cranfield": "{1: 4, 2: 3, 3: 2, 4: 1, -1: 4}"}
+"""Collections whose grades run from 1, the best, upwards; with the mapping that turns them round."""
+
+
+def load_ir_datasets(
+    id: str | Mapping[str, str],
+    name: str | None = None,
+    grades: Grades | None = None,
+    markdown: bool = False,
+    title_in_text: bool = True,
+    max_documents: int = 1_000_000,
+    topics: bool = True,
+) -> Benchmark:
+    """Load a dataset by id (`beir/scifact/test`), or by split (`{train: beir/scifact/train, test: beir/scifact/test}`).
+
+    Documents come from the first id. A collection of more than `max_documents` is refused, before its download where
+    the catalogue knows its size. Raises BenchmarkError in one sentence for an unknown id, a failed download, a missing
+    extra package.
+    """
+    ids = {_split(id): id} if isinstance(id, str) else {str(split): str(each) for split, each in id.items()}
+    if not ids:
+        raise BenchmarkError("data.id is empty: name a dataset of ir_datasets")
+    grades = check_grades(grades)
+    datasets = {split: _dataset(each) for split, each in ids.items()}
+    first, first_id = next(iter(datasets.values())), next(iter(ids.values()))
+    documents, warnings = _documents(first, first_id, Form(markdown, title_in_text), max_documents)
+    name = name or first_id
+    if not topics:
+        return Benchmark(name, documents, (), {}, warnings=warnings)
+    listed: dict[str, Topic] = {}
+    by_split = {}
+    for split, dataset in datasets.items():
+        listed.update((topic.qid, topic) for topic in _topics(dataset, ids[split]))
+        by_split[split] = _judgments(dataset, ids[split], grades)
+    docnos = {document.docno for document in documents}
+    judged = reconcile(first_id, listed.values(), by_split, lambda target: target if target in docnos else None)
+    turned = _REVERSED.get(first_id.split("/")[0])
+    if turned and grades is None:
+        warnings += (f"{first_id}: grade 1 is the best in this collection; set data.grades={turned} to read it so",)
+    return Benchmark(
+        name, documents, judged.topics, judged.qrels, warnings=warnings + judged.warnings, version=convention(grades)
+    )
+
+
+def _dataset(id: str) -> Any:
+    with _explained(id, "loaded"):
+        import ir_datasets
+
+        try:
+            return ir_datasets.load(id)
+        except KeyError:
+            near = difflib.get_close_matches(id, list(ir_datasets.registry), n=3)
+            hint = f"near it: {', '.join(near)}" if near else "its site lists the ids"
+            raise BenchmarkError(f"ir_datasets has no dataset '{id}'; {hint}") from None
+
+
+def _documents(dataset: Any, id: str, form: Form, max_documents: int) -> tuple[tuple[Document, ...], tuple[str, ...]]:
+    _require(dataset, id, "docs")
+    too_many = f"{id} has more than {max_documents} documents, which are kept in memory: raise data.max_documents"
+    with _explained(id, "read"):
+        count = ((dataset.metadata() or {}).get("docs") or {}).get("count") if hasattr(dataset, "metadata") else None
+        if count is not None and int(count) > max_documents:
+            raise BenchmarkError(too_many)
+        collected = Collected(form)
+        for number, record in enumerate(dataset.docs_iter()):
+            if number >= max_documents:
+                raise BenchmarkError(too_many)
+            where = f"{id} document {number + 1}"
+            docno = identifier(record.doc_id)
+            if not docno:
+                raise BenchmarkError(f"{where} has no id")
+            title, text, metadata = _parts(record)
+            collected.add(where, make_document(docno, title, text, metadata, form))
+    return collected.finish(id)
+
+
+def _parts(record: Any) -> tuple[str, str, dict[str, Any]]:
+    """Title, text and metadata: the fields of these names, else the text that ir_datasets itself would index."""
+    fields = record._asdict() if hasattr(record, "_asdict") else {}
+    title = fields.get("title") if isinstance(fields.get("title"), str) else ""
+    text = next((fields[key] for key in ("text", "abstract", "body") if isinstance(fields.get(key), str)), None)
+    if text is None:
+        text, title = record.default_text(), ""
+    known = ("author", "authors", "date", "keywords", "tags", "description")
+    return str(title or ""), text, {key: fields[key] for key in known if isinstance(fields.get(key), str)}
+
+
+def _topics(dataset: Any, id: str) -> Iterator[Topic]:
+    _require(dataset, id, "queries")
+    with _explained(id, "read"):
+        for record in dataset.queries_iter():
+            text = " ".join(str(record.default_text()).split())
+            qid = identifier(record.query_id)
+            if not text:
+                raise BenchmarkError(f"{id}: query {qid} is empty")
+            need = getattr(record, "description", None)
+            yield Topic(qid, text, need=need.strip() if isinstance(need, str) else "")
+
+
+def _judgments(dataset: Any, id: str, grades: Grades | None) -> dict[str, dict[str, int]]:
+    _require(dataset, id, "qrels")
+    qrels: dict[str, dict[str, int]] = {}
+    with _explained(id, "read"):
+        for record in dataset.qrels_iter():
+            qid, target = identifier(record.query_id), identifier(record.doc_id)
+            grade = parse_grade(str(record.relevance), f"{id} query {qid}")
+            if grades is not None:
+                if grade not in grades:
+                    raise BenchmarkError(f"{id}: grade {grade} is missing from data.grades")
+                mapped = grades[grade]
+                if mapped is None:
+                    continue
+                grade = mapped
+            judged = qrels.setdefault(qid, {})
+            judged[target] = max(grade, judged.get(target, grade))
+    return {qid: judged for qid, judged in qrels.items() if judged}
+
+
+def _require(dataset: Any, id: str, what: str) -> None:
+    has: Callable[[str], bool] = dataset.has
+    if not has(what):
+        raise BenchmarkError(
+            f"ir_datasets '{id}' has no {what}: choose an id below it that has documents, queries and qrels"
+        )
+
+
+@contextmanager
+def _explained(id: str, done: str) -> Iterator[None]:
+    """Turn what a foreign library raises into one sentence that names the dataset and the remedy."""
+    try:
+        yield
+    except BenchmarkError:
+        raise
+    except ImportError as error:
+        raise BenchmarkError(f"ir_datasets '{id}' needs the package {error.name or error}: pip install it") from None
+    # Each of its formats and download routes raises its own kinds of errors: there is no common base.
+    except Exception as error:
+        raise BenchmarkError(
+            f"ir_datasets '{id}' could not be {done} ({_cause(error)}): check the network, or fetch the collection "
+            "by hand and use data=beir or data=trec"
+        ) from None
+
+
+def _cause(error: Exception) -> str:
+    """The hosts that did not answer, when that is the cause; else what the error says, shortened."""
+    text = " ".join(str(error).split())
+    hosts = dict.fromkeys(host for pair in _HOST.findall(text) for host in pair if host)
+    return f"no download from {' or '.join(hosts)}" if hosts else text[:200] or type(error).__name__
+
+
+def _split(id: str) -> str:
+    last = id.rstrip("/").split("/")[-1]
+    return last if last in ("train", "dev", "test", "validation") else "test"

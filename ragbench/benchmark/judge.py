@@ -1,0 +1,206 @@
+"""Grading a pool: a session that can be stopped and taken up again, and the way of its grades into the judgments.
+
+All state is in the pool's CSV: the column `grade` holds 0-3, `s` for skipped, or nothing yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ragbench.benchmark.benchmark import Qrels, docno_of_section
+from ragbench.benchmark.lines import write_atomically
+from ragbench.benchmark.native import DOCUMENTS, SECTIONS, best_sections, read_qrels, write_qrels
+from ragbench.benchmark.pool import PoolFile, read_pool, to_csv
+from ragbench.errors import BenchmarkError
+
+SKIPPED = "s"
+GRADES = {
+    0: "not useful",
+    1: "on the topic, helps a little",
+    2: "answers an important part",
+    3: "answers fully, or is what was looked for",
+}
+
+
+@dataclass(frozen=True)
+class Item:
+    """A pair to grade, as a judge sees it."""
+
+    qid: str
+    query: str
+    need: str
+    section: str
+    heading: str
+    text: str
+    note: str
+
+
+@dataclass
+class JudgingSession:
+    """Walks through what is ungraded, in the order of the file, then once through what was skipped.
+
+    Every `grade`, `skip` and `undo` saves the file before it returns: killing the process loses nothing.
+    """
+
+    path: Path
+    _pool: PoolFile = field(init=False)
+    _queue: list[int] = field(init=False)
+    _place: int = field(init=False, default=0)
+    _done: list[tuple[int, str, bool]] = field(init=False, default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._pool = read_pool(self.path)
+        for row, line in zip(self._pool.rows, self._pool.lines, strict=True):
+            row["grade"] = _clean(row["grade"], f"{self.path}:{line}")
+        open_ = [number for number, row in enumerate(self._pool.rows) if not row["grade"]]
+        skipped = [number for number, row in enumerate(self._pool.rows) if row["grade"] == SKIPPED]
+        self._queue = open_ + skipped
+
+    def __len__(self) -> int:
+        return len(self._pool.rows)
+
+    @property
+    def n_graded(self) -> int:
+        """How many pairs have a grade."""
+        return sum(row["grade"] not in ("", SKIPPED) for row in self._pool.rows)
+
+    @property
+    def n_skipped(self) -> int:
+        """How many pairs are skipped for now."""
+        return sum(row["grade"] == SKIPPED for row in self._pool.rows)
+
+    @property
+    def item(self) -> Item | None:
+        """The pair to grade next, None when there is none left."""
+        if self._place >= len(self._queue):
+            return None
+        row = self._pool.rows[self._queue[self._place]]
+        return Item(row["qid"], row["query"], row["need"], row["section"], row["heading"], row["text"], row["note"])
+
+    def grade(self, grade: int) -> None:
+        """Grade the current pair 0-3 and go on to the next."""
+        if grade not in GRADES:
+            raise BenchmarkError(f"a grade is one of {', '.join(map(str, GRADES))}, got {grade}")
+        self._set(str(grade), again=False)
+
+    def skip(self) -> None:
+        """Leave the current pair for later: it comes once more at the end, and in the next session."""
+        already = self._pool.rows[self._queue[self._place]]["grade"] == SKIPPED if self.item else False
+        self._set(SKIPPED, again=not already)
+
+    def undo(self) -> bool:
+        """Take back the last grade or skip of this session and return to its pair; False when there is none."""
+        if not self._done:
+            return False
+        number, before, again = self._done.pop()
+        self._pool.rows[number]["grade"] = before
+        if again:
+            self._queue.pop()
+        self._place -= 1
+        self._save()
+        return True
+
+    def _set(self, grade: str, again: bool) -> None:
+        if self.item is None:
+            raise BenchmarkError(f"{self.path} has nothing left to grade: merge it into the judgments")
+        number = self._queue[self._place]
+        row = self._pool.rows[number]
+        self._done.append((number, row["grade"], again))
+        row["grade"] = grade
+        if again:
+            self._queue.append(number)
+        self._place += 1
+        self._save()
+
+    def _save(self) -> None:
+        columns = self._pool.columns
+        rows = ([row[name] for name in columns] for row in self._pool.rows)
+        write_atomically(self.path, to_csv(columns, rows, self._pool.separator))
+
+
+@dataclass(frozen=True)
+class Merged:
+    """A merge: `added` pairs are new, `unchanged` had that grade, `replaced` another; `left`: no grade yet."""
+
+    qrels: Mapping[str, Mapping[str, int]]
+    added: int
+    unchanged: int
+    replaced: int
+    left: int
+
+
+def merge(pool: Path, qrels: Qrels, overwrite: bool = False) -> Merged:
+    """Judgments with the grades of a pool added.
+
+    A pair that both grade differently raises BenchmarkError naming all such pairs, and nothing is merged; `overwrite`
+    takes the pool's grade instead. Pairs without a grade, or skipped, are left out.
+    """
+    merged = {qid: dict(grades) for qid, grades in qrels.items()}
+    graded, left = _graded(pool)
+    added = unchanged = 0
+    contradictions: list[str] = []
+    for qid, section, grade in graded:
+        grades = merged.setdefault(qid, {})
+        if section not in grades:
+            added += 1
+        elif grades[section] == grade:
+            unchanged += 1
+        else:
+            contradictions.append(f"{qid} {section} ({grades[section]} and {grade})")
+        grades[section] = grade
+    if contradictions and not overwrite:
+        raise BenchmarkError(
+            f"{pool} contradicts {len(contradictions)} judgments: {_listed(contradictions)}; correct it, or overwrite"
+        )
+    return Merged(merged, added, unchanged, len(contradictions), left)
+
+
+def merge_into_folder(pool: Path, folder: Path, overwrite: bool = False) -> Merged:
+    """Merge a pool into a folder: its grades into `sections.qrels`, the best of each document into `documents.qrels`.
+
+    Judgments of documents without judged sections stay. A document judged higher than its best section is a
+    contradiction too.
+    """
+    sections, documents = folder / SECTIONS, folder / DOCUMENTS
+    merged = merge(pool, read_qrels(sections) if sections.exists() else {}, overwrite)
+    judged = read_qrels(documents) if documents.exists() else {}
+    touched = {(qid, docno_of_section(section)) for qid, section, _ in _graded(pool)[0]}
+    lowered = []
+    for qid, best in best_sections(merged.qrels).items():
+        for docno, grade in best.items():
+            known = judged.setdefault(qid, {}).get(docno)
+            if known is not None and (qid, docno) not in touched:
+                continue
+            if known is not None and known > grade:
+                lowered.append(f"{qid} {docno} (judged {known}, its best section {grade})")
+            judged[qid][docno] = grade
+    if lowered and not overwrite:
+        raise BenchmarkError(f"{pool} contradicts {documents}: {_listed(lowered)}; correct one of them, or overwrite")
+    write_qrels(sections, merged.qrels)
+    write_qrels(documents, judged)
+    return merged
+
+
+def _graded(pool: Path) -> tuple[list[tuple[str, str, int]], int]:
+    """(qid, section id, grade) of the graded rows, and how many have none."""
+    file = read_pool(pool)
+    graded = []
+    for row, line in zip(file.rows, file.lines, strict=True):
+        text = _clean(row["grade"], f"{pool}:{line}")
+        if text not in ("", SKIPPED):
+            graded.append((row["qid"].strip(), row["section"].strip(), int(text)))
+    return graded, len(file.rows) - len(graded)
+
+
+def _clean(grade: str, where: str) -> str:
+    """The grade as the file should hold it; a spreadsheet may have made `3.0` of 3."""
+    text = grade.strip().lower().removesuffix(".0")
+    if text not in ("", SKIPPED, *map(str, GRADES)):
+        raise BenchmarkError(f"{where}: grade '{grade}' must be 0, 1, 2, 3, s (skipped) or empty")
+    return text
+
+
+def _listed(names: list[str]) -> str:
+    return "; ".join(names[:10]) + (f"; and {len(names) - 10} more" if len(names) > 10 else "")

@@ -1,0 +1,244 @@
+"""Judgments in the forms other tools write them, and what a collection's grades mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ragbench.benchmark.benchmark import Qrels, Topic
+from ragbench.benchmark.documents import identifier
+from ragbench.benchmark.lines import read_lines
+from ragbench.errors import BenchmarkError, ConfigError
+
+MAX_GRADE = 1000
+"""Grades beyond this are refused: evaluation tools reserve memory for every possible grade."""
+
+Grades = Mapping[int, int | None]
+"""What to read a collection's grades as; None leaves the judgment out."""
+
+QrelsOption = str | Sequence[str] | Mapping[str, str] | None
+"""Files of judgments: one name, several, or names by split; None takes all there are."""
+
+_QUERY = {"query-id", "query_id", "qid", "topic", "query"}
+_DOCUMENT = {"corpus-id", "corpus_id", "doc-id", "doc_id", "docid", "docno", "document"}
+_GRADE = {"score", "grade", "relevance", "rel", "label"}
+
+
+def parse_grade(text: str, where: str) -> int:
+    """A grade as a whole number between -1000 and 1000; `2.0` is 2. `where` opens the message of the BenchmarkError."""
+    try:
+        value = float(text) if any(c in text for c in ".eE") else int(text)
+    except ValueError:
+        raise BenchmarkError(f"{where}: grade '{text}' is not a whole number") from None
+    if value != value or abs(value) > MAX_GRADE or value != int(value):
+        raise BenchmarkError(f"{where}: grade '{text}' is not a whole number between -{MAX_GRADE} and {MAX_GRADE}")
+    return int(value)
+
+
+def read_judgments(path: Path, grades: Grades | None = None) -> dict[str, dict[str, int]]:
+    """Judgments by qid and document, from a table of three fields (BEIR, with header or without) or TREC's four.
+
+    Fields are separated by tabs when the first line has any, else by blanks. With `grades` every grade of the file must
+    be in it. Raises BenchmarkError with the line for a wrong number of fields, a grade that cannot be used, a pair
+    judged twice differently.
+    """
+    qrels: dict[str, dict[str, int]] = {}
+    places: tuple[int, int, int] | None = None
+    fields, tabs = 0, False
+    for number, line in read_lines(path):
+        where = f"{path}:{number}"
+        if places is None:
+            tabs = "\t" in line and len(line.split("\t")) in (3, 4)
+            cells = _cells(line, tabs)
+            fields = len(cells)
+            places, is_header = _places(cells, where)
+            if is_header:
+                continue
+        cells = _cells(line, tabs)
+        if len(cells) != fields:
+            raise BenchmarkError(f"{where} must have {fields} fields like the first line, got {len(cells)}")
+        qid, target = identifier(cells[places[0]]), identifier(cells[places[1]])
+        if not qid or not target:
+            raise BenchmarkError(f"{where} lacks the id of a query or of a document")
+        grade = parse_grade(cells[places[2]].strip(), where)
+        if grades is not None:
+            if grade not in grades:
+                raise BenchmarkError(f"{where}: grade {grade} is missing from grades, which has {_listed(grades)}")
+            mapped = grades[grade]
+            if mapped is None:
+                continue
+            grade = mapped
+        if qrels.setdefault(qid, {}).setdefault(target, grade) != grade:
+            raise BenchmarkError(f"{where} judges {target} for {qid} again with another grade: keep one of them")
+    return {qid: judged for qid, judged in qrels.items() if judged}
+
+
+def check_grades(grades: Mapping[Any, Any] | None) -> Grades | None:
+    """A configured mapping of grades with whole numbers for keys and whole numbers or null for values."""
+    if grades is None:
+        return None
+    checked: dict[int, int | None] = {}
+    for key, value in grades.items():
+        try:
+            number = int(str(key))
+        except ValueError:
+            raise ConfigError(f"data.grades has the key {key!r}: its keys are whole numbers") from None
+        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or abs(value) > MAX_GRADE):
+            raise ConfigError(f"data.grades maps {key} to {value!r}: write a whole number, or null to leave it out")
+        checked[number] = value
+    if not checked:
+        raise ConfigError("data.grades is empty: map every grade of the collection, or set it to null")
+    return checked
+
+
+def convention(grades: Grades | None) -> str:
+    """The mapping in words, for `Benchmark.version`."""
+    return f"grades read as {_listed(grades)}" if grades is not None else ""
+
+
+def qrels_files(folder: Path, option: QrelsOption) -> dict[str, Path]:
+    """The files of judgments by split; a name that is no path from here is looked for in `folder`."""
+    if option is None or option == []:
+        found = sorted(path for path in folder.glob("*") if path.name.endswith((".tsv", ".tsv.gz", ".qrels", ".txt")))
+        if not found:
+            raise BenchmarkError(f"{folder} holds no judgments (*.tsv): name the file with data.qrels=FILE")
+        pairs = [(_split(path), path) for path in found]
+    elif isinstance(option, Mapping):
+        pairs = [(str(split), _existing(folder, str(given))) for split, given in option.items()]
+    else:
+        given_names = [option] if isinstance(option, str) else [str(given) for given in option]
+        pairs = [(_split(path), path) for path in (_existing(folder, given) for given in given_names)]
+    by_split: dict[str, Path] = {}
+    for split, path in pairs:
+        if split in by_split:
+            names = f"{by_split[split].name} and {path.name}"
+            raise BenchmarkError(
+                f"{folder}: {names} are both the split '{split}': name one with data.qrels={path.name}"
+            )
+        by_split[split] = path
+    return by_split
+
+
+def _split(path: Path) -> str:
+    return path.name.split(".", 1)[0] or path.name
+
+
+def _existing(folder: Path, given: str) -> Path:
+    for path in (folder / given, Path(given).expanduser(), folder / f"{given}.tsv"):
+        if path.is_file():
+            return path
+    there = ", ".join(sorted(path.name for path in folder.glob("*"))) or "nothing"
+    raise BenchmarkError(f"data.qrels names {given}, which is neither a file nor in {folder} (which holds {there})")
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Topics with the judgments of their documents, after everything that does not fit has been set aside."""
+
+    topics: tuple[Topic, ...]
+    qrels: dict[str, dict[str, int]]
+    warnings: tuple[str, ...]
+
+
+def reconcile(
+    source: str,
+    topics: Iterable[Topic],
+    by_split: Mapping[str, Qrels],
+    find: Callable[[str], str | None],
+) -> Judged:
+    """Put topics into the splits that judge them; set aside what does not fit, with one warning for each kind.
+
+    `find` gives the id of a judged document in the collection, None when it is not there. Set aside: judgments of
+    unknown topics and documents, topics without judgments, topics whose relevant documents are all missing. Raises
+    BenchmarkError when a topic is judged in two splits or no topic is left.
+    """
+    split_of: dict[str, str] = {}
+    for split, qrels in by_split.items():
+        for qid in qrels:
+            if split_of.setdefault(qid, split) != split:
+                raise BenchmarkError(
+                    f"{source}: topic {qid} is judged in both {split_of[qid]} and {split}: choose with data.qrels=FILE"
+                )
+    listed = list(topics)
+    known = {topic.qid for topic in listed}
+    kept: dict[str, dict[str, int]] = {}
+    strangers, missing, lost, negative = [], [], [], 0
+    for split, qrels in by_split.items():
+        strangers += [qid for qid in qrels if qid not in known]
+        for qid in (qid for qid in qrels if qid in known):
+            found: dict[str, int] = {}
+            for target, grade in qrels[qid].items():
+                docno = find(target)
+                if docno is None:
+                    missing.append(target)
+                elif found.setdefault(docno, grade) != grade:
+                    raise BenchmarkError(
+                        f"{source}: {split} judges {docno} for {qid} under two names and with two grades"
+                    )
+                negative += docno is not None and grade < 0
+            if not found or max(found.values()) <= 0 < max(qrels[qid].values()):
+                lost.append(qid)
+            else:
+                kept[qid] = found
+    chosen = tuple(replace(topic, split=split_of[topic.qid]) for topic in listed if topic.qid in kept)
+    unjudged = [topic.qid for topic in listed if topic.qid not in split_of]
+    warnings = (
+        _counted(source, strangers, "topic(s) with judgments but without text are left out"),
+        _counted(source, missing, "judgment(s) of documents that are not in the collection are left out"),
+        _counted(source, lost, "topic(s) are left out because no relevant document of theirs is in the collection"),
+        _counted(source, unjudged, "topic(s) without judgments are left out"),
+        f"{source}: {negative} negative grades count as not relevant; set data.grades if they mean otherwise"
+        if negative
+        else "",
+    )
+    if not chosen:
+        raise BenchmarkError(f"{source}: no topic has both a text and a judgment: check that the ids are the same")
+    return Judged(chosen, kept, tuple(warning for warning in warnings if warning))
+
+
+def unknown_names(source: str, qrels: Qrels, qids: set[str], targets: set[str], what: str) -> list[str]:
+    """Warnings that count the judgments of unknown topics and of unknown documents or sections."""
+    strangers = [qid for qid in qrels if qid not in qids]
+    missing = [target for grades in qrels.values() for target in grades if target not in targets]
+    warnings = (
+        _counted(source, strangers, "topic(s) with judgments have no text"),
+        _counted(source, missing, f"judgment(s) of unknown {what}"),
+    )
+    return [warning for warning in warnings if warning]
+
+
+def _counted(source: str, names: Sequence[str], what: str) -> str:
+    if not names:
+        return ""
+    shown = list(dict.fromkeys(names))[:3]
+    return f"{source}: {len(names)} {what}: {', '.join(shown)}{' ...' if len(set(names)) > len(shown) else ''}"
+
+
+def _cells(line: str, tabs: bool) -> list[str]:
+    return [cell.strip() for cell in line.split("\t")] if tabs else line.split()
+
+
+def _places(cells: Sequence[str], where: str) -> tuple[tuple[int, int, int], bool]:
+    """Where query, document and grade stand, and whether the line is a header."""
+    if len(cells) not in (3, 4):
+        raise BenchmarkError(
+            f"{where} must have three fields (query-id corpus-id score) or four (qid 0 docno grade), got {len(cells)}"
+        )
+    usual = (0, 1, 2) if len(cells) == 3 else (0, 2, 3)
+    try:
+        float(cells[usual[2]])
+    except ValueError:
+        names = [cell.lower() for cell in cells]
+        if not any(name in _QUERY | _DOCUMENT | _GRADE for name in names):
+            raise BenchmarkError(f"{where}: grade '{cells[usual[2]]}' is not a whole number") from None
+        columns = [[place for place, name in enumerate(names) if name in kind] for kind in (_QUERY, _DOCUMENT, _GRADE)]
+        if all(len(found) == 1 for found in columns):
+            return (columns[0][0], columns[1][0], columns[2][0]), True
+        return usual, True
+    return usual, False
+
+
+def _listed(grades: Grades) -> str:
+    return ", ".join(f"{key} as {'unjudged' if value is None else value}" for key, value in sorted(grades.items()))

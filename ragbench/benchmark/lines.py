@@ -1,0 +1,189 @@
+"""Lines of text files, streamed, with errors that name file and line."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import os
+import tempfile
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from ragbench.errors import BenchmarkError, ConfigError
+
+MAX_LINE_BYTES = 10_000_000
+"""The longest line that is read; a longer one is a damaged file or not a file of lines."""
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_SUFFIXES = {".csv": "", ".tsv": "\t", ".txt": "\t"}
+
+
+def raw_lines(
+    path: Path, encoding: str = "utf-8", max_bytes: int = MAX_LINE_BYTES
+) -> Generator[tuple[int, str], None, None]:
+    """(number from 1, text with its line end) of every line; a name in `.gz` is unpacked on the way.
+
+    Lines end at LF only: a U+2028 inside a JSON text is no line end. A UTF-8 byte order mark is dropped. Raises
+    BenchmarkError for a missing or damaged file, bytes that do not fit `encoding` and lines over `max_bytes`;
+    ConfigError for an unknown encoding.
+    """
+    try:
+        suits = "\n".encode(encoding) == b"\n"
+    except LookupError:
+        raise ConfigError(
+            f"encoding '{encoding}' is unknown: use utf-8, latin-1 or another of Python's names"
+        ) from None
+    if not suits:
+        raise ConfigError(f"encoding '{encoding}' cannot be read by lines: save {path} as UTF-8")
+    try:
+        with _open(path) as stream:
+            number = 0
+            while raw := stream.readline(max_bytes + 1):
+                number += 1
+                if len(raw) > max_bytes:
+                    size = f"{max_bytes / 1e6:g} MB"
+                    raise BenchmarkError(f"{path}:{number} is longer than {size}: one record per line is expected")
+                if number == 1:
+                    raw = raw.removeprefix(_BYTE_ORDER_MARK)
+                yield number, _decode(path, number, raw, encoding)
+    except FileNotFoundError:
+        raise BenchmarkError(f"{path} does not exist") from None
+    except IsADirectoryError:
+        raise BenchmarkError(f"{path} is a folder: name a file") from None
+    except EOFError:
+        raise BenchmarkError(f"{path} ends in the middle of its compressed data: fetch it again") from None
+    except OSError as error:
+        raise BenchmarkError(f"{path} cannot be read: {error.strerror or error}") from None
+
+
+def read_lines(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
+    """(number from 1, text without its line end) of every line that is not blank."""
+    for number, line in raw_lines(path, encoding):
+        if line.strip():
+            yield number, line.rstrip("\r\n")
+
+
+def read_objects(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, dict[str, Any]]]:
+    """(line number, object) of every line of a JSONL file; lone surrogates in its texts become U+FFFD."""
+    for number, line in read_lines(path, encoding):
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise BenchmarkError(f"{path}:{number} is not JSON: {error.msg} (column {error.colno})") from None
+        except (ValueError, RecursionError) as error:  # a number of 5,000 digits, brackets 10,000 deep
+            raise BenchmarkError(f"{path}:{number} is not JSON that can be read: {error}") from None
+        if not isinstance(row, dict):
+            raise BenchmarkError(f"{path}:{number} must be a JSON object, got {type(row).__name__}")
+        yield number, {key: _storable(value) for key, value in row.items()}
+
+
+def read_rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """(line number, row by column name) of a JSONL, CSV or TSV file with a header; names are lower-case.
+
+    A CSV is separated by `,`, `;` or tab, whichever its header holds most of. Cells that a row lacks at its end are
+    absent; a row with more cells than the header raises BenchmarkError, for it is usually a text with a comma and
+    without quotes.
+    """
+    suffixes = path.suffixes[:-1] if path.suffix == ".gz" else path.suffixes
+    kind = suffixes[-1].lower() if suffixes else ""
+    if kind in (".jsonl", ".json", ".ndjson"):
+        for number, row in read_objects(path):
+            yield number, {key.strip().lower(): value for key, value in row.items()}
+        return
+    if kind not in _SUFFIXES:
+        raise BenchmarkError(f"{path} must be a .jsonl, .csv or .tsv file, got '{path.suffix}'")
+    header, _, rows = read_table(path)
+    names = [name.strip().lower() for name in header]
+    for number, cells in rows:
+        yield number, dict(zip(names, cells, strict=False))
+
+
+def read_table(path: Path) -> tuple[list[str], str, Iterator[tuple[int, list[str]]]]:
+    """The header of a CSV file, its separator, and (line number, cells) of its rows."""
+    with closing(raw_lines(path)) as lines:
+        first = next((line for _, line in lines if line.strip()), None)
+    if first is None:
+        raise BenchmarkError(f"{path} is empty: its first line must name the columns")
+    separator = max(",;\t", key=first.count)
+    records = _records(path, separator)
+    _, header = next(records)
+    return header, separator, _checked(path, header, records)
+
+
+def _records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
+    reader = csv.reader((line for _, line in raw_lines(path)), delimiter=separator, strict=True)
+    start = 1
+    while True:
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise BenchmarkError(f"{path}:{start} is not CSV: {error}") from None
+        if any(cell.strip() for cell in cells):
+            yield start, cells
+        start = reader.line_num + 1
+
+
+def _checked(
+    path: Path, header: Sequence[str], records: Iterator[tuple[int, list[str]]]
+) -> Iterator[tuple[int, list[str]]]:
+    for number, cells in records:
+        while len(cells) > len(header) and not cells[-1].strip():
+            cells.pop()
+        if len(cells) > len(header):
+            raise BenchmarkError(
+                f"{path}:{number} has {len(cells)} cells but the header {len(header)}: quote texts with separators"
+            )
+        yield number, cells
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write a UTF-8 file so that at every moment it holds the old text or the new one, also through a power cut."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        draft = Path(name)
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as stream:
+                stream.write(text)
+                stream.flush()
+                os.fsync(stream.fileno())
+            draft.chmod(path.stat().st_mode if path.exists() else 0o644)
+            draft.replace(path)
+        except BaseException:
+            draft.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise BenchmarkError(f"{path} cannot be written: {error.strerror or error}") from None
+
+
+def _open(path: Path) -> BinaryIO:
+    return cast(BinaryIO, gzip.open(path, "rb")) if path.suffix == ".gz" else path.open("rb")
+
+
+def _decode(path: Path, number: int, raw: bytes, encoding: str) -> str:
+    try:
+        text = raw.decode(encoding)
+    except UnicodeDecodeError as error:
+        guess = "UTF-16" if number == 1 and raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "another encoding"
+        raise BenchmarkError(
+            f"{path}:{number} is not {encoding.upper()} (byte {error.start + 1}; perhaps {guess}): save it as UTF-8"
+        ) from None
+    return text.replace("\0", "\ufffd") if "\0" in text else text
+
+
+def _storable(value: Any) -> Any:
+    """Without lone surrogates and NUL, which JSON can spell as escapes and neither UTF-8 nor an index can hold."""
+    if isinstance(value, str):
+        if value.isascii():
+            return value.replace("\0", "\ufffd") if "\0" in value else value
+        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").replace("\0", "\ufffd")
+    if isinstance(value, list):
+        return [_storable(item) for item in value]
+    if isinstance(value, dict):
+        return {_storable(key): _storable(item) for key, item in value.items()}
+    return value

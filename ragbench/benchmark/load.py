@@ -1,0 +1,127 @@
+"""One way in: a mapping with a loader and its options gives a benchmark. The `data` group of the configuration."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from ragbench.benchmark.benchmark import Benchmark
+from ragbench.errors import ConfigError
+
+LOADERS = ("builtin", "native", "beir", "trec", "ir_datasets", "vault")
+
+
+def load(spec: Mapping[str, Any], topics: bool = True) -> Benchmark:
+    """Load the benchmark that `spec` describes: `loader`, the options of that loader, and perhaps `resplit`.
+
+    `resplit: SEED` replaces the splits by new halves, train and test, stratified by type and area. With `topics=False`
+    only the documents are read, and no option that names queries or judgments is needed. Raises ConfigError for an
+    unknown or unusable option, BenchmarkError or CorpusError for data that cannot be read.
+    """
+    options = {str(key): value for key, value in spec.items()}
+    name = options.pop("loader", None)
+    if name not in LOADERS:
+        raise ConfigError(f"data.loader must be one of {', '.join(LOADERS)}, got {name!r}")
+    seed = options.pop("resplit", None)
+    if seed is not None and (not isinstance(seed, int) or isinstance(seed, bool)):
+        raise ConfigError(f"data.resplit must be a whole number (a seed) or null, got {seed!r}")
+    loader = _loader(name)
+    benchmark = loader(**_checked(name, loader, options, topics), topics=topics)
+    if seed is None or not topics:
+        return benchmark
+    from ragbench.benchmark.split import resplit
+
+    return resplit(benchmark, seed)
+
+
+def load_builtin(
+    corpus: Path | None = None,
+    qrels: Path | None = None,
+    name: str = "builtin",
+    on_error: Literal["warn", "fail"] = "warn",
+    topics: bool = True,
+) -> Benchmark:
+    """The benchmark that comes with ragbench; `corpus` and `qrels` replace its folders."""
+    from ragbench import locations
+    from ragbench.benchmark.native import load_native
+
+    root = locations.builtin()
+    return load_native(corpus or root / "corpus", qrels or root / "qrels", name, on_error, topics)
+
+
+def _loader(name: str) -> Callable[..., Benchmark]:
+    if name == "builtin":
+        return load_builtin
+    if name == "native":
+        from ragbench.benchmark.native import load_native
+
+        return load_native
+    if name == "beir":
+        from ragbench.benchmark.beir import load_beir
+
+        return load_beir
+    if name == "trec":
+        from ragbench.benchmark.trec import load_trec
+
+        return load_trec
+    if name == "ir_datasets":
+        from ragbench.benchmark.irds import load_ir_datasets
+
+        return load_ir_datasets
+    from ragbench.benchmark.vault import load_vault
+
+    return load_vault
+
+
+def _checked(name: str, loader: Callable[..., Benchmark], options: Mapping[str, Any], topics: bool) -> dict[str, Any]:
+    """The options in the types of the loader's signature; a null leaves an option at its default."""
+    parameters = {key: each for key, each in inspect.signature(loader).parameters.items() if key != "topics"}
+    hints = typing.get_type_hints(loader)
+    unknown = sorted(set(options) - set(parameters))
+    if unknown:
+        near = difflib.get_close_matches(unknown[0], parameters, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(parameters)}"
+        raise ConfigError(f"data.{unknown[0]} is no option of the loader {name}: {hint}")
+    given = {key: _typed(key, value, hints[key]) for key, value in options.items() if value is not None}
+    for key, parameter in parameters.items():
+        if key in given or parameter.default is not inspect.Parameter.empty:
+            continue
+        if not topics and key in ("queries", "qrels"):
+            given[key] = Path() if hints[key] is Path else None
+            continue
+        hint = " (data=builtin is the benchmark that comes with ragbench)" if name == "native" else ""
+        raise ConfigError(f"data.{key} is not set: add data.{key}={'ID' if key == 'id' else 'PATH'}{hint}")
+    return given
+
+
+def _typed(key: str, value: Any, hint: Any) -> Any:
+    union = typing.get_origin(hint) in (typing.Union, types.UnionType)
+    choices = [each for each in (typing.get_args(hint) if union else (hint,)) if each is not types.NoneType]
+    for choice in choices:
+        origin = typing.get_origin(choice) or choice
+        if origin is Literal:
+            if value in typing.get_args(choice):
+                return value
+        elif origin is Path:
+            if isinstance(value, (str, Path)) and str(value).strip():
+                return Path(value).expanduser()
+        elif origin is Sequence:
+            if isinstance(value, (list, tuple)):
+                return list(value)
+        elif isinstance(value, origin) and not (isinstance(value, bool) and origin is not bool):
+            return value
+    wanted = " or ".join(_spoken(choice) for choice in choices)
+    raise ConfigError(f"data.{key} must be {wanted}, got {value!r}")
+
+
+def _spoken(choice: Any) -> str:
+    origin = typing.get_origin(choice) or choice
+    if origin is Literal:
+        return " or ".join(map(str, typing.get_args(choice)))
+    words = {Path: "a path", str: "a text", bool: "true or false", int: "a whole number", Sequence: "a list"}
+    return words.get(origin, "a mapping")

@@ -1,0 +1,137 @@
+"""Load and write ragbench's own format: a folder of markdown, `topics.jsonl` and judgments in TREC form.
+
+qrels/topics.jsonl      one JSON object a line: qid, text, type, split, need, hypothesis, group
+qrels/sections.qrels    qid 0 docno#anchor grade
+qrels/documents.qrels   qid 0 docno grade        (the best grade of a document's sections)
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal
+
+from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic, docno_of_section
+from ragbench.benchmark.judgments import parse_grade, unknown_names
+from ragbench.benchmark.lines import read_lines, read_objects, write_atomically
+from ragbench.errors import BenchmarkError
+
+TOPICS, SECTIONS, DOCUMENTS = "topics.jsonl", "sections.qrels", "documents.qrels"
+_FIELDS = ("qid", "text", "type", "split", "need", "hypothesis", "group")
+
+
+def load_native(
+    corpus: Path,
+    qrels: Path,
+    name: str = "benchmark",
+    on_error: Literal["warn", "fail"] = "warn",
+    topics: bool = True,
+) -> Benchmark:
+    """Read a benchmark from its two folders; with `topics=False` only its documents.
+
+    A folder without judgments gives a warning, for they are made by pooling runs and judging the pool. Judgments of
+    unknown topics, documents or headings are kept and counted in a warning. Raises BenchmarkError for topics or
+    judgments that cannot be read, CorpusError for documents.
+    """
+    from ragbench.corpus.reader import read_vault
+
+    vault = read_vault(corpus, on_error=on_error)
+    warnings = [str(warning) for warning in vault.warnings]
+    if not topics:
+        return Benchmark(name, vault.documents, (), {}, warnings=tuple(warnings))
+    listed = read_topics(qrels / TOPICS)
+    document_qrels, section_qrels = read_judgment_folder(qrels)
+    if not document_qrels:
+        warnings.append(
+            f"{qrels} holds no judgments: pool the results of some runs and judge them (ragbench pool, judge)"
+        )
+    qids = {topic.qid for topic in listed}
+    docnos = {document.docno for document in vault.documents}
+    sections = {f"{document.docno}#{section.anchor}" for document in vault.documents for section in document.sections}
+    warnings += unknown_names(str(qrels / DOCUMENTS), document_qrels, qids, docnos, "documents")
+    warnings += unknown_names(str(qrels / SECTIONS), section_qrels, qids, sections, "sections")
+    return Benchmark(name, vault.documents, listed, document_qrels, section_qrels, tuple(warnings))
+
+
+def read_judgment_folder(folder: Path) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, int]]]:
+    """Judgments of documents and of sections; without a file for documents, those that follow from the sections."""
+    section_qrels = read_qrels(folder / SECTIONS) if (folder / SECTIONS).exists() else {}
+    if (folder / DOCUMENTS).exists():
+        return read_qrels(folder / DOCUMENTS), section_qrels
+    return best_sections(section_qrels), section_qrels
+
+
+def read_topics(path: Path) -> tuple[Topic, ...]:
+    """The topics of a JSONL file, in its order."""
+    topics: dict[str, Topic] = {}
+    for number, row in read_objects(path):
+        unknown = sorted(set(row) - set(_FIELDS))
+        if unknown:
+            raise BenchmarkError(f"{path}:{number} has an unknown field '{unknown[0]}'; fields: {', '.join(_FIELDS)}")
+        for name in _FIELDS:
+            required = name in ("qid", "text")
+            if required and (not isinstance(row.get(name), str) or not row[name].strip()):
+                raise BenchmarkError(f"{path}:{number} needs a non-empty text in field '{name}'")
+            if not isinstance(row.get(name, ""), str) and not (name == "hypothesis" and row[name] is None):
+                raise BenchmarkError(
+                    f"{path}:{number}: field '{name}' must be a text, got {json.dumps(row[name])[:60]}"
+                )
+        if any(c.isspace() for c in row["qid"]):
+            raise BenchmarkError(f"{path}:{number}: qid '{row['qid']}' must not contain white space")
+        if row["qid"] in topics:
+            raise BenchmarkError(f"{path}:{number} has topic '{row['qid']}' again: give every topic its own qid")
+        topics[row["qid"]] = Topic(**row)
+    if not topics:
+        raise BenchmarkError(f"{path} holds no topics")
+    return tuple(topics.values())
+
+
+def read_qrels(path: Path) -> dict[str, dict[str, int]]:
+    """Judgments of a TREC qrels file: `qid iteration id grade` on every line."""
+    qrels: dict[str, dict[str, int]] = {}
+    for number, line in read_lines(path):
+        parts = line.split()
+        if len(parts) != 4:
+            raise BenchmarkError(f"{path}:{number} must have four fields (qid 0 id grade), got {len(parts)}")
+        qid, _, target, grade = parts
+        value = parse_grade(grade, f"{path}:{number}")
+        if qrels.setdefault(qid, {}).setdefault(target, value) != value:
+            raise BenchmarkError(
+                f"{path}:{number} judges {target} for {qid} again with another grade: keep one of them"
+            )
+    return qrels
+
+
+def write_qrels(path: Path, qrels: Qrels) -> None:
+    """Write judgments in TREC form, sorted, so that equal judgments give equal bytes; never half of them."""
+    lines = [f"{qid} 0 {target} {grade}\n" for qid in sorted(qrels) for target, grade in sorted(qrels[qid].items())]
+    write_atomically(path, "".join(lines))
+
+
+def write_topics(path: Path, topics: Iterable[Topic]) -> None:
+    """Write topics as JSONL, one line each, in the order given."""
+    rows = (
+        {
+            "qid": t.qid,
+            "text": t.text,
+            "type": t.type,
+            "split": t.split,
+            "group": t.group,
+            "need": t.need,
+            "hypothesis": t.hypothesis,
+        }
+        for t in topics
+    )
+    write_atomically(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+
+
+def best_sections(section_qrels: Qrels) -> dict[str, dict[str, int]]:
+    """Document judgments from section judgments: the best grade of a document's sections."""
+    documents: dict[str, dict[str, int]] = {}
+    for qid, grades in section_qrels.items():
+        best = documents.setdefault(qid, {})
+        for target, grade in grades.items():
+            docno = docno_of_section(target)
+            best[docno] = max(grade, best.get(docno, grade))
+    return documents

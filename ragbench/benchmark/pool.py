@@ -1,0 +1,160 @@
+"""Pooling: the section-query pairs that runs return and nobody has judged, as a table a person can fill.
+
+Depth-k pooling after Sparck Jones and van Rijsbergen (1975), as TREC does it. The table says neither which system found
+a section nor at what rank, so that a judge cannot be swayed by it.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ragbench.benchmark.benchmark import Benchmark, Qrels, docno_of_section
+from ragbench.benchmark.lines import read_lines, read_table, write_atomically
+from ragbench.errors import BenchmarkError, ConfigError
+from ragbench.types import Document, Section
+
+Run = Mapping[str, Sequence[tuple[str, float]]]
+"""By qid, (section id, score), best first."""
+
+COLUMNS = ("qid", "query", "need", "section", "heading", "text", "grade", "note")
+
+
+@dataclass(frozen=True)
+class PoolRow:
+    """An unjudged pair; `best_rank` is its best rank over the runs, from 1, `n_runs` how many runs return it."""
+
+    qid: str
+    section: str
+    best_rank: int
+    n_runs: int
+
+
+def pool(runs: Mapping[str, Run], qrels: Qrels, depth: int = 20, by_topic: bool = False) -> list[PoolRow]:
+    """The pairs in the first `depth` of any run that `qrels` does not judge.
+
+    Best first: by best rank, then by the number of runs, then by qid and section; so the first n rows of the table are
+    the n most worth judging. `by_topic` keeps the pairs of a topic together instead, which is easier on a judge who
+    will do all of them.
+    """
+    if depth < 1:
+        raise ConfigError(f"depth must be at least 1, got {depth}")
+    found: dict[tuple[str, str], tuple[int, int]] = {}
+    for run in runs.values():
+        for qid, ranked in run.items():
+            judged = qrels.get(qid, {})
+            for rank, (section, _) in enumerate(ranked[:depth], start=1):
+                if section not in judged:
+                    best, n = found.get((qid, section), (rank, 0))
+                    found[qid, section] = (min(best, rank), n + 1)
+    rows = [PoolRow(qid, section, best, n) for (qid, section), (best, n) in found.items()]
+    return sorted(rows, key=lambda r: (r.qid if by_topic else "", r.best_rank, -r.n_runs, r.qid, r.section))
+
+
+def write_pool(
+    path: Path, rows: Iterable[PoolRow], benchmark: Benchmark, snippet_chars: int = 1500, replace: bool = False
+) -> int:
+    """Write the rows as CSV with the columns of `COLUMNS`, the grade empty; returns how many.
+
+    `text` is the section without its heading, cut after `snippet_chars`. Raises BenchmarkError for a topic or section
+    that the benchmark has not, and for an existing file with grades in it unless `replace`.
+    """
+    if not replace and path.exists() and (graded := sum(bool(row["grade"].strip()) for row in read_pool(path).rows)):
+        raise BenchmarkError(f"{path} holds {graded} grades that would be lost: merge it first, or write another file")
+    topics = {topic.qid: topic for topic in benchmark.topics}
+    documents = {document.docno: document for document in benchmark.documents}
+    written = []
+    for row in rows:
+        if row.qid not in topics:
+            raise BenchmarkError(
+                f"the runs answer topic {row.qid}, which '{benchmark.name}' has not: pool runs on its topics"
+            )
+        document, section = _section(row.section, documents, benchmark.name)
+        topic = topics[row.qid]
+        text = _snippet(document, section, snippet_chars)
+        heading = " > ".join(section.path) or document.title
+        written.append([row.qid, topic.text, topic.need, row.section, heading, text, "", ""])
+    write_atomically(path, to_csv(COLUMNS, written))
+    return len(written)
+
+
+@dataclass(frozen=True)
+class PoolFile:
+    """A pool as it stands in a file: columns in their order, the separator, and (line, row by column) of the pairs."""
+
+    columns: tuple[str, ...]
+    separator: str
+    rows: list[dict[str, str]]
+    lines: tuple[int, ...]
+
+
+def read_pool(path: Path) -> PoolFile:
+    """Read a pool, as written or as a spreadsheet has saved it. BenchmarkError with the line for what cannot be one."""
+    header, separator, records = read_table(path)
+    columns = tuple(name.strip().lower() for name in header)
+    absent = [name for name in ("qid", "section", "grade") if name not in columns]
+    if absent:
+        raise BenchmarkError(f"{path} is no pool: it has no column '{absent[0]}'; write one with ragbench pool")
+    rows: list[dict[str, str]] = []
+    lines: dict[tuple[str, str], int] = {}
+    for number, cells in records:
+        row = dict.fromkeys((*columns, *COLUMNS), "") | dict(zip(columns, cells, strict=False))
+        pair = row["qid"].strip(), row["section"].strip()
+        if not all(pair):
+            raise BenchmarkError(f"{path}:{number} lacks a qid or a section: restore the row")
+        if pair in lines:
+            raise BenchmarkError(f"{path}:{number} has {pair[1]} for {pair[0]} again (first in line {lines[pair]})")
+        lines[pair] = number
+        rows.append(row)
+    return PoolFile(columns, separator, rows, tuple(lines.values()))
+
+
+def read_run(path: Path) -> dict[str, list[tuple[str, float]]]:
+    """A run in TREC form (qid Q0 id rank score tag): by qid, decreasing scores, equal ones in the order of the file."""
+    run: dict[str, dict[str, float]] = {}
+    for number, line in read_lines(path):
+        parts = line.split()
+        if len(parts) != 6:
+            raise BenchmarkError(f"{path}:{number} must have six fields (qid Q0 id rank score tag), got {len(parts)}")
+        qid, _, target, _, score, _ = parts
+        try:
+            value = float(score)
+        except ValueError:
+            value = math.nan
+        if math.isnan(value):
+            raise BenchmarkError(f"{path}:{number}: score '{score}' is not a number")
+        scored = run.setdefault(qid, {})
+        if target in scored:
+            raise BenchmarkError(f"{path}:{number} returns {target} for {qid} again: a run names each once")
+        scored[target] = value
+    return {qid: sorted(scored.items(), key=lambda item: -item[1]) for qid, scored in run.items()}
+
+
+def to_csv(columns: Sequence[str], rows: Iterable[Sequence[str]], separator: str = ",") -> str:
+    """Columns and rows as CSV with LF line ends."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, delimiter=separator, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(rows)
+    return buffer.getvalue()
+
+
+def _section(section_id: str, documents: Mapping[str, Document], name: str) -> tuple[Document, Section]:
+    document = documents.get(docno_of_section(section_id))
+    anchor = section_id.rpartition("#")[2]
+    section = next((each for each in document.sections if each.anchor == anchor), None) if document else None
+    if document is None or section is None:
+        raise BenchmarkError(f"'{name}' has no section '{section_id}': pool section-level runs on this very collection")
+    return document, section
+
+
+def _snippet(document: Document, section: Section, limit: int) -> str:
+    text = document.text[section.start : section.end]
+    if section.level:
+        text = text.partition("\n")[2]
+    text = text.strip()
+    return text if len(text) <= limit else f"{text[:limit].rstrip()} ..."

@@ -1,0 +1,75 @@
+"""Split topics into train and test: the same mix of types and areas in both, groups whole, the same for one seed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic, topic_area
+from ragbench.errors import ConfigError
+
+TRAIN, TEST = "train", "test"
+
+# What an imbalance in each respect costs: types are reported one by one, so they come first.
+_COST = {"type": 8.0, "all": 4.0, "stratum": 2.0, "area": 2.0}
+
+
+def split(topics: Iterable[Topic], qrels: Qrels, seed: int = 13, share: float = 0.5) -> dict[str, str]:
+    """`train` or `test` for every qid. `share` (between 0 and 1) of the topics is train.
+
+    Strata are type x area, the area of a topic being that of its best documents. Each group goes to the side where it
+    leaves the least imbalance (squared difference from the share, over types, strata, areas and all), large groups
+    first, the rest in an order drawn by hashing the seed with the qid: no order of topics and no library's random
+    numbers have a say in it.
+    """
+    if not 0 < share < 1:
+        raise ConfigError(f"share must lie between 0 and 1, got {share}")
+    units: dict[str, list[Topic]] = {}
+    for topic in topics:
+        units.setdefault(f"group {topic.group}" if topic.group else f"topic {topic.qid}", []).append(topic)
+    marks = {name: _marks(unit, qrels) for name, unit in units.items()}
+    excess: dict[tuple[str, str], float] = defaultdict(
+        float
+    )  # topics in train beyond its share, for every type, stratum and area
+    sides: dict[str, str] = {}
+    for name in sorted(units, key=lambda name: (-len(units[name]), _stratum(units[name], qrels), _draw(seed, name))):
+        into_train = _cost(excess, marks[name], 1 - share)
+        into_test = _cost(excess, marks[name], -share)
+        if into_train != into_test:
+            side = TRAIN if into_train < into_test else TEST
+        else:
+            side = TRAIN if int(_draw(seed, f"side {name}"), 16) % 2 else TEST
+        for mark, n in marks[name].items():
+            excess[mark] += n * (1 - share if side == TRAIN else -share)
+        sides.update((topic.qid, side) for topic in units[name])
+    return sides
+
+
+def resplit(benchmark: Benchmark, seed: int = 13, share: float = 0.5) -> Benchmark:
+    """The same benchmark with its topics split anew."""
+    sides = split(benchmark.topics, benchmark.document_qrels, seed, share)
+    return replace(benchmark, topics=tuple(replace(topic, split=sides[topic.qid]) for topic in benchmark.topics))
+
+
+def _marks(unit: Sequence[Topic], qrels: Qrels) -> Counter[tuple[str, str]]:
+    marks: Counter[tuple[str, str]] = Counter()
+    for topic in unit:
+        area = topic_area(qrels.get(topic.qid, {}))
+        marks.update([("type", topic.type), ("area", area), ("stratum", f"{topic.type}\t{area}"), ("all", "")])
+    return marks
+
+
+def _stratum(unit: Sequence[Topic], qrels: Qrels) -> tuple[str, str]:
+    first = min(unit, key=lambda topic: topic.qid)
+    return first.type, topic_area(qrels.get(first.qid, {}))
+
+
+def _cost(excess: Mapping[tuple[str, str], float], marks: Mapping[tuple[str, str], int], step: float) -> float:
+    """The cost of what a unit touches after it has gone to a side; rounded, so that equal costs are equal."""
+    return round(sum(_COST[mark[0]] * (excess.get(mark, 0.0) + n * step) ** 2 for mark, n in marks.items()), 9)
+
+
+def _draw(seed: int, name: str) -> str:
+    return hashlib.sha256(f"{seed} {name}".encode()).hexdigest()

@@ -1,0 +1,221 @@
+"""Load a collection in the forms of TREC: topics (`<top>` or TSV), qrels, documents as JSONL or `<DOC>` text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+from ragbench.benchmark.benchmark import Benchmark, Topic
+from ragbench.benchmark.documents import Collected, Form, identifier, make_document, read_documents
+from ragbench.benchmark.judgments import (
+    Grades,
+    QrelsOption,
+    check_grades,
+    convention,
+    qrels_files,
+    read_judgments,
+    reconcile,
+)
+from ragbench.benchmark.lines import MAX_LINE_BYTES, raw_lines, read_lines
+from ragbench.errors import BenchmarkError
+from ragbench.types import Document
+
+TopicField = Literal["title", "desc", "narr"]
+
+_TAG = re.compile(r"<(/?)(num|title|desc|narr)\b[^>]*>", re.IGNORECASE)
+_LABEL = re.compile(r"^\s*(number|topic|description|narrative)\s*:", re.IGNORECASE)
+_ELEMENT = re.compile(r"<(/?)([a-zA-Z][\w-]*)[^>]*>")
+_DOCNO = {"docno"}
+_TITLES = {"title", "headline", "head", "ti", "hl"}
+_SKIPPED = {"docid", "docno", "dochdr", "date", "fileid", "parent", "doctype", "dateline"}
+
+
+def load_trec(
+    corpus: Path,
+    queries: Path,
+    qrels: QrelsOption,
+    name: str | None = None,
+    field: TopicField = "title",
+    encoding: str = "utf-8",
+    grades: Grades | None = None,
+    markdown: bool = False,
+    title_in_text: bool = True,
+    topics: bool = True,
+) -> Benchmark:
+    """Read documents, topics and judgments.
+
+    `corpus` is a file or a folder (all files below it, names in order): JSONL (id, text, title ...) or `<DOC>` text,
+    told apart by the first character. `queries` is a `<top>` file, of which `field` becomes the query and the
+    description its need, or a table of qid and text separated by a tab. `qrels`: one file is the split `test`, a
+    mapping names splits. Everything may be packed (`.gz`). `encoding` holds for documents and topics. Raises
+    BenchmarkError with file and line.
+    """
+    name, grades = name or corpus.resolve().stem, check_grades(grades)
+    collected = Collected(Form(markdown, title_in_text))
+    for file in _files(corpus):
+        reader = read_documents if _starts_with(file, "{", encoding) else read_trectext
+        for where, document in reader(file, collected.form, encoding):
+            collected.add(where, document)
+    documents, warnings = collected.finish(str(corpus))
+    if not topics:
+        return Benchmark(name, documents, (), {}, warnings=warnings)
+    listed = read_trec_topics(queries, field, encoding)
+    files = {"test": _one(qrels)} if isinstance(qrels, str) else qrels_files(queries.parent, qrels)
+    by_split = {split: read_judgments(path, grades) for split, path in files.items()}
+    judged_qids = {qid for judged in by_split.values() for qid in judged}
+    # Early topics are numbered 051 where the judgments say 51.
+    listed = [_renumbered(topic, judged_qids) for topic in listed]
+    docnos = {document.docno for document in documents}
+    source = " and ".join(str(path) for path in files.values())
+    judged = reconcile(source, listed, by_split, lambda target: target if target in docnos else None)
+    return Benchmark(
+        name, documents, judged.topics, judged.qrels, warnings=warnings + judged.warnings, version=convention(grades)
+    )
+
+
+def read_trec_topics(path: Path, field: TopicField = "title", encoding: str = "utf-8") -> list[Topic]:
+    """The topics of a `<top>` file or of a table of qid and text."""
+    rows = (
+        _tagged_topics(path, field, encoding) if _starts_with(path, "<", encoding) else _listed_topics(path, encoding)
+    )
+    topics: dict[str, Topic] = {}
+    for where, topic in rows:
+        if not topic.qid:
+            raise BenchmarkError(f"{where}: a topic has no number: give it a <num>")
+        if not topic.text:
+            raise BenchmarkError(f"{where}: query {topic.qid} is empty: give it a text, or choose another data.field")
+        if topic.qid in topics:
+            raise BenchmarkError(f"{where} has topic '{topic.qid}' again: numbers must be unique")
+        topics[topic.qid] = topic
+    if not topics:
+        raise BenchmarkError(f"{path} holds no topics")
+    return list(topics.values())
+
+
+def read_trectext(path: Path, form: Form, encoding: str = "utf-8") -> Iterator[tuple[str, Document]]:
+    """(file:line, document) of every `<DOC>`; title is its TITLE, HEADLINE, HEAD or TI, text all else without tags.
+
+    Header fields (DOCID, DATE, DOCHDR ...) are dropped. Raises BenchmarkError for a DOC without DOCNO or without an
+    end.
+    """
+    block: list[str] = []
+    opened, size = 0, 0
+    for number, raw in raw_lines(path, encoding):
+        line = raw.rstrip("\r\n")
+        start = line.strip()[:5].lower()
+        if not opened and not start:
+            continue
+        if start == "<doc>":
+            if opened:
+                raise BenchmarkError(f"{path}:{opened} has a <DOC> that is not closed before line {number}: add </DOC>")
+            opened, size, block = number, 0, [line.strip()[5:]]
+        elif not opened:
+            raise BenchmarkError(f"{path}:{number} stands outside <DOC>: expected <DOC>, or JSON objects one per line")
+        else:
+            block.append(line)
+        size += len(line)
+        if size > MAX_LINE_BYTES:
+            raise BenchmarkError(f"{path}:{opened} has a <DOC> longer than {MAX_LINE_BYTES / 1e6:g} MB: add </DOC>")
+        if line.rstrip()[-6:].lower() == "</doc>":
+            block[-1] = block[-1].rstrip()[:-6]
+            yield f"{path}:{opened}", _trectext_document(f"{path}:{opened}", "\n".join(block), form)
+            opened = 0
+    if opened:
+        raise BenchmarkError(f"{path}:{opened} has a <DOC> that is never closed: add </DOC>")
+
+
+def _trectext_document(where: str, block: str, form: Form) -> Document:
+    parts: dict[str, list[str]] = {"docno": [], "title": [], "text": [], "skipped": []}
+    stack: list[str] = []
+    end = 0
+    for element in _ELEMENT.finditer(block):
+        parts[_role(stack)].append(block[end : element.start()])
+        name, end = element[2].lower(), element.end()
+        if not element[1]:
+            if name == "text":
+                stack.clear()  # a header field that nobody closed must not swallow the text
+            elif name in _DOCNO | _TITLES | _SKIPPED:
+                stack.append(name)
+        elif name in stack:
+            while stack.pop() != name:
+                pass
+    parts[_role(stack)].append(block[end:])
+    docno = identifier("".join(parts["docno"]))
+    if not docno:
+        raise BenchmarkError(f"{where} has a <DOC> without <DOCNO>: give every document one")
+    return make_document(docno, " ".join(parts["title"]), "".join(parts["text"]).strip("\n"), {}, form)
+
+
+def _role(stack: list[str]) -> str:
+    """What text inside these elements is for; what no part wants goes where nothing reads it."""
+    if not stack:
+        return "text"
+    return "docno" if stack[-1] in _DOCNO else "title" if stack[-1] in _TITLES else "skipped"
+
+
+def _tagged_topics(path: Path, field: TopicField, encoding: str) -> Iterator[tuple[str, Topic]]:
+    parts: dict[str, str] | None = None
+    current, opened = "", 0
+    for number, line in read_lines(path, encoding):
+        lowered = line.strip().lower()
+        if lowered.startswith("<top>"):
+            if parts is not None:
+                raise BenchmarkError(f"{path}:{opened} has a <top> that is not closed before line {number}: add </top>")
+            parts, current, opened, line = {}, "", number, line.strip()[5:]
+        if parts is None:
+            continue
+        closes = lowered.endswith("</top>")
+        line, end = (line.rstrip()[:-6] if closes else line), 0
+        for tag in _TAG.finditer(line):
+            parts[current] = f"{parts.get(current, '')} {line[end : tag.start()]}"
+            current, end = ("" if tag[1] else tag[2].lower()), tag.end()
+        parts[current] = f"{parts.get(current, '')} {line[end:]}"
+        if closes:
+            yield f"{path}:{opened}", _tagged_topic(parts, field)
+            parts = None
+    if parts is not None:
+        raise BenchmarkError(f"{path}:{opened} has a <top> that is never closed: add </top>")
+
+
+def _tagged_topic(parts: dict[str, str], field: TopicField) -> Topic:
+    words = {name: " ".join(_LABEL.sub("", text).split()) for name, text in parts.items()}
+    return Topic(identifier(words.get("num", "")), words.get(field, ""), need=words.get("desc", ""))
+
+
+def _listed_topics(path: Path, encoding: str) -> Iterator[tuple[str, Topic]]:
+    for number, line in read_lines(path, encoding):
+        qid, tab, text = line.partition("\t")
+        if not tab:
+            raise BenchmarkError(
+                f"{path}:{number} must be a qid and a text with a tab between them, or a file of <top>"
+            )
+        if number == 1 and qid.strip().lower() in ("qid", "query_id", "query-id", "id"):
+            continue
+        yield f"{path}:{number}", Topic(identifier(qid), " ".join(text.split()))
+
+
+def _renumbered(topic: Topic, judged: set[str]) -> Topic:
+    short = topic.qid.lstrip("0")
+    return Topic(short, topic.text, need=topic.need) if topic.qid not in judged and short in judged else topic
+
+
+def _starts_with(path: Path, character: str, encoding: str) -> bool:
+    first = next((line for _, line in read_lines(path, encoding)), "")
+    return first.lstrip().startswith(character)
+
+
+def _files(corpus: Path) -> list[Path]:
+    if not corpus.is_dir():
+        return [corpus]
+    files = sorted(
+        p for p in corpus.rglob("*") if p.is_file() and not any(part.startswith(".") for part in p.parts[-2:])
+    )
+    if not files:
+        raise BenchmarkError(f"the folder {corpus} holds no files: data.corpus must name JSONL or <DOC> files")
+    return files
+
+
+def _one(given: str) -> Path:
+    return Path(given).expanduser()

@@ -1,0 +1,171 @@
+"""Load a person's own vault: a folder of markdown and a table of queries, judged or still to be judged."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from ragbench.benchmark.benchmark import Benchmark, Topic
+from ragbench.benchmark.documents import Names, identifier
+from ragbench.benchmark.judgments import Grades, check_grades, convention, read_judgments
+from ragbench.benchmark.lines import read_rows
+from ragbench.benchmark.native import DOCUMENTS, SECTIONS, best_sections, read_judgment_folder
+from ragbench.errors import BenchmarkError
+
+_NAMES = {
+    "qid": ("qid", "_id", "id", "query_id", "query-id"),
+    "text": ("text", "query", "question"),
+    "relevant": ("relevant", "docno", "docs", "documents", "path"),
+    "split": ("split",),
+    "type": ("type", "kind"),
+    "need": ("need",),
+    "hypothesis": ("hypothesis",),
+    "group": ("group",),
+}
+_Pairs = dict[str, dict[str, int]]
+
+
+def load_vault(
+    corpus: Path,
+    queries: Path | None = None,
+    qrels: Path | None = None,
+    name: str | None = None,
+    grades: Grades | None = None,
+    include: Sequence[str] = ("**/*.md", "**/*.markdown"),
+    on_error: Literal["warn", "fail"] = "warn",
+    topics: bool = True,
+) -> Benchmark:
+    """Read a vault with queries in a CSV, TSV or JSONL file.
+
+    Columns of `queries`: text; perhaps qid (made from the text when absent, so that a new row changes no other id),
+    relevant (docnos, paths, file names or wikilinks, with `#heading` for a section, several separated by `;`, grade 1
+    each), split, type, need, hypothesis, group. `qrels` adds judgments: a folder with sections.qrels or
+    documents.qrels, as `ragbench judge` writes it, or a file in the form of BEIR or TREC; they win over `relevant`.
+    Judgments of unknown documents are left out with a warning. Raises BenchmarkError with file and line.
+    """
+    from ragbench.corpus.reader import read_vault
+
+    vault = read_vault(corpus, include=include, on_error=on_error)
+    name, grades = name or corpus.resolve().name, check_grades(grades)
+    warnings = [str(warning) for warning in vault.warnings]
+    if not topics:
+        return Benchmark(name, vault.documents, (), {}, warnings=tuple(warnings))
+    if queries is None:
+        raise BenchmarkError("data.queries is not set: name a CSV or JSONL file with the column text")
+    names = Names(vault.documents)
+    listed, documents, sections = read_query_rows(queries, names, warnings)
+    if qrels is not None:
+        judged_documents, judged_sections = _judgments(qrels, names, grades, {topic.qid for topic in listed}, warnings)
+        for qid, found in judged_documents.items():
+            documents.setdefault(qid, {}).update(found)
+        for qid, found in judged_sections.items():
+            sections.setdefault(qid, {}).update(found)
+    for qid, best in best_sections(sections).items():
+        for docno, grade in best.items():
+            documents.setdefault(qid, {}).setdefault(docno, grade)
+    judged = sum(1 for topic in listed if topic.qid in documents)
+    if judged < len(listed):
+        warnings.append(
+            f"{queries}: {len(listed) - judged} of {len(listed)} queries have no judgments yet (ragbench pool)"
+        )
+    return Benchmark(name, vault.documents, listed, documents, sections, tuple(warnings), convention(grades))
+
+
+def read_query_rows(path: Path, names: Names, warnings: list[str]) -> tuple[tuple[Topic, ...], _Pairs, _Pairs]:
+    """The topics of a table, and the documents and sections its rows call relevant; unknown ones go to `warnings`."""
+    topics: dict[str, Topic] = {}
+    documents: _Pairs = {}
+    sections: _Pairs = {}
+    missing: list[str] = []
+    for number, row in read_rows(path):
+        where = f"{path}:{number}"
+        cells = {name: next((row[a] for a in aliases if row.get(a)), None) for name, aliases in _NAMES.items()}
+        if not topics and not any(alias in row for alias in _NAMES["text"]):
+            raise BenchmarkError(f"{where}: there is no column 'text'; the columns are {', '.join(map(str, row))}")
+        topic = _topic(cells, where)
+        if topic.qid in topics:
+            raise BenchmarkError(
+                f"{where} has query '{topic.qid}' ({topic.text[:40]}) again: give every query its own qid"
+            )
+        topics[topic.qid] = topic
+        for target in _targets(cells["relevant"], where):
+            section = names.section(target)
+            docno = names.document(target)
+            # `c#` may be a file name: a name that some document has is that document.
+            if docno is not None:
+                documents.setdefault(topic.qid, {})[docno] = 1
+            elif section is not None:
+                sections.setdefault(topic.qid, {})[section] = 1
+            else:
+                missing.append(f"{target} (line {number})")
+    if not topics:
+        raise BenchmarkError(f"{path} holds no queries")
+    if missing:
+        more = " ..." if len(missing) > 3 else ""
+        warnings.append(
+            f"{path}: {len(missing)} relevant documents are not in the vault: {', '.join(missing[:3])}{more}"
+        )
+    return tuple(topics.values()), documents, sections
+
+
+def _topic(cells: Mapping[str, Any], where: str) -> Topic:
+    for name, value in cells.items():
+        if value is not None and name not in ("qid", "relevant") and not isinstance(value, str):
+            raise BenchmarkError(f"{where}: column '{name}' must be a text, got {type(value).__name__}")
+    text = " ".join((cells["text"] or "").split())
+    if not text:
+        raise BenchmarkError(f"{where}: the query is empty: give it a text or remove the row")
+    qid = identifier(cells["qid"] or "") or f"q-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+    given = {name: cells[name].strip() for name in ("split", "type", "need", "hypothesis", "group") if cells[name]}
+    return Topic(qid, text, **{name: value for name, value in given.items() if value})
+
+
+def _targets(cell: Any, where: str) -> list[str]:
+    if cell is None:
+        return []
+    if not isinstance(cell, (str, list)) or not all(isinstance(each, str) for each in cell):
+        raise BenchmarkError(f"{where}: column 'relevant' must be a text or a list of texts")
+    names = cell.split(";") if isinstance(cell, str) else cell
+    return [each.strip() for each in names if each.strip()]
+
+
+def _judgments(
+    path: Path, names: Names, grades: Grades | None, qids: set[str], warnings: list[str]
+) -> tuple[_Pairs, _Pairs]:
+    """Judgments from a folder or file, by the ids of the vault."""
+    if path.is_dir():
+        if not (path / SECTIONS).exists() and not (path / DOCUMENTS).exists():
+            raise BenchmarkError(
+                f"{path} holds neither {SECTIONS} nor {DOCUMENTS}: name the folder that holds the judgments"
+            )
+        sources = read_judgment_folder(path)
+    else:
+        sources = read_judgments(path, grades), {}
+    documents: _Pairs = {}
+    sections: _Pairs = {}
+    missing: list[str] = []
+    strangers: set[str] = set()
+    for source in sources:
+        for qid, judged in source.items():
+            if qid not in qids:
+                strangers.add(qid)
+                continue
+            for target, grade in judged.items():
+                docno, section = names.document(target), names.section(target)
+                if docno is None and section is None:
+                    missing.append(target)
+                    continue
+                place, key = (documents, docno) if docno is not None else (sections, section)
+                if place.setdefault(qid, {}).setdefault(str(key), grade) != grade:
+                    raise BenchmarkError(f"{path} judges {key} for {qid} twice with different grades: keep one of them")
+    if strangers:
+        warnings.append(
+            f"{path}: {len(strangers)} judged topics are not in the queries: {', '.join(sorted(strangers)[:3])}"
+        )
+    if missing:
+        warnings.append(
+            f"{path}: {len(missing)} judgments of unknown documents or sections are left out: {missing[0]} ..."
+        )
+    return documents, sections

@@ -1,0 +1,23 @@
+"""The sub-commands, one module each: `DESCRIPTION`, `EXAMPLES`, `add_arguments(parser)` and `main(arguments) -> exit code`.
+
+`SUMMARY` is what `ragbench --help` shows; a module is imported only when its command is called.
+"""
+
+SUMMARY = {
+    "run": "measure one configuration, or a sweep of them, on a benchmark",
+    "ablate": "run the arms of a design and judge every proposal",
+    "compare": "compare finished runs, also of other systems",
+    "diagnose": "say at which stage relevant sections were lost",
+    "search": "search the collection and see why each hit is there",
+    "data": "check a benchmark, split it, compare two judges",
+    "pool": "write the unjudged pairs of runs as a table to fill",
+    "judge": "grade a pool and merge the grades",
+    "classify": "say what kind of query P3 takes a query for, and how often it is right",
+    "vocabulary": "show the collection's terms nearest to a text (P1)",
+    "calibrate": "fit isotonic calibration on the training queries",
+    "learn-weights": "learn the weights of fusion on the training queries",
+    "index": "build the index artefacts and inspect them",
+    "config": "print the composed configuration and the pipeline as a sentence",
+    "ui": "open MLflow on the store the runs were written to",
+    "doctor": "check Java, models, Lucene, FAISS, MLflow, disk",
+}

@@ -1,0 +1,168 @@
+"""`ragbench calibrate`."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import textwrap
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ragbench import console
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ragbench.benchmark.benchmark import Benchmark
+    from ragbench.configuration import Settings
+    from ragbench.evaluation.calibrate import Sample
+    from ragbench.executor import Arm
+    from ragbench.index.index import Index
+    from ragbench.stages.calibrate_isotonic import CalibrateIsotonic
+    from ragbench.stages.stage import Stage
+    from ragbench.types import QueryState
+    from ragbench.workshop import Progress
+
+DESCRIPTION = """Fit isotonic calibration on the training queries: fused scores become probabilities of relevance.
+
+Prints, for queries left out of the fit, how well the calibrations work and what P10 would drop with each."""
+EXAMPLES = """examples:
+  ragbench calibrate                         fit and print the overrides that use it
+  ragbench calibrate --best-of dense         let the best cosine say whether there is an answer at all
+  ragbench calibrate +exp=phase1 --write mine   keep it as conf/calibration/mine.yaml, for calibration=mine
+"""
+_STAGE = "calibration"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What to fit, where to keep it, overrides and output options."""
+    parser.add_argument(
+        "--best-of", metavar="SOURCE", help="also fit whether there is an answer, by this source's best score"
+    )
+    parser.add_argument(
+        "--depth", type=int, default=20, metavar="N", help="hits of each query to learn from (default 20)"
+    )
+    parser.add_argument("--threshold", type=float, default=0.3, help="the P10 threshold to report on (default 0.3)")
+    parser.add_argument("--write", metavar="NAME", help="keep the fit as an option of the configuration")
+    console.add_overrides(parser)
+    console.add_output(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Fit on the train split, compare by cross-validation, print or write."""
+    import pandas as pd
+
+    from ragbench import app
+    from ragbench.benchmark.load import load
+    from ragbench.errors import ConfigError
+    from ragbench.evaluation import calibrate
+    from ragbench.fingerprint import plain
+
+    if arguments.depth < 1:
+        raise ConfigError(f"--depth must be at least 1, got {arguments.depth}")
+    if not 0 <= arguments.threshold <= 1:
+        raise ConfigError(f"--threshold must be between 0 and 1, got {arguments.threshold}")
+    (settings,) = app.compose(arguments.overrides)
+    benchmark = load(settings.config["data"])
+    with console.progress(arguments.quiet or arguments.json) as progress:
+        arm, stage = _before_calibration(settings, benchmark, progress)
+        judged = _judged(arm, benchmark, arguments.depth, progress)
+    fitted = calibrate.fit(judged, arguments.best_of)
+    rows = _compared(judged, stage, arguments.best_of, arm.index, arguments.threshold)
+    if arguments.write:
+        console.say(f"written to {_write(arguments.write, fitted, judged, benchmark, arm)}")
+    if arguments.json:
+        console.print_json({"calibration": plain(fitted), "queries": len(judged.states), "left out": rows})
+        return 0
+    title = (
+        f"{len(judged.states)} training queries, each calibrated by a fit without it; threshold {arguments.threshold:g}"
+    )
+    console.print_table(pd.DataFrame(rows), title)
+    print(f"use it with: calibration={arguments.write}" if arguments.write else f"use it with: {_overrides(fitted)}")
+    return 0
+
+
+def _before_calibration(settings: Settings, benchmark: Benchmark, progress: Progress) -> tuple[Arm, Stage]:
+    """The pipeline up to calibration, and the stage that calibrates now."""
+    from ragbench.errors import ConfigError
+    from ragbench.executor import Arm
+    from ragbench.pipeline import Pipeline
+    from ragbench.workshop import Workshop
+
+    stages = settings.pipeline.stages
+    place = next((number for number, (name, _) in enumerate(stages) if name == _STAGE), None)
+    if place is None:
+        raise ConfigError("calibration is off, so there is nothing to fit: leave out calibration=off")
+    (arm,) = Workshop.of(settings, benchmark, progress, console.say).arms([settings])
+    return Arm(arm.name, Pipeline(stages[:place]), arm.index), stages[place][1]
+
+
+def _judged(arm: Arm, benchmark: Benchmark, depth: int, progress: Progress) -> Sample:
+    from ragbench import executor
+    from ragbench.evaluation import calibrate
+
+    queries = [topic.query() for topic in benchmark.select("train")]
+    (outcome,) = executor.execute([arm], queries, progress)
+    return calibrate.sample(outcome.final, arm.index.chunks, benchmark, depth)
+
+
+def _compared(
+    judged: Sample, stage: Stage, best_of: str | None, index: Index, threshold: float
+) -> list[dict[str, object]]:
+    """The configured calibration as it is, and isotonic regression fitted without the queries it is applied to."""
+    from ragbench.evaluation import calibrate
+
+    def without_them(source: str | None) -> Sequence[QueryState]:
+        return calibrate.left_out(judged, lambda part: partial(calibrate.fit(part, source), index=index))
+
+    calibrated: dict[str, Sequence[QueryState]] = {
+        f"configured: {stage.describe()}": stage(judged.states, index),
+        "isotonic": without_them(None),
+    }
+    if best_of:
+        calibrated[f"isotonic, with the best of {best_of}"] = without_them(best_of)
+    return [
+        {"calibration": name, **calibrate.quality(states, judged.relevant, judged.answerable, threshold)}
+        for name, states in calibrated.items()
+    ]
+
+
+def _write(name: str, fitted: CalibrateIsotonic, judged: Sample, benchmark: Benchmark, arm: Arm) -> Path:
+    """Keep the fit as conf/calibration/<name>.yaml."""
+    import yaml
+
+    from ragbench import locations
+    from ragbench.errors import ConfigError
+    from ragbench.fingerprint import plain
+
+    path = locations.configuration() / _STAGE / f"{name}.yaml"
+    if not re.fullmatch(r"\w[\w-]*", name) or name in ("on", "off"):
+        raise ConfigError(f"--write must be a name of letters, digits and hyphens other than on and off, got {name}")
+    said = textwrap.wrap(
+        f"Isotonic calibration fitted by `ragbench calibrate` on {len(judged.states)} training queries of "
+        f"{benchmark.name} ({benchmark.digest[:12]}). The pipeline was: {arm.pipeline!r}",
+        width=110,
+    )
+    values = {key: value for key, value in plain(fitted).items() if key}
+    target = f"{type(fitted).__module__}.{type(fitted).__qualname__}"
+    body = yaml.safe_dump({"_target_": target, **values}, sort_keys=False, width=120, default_flow_style=None)
+    try:
+        path.write_text("".join(f"# {line}\n" for line in said) + body, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(
+            f"cannot write {path} ({error.strerror}): use the overrides that are printed instead"
+        ) from None
+    return path
+
+
+def _overrides(fitted: CalibrateIsotonic) -> str:
+    """The fit as words for the command line."""
+
+    def points(values: Sequence[float]) -> str:
+        return "[" + ",".join(f"{value:g}" for value in values) + "]"
+
+    words = [f"{_STAGE}=isotonic", f"{_STAGE}.x={points(fitted.x)}", f"{_STAGE}.y={points(fitted.y)}"]
+    words += [f"{_STAGE}.best_of={fitted.best_of or 'null'}"]
+    words += [f"{_STAGE}.best_x={points(fitted.best_x)}", f"{_STAGE}.best_y={points(fitted.best_y)}"]
+    return " ".join(words)

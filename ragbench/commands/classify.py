@@ -1,0 +1,70 @@
+"""`ragbench classify`."""
+
+from __future__ import annotations
+
+import argparse
+import re
+
+from ragbench import console
+
+DESCRIPTION = "Say what kind of query P3 takes a query for, or how often it agrees with the types in the benchmark."
+EXAMPLES = """examples:
+  ragbench classify "getUserById function"
+  ragbench classify                    accuracy and confusion over the benchmark's training queries
+  ragbench classify split=test
+"""
+
+# What stands in the query's place may be the first override instead.
+_OVERRIDE = re.compile(r"[+~]*[\w./@]+=\S*")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The query, overrides and output options."""
+    parser.add_argument("query", nargs="?", help="a query; without one, the benchmark's queries are classified")
+    console.add_overrides(parser)
+    console.add_output(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Classify one query or all."""
+    from ragbench import app
+    from ragbench.errors import ConfigError
+    from ragbench.stages.classify import classify
+
+    if arguments.query is not None and _OVERRIDE.fullmatch(arguments.query):
+        arguments.overrides.insert(0, arguments.query)
+        arguments.query = None
+    if arguments.query is not None:
+        if not arguments.query.strip():
+            raise ConfigError("the query is empty: say what to classify")
+        found = classify(arguments.query)
+        if arguments.json:
+            console.print_json({"query": arguments.query, "class": found})
+        else:
+            print(found)
+        return 0
+    from ragbench.benchmark.load import load
+    from ragbench.evaluation.classification import agreement
+
+    asked = any(override.startswith("split=") for override in arguments.overrides)
+    (settings,) = app.compose(arguments.overrides if asked else [*arguments.overrides, "split=train"])
+    benchmark = load(settings.config["data"])
+    result = agreement(benchmark.select(settings.split))
+    if arguments.json:
+        console.print_json(
+            {
+                "benchmark": benchmark.name,
+                "split": settings.split,
+                "queries": result.n,
+                "accuracy": result.accuracy,
+                "baseline": result.baseline,
+                "types": result.confusion.to_dict(orient="records"),
+            }
+        )
+        return 0
+    console.print_table(result.confusion, f"{benchmark.name}, split {settings.split}: classes of P3 by type of query")
+    print(
+        f"accuracy {result.accuracy:.3f} over {result.n} queries; "
+        f"calling all of them what most are would reach {result.baseline:.3f}"
+    )
+    return 0

@@ -1,0 +1,35 @@
+"""`ragbench config`."""
+
+from __future__ import annotations
+
+import argparse
+
+from ragbench import console
+
+DESCRIPTION = "Compose a configuration, check it, and print the pipeline as a sentence and every value."
+EXAMPLES = """examples:
+  ragbench config +exp=all
+  ragbench config +exp=all p6=off --json
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Overrides and output options."""
+    console.add_overrides(parser)
+    console.add_output(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Compose and print."""
+    from ragbench import app
+    from ragbench.fingerprint import plain
+
+    (settings,) = app.compose(arguments.overrides)
+    if arguments.json:
+        console.print_json(plain(settings.config))
+        return 0
+    import yaml
+
+    print(f"# {settings.pipeline!r}")
+    print(yaml.safe_dump(plain(settings.config), sort_keys=False), end="")
+    return 0

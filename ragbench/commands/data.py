@@ -1,0 +1,147 @@
+"""`ragbench data`."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ragbench import console
+from ragbench.exit_codes import FAILED
+
+if TYPE_CHECKING:
+    from ragbench.benchmark.benchmark import Benchmark
+    from ragbench.configuration import Settings
+
+DESCRIPTION = "Look after a benchmark: check it for what makes numbers wrong, split its topics, compare two judges."
+EXAMPLES = """examples:
+  ragbench data check                                lint; exit code 1 when there are errors
+  ragbench data check data=native data.corpus=notes data.qrels=my-qrels
+  ragbench data split --write                        new train and test halves into topics.jsonl
+  ragbench data agreement --second other.qrels       Krippendorff's alpha and Cohen's kappa
+  ragbench data describe                             counts by type, split and area
+  ragbench data power                                the smallest difference each split can show
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What to do, and options of each."""
+    parser.add_argument("task", choices=("check", "split", "agreement", "describe", "power"))
+    parser.add_argument("--write", action="store_true", help="split: write the splits into topics.jsonl")
+    parser.add_argument("--seed", type=int, default=13, help="split: seed (default 13)")
+    parser.add_argument("--second", metavar="FILE", help="agreement: the second judge's qrels")
+    parser.add_argument("--run", metavar="FOLDER", help="power: the run whose variance is used (default: the newest)")
+    console.add_overrides(parser)
+    console.add_output(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Load the benchmark and do the task."""
+    from ragbench import app
+    from ragbench.benchmark.load import load
+
+    (settings,) = app.compose(arguments.overrides)
+    benchmark = load(settings.config["data"])
+    if arguments.task == "check":
+        return _check(benchmark, arguments)
+    if arguments.task == "split":
+        return _split(benchmark, settings, arguments)
+    if arguments.task == "agreement":
+        return _agreement(benchmark, arguments)
+    if arguments.task == "power":
+        return _power(settings, arguments)
+    return _describe(benchmark, arguments)
+
+
+def _check(benchmark: Benchmark, arguments: argparse.Namespace) -> int:
+    import pandas as pd
+
+    from ragbench.benchmark.check import check
+
+    findings = check(benchmark)
+    counts = Counter(finding.severity for finding in findings)
+    if arguments.json:
+        console.print_json([finding.__dict__ for finding in findings])
+    elif findings:
+        console.print_table(pd.DataFrame([vars(finding) for finding in findings]))
+    if not arguments.json:
+        print(", ".join(f"{counts[severity]} {severity}s" for severity in ("error", "warning", "note")))
+    return FAILED if counts["error"] else 0
+
+
+def _split(benchmark: Benchmark, settings: Settings, arguments: argparse.Namespace) -> int:
+    from dataclasses import replace
+
+    from ragbench import locations
+    from ragbench.benchmark.native import TOPICS, write_topics
+    from ragbench.benchmark.split import split
+
+    sides = split(benchmark.topics, benchmark.document_qrels, arguments.seed)
+    topics = [replace(topic, split=sides[topic.qid]) for topic in benchmark.topics]
+    if arguments.write:
+        folder = Path(settings.config["data"].get("qrels") or locations.builtin() / "qrels")
+        write_topics(folder / TOPICS, topics)
+        print(f"wrote the splits of {len(topics)} topics into {folder / TOPICS}")
+    else:
+        console.print_json(dict(Counter(topic.split for topic in topics)))
+    return 0
+
+
+def _agreement(benchmark: Benchmark, arguments: argparse.Namespace) -> int:
+    from ragbench.benchmark.agreement import agreement
+    from ragbench.benchmark.native import read_qrels
+    from ragbench.errors import ConfigError
+    from ragbench.fingerprint import plain
+
+    if not arguments.second:
+        raise ConfigError("ragbench data agreement needs --second FILE, the second judge's qrels")
+    first = benchmark.section_qrels or benchmark.document_qrels
+    found = agreement(first, read_qrels(Path(arguments.second)))
+    if arguments.json:
+        console.print_json(plain(found))
+        return 0
+    print(
+        f"{found.n_pairs} pairs of {found.n_topics} topics: {found.same:.1%} equal, Krippendorff's alpha "
+        f"{found.alpha_ordinal:.3f} (ordinal), Cohen's kappa {found.kappa:.3f}, quadratic {found.kappa_quadratic:.3f}"
+    )
+    for each in found.disagreements[:20]:
+        print(f"  {each.qid} {each.target}: {each.first} and {each.second}")
+    return 0
+
+
+def _describe(benchmark: Benchmark, arguments: argparse.Namespace) -> int:
+    import pandas as pd
+
+    rows = pd.DataFrame([(t.type, t.split, t.qid.rsplit("-", 1)[0]) for t in benchmark.topics], columns=["type", "split", "area"])
+    table = pd.crosstab(rows["type"], rows["split"], margins=True, margins_name="all").reset_index()
+    judged = sum(len(grades) for grades in (benchmark.section_qrels or benchmark.document_qrels).values())
+    if arguments.json:
+        console.print_json({"documents": len(benchmark.documents), "judgments": judged, "topics": table.to_dict("records")})
+        return 0
+    console.print_table(table, f"{benchmark.name}: {len(benchmark.documents)} documents, {judged} judgments")
+    return 0
+
+
+def _power(settings: Settings, arguments: argparse.Namespace) -> int:
+    import pandas as pd
+
+    from ragbench.evaluation.measures import PRIMARY
+    from ragbench.evaluation.statistics import minimum_detectable_effect
+    from ragbench.experiment import results
+
+    found = results.load(Path(arguments.run) if arguments.run else results.latest(settings.results))
+    splits = sorted(found.per_query["split"].unique())
+    rows = []
+    for place, arm in enumerate(found.arms):
+        for other in found.arms[place + 1 :]:
+            for split in splits:
+                difference = found.values(arm, PRIMARY, split) - found.values(other, PRIMARY, split)
+                sd = float(difference.std(ddof=1))
+                rows.append((split, arm, other, len(difference), sd, minimum_detectable_effect(sd, len(difference))))
+    table = pd.DataFrame(rows, columns=["split", "arm", "other", "n", "sd of differences", f"detectable {PRIMARY}"])
+    if arguments.json:
+        console.print_json(table.to_dict(orient="records"))
+    else:
+        console.print_table(table, "Minimum detectable difference at 80% power, alpha 5%, two-sided")
+    return 0

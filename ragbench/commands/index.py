@@ -1,0 +1,58 @@
+"""`ragbench index`."""
+
+from __future__ import annotations
+
+import argparse
+
+from ragbench import console
+
+DESCRIPTION = "Build the index artefacts that a configuration needs, or list and remove the artefacts on disk."
+EXAMPLES = """examples:
+  ragbench index                       build what the default pipeline needs
+  ragbench index +exp=all              the same for an experiment
+  ragbench index --list                every finished artefact: kind, name, size, seconds to build
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What to do, overrides and output options."""
+    parser.add_argument("--list", action="store_true", help="list the finished artefacts")
+    console.add_overrides(parser)
+    console.add_output(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Build or list."""
+    import pandas as pd
+
+    from ragbench import app
+    from ragbench.index.artefacts import ArtefactStore
+
+    (settings,) = app.compose(arguments.overrides)
+    if arguments.list:
+        found = list(ArtefactStore(settings.index_folder, console.say).list())
+    else:
+        from ragbench.benchmark.load import load
+        from ragbench.workshop import Workshop
+
+        benchmark = load(settings.config["data"], topics=False)
+        with console.progress(arguments.quiet or arguments.json) as progress:
+            (arm,) = Workshop.of(settings, benchmark, progress, console.say).arms([settings])
+            arm.index.prepare(arm.pipeline.needs)
+            found = arm.index.artefacts()
+    rows = [
+        {
+            "kind": artefact.kind,
+            "name": artefact.fingerprint,
+            "bytes": artefact.size_bytes,
+            "build seconds": float(artefact.manifest["build_seconds"]),
+            "state": "built now" if artefact.built else "ready",
+            "folder": str(artefact.folder),
+        }
+        for artefact in found
+    ]
+    if arguments.json:
+        console.print_json(rows)
+    else:
+        console.print_table(pd.DataFrame(rows), formats={"build seconds": ".2f"})
+    return 0

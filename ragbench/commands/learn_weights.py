@@ -1,0 +1,108 @@
+"""`ragbench learn-weights`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from ragbench import console
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ragbench.benchmark.benchmark import Benchmark
+    from ragbench.index.chunks import ChunkTable
+    from ragbench.types import QueryState, Ranking
+
+DESCRIPTION = """Learn the weights of fusion on the training queries, and say what they gain on queries left out.
+
+What is raised is the primary measure of the fused ranking, before any later stage."""
+EXAMPLES = """examples:
+  ragbench learn-weights
+  ragbench learn-weights p7=on graph=on --draws 300
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """How many mixtures, overrides and output options."""
+    parser.add_argument("--draws", type=int, default=100, metavar="N", help="mixtures to try (default 100)")
+    console.add_overrides(parser)
+    console.add_output(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Run the sources once over the train split, try mixtures, print the best."""
+    from ragbench import app, executor
+    from ragbench.benchmark.load import load
+    from ragbench.errors import ConfigError
+    from ragbench.evaluation.fusion_weights import learn
+    from ragbench.evaluation.statistics import compare
+    from ragbench.pipeline import Pipeline
+    from ragbench.stages.fuse import Fuse
+    from ragbench.workshop import Workshop
+
+    if arguments.draws < 1:
+        raise ConfigError(f"--draws must be at least 1, got {arguments.draws}")
+    (settings,) = app.compose(arguments.overrides)
+    stages = settings.pipeline.stages
+    place, fuse = next(((n, stage) for n, (_, stage) in enumerate(stages) if isinstance(stage, Fuse)), (0, None))
+    if fuse is None:
+        raise ConfigError("this pipeline does not fuse by weighted ranks, so there are no such weights to learn")
+    benchmark = load(settings.config["data"])
+    topics = [
+        t for t in benchmark.select("train") if any(g > 0 for g in benchmark.document_qrels.get(t.qid, {}).values())
+    ]
+    with console.progress(arguments.quiet or arguments.json) as progress:
+        (arm,) = Workshop.of(settings, benchmark, progress, console.say).arms([settings])
+        arm = executor.Arm(arm.name, Pipeline(stages[: place + 1]), arm.index)
+        (outcome,) = executor.execute([arm], [topic.query() for topic in topics], progress)
+        states = outcome.final
+        gain = _gain(states, arm.index.chunks, benchmark)
+        groups = [topic.group or topic.qid for topic in topics]
+        seed = int(settings.config["seed"])
+        learned = learn(states, groups, fuse, gain, draws=arguments.draws, seed=seed, progress=progress)
+    held_out = compare(learned.held_out, learned.before, seed=seed)
+    overrides = " ".join(f"fuse.weights.{source}={weight:g}" for source, weight in learned.weights.items())
+    if arguments.json:
+        console.print_json(
+            {
+                "weights": learned.weights,
+                "overrides": overrides,
+                "queries": len(states),
+                "before": float(learned.before.mean()),
+                "after": float(learned.after.mean()),
+                "held_out": vars(held_out),
+            }
+        )
+        return 0
+    print(f"nDCG@10 on {len(states)} training queries: {learned.before.mean():.4f} with the configured weights,")
+    print(
+        f"{learned.after.mean():.4f} with the best of {arguments.draws} mixtures (chosen on these queries: too good);"
+    )
+    print(
+        f"on queries left out of the choice the gain is {held_out.difference:+.4f} "
+        f"(95% interval {held_out.ci_low:+.4f} to {held_out.ci_high:+.4f})."
+    )
+    print(f"use them with: {overrides}")
+    return 0
+
+
+def _gain(
+    states: Sequence[QueryState], table: ChunkTable, benchmark: Benchmark
+) -> Callable[[Sequence[Ranking]], NDArray[np.float64]]:
+    """The primary measure of rankings for the queries of states, by the best chunk of each document."""
+    from dataclasses import replace
+
+    import numpy as np
+
+    from ragbench.evaluation.measures import PRIMARY, document_run, evaluate
+
+    def gain(rankings: Sequence[Ranking]) -> NDArray[np.float64]:
+        run = document_run([replace(s, fused=r) for s, r in zip(states, rankings, strict=True)], table)
+        frame = evaluate(run, benchmark.document_qrels, [PRIMARY])
+        values = dict(zip(frame["qid"], frame["value"], strict=True))
+        return np.array([values[state.query.qid] for state in states], dtype=np.float64)
+
+    return gain

@@ -1,0 +1,34 @@
+"""`ragbench ui`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from ragbench import console
+
+DESCRIPTION = "Open MLflow on the store that the runs were written to, on this machine only."
+EXAMPLES = """examples:
+  ragbench ui
+  ragbench ui --port 5005 paths.results=/data/results
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Port, and overrides that say where the store is."""
+    parser.add_argument("--port", type=int, default=5000, help="port on 127.0.0.1 (default 5000)")
+    console.add_overrides(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Replace this process by MLflow's server."""
+    from ragbench import app, tracking
+
+    (settings,) = app.compose(arguments.overrides)
+    uri = tracking.store_uri(settings)
+    tracking.check_store(uri)
+    print(f"MLflow on http://127.0.0.1:{arguments.port} for {uri}; stop it with Ctrl-C", flush=True)
+    environment = {**os.environ, "MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true"}
+    command = [sys.executable, "-m", "mlflow", "ui", "--backend-store-uri", uri, "--port", str(arguments.port)]
+    os.execve(sys.executable, command, environment)

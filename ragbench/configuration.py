@@ -1,0 +1,192 @@
+"""From a composed configuration (plain mappings) to values: pipeline, index specification, measuring.
+
+Every node with `_target_` becomes a dataclass; its keys are checked against the fields and its values against their
+types before anything is built, so that a wrong configuration is one sentence and not a half-done run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import importlib
+import json
+import typing
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ragbench import locations
+from ragbench.errors import ConfigError
+from ragbench.index.dense import DenseSpec
+from ragbench.index.index import IndexSpec
+from ragbench.index.lexical import LexicalSpec
+from ragbench.index.vocabulary import VocabularySpec
+from ragbench.latency import LatencySpec
+from ragbench.models.resolve import EncoderSpec
+from ragbench.pipeline import Pipeline
+from ragbench.stages.stage import Stage
+
+T = TypeVar("T")
+
+REPLACES = "_replaces_"
+"""In a stage's configuration: entries of `order` that are passed over while this stage is on."""
+
+SPLITS = ("train", "test", "all")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One composed configuration under a name; `config` is plain and resolved, `overrides` is what was asked for."""
+
+    name: str
+    config: Mapping[str, Any]
+    overrides: tuple[str, ...] = ()
+
+    @cached_property
+    def pipeline(self) -> Pipeline:
+        """The stages that are on, in the configured order."""
+        return Pipeline(tuple(self._stages()))
+
+    @cached_property
+    def index(self) -> IndexSpec:
+        """What shapes the index. Switches that work at index time (P2, P4, P9, P13) are folded in here."""
+        node = self.config["index"]
+        switched = (self._optional("p13", "chunking") or node["chunking"], self._fields())
+        return IndexSpec(
+            chunker=make(switched[0], "index.chunking"),
+            lexical=build(LexicalSpec, {**node["lexical"], "fields": switched[1]}, "index.lexical"),
+            dense=build(DenseSpec, node["dense"], "index.dense"),
+            encoder=build(EncoderSpec, node["encoder"], "index.encoder"),
+            vocabulary=build(VocabularySpec, node["vocabulary"], "index.vocabulary"),
+            headings=bool(self._optional("p2", "headings")),
+        )
+
+    @cached_property
+    def latency(self) -> LatencySpec:
+        """How time is measured."""
+        return build(LatencySpec, self.config["latency"], "latency")
+
+    @property
+    def split(self) -> str:
+        """Which topics are measured."""
+        split = str(self.config["split"])
+        if split not in SPLITS:
+            raise ConfigError(f"split must be one of {', '.join(SPLITS)}, got {split}")
+        return split
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """The measures asked for."""
+        return tuple(str(measure) for measure in self.config["measures"])
+
+    @property
+    def results(self) -> Path:
+        """The folder for everything a run writes."""
+        given = self.config["paths"]["results"]
+        return Path(given) if given else locations.results()
+
+    @property
+    def index_folder(self) -> Path:
+        """The folder of index artefacts."""
+        given = self.config["paths"]["index"]
+        return Path(given) if given else self.results / "index"
+
+    @property
+    def cache_folder(self) -> Path:
+        """The folder of the embedding and score caches."""
+        given = self.config["paths"]["cache"]
+        return Path(given) if given else self.results / "cache"
+
+    def with_value(self, key: str, value: Any) -> Settings:
+        """The same settings with another value for an existing key such as `hyde.text`."""
+
+        def changed(node: Mapping[str, Any], path: Sequence[str]) -> Mapping[str, Any]:
+            return {**node, path[0]: changed(node[path[0]], path[1:]) if len(path) > 1 else value}
+
+        return Settings(self.name, changed(self.config, key.split(".")), self.overrides)
+
+    def check(self) -> Settings:
+        """Build every value once, so that what is wrong is said before any work starts."""
+        _ = self.pipeline, self.index, self.latency, self.split, self.measures
+        return self
+
+    def _stages(self) -> typing.Iterator[tuple[str, Stage]]:
+        order = self.config["order"]
+        repeated = [entry for entry in order if order.count(entry) > 1]
+        if repeated:
+            raise ConfigError(f"order names '{repeated[0]}' more than once")
+        nodes = {str(entry): self._node(str(entry)) for entry in order}
+        replaced = {name for node in nodes.values() for name in node.get(REPLACES, ())}
+        for entry, node in nodes.items():
+            if "_target_" in node and entry not in replaced:
+                stage = make(node, entry)
+                if not isinstance(stage, Stage):
+                    raise ConfigError(f"{entry}._target_ is no stage: {node['_target_']} lacks the stage protocol")
+                yield entry, stage
+
+    def _node(self, entry: str) -> Mapping[str, Any]:
+        """The configuration of an entry of `order`, empty when it is off."""
+        if entry.split(".")[0] not in self.config:
+            raise ConfigError(f"order names '{entry}', which is no stage; known: {', '.join(self._known())}")
+        node = self._optional(*entry.split("."))
+        return node if isinstance(node, Mapping) else {}
+
+    def _known(self) -> list[str]:
+        return sorted(key for key, value in self.config.items() if isinstance(value, Mapping))
+
+    def _fields(self) -> list[tuple[str, float]]:
+        fields = dict(self.config["index"]["lexical"]["fields"])
+        for switch in ("p4", "p9"):
+            fields.update(self._optional(switch, "fields") or {})
+        return sorted(fields.items())
+
+    def _optional(self, *keys: str) -> Any:
+        node: Any = self.config
+        for key in keys:
+            node = node.get(key) if isinstance(node, Mapping) else None
+        return node
+
+
+def make(node: Mapping[str, Any], where: str) -> Any:
+    """Build the dataclass that `node['_target_']` names from the other keys of the node."""
+    path = str(node["_target_"])
+    module_name, _, class_name = path.rpartition(".")
+    try:
+        cls = getattr(importlib.import_module(module_name), class_name)
+    except (ImportError, AttributeError, ValueError):
+        raise ConfigError(f"{where}._target_ names {path}, which cannot be imported") from None
+    if not (isinstance(cls, type) and dataclasses.is_dataclass(cls)):
+        raise ConfigError(f"{where}._target_ names {path}, which is not a dataclass")
+    return build(cls, {key: value for key, value in node.items() if key not in ("_target_", REPLACES)}, where)
+
+
+def build(cls: type[T], values: Mapping[str, Any], where: str) -> T:
+    """Build a dataclass from plain values. Raises ConfigError for unknown keys, missing keys and wrong types."""
+    from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+    finite = ConfigDict(allow_inf_nan=False)
+    fields = {field.name: field for field in dataclasses.fields(cls) if field.init}  # type: ignore[arg-type]
+    for key in values:
+        if key not in fields:
+            raise ConfigError(f"unknown key {where}.{key}{_did_you_mean(str(key), list(fields))}")
+    hints = typing.get_type_hints(cls)
+    checked: dict[str, Any] = {}
+    for name, field in fields.items():
+        if name not in values:
+            if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
+                raise ConfigError(f"{where}.{name} is missing")
+            continue
+        try:
+            # As JSON: lists may stand for tuples, yet "10" is no number and 1 is no truth value.
+            checked[name] = TypeAdapter(hints[name], config=finite).validate_json(json.dumps(values[name]), strict=True)
+        except (ValidationError, TypeError) as error:
+            reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
+            raise ConfigError(f"{where}.{name} cannot be {values[name]!r}: {reason[0].lower()}{reason[1:]}") from None
+    return cls(**checked)
+
+
+def _did_you_mean(key: str, known: Sequence[str]) -> str:
+    close = difflib.get_close_matches(key, known, n=1)
+    return f"; did you mean {close[0]}?" if close else f"; known keys: {', '.join(known)}"

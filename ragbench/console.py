@@ -1,0 +1,121 @@
+"""What a person sees: progress bars, tables and one-line messages, on standard error unless it is the answer."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def add_overrides(parser: argparse.ArgumentParser) -> None:
+    """The configuration overrides that most commands take."""
+    parser.add_argument("overrides", nargs="*", metavar="key=value", help="configuration overrides, such as p6=on")
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """`--json` and `--quiet`."""
+    parser.add_argument("--json", action="store_true", help="print the answer as JSON on standard output")
+    parser.add_argument("--quiet", "-q", action="store_true", help="no progress bars")
+
+
+def say(message: str) -> None:
+    """One sentence on standard error."""
+    print(message, file=sys.stderr)
+
+
+@contextmanager
+def progress(quiet: bool = False) -> Iterator[Callable[[str, int, int], None]]:
+    """Bars for tasks as they come up, on standard error; nothing when quiet or not a terminal."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda task, done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        tasks: dict[str, Any] = {}
+
+        def report(task: str, done: int, total: int) -> None:
+            if task not in tasks:
+                tasks[task] = bars.add_task(task, total=total)
+            bars.update(tasks[task], completed=done, total=total)
+
+        yield report
+
+
+def print_json(value: Any) -> None:
+    """A value as JSON on standard output."""
+    print(json.dumps(value, indent=1, ensure_ascii=False, default=str))
+
+
+def print_table(frame: pd.DataFrame, title: str = "", formats: Mapping[str, str] | None = None) -> None:
+    """A data frame on standard output; numbers to the right, with four decimals unless `formats` says otherwise."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title or None, title_justify="left")
+    numeric = {name for name in frame.columns if frame[name].dtype.kind in "fiu"}
+    for name in frame.columns:
+        table.add_column(str(name), justify="right" if name in numeric else "left", no_wrap=name in numeric)
+    for row in frame.to_dict(orient="records"):
+        table.add_row(*(Text(_cell(row[name], (formats or {}).get(str(name)))) for name in frame.columns))
+    # A pipe has no width: give the table the room it needs.
+    Console(width=None if sys.stdout.isatty() else 240).print(table)
+
+
+def _cell(value: Any, form: str | None) -> str:
+    if value is None or value != value:
+        return ""
+    if isinstance(value, float):
+        return format(value, form or ".4f")
+    return str(value)
+
+
+def columns(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """The columns of these names that exist, in this order."""
+    return frame[[name for name in names if name in frame.columns]]
+
+
+def markdown(frame: pd.DataFrame) -> str:
+    """A data frame as a markdown table, numbers with four decimals."""
+    names = [str(name) for name in frame.columns]
+    numeric = [frame[name].dtype.kind in "fiu" for name in frame.columns]
+    head = f"| {' | '.join(names)} |"
+    rule = "|" + "|".join("---:" if right else "---" for right in numeric) + "|"
+    rows = [
+        "| " + " | ".join(_cell(row[name], None).replace("|", "\\|") for name in frame.columns) + " |"
+        for row in frame.to_dict(orient="records")
+    ]
+    return "\n".join([head, rule, *rows])
+
+
+def latex(frame: pd.DataFrame) -> str:
+    """A data frame as a LaTeX `tabular` with rules from booktabs."""
+    numeric = [frame[name].dtype.kind in "fiu" for name in frame.columns]
+    lines = [
+        r"\begin{tabular}{" + "".join("r" if right else "l" for right in numeric) + "}",
+        r"\toprule",
+        " & ".join(_escaped(str(name)) for name in frame.columns) + r" \\",
+        r"\midrule",
+        *(
+            " & ".join(_escaped(_cell(row[name], None)) for name in frame.columns) + r" \\"
+            for row in frame.to_dict(orient="records")
+        ),
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
+    return "\n".join(lines)
+
+
+def _escaped(text: str) -> str:
+    for symbol in "&%$#_{}":
+        text = text.replace(symbol, f"\\{symbol}")
+    return text

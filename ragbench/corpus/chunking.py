@@ -1,0 +1,106 @@
+"""Documents -> chunks: one level along the headings, or two levels for parent document retrieval (P13)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+from ragbench.corpus.sections import sections_between
+from ragbench.corpus.spans import Sizes, Span, spans
+from ragbench.errors import ConfigError
+from ragbench.types import Chunk, Document
+
+
+class Chunker(Protocol):
+    """Cuts documents; `version` goes up when the same parameters begin to give other chunks."""
+
+    version: ClassVar[int]
+
+    def chunk(self, document: Document) -> list[Chunk]:
+        """The chunks of one document, ids `docno#0`, `docno#1` ... in text order; parents, if any, after them."""
+        ...
+
+
+@dataclass(frozen=True)
+class HeaderChunker:
+    """Chunks along the headings: 200 to 1500 characters with an overlap of 100. Seed 001, "Parent Document Retrieval".
+
+    A section is a chunk. Sections shorter than `min_chars` merge with their neighbours under the same parent heading;
+    sections longer than `max_chars` are cut into even pieces at paragraphs, else sentences, else words, and each piece
+    but the first begins with up to `overlap_chars` of the one before. A code fence is never cut, so a chunk can be
+    longer than `max_chars` by one long fence; a chunk can be shorter than `min_chars` where nothing next to it belongs
+    to it. Raises ConfigError for sizes that contradict each other.
+    """
+
+    min_chars: int = 200
+    max_chars: int = 1500
+    overlap_chars: int = 100
+    version: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        _check(self.min_chars, self.max_chars, self.overlap_chars, ("min_chars", "max_chars", "overlap_chars"))
+
+    def chunk(self, document: Document) -> list[Chunk]:
+        """The chunks of one document; none for a document without text."""
+        sizes = Sizes(self.min_chars, self.max_chars, self.overlap_chars)
+        return [_chunk(document, str(number), span) for number, span in enumerate(spans(document, sizes))]
+
+
+@dataclass(frozen=True)
+class ParentChildChunker:
+    """Two levels: children of 400-600 characters to retrieve, parents of 1500-2000 to return. Seeds 000, P13; 003, 4.5.
+
+    Parents are cut as `HeaderChunker` cuts; each is then cut into children, so a child lies wholly in its parent and no
+    child spans two. A parent's overlap repeats text whose children belong to the parent before. Every child has a
+    parent, also in a document short enough for one of each. Raises ConfigError for sizes that contradict each other.
+    """
+
+    child_min: int = 400
+    child_max: int = 600
+    child_overlap: int = 100
+    parent_min: int = 1500
+    parent_max: int = 2000
+    parent_overlap: int = 200
+    version: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        _check(self.child_min, self.child_max, self.child_overlap, ("child_min", "child_max", "child_overlap"))
+        _check(self.parent_min, self.parent_max, self.parent_overlap, ("parent_min", "parent_max", "parent_overlap"))
+        if self.child_max > self.parent_max:
+            raise ConfigError(f"child_max must be at most parent_max {self.parent_max}, got {self.child_max}.")
+
+    def chunk(self, document: Document) -> list[Chunk]:
+        """The children `docno#0` ..., then the parents `docno#p0` ... (`is_parent`)."""
+        child_sizes = Sizes(self.child_min, self.child_max, self.child_overlap)
+        children: list[Chunk] = []
+        parents: list[Chunk] = []
+        for span in spans(document, Sizes(self.parent_min, self.parent_max, self.parent_overlap)):
+            parent = _chunk(document, f"p{len(parents)}", span, is_parent=True)
+            parents.append(parent)
+            for part in spans(document, child_sizes, span.core, span.end):
+                children.append(_chunk(document, str(len(children)), part, parent=parent.chunk_id))
+        return children + parents
+
+
+def _chunk(document: Document, name: str, span: Span, parent: str | None = None, is_parent: bool = False) -> Chunk:
+    sections = sections_between(document.sections, span.start, span.end)
+    return Chunk(
+        chunk_id=f"{document.docno}#{name}",
+        docno=document.docno,
+        text=document.text[span.start : span.end],
+        header_path=sections[0].path,
+        sections=tuple(section.number for section in sections),
+        start=span.start,
+        end=span.end,
+        parent=parent,
+        is_parent=is_parent,
+    )
+
+
+def _check(least: int, most: int, overlap: int, names: tuple[str, str, str]) -> None:
+    if least < 0 or overlap < 0:
+        raise ConfigError(f"{names[0]} and {names[2]} must be at least 0, got {least} and {overlap}.")
+    if most <= overlap:
+        raise ConfigError(f"{names[1]} must be greater than {names[2]}, got {most} and {overlap}.")
+    if least > most - overlap:
+        raise ConfigError(f"{names[0]} must be at most {names[1]} - {names[2]} = {most - overlap}, got {least}.")

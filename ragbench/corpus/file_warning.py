@@ -1,0 +1,39 @@
+"""What can be wrong with one file of a collection: the names, and which of them stop a strict reading."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+FAILURES: dict[str, str] = {
+    "unreadable": "the file cannot be opened; it is skipped",
+    "symlink-outside": "a symbolic link leads out of the folder; it is not followed",
+    "too-large": "the file is over the size limit; it is skipped",
+    "encoding": "the file is not UTF-8; it is read with a guess",
+    "nul-bytes": "the file holds NUL bytes; each is read as U+FFFD",
+    "empty-file": "the file holds nothing; it is skipped",
+    "frontmatter-malformed": "the frontmatter is no YAML mapping; it counts as absent",
+    "frontmatter-unclosed": "the frontmatter has no closing line; it is read as text",
+    "unclosed-fence": "a code fence has no closing line; it runs to the end of what holds it",
+    "link-escapes": "a link leads out of the folder; it has no target",
+    "duplicate-docno": "another file has the same document id; this one is skipped",
+}
+"""Names that make `read_vault(on_error="fail")` fail, and what `on_error="warn"` does with the file."""
+
+NOTICES: dict[str, str] = {
+    "case-duplicate": "another document id differs in case only; both are kept",
+    "ambiguous-link": "a wikilink fits several documents; it has no target",
+    "no-text": "the file has frontmatter and no text; it is kept but no chunk comes of it",
+}
+"""Names that are only ever a warning."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileWarning:
+    """One thing wrong with one file: its path below the root, a name of `FAILURES` or `NOTICES`, and a sentence."""
+
+    path: str
+    name: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.name}: {self.message}"

@@ -1,0 +1,77 @@
+"""Which files of a folder belong to a collection."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ragbench.corpus.file_warning import FileWarning
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A file: `path` below the root with `/` on every system, `location` where to open it."""
+
+    path: str
+    location: Path
+
+
+def find_files(root: Path, include: Sequence[str]) -> tuple[list[FoundFile], list[FileWarning]]:
+    """The files below `root` whose path matches one of the globs, in no set order, and what was refused.
+
+    Names that start with a dot are left out. Folders behind symbolic links are never entered (a loop could be endless,
+    and what lies inside the root is read at its own place); a link that leads out of the root is reported.
+    """
+    patterns = [glob_pattern(glob) for glob in include]
+    inside = root.resolve()
+    files: list[FoundFile] = []
+    warnings: list[FileWarning] = []
+
+    def below(folder: str, name: str) -> str:
+        return (Path(folder) / name).relative_to(root).as_posix()
+
+    def refuse(path: str, name: str, message: str) -> None:
+        warnings.append(FileWarning(printable(path), name, message))
+
+    def unreadable(error: OSError) -> None:
+        path = Path(os.fsdecode(error.filename)).relative_to(root).as_posix()
+        refuse(path, "unreadable", f"{error.strerror}; correct the folder's permissions.")
+
+    for folder, folders, names in os.walk(root, onerror=unreadable):
+        for name in list(folders):
+            place = Path(folder) / name
+            if name.startswith("."):
+                folders.remove(name)
+            elif place.is_symlink() and not _leads_inside(place, inside):
+                refuse(below(folder, name), "symlink-outside", "it leads out of the folder; copy the files in instead.")
+        for name in names:
+            path, place = below(folder, name), Path(folder) / name
+            if name.startswith(".") or not any(pattern.fullmatch(path) for pattern in patterns):
+                continue
+            if place.is_symlink() and place.exists() and not _leads_inside(place, inside):
+                refuse(path, "symlink-outside", "it leads out of the folder; copy the file in instead.")
+            else:
+                files.append(FoundFile(path, place))
+    return files, warnings
+
+
+def glob_pattern(glob: str) -> re.Pattern[str]:
+    """A glob over `/`-separated paths as a pattern: `**/` any folders or none, `*` and `?` within one name."""
+    tokens = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    parts = re.split(r"(\*\*/|\*\*|\*|\?)", glob)
+    return re.compile("".join(tokens.get(part, re.escape(part)) for part in parts), re.IGNORECASE | re.DOTALL)
+
+
+def printable(path: str) -> str:
+    """A path that any file or terminal takes: bytes of a file name that are no UTF-8 become U+FFFD."""
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def _leads_inside(place: Path, root: Path) -> bool:
+    try:
+        return place.resolve().is_relative_to(root)
+    except (OSError, RuntimeError):  # a loop of links
+        return False

@@ -1,0 +1,163 @@
+"""Links as written -> the documents they mean: by id, relative path, alias, or the end of a path."""
+
+from __future__ import annotations
+
+import posixpath
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from urllib.parse import unquote
+
+from ragbench.corpus.file_warning import FileWarning
+from ragbench.corpus.metadata import read_metadata
+from ragbench.types import Document, Link
+
+_EXTENSIONS = (".md", ".markdown")
+_FOLDER_PAGES = ("index", "_index", "readme")
+
+
+def related_links(entries: Sequence[str]) -> tuple[Link, ...]:
+    """Links of kind `related` for the entries of a frontmatter field: ids, file names or wikilinks."""
+    return tuple(Link("related", entry, None, _destination(entry)[1]) for entry in entries)
+
+
+def resolve_links(documents: Sequence[Document]) -> tuple[tuple[Document, ...], list[FileWarning]]:
+    """The documents with a target for every link that has one among them, and a warning per file with wrong links.
+
+    Wikilinks, transclusions and `related` are tried as a docno, then relative to their document, then as an alias, then
+    as the last parts of exactly one docno (as Obsidian does); markdown links relative to their document, then from the
+    root. Extensions `.md` and `.markdown` may be written or not, letter case decides only between two that differ in
+    nothing else, and a folder means its `index`, `_index` or `README`. A link that fits nothing keeps the target None;
+    that alone is no warning.
+    """
+    names = _Names.of(documents)
+    resolved: list[Document] = []
+    warnings: list[FileWarning] = []
+    for document in documents:
+        links: list[Link] = []
+        escaping: list[str] = []
+        ambiguous: list[str] = []
+        for link in document.links:
+            try:
+                target = names.resolve(link, posixpath.dirname(document.docno))
+            except _EscapesError:
+                target = None
+                escaping.append(link.text)
+            except _AmbiguousError:
+                target = None
+                ambiguous.append(link.text)
+            links.append(replace(link, target=target))
+        resolved.append(replace(document, links=tuple(links)))
+        if escaping:
+            message = f"{_named(escaping)} out of the folder; link to documents inside it."
+            warnings.append(FileWarning(document.path, "link-escapes", message))
+        if ambiguous:
+            message = f"{_named(ambiguous)} to several documents; write more of the path."
+            warnings.append(FileWarning(document.path, "ambiguous-link", message))
+    return tuple(resolved), warnings
+
+
+class _EscapesError(Exception):
+    """The path of a link climbs above the root."""
+
+
+class _AmbiguousError(Exception):
+    """Several documents answer to a link."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """What a document can be called: docnos by exact text, by folded text, by folded last part, and by folded alias."""
+
+    exact: frozenset[str]
+    folded: dict[str, list[str]]
+    last_parts: dict[str, list[str]]
+    aliases: dict[str, list[str]]
+
+    @staticmethod
+    def of(documents: Sequence[Document]) -> _Names:
+        folded: dict[str, list[str]] = {}
+        last_parts: dict[str, list[str]] = {}
+        aliases: dict[str, list[str]] = {}
+        for document in documents:
+            key = _fold(unquote(document.docno))
+            folded.setdefault(key, []).append(document.docno)
+            last_parts.setdefault(key.rpartition("/")[2], []).append(document.docno)
+            for alias in dict.fromkeys(map(_fold, read_metadata(document.frontmatter).aliases)):
+                aliases.setdefault(alias, []).append(document.docno)
+        return _Names(frozenset(document.docno for document in documents), folded, last_parts, aliases)
+
+    def resolve(self, link: Link, folder: str) -> str | None:
+        """The docno a link means; `folder` is that of the document it stands in."""
+        path = _destination(link.text)[0] if link.kind != "markdown" else _path_of_href(link.text)
+        if not path:
+            return None
+        relative, absolute = _join(unquote(folder), path), _join("", path)
+        if link.kind == "markdown" or path.startswith(("./", "../")):
+            places: tuple[str | None, ...] = (absolute,) if path.startswith("/") else (relative, absolute)
+            if relative is None and not path.startswith("/"):
+                raise _EscapesError
+        else:
+            places = (absolute, relative)
+            if absolute is None and relative is None:
+                raise _EscapesError
+        for place in places:
+            if place is not None and (found := self._at(place)):
+                return found
+        return None if link.kind == "markdown" else self._called(path)
+
+    def _at(self, place: str) -> str | None:
+        """The document at a path, or the page of the folder at it."""
+        for name in (place, *(posixpath.join(place, page) for page in _FOLDER_PAGES)):
+            for candidate in (name, _without_extension(name)):
+                if candidate in self.exact:
+                    return candidate
+                if found := self.folded.get(_fold(candidate)):
+                    return found[0]
+        return None
+
+    def _called(self, path: str) -> str | None:
+        """The one document with this alias, else the one whose docno ends so."""
+        tail = _fold(_without_extension(path.strip("/")))
+        ending = [d for d in self.last_parts.get(tail.rpartition("/")[2], []) if _fold(unquote(d)).endswith(f"/{tail}")]
+        for found in (self.aliases.get(_fold(path), []), ending):
+            if len(found) > 1:
+                raise _AmbiguousError
+            if found:
+                return found[0]
+        return None
+
+
+def _destination(written: str) -> tuple[str, str | None]:
+    """Path and heading of a wikilink's text, with or without its brackets: `a/b#c|label` -> (`a/b`, `c`)."""
+    inner = written.strip().removeprefix("!").removeprefix("[[").removesuffix("]]")
+    path, _, heading = inner.partition("|")[0].rstrip("\\ ").partition("#")
+    return path.strip().replace("\\", "/"), heading.strip() or None
+
+
+def _path_of_href(href: str) -> str:
+    return unquote(href.partition("#")[0].partition("?")[0])
+
+
+def _join(folder: str, path: str) -> str | None:
+    """The path below the root, None when it climbs out."""
+    joined = posixpath.normpath(path.lstrip("/") if path.startswith("/") else posixpath.join(folder, path))
+    if joined == ".." or joined.startswith("../"):
+        return None
+    return "" if joined == "." else joined.lstrip("/")
+
+
+def _without_extension(path: str) -> str:
+    for extension in _EXTENSIONS:
+        if path.lower().endswith(extension):
+            return path[: -len(extension)]
+    return path
+
+
+def _fold(name: str) -> str:
+    return unicodedata.normalize("NFC", name).casefold()
+
+
+def _named(links: Sequence[str]) -> str:
+    more = f" (and {len(links) - 1} more)" if len(links) > 1 else ""
+    return f"the link {links[0]}{more} leads"

@@ -1,0 +1,183 @@
+"""Markdown -> headings, code blocks, links and tags, by the CommonMark parser markdown-it-py and three own rules."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock
+from markdown_it.rules_block.fence import fence
+from markdown_it.rules_inline import StateInline
+from markdown_it.token import Token
+
+from ragbench.corpus.sections import Heading
+from ragbench.types import CodeBlock, Link
+
+_WIKILINK = re.compile(r"!?\[\[([^\[\]\n]+)\]\]")
+# A tag has a letter (`#42` is an issue number) and stands free: `C#` and `page#part` are none.
+_TAG = re.compile(r"#(?=[\d_/-]*[^\W\d_])(\w[\w/-]*)")
+_BEFORE_TAG = "([,;*_"  # nor in braces or quotation marks: `{#id}`, `"#ffffff"`
+_HEADING_ATTRIBUTES = re.compile(r"\s*\{[#.:][^{}]*\}\s*$")
+_LANGUAGE = re.compile(r"\{?\.?([^\s{},:=]+)")
+_EXTERNAL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:|//|#|$")
+
+
+@dataclass(frozen=True, slots=True)
+class Markup:
+    """What the parser found in one text. Links have no target yet; `unclosed` are the lines of fences without an end.
+
+    Lines count from `first_line`. `headings` are those of the top level only: one inside a list or a quotation makes no
+    section.
+    """
+
+    headings: tuple[Heading, ...]
+    code_blocks: tuple[CodeBlock, ...]
+    links: tuple[Link, ...]
+    tags: tuple[str, ...]
+    unclosed: tuple[int, ...]
+
+
+def parse_markdown(text: str, first_line: int = 1) -> Markup:
+    """Read a markdown text with LF line ends whose first line is number `first_line` of the file; never raises."""
+    starts = _line_starts(text)
+    headings: list[Heading] = []
+    blocks: list[CodeBlock] = []
+    links: list[Link] = []
+    tags: list[str] = []
+    unclosed: list[int] = []
+    opened: Token | None = None
+    environment: dict[str, object] = {}
+    for token in _PARSER.parse(text, environment):
+        if token.type == "heading_open":
+            opened = token
+        elif token.type == "fence" and token.map:
+            blocks.append(_code_block(len(blocks), token, text, starts, first_line))
+            if not token.meta["closed"]:
+                unclosed.append(first_line + token.map[0])
+        elif token.type == "inline":
+            if opened is None and not ("[" in token.content or "#" in token.content):
+                continue  # nothing below could be a link or a tag
+            children: list[Token] = []
+            _PARSER.inline.parse(token.content, _PARSER, environment, children)
+            links.extend(_links(children))
+            tags.extend(child.content for child in children if child.type == "hashtag")
+            if opened is not None and opened.map and opened.level == 0:
+                title = _HEADING_ATTRIBUTES.sub("", _plain_text(children))
+                headings.append(Heading(int(opened.tag[1]), " ".join(title.split()), starts[opened.map[0]]))
+            opened = None
+    return Markup(tuple(headings), tuple(blocks), tuple(links), tuple(tags), tuple(unclosed))
+
+
+def _line_starts(text: str) -> list[int]:
+    starts = [0]
+    position = text.find("\n")
+    while position >= 0:
+        starts.append(position + 1)
+        position = text.find("\n", position + 1)
+    return starts
+
+
+def _code_block(number: int, token: Token, text: str, starts: list[int], first_line: int) -> CodeBlock:
+    assert token.map is not None
+    begin, end = token.map
+    stop = starts[end] - 1 if end < len(starts) else len(text)
+    language = _LANGUAGE.match(token.info.strip())
+    return CodeBlock(
+        number=number,
+        language=language[1].lower() if language else "",
+        code=token.content,
+        start_line=first_line + begin,
+        end_line=first_line + end - 1,
+        start=starts[begin],
+        end=stop,
+    )
+
+
+def _links(children: list[Token]) -> Iterator[Link]:
+    for child in children:
+        if child.type == "wikilink":
+            path, _, heading = child.content.partition("|")[0].partition("#")
+            kind = "transclusion" if child.markup == "!" else "wikilink"
+            if path.strip("\\ "):  # else a link to a heading of its own document
+                yield Link(kind, child.content.strip(), None, heading.strip("\\ ") or None)
+        elif child.type == "link_open":
+            href = str(child.attrs["href"])
+            if not _EXTERNAL.match(href):
+                yield Link("markdown", href, None, href.partition("#")[2] or None)
+
+
+def _plain_text(children: list[Token]) -> str:
+    """What a reader sees of a heading: labels of links, code without backticks, no markup."""
+    parts: list[str] = []
+    for child in children:
+        if child.type in ("softbreak", "hardbreak"):
+            parts.append(" ")
+        elif child.type == "wikilink":
+            destination, _, label = child.content.partition("|")
+            parts.append(label or destination.rstrip("\\"))
+        elif child.type == "hashtag":
+            parts.append(f"#{child.content}")
+        elif child.type == "image":
+            parts.append(_plain_text(child.children or []))
+        elif child.type in ("text", "code_inline", "text_special"):
+            parts.append(child.content)
+    return "".join(parts)
+
+
+def _fence_and_its_end(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """CommonMark's fence rule, noting whether a closing line was there; afterwards nobody can tell."""
+    if not fence(state, start, end, silent):
+        return False
+    if not silent:
+        token, last = state.tokens[-1], state.line - 1
+        closing = state.src[state.bMarks[last] + state.tShift[last] : state.eMarks[last]].rstrip(" \t")
+        token.meta["closed"] = (
+            last > start
+            and len(closing) >= len(token.markup)
+            and not closing.strip(token.markup[0])
+            and not state.is_code_block(last)
+        )
+    return True
+
+
+def _wikilink(state: StateInline, silent: bool) -> bool:
+    match = _WIKILINK.match(state.src, state.pos, state.posMax)
+    if match is None or not match[1].strip():
+        return False
+    if not silent:
+        token = state.push("wikilink", "", 0)
+        token.content = match[1]
+        token.markup = "!" if match[0][0] == "!" else ""
+    state.pos = match.end()
+    return True
+
+
+def _hashtag(state: StateInline, silent: bool) -> bool:
+    if state.src[state.pos] != "#":
+        return False
+    before = state.src[state.pos - 1] if state.pos else " "
+    match = _TAG.match(state.src, state.pos, state.posMax)
+    if match is None or not (before.isspace() or before in _BEFORE_TAG):
+        return False
+    if not silent:
+        state.push("hashtag", "", 0).content = match[1]
+    state.pos = match.end()
+    return True
+
+
+def _parser() -> MarkdownIt:
+    parser = MarkdownIt("commonmark").enable("table")
+    # Inline text is parsed on demand: two texts in three hold neither link nor tag.
+    parser.core.ruler.disable(["inline", "text_join"])
+    parser.block.ruler.at("fence", _fence_and_its_end, {"alt": ["paragraph", "reference", "blockquote", "list"]})
+    parser.inline.ruler.before("link", "wikilink", _wikilink)
+    parser.inline.ruler.before("link", "hashtag", _hashtag)
+    # Destinations are wanted as written, not as a browser would get them; nobody follows them here.
+    parser.normalizeLink = lambda url: url  # type: ignore[method-assign]
+    parser.validateLink = lambda url: True  # type: ignore[method-assign]
+    return parser
+
+
+_PARSER = _parser()

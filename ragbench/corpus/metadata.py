@@ -1,0 +1,146 @@
+"""The frontmatter fields that retrieval uses (P9), whatever scalar, list or odd value stands in them."""
+
+from __future__ import annotations
+
+import datetime
+import email.utils
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+_DATE_FORMATS = ("%Y/%m/%d", "%Y-%m", "%d.%m.%Y", "%d %B %Y", "%d %b %Y", "%B %d, %Y", "%b %d, %Y", "%Y/%m/%d %H:%M")
+_COMMA = re.compile(r"\s*,\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """Frontmatter as retrieval reads it; absent fields are `""`, `()` or None. Seed 000, P9.
+
+    `description` falls back to `summary`, `category` to `type`. `tags` are lower-case without `#`, hierarchy kept.
+    `modified` is in seconds since the epoch, from `modified`, `date` or `created`, whichever of them first holds a
+    date.
+    """
+
+    title: str = ""
+    description: str = ""
+    keywords: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+    authors: tuple[str, ...] = ()
+    category: str = ""
+    related: tuple[str, ...] = ()
+    modified: float | None = None
+
+
+def read_metadata(frontmatter: Mapping[str, Any]) -> Metadata:
+    """The fields of a frontmatter mapping; never raises."""
+    dates = (timestamp(frontmatter.get(key)) for key in ("modified", "date", "created"))
+    return Metadata(
+        title=_first(frontmatter, "title"),
+        description=_first(frontmatter, "description", "summary"),
+        keywords=_listed(frontmatter, "keywords", "keyword"),
+        tags=normalise_tags(_listed(frontmatter, "tags", "tag", separator=re.compile(r"\s*,\s*|\s+(?=#)"))),
+        aliases=_listed(frontmatter, "aliases", "alias"),
+        authors=_listed(frontmatter, "author", "authors", separator=None),
+        category=_first(frontmatter, "category", "type", "categories"),
+        related=_listed(frontmatter, "related"),
+        modified=next((date for date in dates if date is not None), None),
+    )
+
+
+def normalise_tags(tags: Iterable[str]) -> tuple[str, ...]:
+    """Lower-case, without `#` and outer or doubled slashes, each once, in the order of first occurrence."""
+    cleaned = ("/".join(part for part in tag.lower().lstrip("#").split("/") if part.strip()).strip() for tag in tags)
+    return tuple(dict.fromkeys(tag for tag in cleaned if tag))
+
+
+def tag_lineage(tag: str) -> tuple[str, ...]:
+    """A hierarchical tag and those above it, outermost first: `auth/tokens` -> `auth`, `auth/tokens`."""
+    parts = tag.split("/")
+    return tuple("/".join(parts[: depth + 1]) for depth in range(len(parts)))
+
+
+def timestamp(value: Any) -> float | None:
+    """Seconds since the epoch of a date in any form YAML or a person gives it, UTC without a zone; None for no date.
+
+    Reads date, datetime, ISO 8601, RFC 2822, `2026/01/05`, `5 January 2026`, `January 5, 2026`, `05.01.2026`,
+    `2026-01`, the numbers 2026 (a year), 20260105, and seconds or milliseconds since the epoch.
+    """
+    moment = _moment(value)
+    if moment is None:
+        return None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)).timestamp()
+
+
+def _moment(value: Any) -> datetime.datetime | None:
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    if isinstance(value, datetime.datetime):
+        return value
+    if isinstance(value, datetime.date):
+        return datetime.datetime(value.year, value.month, value.day)
+    if isinstance(value, str):
+        return _moment_of_text(value.strip())
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return _moment_of_number(value)
+    return None
+
+
+def _moment_of_number(value: int | float) -> datetime.datetime | None:
+    try:
+        if 1000 <= value <= 9999 and value == int(value):
+            return datetime.datetime(int(value), 1, 1)
+        if 10000101 <= value <= 99991231 and value == int(value):
+            return datetime.datetime.strptime(str(int(value)), "%Y%m%d")
+        return datetime.datetime.fromtimestamp(value / 1000 if abs(value) > 1e11 else value, datetime.UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def _moment_of_text(value: str) -> datetime.datetime | None:
+    if value.isdecimal() and value.isascii() and len(value) <= 13:
+        return _moment_of_number(int(value))
+    try:
+        return datetime.datetime.fromisoformat(value)
+    except ValueError:
+        pass  # not ISO 8601: one of the forms below, or no date at all
+    for form in _DATE_FORMATS:
+        try:
+            return datetime.datetime.strptime(value, form)
+        except ValueError:
+            continue
+    try:
+        return email.utils.parsedate_to_datetime(value)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+
+
+def _scalars(value: Any, depth: int = 0) -> Iterator[str]:
+    """The scalars in a value as text; lists are flattened (`[[a]]` is a list in a list), mappings give their `name`."""
+    if isinstance(value, list | tuple) and depth < 5:
+        for entry in value:
+            yield from _scalars(entry, depth + 1)
+    elif isinstance(value, Mapping) and depth < 5:
+        yield from _scalars(value.get("name", value.get("title")), depth + 1)
+    elif isinstance(value, str | int | float | datetime.date):
+        text = " ".join(str(value).split())
+        if text:
+            yield text
+
+
+def _first(frontmatter: Mapping[str, Any], *keys: str) -> str:
+    return next((text for key in keys for text in _scalars(frontmatter.get(key))), "")
+
+
+def _listed(frontmatter: Mapping[str, Any], *keys: str, separator: re.Pattern[str] | None = _COMMA) -> tuple[str, ...]:
+    """The entries under the first key that holds any; a lone string is split at `separator`."""
+    for key in keys:
+        value = frontmatter.get(key)
+        entries: Iterable[str] = _scalars(value)
+        if isinstance(value, str) and separator is not None:
+            entries = separator.split(" ".join(value.split()))
+        found = tuple(dict.fromkeys(entry for entry in entries if entry))
+        if found:
+            return found
+    return ()

@@ -1,0 +1,169 @@
+"""A folder of markdown files -> documents, with a named warning for everything that was wrong with a file."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import posixpath
+import re
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+from urllib.parse import quote, unquote
+
+from ragbench.corpus.decoding import decode
+from ragbench.corpus.file_warning import FAILURES, FileWarning
+from ragbench.corpus.folder import FoundFile, find_files, printable
+from ragbench.corpus.frontmatter import split_frontmatter
+from ragbench.corpus.links import related_links, resolve_links
+from ragbench.corpus.markdown import Markup, parse_markdown
+from ragbench.corpus.metadata import Metadata, normalise_tags, read_metadata
+from ragbench.corpus.sections import build_sections
+from ragbench.errors import ConfigError, CorpusError
+from ragbench.types import Document
+
+# White space would break TREC files; control characters and bytes that are no UTF-8, everything that is written or
+# printed.
+_NOT_IN_DOCNO = re.compile(r"[\s\x00-\x1f\x7f-\x9f\udc80-\udcff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Vault:
+    """The documents of a folder, sorted by docno, links resolved; and what was wrong, sorted by path."""
+
+    documents: tuple[Document, ...]
+    warnings: tuple[FileWarning, ...]
+
+
+def read_vault(
+    root: Path,
+    *,
+    include: Sequence[str] = ("**/*.md", "**/*.markdown"),
+    max_bytes: int = 5_000_000,
+    on_error: Literal["warn", "fail"] = "warn",
+) -> Vault:
+    """Read every markdown file below `root`.
+
+    `include` holds globs over the path below the root (`**/` any folders, letter case ignored); files and folders whose
+    name starts with a dot are left out. Symbolic links to files inside the root are read, others not; linked folders
+    are not entered. Files over `max_bytes` are skipped. With `on_error="fail"` any warning named in `FAILURES` raises
+    ONE CorpusError that lists the files; with `"warn"` it costs at most that file (see `FAILURES` for each). Raises
+    CorpusError when the folder is missing or no document can be read, ConfigError for a bad parameter.
+    """
+    if on_error not in ("warn", "fail"):
+        raise ConfigError(f"on_error must be warn or fail, got {on_error!r}.")
+    if max_bytes < 1:
+        raise ConfigError(f"max_bytes must be at least 1, got {max_bytes}.")
+    if not root.is_dir():
+        what = "is not a folder" if root.exists() else "does not exist"
+        raise CorpusError(f"The corpus folder {root} {what}; give the path of a folder with markdown files.")
+    files, warnings = find_files(root, include)
+    documents: dict[str, Document] = {}
+    folded: dict[str, str] = {}
+    # `.md` before `.markdown`: the first file of a docno stays.
+    for file in sorted(files, key=lambda file: (docno_of(file.path), not file.path.endswith(".md"), file.path)):
+        docno, path = docno_of(file.path), printable(file.path)
+        if docno in documents:
+            message = f"its document id {docno} is that of {documents[docno].path}; rename one of them."
+            warnings.append(FileWarning(path, "duplicate-docno", message))
+            continue
+        document, found = _read(file, docno, path, max_bytes)
+        warnings.extend(found)
+        if document is None:
+            continue
+        documents[docno] = document
+        if (other := folded.setdefault(docno.casefold(), docno)) != docno:
+            message = f"its document id differs from {other} in letter case only; links may go to either."
+            warnings.append(FileWarning(path, "case-duplicate", message))
+    resolved, found = resolve_links([documents[docno] for docno in sorted(documents)])
+    warnings = sorted([*warnings, *found], key=lambda warning: (warning.path, warning.name))
+    failures = [warning for warning in warnings if warning.name in FAILURES]
+    if on_error == "fail" and failures:
+        raise CorpusError(f"{_listing(root, failures)}; correct the files, or read them with on_error=warn.")
+    if not resolved:
+        reason = _listing(root, failures) if failures else f"no file matches {', '.join(include)}"
+        raise CorpusError(f"No document to read below {root}: {reason}.")
+    return Vault(resolved, tuple(warnings))
+
+
+def parse_document(docno: str, path: str, raw: bytes, modified: float) -> tuple[Document, list[FileWarning]]:
+    """One file -> one document with links still unresolved (`resolve_links`); never raises, whatever the bytes.
+
+    `path` is the path below the root, `modified` the file's mtime in seconds, used when the frontmatter has no date.
+    """
+    text, warnings = decode(path, raw)
+    frontmatter = split_frontmatter(text)
+    body = text[frontmatter.body :]
+    first_line = text.count("\n", 0, frontmatter.body) + 1
+    if frontmatter.problem is not None:
+        warnings.append(FileWarning(path, *frontmatter.problem))
+    if not body.strip():
+        if frontmatter.fields:
+            warnings.append(FileWarning(path, "no-text", "it has frontmatter only; write text to make it findable."))
+        else:
+            warnings.append(FileWarning(path, "empty-file", "it holds no text; write some or delete the file."))
+    markup = parse_markdown(body, first_line)
+    if markup.unclosed:
+        lines = ", ".join(map(str, markup.unclosed[:5])) + (" ..." if len(markup.unclosed) > 5 else "")
+        message = f"the code fence opened in line {lines} is never closed; close it."
+        warnings.append(FileWarning(path, "unclosed-fence", message))
+    metadata = read_metadata(frontmatter.fields)
+    document = Document(
+        docno=docno,
+        path=path,
+        title=_title(metadata, markup, docno),
+        text=body,
+        frontmatter=frontmatter.fields,
+        sections=build_sections(body, markup.headings),
+        code_blocks=markup.code_blocks,
+        links=markup.links + related_links(metadata.related),
+        tags=normalise_tags((*metadata.tags, *markup.tags)),
+        modified=modified if metadata.modified is None else metadata.modified,
+        size_bytes=len(raw),
+        digest=hashlib.sha256(raw).hexdigest(),
+        first_line=first_line,
+    )
+    return document, warnings
+
+
+def docno_of(path: str) -> str:
+    """The document id of a `/`-separated path: without extension, white space and unprintable characters as `%XX`."""
+    stem = posixpath.splitext(path)[0]
+    return _NOT_IN_DOCNO.sub(lambda m: quote(m[0].encode("utf-8", "surrogateescape")), stem)
+
+
+def _read(file: FoundFile, docno: str, path: str, max_bytes: int) -> tuple[Document | None, list[FileWarning]]:
+    try:
+        with open(file.location, "rb", opener=_open_without_waiting) as stream:
+            status = os.fstat(stream.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                return None, [FileWarning(path, "unreadable", "it is no regular file; leave it out of the folder.")]
+            raw = stream.read(max_bytes + 1)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        return None, [FileWarning(path, "unreadable", f"{reason}; correct the file or its permissions.")]
+    if len(raw) > max_bytes:
+        message = f"{status.st_size} bytes, over the limit of {max_bytes}; raise max_bytes or split the file."
+        return None, [FileWarning(path, "too-large", message)]
+    document, warnings = parse_document(docno, path, raw, status.st_mtime)
+    empty = any(warning.name == "empty-file" for warning in warnings)
+    return (None if empty else document), warnings
+
+
+def _open_without_waiting(path: str, flags: int) -> int:
+    # A named pipe called x.md would block open() for ever.
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def _title(metadata: Metadata, markup: Markup, docno: str) -> str:
+    first = next((heading.text for heading in markup.headings if heading.level == 1 and heading.text), "")
+    return metadata.title or first or unquote(posixpath.basename(docno), errors="replace")
+
+
+def _listing(root: Path, warnings: Sequence[FileWarning]) -> str:
+    listed = "; ".join(str(warning).rstrip(".") for warning in warnings[:5])
+    more = f"; and {len(warnings) - 5} more" if len(warnings) > 5 else ""
+    count = "one problem" if len(warnings) == 1 else f"{len(warnings)} problems"
+    return f"{count} in files below {root}: {listed}{more}"

@@ -1,0 +1,92 @@
+"""Headings -> sections with breadcrumbs, offsets and anchors that qrels can name."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ragbench.types import Document, Section
+
+_NOT_IN_ASCII_SLUG = re.compile(r"[^a-z0-9_ -]")
+# `## Title`, or lines of text with `===` or `---` under them; then blanks. A section of level 1-6 begins with one of
+# the two.
+_HEADING_LINES = re.compile(r" {0,3}(?:#{1,6}(?![^ \t\n])[^\n]*|(?:[^\n]+\n)+?[^\S\n]*(?:=+|-+)[ \t]*(?=\n|\Z))\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A heading of the top level of a document: `text` without markup, `start` the offset of its line."""
+
+    level: int
+    text: str
+    start: int
+
+
+def slug(heading: str) -> str:
+    """The heading as a name: lower-case, blanks to `-`, punctuation dropped, letters of any script kept; never empty.
+
+    As GitHub makes its heading anchors, except that runs of blanks give one `-` and nothing left gives `section`. The
+    result holds no white space, `/` or `#`.
+    """
+    text = "-".join(heading.lower().split())
+    if text.isascii():
+        return _NOT_IN_ASCII_SLUG.sub("", text) or "section"
+    # Category M: vowel signs and accents that stand apart from their letter, which isalnum() does not count.
+    kept = (c for c in text if c.isalnum() or c in "-_" or unicodedata.category(c)[0] == "M")
+    return "".join(kept) or "section"
+
+
+def section_id(document: Document, section: Section) -> str:
+    """The name of a section across the collection, as section-level qrels write it: `docno#anchor`."""
+    return f"{document.docno}#{section.anchor}"
+
+
+def build_sections(text: str, headings: Iterable[Heading]) -> tuple[Section, ...]:
+    """Sections that tile `text` from the first non-blank one to its end; `headings` in document order."""
+    ordered = list(headings)
+    ends = [heading.start for heading in ordered[1:]] + [len(text)]
+    first = ordered[0].start if ordered else len(text)
+    sections: list[Section] = []
+    if text[:first].strip():
+        sections.append(Section(0, 0, (), "", 0, first))
+    above: list[tuple[int, str, str]] = []  # level, text and anchor of the headings that hold the current one
+    used: set[str] = set()
+    repeats: dict[str, int] = {}
+    for heading, end in zip(ordered, ends, strict=False):
+        while above and above[-1][0] >= heading.level:
+            above.pop()
+        base = "/".join([above[-1][2], slug(heading.text)] if above else [slug(heading.text)])
+        anchor = base
+        while anchor in used:  # `Limits`, `Limits`, `Limits 1` must give three anchors
+            repeats[base] = repeats.get(base, 0) + 1
+            anchor = f"{base}-{repeats[base]}"
+        used.add(anchor)
+        above.append((heading.level, heading.text, anchor))
+        path = tuple(entry[1] for entry in above)
+        sections.append(Section(len(sections), heading.level, path, anchor, heading.start, end))
+    return tuple(sections)
+
+
+def body_start(text: str, section: Section) -> int:
+    """The offset of the first character of a section that is neither heading nor blank; its end when there is none."""
+    heading = _HEADING_LINES.match(text, section.start) if section.level else None
+    return min(heading.end(), section.end) if heading else section.start
+
+
+def parent_anchor(section: Section) -> str:
+    """The anchor of the section whose heading holds this one, `""` at the outermost level."""
+    return section.anchor.rpartition("/")[0]
+
+
+def lies_under(section: Section, anchor: str) -> bool:
+    """Whether the section stands under the heading with this anchor, at any depth; everything stands under `""`."""
+    return not anchor or section.anchor.startswith(f"{anchor}/")
+
+
+def sections_between(sections: Sequence[Section], start: int, end: int) -> Sequence[Section]:
+    """The sections, given in text order, that overlap the characters `start` to `end`."""
+    first = bisect_right(sections, start, key=lambda section: section.end)
+    return sections[first : bisect_left(sections, end, key=lambda section: section.start)]

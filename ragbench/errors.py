@@ -1,0 +1,40 @@
+"""Errors a person can act on: each message is one sentence that names the thing and the remedy.
+
+The command line prints the message and exits with code 2; no traceback is shown for these.
+"""
+
+
+class RagbenchError(Exception):
+    """Base of every error that ragbench raises on purpose."""
+
+
+class ConfigError(RagbenchError):
+    """A configuration key or value that cannot be used."""
+
+
+class CorpusError(RagbenchError):
+    """Documents that cannot be read."""
+
+
+class BenchmarkError(RagbenchError):
+    """Topics, judgments or splits that cannot be used."""
+
+
+class IndexError_(RagbenchError):
+    """An index artefact that is missing, foreign or damaged."""
+
+
+class ModelError(RagbenchError):
+    """A model that cannot be found, verified or loaded."""
+
+
+class JavaError(RagbenchError):
+    """No usable Java runtime."""
+
+
+class TrackingError(RagbenchError):
+    """The MLflow store cannot be used."""
+
+
+class ResultsError(RagbenchError):
+    """A results folder that is missing or unreadable."""

@@ -1,0 +1,52 @@
+"""How often the query classifier of P3 agrees with the types that a benchmark's authors gave their queries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ragbench.stages.classify import QueryClass, classify
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ragbench.benchmark.benchmark import Topic
+
+CLASSES: tuple[QueryClass, ...] = ("factual", "navigational", "exploratory")
+
+
+def expected(kind: str) -> QueryClass:
+    """The class that serves a type of query best: words for facts and code, links for places, meaning for the rest."""
+    if kind in ("factual", "code"):
+        return "factual"
+    return "navigational" if kind == "navigational" else "exploratory"
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """`accuracy` (0 to 1) over `n` queries; `baseline` is that of calling every query what most of them are.
+
+    `confusion` counts queries by type: the type, the class expected, then a column for every class found, and `right`.
+    """
+
+    n: int
+    accuracy: float
+    baseline: float
+    confusion: pd.DataFrame
+
+
+def agreement(topics: Sequence[Topic]) -> Agreement:
+    """Classify the topics and count."""
+    import pandas as pd
+
+    frame = pd.DataFrame(
+        [(t.type, expected(t.type), classify(t.text)) for t in topics], columns=["type", "want", "got"]
+    )
+    right = frame["want"] == frame["got"]
+    rows = []
+    for kind, each in frame.groupby("type", sort=True):
+        found: dict[str, int] = {name: int((each["got"] == name).sum()) for name in CLASSES}
+        rows.append({"type": kind, "expected": expected(str(kind)), **found, "right": float(right[each.index].mean())})
+    most = float(frame["want"].value_counts(normalize=True).max())
+    return Agreement(len(frame), float(right.mean()), most, pd.DataFrame(rows))

@@ -1,0 +1,107 @@
+"""Diagnosis: the stage at which each relevant section was won or lost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ragbench.benchmark.benchmark import Qrels
+    from ragbench.executor import Outcome
+    from ragbench.index.chunks import ChunkTable
+    from ragbench.types import QueryState, Ranking
+
+FOUND = "found"
+NEVER = "never retrieved"
+FUSED_OUT = "fused out"
+BURIED = "never near the top"
+
+COLUMNS = ("arm", "qid", "section", "grade", "outcome", "stage", "rank", "best_source", "best_source_rank")
+
+
+def diagnose(outcome: Outcome, table: ChunkTable, qrels: Qrels, cutoff: int = 10) -> pd.DataFrame:
+    """One row for every relevant section of every query.
+
+    `outcome` says what became of it, `stage` where: `found` among the first `cutoff` hits; `never retrieved` by any source;
+    `fused out`, below the cut-off after fusion though a source had it above; `never near the top` in any ranking;
+    `dropped` by a filter, deduplication or limit; `ranked down` by a later stage. Ranks count from 1, 0 is absent.
+    """
+    import pandas as pd
+
+    chunks_of = _chunks_of_sections(table)
+    rows = []
+    for place, final in enumerate(outcome.final):
+        trail = [(name, states[place]) for name, states in zip(outcome.stages, outcome.states, strict=True)]
+        for section, grade in sorted(qrels.get(final.query.qid, {}).items()):
+            if grade > 0:
+                found = _fate(trail, chunks_of.get(section, np.empty(0, dtype=np.int32)), cutoff)
+                rows.append((outcome.arm, final.query.qid, section, grade, *found))
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def losses(diagnosis: pd.DataFrame) -> pd.DataFrame:
+    """How many relevant sections each arm lost, by outcome and stage, with the share of all relevant sections."""
+    counts = diagnosis.groupby(["arm", "outcome", "stage"], sort=False).size().rename("sections").reset_index()
+    counts["share"] = counts["sections"] / counts["arm"].map(diagnosis.groupby("arm").size())
+    return counts.sort_values(["arm", "sections"], ascending=[True, False]).reset_index(drop=True)
+
+
+def sentences(diagnosis: pd.DataFrame) -> list[str]:
+    """The losses in words: `p10 drops 31 of 74 relevant sections`."""
+    relevant = diagnosis.groupby("arm").size()
+    said = []
+    for row in losses(diagnosis).itertuples():
+        if row.outcome != FOUND:
+            what = f"{row.stage} drops" if row.outcome == "dropped" else f"{row.outcome} ({row.stage}):"
+            said.append(f"{row.arm}: {what} {row.sections} of {relevant[row.arm]} relevant sections")
+    return said
+
+
+def _fate(
+    trail: list[tuple[str, QueryState]], chunks: NDArray[np.int32], cutoff: int
+) -> tuple[str, str, int, str, int]:
+    source, source_rank = _best_source(trail[-1][1].rankings, chunks)
+    ranks = [(name, _rank(state.fused, chunks)) for name, state in trail if state.fused is not None]
+    final = ranks[-1][1]
+    if 0 < final <= cutoff:
+        return FOUND, ranks[-1][0], final, source, source_rank
+    if source_rank == 0 and all(rank == 0 for _, rank in ranks):
+        return NEVER, "retrieval", final, source, source_rank
+    before = ranks[0][1]
+    for name, rank in ranks[1:]:
+        if before and not rank:
+            return "dropped", name, final, source, source_rank
+        before = rank
+    above = [0 < rank <= cutoff for _, rank in ranks]
+    if any(above):
+        last = max(place for place, is_above in enumerate(above) if is_above)
+        return "ranked down", ranks[last + 1][0], final, source, source_rank
+    if 0 < source_rank <= cutoff:
+        return FUSED_OUT, ranks[0][0], final, source, source_rank
+    return BURIED, "retrieval", final, source, source_rank
+
+
+def _best_source(rankings: Mapping[str, Ranking], chunks: NDArray[np.int32]) -> tuple[str, int]:
+    ranks = [(rank, source) for source, ranking in rankings.items() if (rank := _rank(ranking, chunks))]
+    return (min(ranks)[1], min(ranks)[0]) if ranks else ("", 0)
+
+
+def _rank(ranking: Ranking | None, chunks: NDArray[np.int32]) -> int:
+    """The best rank of any of the chunks, from 1; 0 when none is there."""
+    if ranking is None or not len(ranking):
+        return 0
+    places = np.flatnonzero(np.isin(ranking.chunks, chunks))
+    return int(places[0]) + 1 if len(places) else 0
+
+
+def _chunks_of_sections(table: ChunkTable) -> dict[str, NDArray[np.int32]]:
+    found: dict[str, list[int]] = {}
+    for chunk, sections in enumerate(table.section_ids):
+        for section in sections:
+            found.setdefault(section, []).append(chunk)
+    return {section: np.asarray(chunks, dtype=np.int32) for section, chunks in found.items()}

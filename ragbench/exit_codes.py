@@ -1,0 +1,8 @@
+"""What the command line answers with: 0 is done."""
+
+FAILED = 1
+"""A check did not pass: `data check`, `verify`, `gate`."""
+BAD_INPUT = 2
+"""Bad input, or a part that is missing; one sentence on standard error says which."""
+INTERRUPTED = 130
+"""Stopped with Ctrl-C; what was finished is kept."""

@@ -1,0 +1,140 @@
+"""An ablation: the arms of a design, run together, and what they say about every factor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ragbench.configuration import Settings
+from ragbench.errors import ConfigError
+from ragbench.evaluation.measures import PRIMARY
+from ragbench.evaluation.verdict import LatencyCost, judge, latency_budget_ms
+from ragbench.experiment.design import Design, Effect, design_named, table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ragbench.experiment.results import Results
+
+SWITCHES = (*(f"p{n}" for n in range(1, 14)), "graph", "community", "dynamic_weights", "recency", "calibration", "hyde")
+JUDGED = "Judged@10"
+
+
+@dataclass(frozen=True)
+class Ablation:
+    """A design with the settings of its arms, in the design's order."""
+
+    design: Design
+    settings: tuple[Settings, ...]
+
+
+def plan(base: Settings, compose: Callable[[Sequence[str]], Settings]) -> Ablation:
+    """The arms that `base` asks for by `design`, `factors` and `design_options`.
+
+    `compose` turns overrides into settings. Without `factors`: the proposals that are on in the base for leave_one_out
+    and shapley, those that are off for add_one, and those on for every other design.
+    """
+    name = str(base.config["design"])
+    factors = base.config["factors"] or _default_factors(base, name)
+    if isinstance(factors, str):
+        raise ConfigError(f"factors must be a list such as [p1,p6], got {factors}")
+    for factor in factors:
+        if factor not in base.config or not isinstance(base.config[factor], Mapping):
+            raise ConfigError(f"factor '{factor}' is no switch; switches: {', '.join(_known(base))}")
+    design = design_named(name, [str(factor) for factor in factors], **base.config["design_options"])
+    settings = []
+    for arm, states in design.arms().items():
+        switched = [f"{factor}={'on' if on else 'off'}" for factor, on in states.items()]
+        settings.append(compose([*base.overrides, *switched, f"name={arm}"]))
+    return Ablation(design, tuple(settings))
+
+
+def effects(ablation: Ablation, results: Results, measure: str = PRIMARY) -> tuple[Effect, ...]:
+    """The effect of every contrast of the design on a measure, over the measured topics."""
+    shared = ablation.settings[0]
+    statistics = shared.config["statistics"]
+    values = {each.name: results.values(each.name, measure) for each in ablation.settings}
+    first = next(iter(values.values()))
+    return ablation.design.effects(
+        {name: series.reindex(first.index).to_numpy(dtype=np.float64) for name, series in values.items()},
+        seed=int(shared.config["seed"]),
+        resamples=int(statistics["resamples"]),
+        permutations=int(statistics["permutations"]),
+        confidence=float(statistics["confidence"]),
+    )
+
+
+def verdicts(ablation: Ablation, results: Results) -> pd.DataFrame:
+    """The effects table with latency, budget and a verdict for every main effect."""
+    found = effects(ablation, results)
+    frame = table(found)
+    shared = ablation.settings[0]
+    p95 = _p95(results)
+    judged = {each.name: float(results.values(each.name, JUDGED).mean()) for each in ablation.settings} if (
+        JUDGED in set(results.per_query["measure"])
+    ) else {}
+    rows: list[dict[str, Any]] = []
+    for effect in found:
+        if len(effect.contrast.factors) > 1:
+            rows.append({"latency_ms": np.nan, "budget_ms": np.nan, "verdict": "", "reason": ""})
+            continue
+        budget = latency_budget_ms(effect.contrast.factors[0], shared.config["budget"]["p95_ms"])
+        cost = _latency_cost(effect, p95)
+        verdict = judge(
+            effect.comparison,
+            p_holm=effect.p_holm,
+            budget_ms=budget,
+            latency=cost,
+            judged_difference=effect.contrast.difference(judged) if judged else None,
+        )
+        rows.append(
+            {
+                "latency_ms": np.nan if cost is None else cost.p95_ms,
+                "budget_ms": budget,
+                "verdict": verdict.outcome,
+                "reason": verdict.reason,
+            }
+        )
+    for column in ("latency_ms", "budget_ms", "verdict", "reason"):
+        frame[column] = [row[column] for row in rows]
+    return frame
+
+
+def _latency_cost(effect: Effect, p95: Mapping[str, Mapping[str, float]]) -> LatencyCost | None:
+    """The contrast in p95, with the interval that independent arms would give (half-widths added in quadrature)."""
+    if not p95:
+        return None
+    point = effect.contrast.difference(p95["p95"])
+    weights = [(arm, w) for arms in (effect.contrast.plus, effect.contrast.minus) for arm, w in arms.items()]
+    half = float(np.sqrt(sum((w * (p95["p95_high"][arm] - p95["p95_low"][arm]) / 2) ** 2 for arm, w in weights)))
+    return LatencyCost(point, point - half, point + half)
+
+
+def _p95(results: Results) -> dict[str, dict[str, float]]:
+    if not len(results.latency):
+        return {}
+    total = results.latency[results.latency["stage"] == "total"].set_index("arm")
+    return {column: total[column].to_dict() for column in ("p95", "p95_low", "p95_high")}
+
+
+def _default_factors(base: Settings, design: str) -> list[str]:
+    on = {name for name in _known(base) if _is_on(base.config[name])}
+    wanted = [name for name in SWITCHES if name in base.config and (name not in on) == (design == "add_one")]
+    chosen = [name for name in wanted if name not in ("recency", "hyde", "calibration")]
+    if not chosen:
+        raise ConfigError(f"design={design} finds no switch to vary; name them with factors=[p1,p6]")
+    return chosen
+
+
+def _known(base: Settings) -> list[str]:
+    return [name for name in SWITCHES if isinstance(base.config.get(name), Mapping)]
+
+
+def _is_on(node: Any) -> bool:
+    """Whether a switch's configuration does anything: a target, fields, a truth value, or a part that does."""
+    if isinstance(node, Mapping):
+        return "_target_" in node or any(_is_on(item) for item in node.values())
+    return node is True or (isinstance(node, (int, float)) and not isinstance(node, bool) and node > 0)

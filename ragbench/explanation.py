@@ -1,0 +1,130 @@
+"""Why a hit is where it is: what every source and every stage did with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ragbench.pipeline import Pipeline, hits, start
+from ragbench.types import Hit, Query, QueryState, Ranking
+
+if TYPE_CHECKING:
+    from ragbench.index.index import Index
+
+
+@dataclass(frozen=True)
+class Explained:
+    """A hit with its place in every source's ranking, `sources[name] = (rank, score)`, and after every later stage."""
+
+    hit: Hit
+    sources: Mapping[str, tuple[int, float]]
+    stages: Mapping[str, tuple[int, float]]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A query's hits with what the stages noted and how many hits every filter left."""
+
+    query: str
+    pipeline: Pipeline
+    hits: tuple[Explained, ...]
+    notes: tuple[str, ...]
+    counts: tuple[tuple[str, int], ...]
+
+
+def explain(text: str, pipeline: Pipeline, index: Index, top_n: int) -> Answer:
+    """Search and keep the state after every stage."""
+    states = start([Query("q", text)])
+    trail: list[tuple[str, QueryState]] = []
+    for name, stage in pipeline:
+        states = stage(states, index)
+        trail.append((name, states[0]))
+    final = states[0]
+    ranking = final.fused or Ranking.empty()
+    explained = []
+    for hit, chunk in zip(hits(ranking, index, top_n), ranking.chunks.tolist(), strict=False):
+        family = _family(chunk, index)
+        sources = {
+            source: place for source, each in sorted(final.rankings.items()) if (place := _place(each, family))
+        }
+        later = {
+            name: place for name, state in trail if state.fused is not None and (place := _place(state.fused, family))
+        }
+        explained.append(Explained(hit, sources, later))
+    return Answer(text, pipeline, tuple(explained), final.notes, final.counts)
+
+
+def _family(chunk: int, index: Index) -> Sequence[int]:
+    """The chunk and, for a parent, the children that stand for it before expansion."""
+    import numpy as np
+
+    return [chunk, *np.flatnonzero(index.chunks.parent == chunk).tolist()]
+
+
+def _place(ranking: Ranking, family: Sequence[int]) -> tuple[int, float] | None:
+    for rank, (chunk, score) in enumerate(zip(ranking.chunks.tolist(), ranking.scores.tolist(), strict=True), start=1):
+        if chunk in family:
+            return rank, score
+    return None
+
+
+def as_mapping(answer: Answer) -> dict[str, Any]:
+    """The answer as plain values, for JSON."""
+    return {
+        "query": answer.query,
+        "pipeline": repr(answer.pipeline),
+        "notes": list(answer.notes),
+        "counts": dict(answer.counts),
+        "hits": [
+            {
+                "rank": each.hit.rank,
+                "score": each.hit.score,
+                "chunk_id": each.hit.chunk_id,
+                "docno": each.hit.docno,
+                "title": each.hit.title,
+                "header_path": list(each.hit.header_path),
+                "text": each.hit.text,
+                "sources": {name: {"rank": r, "score": s} for name, (r, s) in each.sources.items()},
+                "stages": {name: {"rank": r, "score": s} for name, (r, s) in each.stages.items()},
+            }
+            for each in answer.hits
+        ],
+    }
+
+
+def show(answer: Answer, in_full: bool) -> None:
+    """Print the hits: breadcrumb and snippet; in full, also every stage's part."""
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False, soft_wrap=True)
+    if in_full:
+        console.print(Text(repr(answer.pipeline), style="dim"))
+        for note in answer.notes:
+            console.print(Text(f"note: {note}", style="dim"))
+        if answer.counts:
+            console.print(Text("left after " + ", ".join(f"{name} {n}" for name, n in answer.counts), style="dim"))
+    if not answer.hits:
+        console.print("no hits")
+    for each in answer.hits:
+        hit = each.hit
+        crumb = " > ".join(hit.header_path) or hit.title
+        console.print(Text.assemble((f"{hit.rank:2d}. ", "bold"), (hit.docno, "bold cyan"), "  ", crumb))
+        console.print(Text(f"    {snippet(hit.text, answer.query)}"))
+        if in_full:
+            found = "; ".join(f"{name} rank {r} ({s:.4g})" for name, (r, s) in each.sources.items())
+            then = " -> ".join(f"{name} {r} ({s:.4f})" for name, (r, s) in each.stages.items())
+            console.print(Text(f"    found by: {found or 'no source directly'}", style="dim"))
+            console.print(Text(f"    then:     {then}", style="dim"))
+
+
+def snippet(text: str, query: str, width: int = 220) -> str:
+    """The stretch of a text with the most words of the query, on one line."""
+    flat = " ".join(text.split())
+    if len(flat) <= width:
+        return flat
+    words = {word for word in query.lower().split() if len(word) > 2}
+    lowered = flat.lower()
+    best = max(range(0, len(flat) - width // 2, 40), key=lambda at: sum(w in lowered[at : at + width] for w in words))
+    return ("..." if best else "") + flat[best : best + width].strip() + "..."

@@ -1,0 +1,47 @@
+"""Names for values: one digest for one content, the same on every machine and for every hash seed."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping
+from enum import Enum
+from pathlib import PurePath
+from typing import Any
+
+
+def plain(value: Any) -> Any:
+    """Reduce dataclasses, mappings, sets and paths to what JSON can say; mappings and sets lose their order.
+
+    A dataclass becomes its fields plus the name of its class, so that two stages with equal fields stay apart.
+    """
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        return {"": type(value).__qualname__, **fields}
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (set, frozenset)):
+        return sorted(plain(item) for item in value)
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, Enum):
+        return plain(value.value)
+    if isinstance(value, PurePath):
+        return value.as_posix()
+    return value
+
+
+def canonical(value: Any) -> str:
+    """One line of JSON: sorted keys, no spaces; equal values give equal text."""
+    return json.dumps(plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def digest(value: Any) -> str:
+    """SHA-256 of the canonical form, 64 hexadecimal digits."""
+    return hashlib.sha256(canonical(value).encode()).hexdigest()
+
+
+def short(value: Any) -> str:
+    """The first 16 digits of the digest: enough to name a folder."""
+    return digest(value)[:16]

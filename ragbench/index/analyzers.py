@@ -1,0 +1,147 @@
+r"""How text becomes terms: four Lucene analyzers.
+
+| name        | for                    | `C++ agents' getUserById`                    | stems | stop words |
+|-------------|------------------------|----------------------------------------------|-------|------------|
+| `english`   | prose                  | `c agent getuserbyid`                        | yes   | yes        |
+| `standard`  | prose, as in seed 001  | `c agents getuserbyid`                       | no    | yes        |
+| `technical` | prose about software   | `c++ agent getuserbyid`                      | yes   | yes        |
+| `code`      | source code (P7)       | `c++ agents getuserbyid get user by id`      | no    | no         |
+
+`technical` and `code` keep what punctuation distinguishes (C++, C#, Node.js, std::vector, STR-2031, --max-lag, v3.1.2)
+and put its parts at the same position, so that `node` finds Node.js but `c` does not find C++. Only `code` splits
+camelCase. Both drop tokens of more than 255 characters: no query holds them, and Lucene refuses very long ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from types import MappingProxyType
+from typing import Any
+
+from ragbench.errors import ConfigError, JavaError
+from ragbench.index.jvm import java, java_errors
+
+# Every repetition of a group is possessive and bounded: Java's backtracking would exhaust the stack on long lines.
+_WORD = r"[\p{L}\p{N}\p{M}_&&[^\p{IsIdeographic}]]"
+_FLAG = rf"(?<!{_WORD}|[-.])--?\p{{L}}{_WORD}*+(?:-{_WORD}++){{0,15}}+"
+_DOTTED_START = r"""(?:(?<=^|[\s"'`(=/])\.(?=\p{L}))?"""  # .NET, .gitignore, but not the call in `f().g`
+
+
+def _tokens(joiners: str) -> str:
+    """The pattern of a token: an ideograph, a flag, or words held together by `joiners`, with a closing ++ or #."""
+    words = rf"{_DOTTED_START}{_WORD}++(?:(?:{joiners}){_WORD}++){{0,15}}+(?:\+\+|#)?"
+    return rf"\p{{IsIdeographic}}|{_FLAG}|{words}"
+
+
+# What is left of a token without decoration: a flag without its dashes, a version without its v.
+_CORE = r"^--?(.+)|^[vV](\p{N}++(?:\.\p{N}++)++)$"
+# Its words; versions and words with an apostrophe stay whole, and a lone letter is no part of anything.
+_WHOLE = rf"^[vV]?\p{{N}}++(?:\.\p{{N}}++)++$|^{_WORD}++['\u2019]{_WORD}++$"
+_WORD_PARTS = rf"{_WHOLE}|({_WORD}{{2,}}+|\p{{N}})"
+_PROSE_PARTS = rf"{_WHOLE}|([\p{{L}}\p{{M}}\p{{N}}&&[^\p{{IsIdeographic}}]]{{2,}}+|\p{{N}})"
+_CASE_PARTS = (
+    r"(\p{Lu}{2,}(?!\p{Ll})|\p{Lu}[\p{Ll}\p{M}]++|[\p{L}\p{M}&&[^\p{Lu}]]{2,}+|(?<!\p{N}\.)\p{N}++(?!\.\p{N}))"
+)
+
+
+@cache
+def english() -> Any:
+    """Lucene's EnglishAnalyzer: Unicode words, lower case, possessives and stop words removed, Porter's stems."""
+    return java("org.apache.lucene.analysis.en.EnglishAnalyzer")()
+
+
+@cache
+def standard() -> Any:
+    """Unicode words in lower case without English stop words and without stemming (seed 001's analyzer)."""
+    stop_words = java("org.apache.lucene.analysis.en.EnglishAnalyzer").ENGLISH_STOP_WORDS_SET
+    return java("org.apache.lucene.analysis.standard.StandardAnalyzer")(stop_words)
+
+
+@cache
+def technical() -> Any:
+    """English prose with the punctuation that carries meaning kept (seed 001, future work).
+
+    Terms that hold anything but letters are not stemmed: Porter would make `node.j` of `node.js`.
+    """
+    return _custom(
+        _tokens(r"::|[.'\u2019-]"),
+        ("englishPossessive",),
+        *_split(_CORE, _PROSE_PARTS),
+        ("lowercase",),
+        ("stop",),
+        ("keywordMarker", "pattern", r".*[^\p{L}'\u2019].*"),
+        ("porterStem",),
+        ("removeDuplicates",),
+    )
+
+
+@cache
+def code() -> Any:
+    """Source code: identifiers whole and in parts (seed 001, P7).
+
+    `getUserById` gives `getuserbyid get user by id`, `HTTPResponseError` gives `httpresponseerror http response error`,
+    `std::vector` gives `std::vector std vector`.
+    """
+    return _custom(
+        _tokens(r"::|[.-]"),
+        *_split(_CORE, _WORD_PARTS, _CASE_PARTS),
+        ("lowercase",),
+        ("removeDuplicates",),
+    )
+
+
+def _split(*patterns: str) -> list[tuple[str, ...]]:
+    """Filters that add what the groups of each pattern find in a token to the token itself, at its position."""
+    return [("patternCaptureGroup", "pattern", pattern, "preserve_original", "true") for pattern in patterns]
+
+
+def _custom(tokens: str, *filters: tuple[str, ...]) -> Any:
+    with java_errors(JavaError, lambda cause: f"Lucene refused an analyzer of ragbench ({cause}); reinstall pyserini"):
+        builder = java("org.apache.lucene.analysis.custom.CustomAnalyzer").builder()
+        builder.withTokenizer("pattern", "pattern", tokens, "group", "0")
+        for each in (("length", "min", "1", "max", "255"), *filters):
+            builder.addTokenFilter(*each)
+        return builder.build()
+
+
+ANALYZERS: Mapping[str, Callable[[], Any]] = MappingProxyType(
+    {"english": english, "standard": standard, "technical": technical, "code": code}
+)
+
+
+def analyzer(name: str) -> Any:
+    """The Lucene Analyzer of a name; `ConfigError` when there is none."""
+    if name not in ANALYZERS:
+        raise ConfigError(f"there is no analyzer {name!r}; choose one of {', '.join(ANALYZERS)}")
+    return ANALYZERS[name]()
+
+
+def analyze(analyzer: Any, text: str) -> list[str]:
+    """The terms of a text in order; terms at one position (a token and its parts) follow each other."""
+    with java_errors(JavaError, lambda cause: f"Lucene could not analyse a text ({cause})"):
+        stream = analyzer.tokenStream("", java_text(text))
+        try:
+            term = stream.addAttribute(_term_attribute())
+            stream.reset()
+            terms = []
+            while stream.incrementToken():
+                terms.append(term.toString())
+            stream.end()
+            return terms
+        finally:
+            stream.close()  # an analyzer reuses its stream and refuses the next text while one is open
+
+
+@cache
+def _term_attribute() -> Any:
+    return java("java.lang.Class").forName("org.apache.lucene.analysis.tokenattributes.CharTermAttribute")
+
+
+def java_text(text: str) -> str:
+    """The text itself, or, when it holds half a surrogate pair, which Java's strings cannot take, `?` in its place."""
+    try:
+        text.encode("utf-16-le")
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "replace").decode("utf-16-le")
+    return str(text)

@@ -1,0 +1,159 @@
+"""Index artefacts: immutable folders named by what shaped them, built once, never half-built.
+
+An artefact lives at `<root>/<kind>/<fingerprint>/` and holds its files and `manifest.json`. It is built in a temporary
+folder beside it, flushed to disk and renamed into place under a file lock, so a killed build leaves nothing that looks
+finished and two processes that want the same artefact build it once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ragbench.errors import IndexError_
+from ragbench.fingerprint import plain, short
+
+MANIFEST = "manifest.json"
+_FULL_CHECK_BYTES = 256 * 2**20
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Artefact:
+    """A finished artefact: where it is, what made it, how large it is and whether this process built it."""
+
+    kind: str
+    fingerprint: str
+    folder: Path
+    manifest: Mapping[str, Any]
+    built: bool
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of its files, manifest not counted."""
+        return sum(int(entry["bytes"]) for entry in self.manifest["files"].values())
+
+
+@dataclass(frozen=True)
+class ArtefactStore:
+    """A folder of artefacts. `say` receives one sentence when something was found damaged and is rebuilt."""
+
+    root: Path
+    say: Say = lambda message: None
+
+    def get(self, kind: str, inputs: Any, build: Callable[[Path], None]) -> Artefact:
+        """The artefact of a kind shaped by `inputs`; `build` fills an empty folder when it does not exist yet."""
+        from filelock import FileLock
+
+        fingerprint = short([kind, inputs])
+        folder = self.root / kind / fingerprint
+        found = self._open(kind, fingerprint, folder, quietly=True)
+        if found is not None:
+            return found
+        try:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(folder.parent / f".{fingerprint}.lock")
+            with lock:
+                found = self._open(kind, fingerprint, folder)
+                if found is not None:
+                    return found
+                return self._build(kind, fingerprint, folder, inputs, build)
+        except PermissionError as error:
+            raise IndexError_(f"cannot write index artefacts below {self.root}: {error.strerror}; set paths.index") from None
+
+    def list(self) -> Iterator[Artefact]:
+        """Every finished artefact, by kind and fingerprint."""
+        for manifest in sorted(self.root.glob(f"*/*/{MANIFEST}")):
+            folder = manifest.parent
+            found = self._open(folder.parent.name, folder.name, folder)
+            if found is not None:
+                yield found
+
+    def _open(self, kind: str, fingerprint: str, folder: Path, quietly: bool = False) -> Artefact | None:
+        if not folder.exists():
+            return None
+        try:
+            manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+            reason = _defect(manifest, kind, fingerprint, folder)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            reason = f"its manifest is unreadable ({type(error).__name__})"
+        if reason is None:
+            return Artefact(kind, fingerprint, folder, manifest, built=False)
+        if not quietly:
+            self.say(f"index artefact {folder} is damaged: {reason}; it is built again")
+        return None
+
+    def _build(
+        self, kind: str, fingerprint: str, folder: Path, inputs: Any, build: Callable[[Path], None]
+    ) -> Artefact:
+        for stale in folder.parent.glob(f".{fingerprint}.tmp-*"):
+            shutil.rmtree(stale, ignore_errors=True)
+        if folder.exists():
+            shutil.rmtree(folder)
+        draft = folder.parent / f".{fingerprint}.tmp-{uuid.uuid4().hex[:8]}"
+        draft.mkdir()
+        started = time.perf_counter()
+        try:
+            build(draft)
+            manifest = {
+                "kind": kind,
+                "fingerprint": fingerprint,
+                "inputs": plain(inputs),
+                "build_seconds": round(time.perf_counter() - started, 3),
+                "files": {
+                    path.relative_to(draft).as_posix(): {"bytes": path.stat().st_size, "blake2b": _digest(path)}
+                    for path in sorted(draft.rglob("*"))
+                    if path.is_file()
+                },
+            }
+            (draft / MANIFEST).write_text(json.dumps(manifest, indent=1, sort_keys=True), encoding="utf-8")
+            for path in [*draft.rglob("*"), draft]:
+                _flush(path)
+            draft.rename(folder)
+            _flush(folder.parent)
+        except BaseException:
+            shutil.rmtree(draft, ignore_errors=True)
+            raise
+        return Artefact(kind, fingerprint, folder, manifest, built=True)
+
+
+def _defect(manifest: Mapping[str, Any], kind: str, fingerprint: str, folder: Path) -> str | None:
+    """What is wrong with an artefact, None when nothing is. Small artefacts are read in full, large ones by size."""
+    if (manifest["kind"], manifest["fingerprint"]) != (kind, fingerprint):
+        return "it was made for something else"
+    if short([kind, manifest["inputs"]]) != fingerprint:
+        return "its inputs do not give its name"
+    files = manifest["files"]
+    present = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()} - {MANIFEST, "write.lock"}
+    if present != set(files):
+        return f"files are missing or foreign: {', '.join(sorted(present ^ set(files)))}"
+    read_in_full = sum(entry["bytes"] for entry in files.values()) <= _FULL_CHECK_BYTES
+    for name, entry in files.items():
+        path = folder / name
+        if path.stat().st_size != entry["bytes"]:
+            return f"{name} has {path.stat().st_size} bytes instead of {entry['bytes']}"
+        if read_in_full and _digest(path) != entry["blake2b"]:
+            return f"{name} has changed"
+    return None
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+
+
+def _flush(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

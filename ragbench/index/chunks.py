@@ -1,0 +1,244 @@
+"""The chunk table: what every other artefact points into, kept as memory-mapped Arrow columns.
+
+Chunks that can be retrieved come first, in document order; parent chunks (P13) follow them. A chunk's number is its row.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ragbench.types import Chunk, Document
+
+VERSION = 1
+_CHUNKS, _DOCUMENTS, _BLOCKS = "chunks.arrow", "documents.arrow", "blocks.arrow"
+
+
+def build_chunks(folder: Path, documents: Sequence[Document], chunks_of: Iterable[list[Chunk]]) -> None:
+    """Write the tables of chunks, documents and code blocks; `chunks_of` yields one list per document, in order."""
+    import pyarrow as pa
+
+    retrievable: list[tuple[int, Chunk]] = []
+    parents: list[tuple[int, Chunk]] = []
+    for number, chunks in enumerate(chunks_of):
+        for chunk in chunks:
+            (parents if chunk.is_parent else retrievable).append((number, chunk))
+    rows = retrievable + parents
+    number_of = {chunk.chunk_id: row for row, (_, chunk) in enumerate(rows)}
+    _write(
+        folder / _CHUNKS,
+        {
+            "chunk_id": pa.array([c.chunk_id for _, c in rows], pa.large_string()),
+            "document": pa.array([d for d, _ in rows], pa.int32()),
+            "text": pa.array([c.text for _, c in rows], pa.large_string()),
+            "header_path": pa.array([list(c.header_path) for _, c in rows], pa.list_(pa.string())),
+            "sections": pa.array([list(c.sections) for _, c in rows], pa.list_(pa.int32())),
+            "start": pa.array([c.start for _, c in rows], pa.int32()),
+            "end": pa.array([c.end for _, c in rows], pa.int32()),
+            "parent": pa.array([number_of[c.parent] if c.parent else -1 for _, c in rows], pa.int32()),
+            "is_parent": pa.array([c.is_parent for _, c in rows], pa.bool_()),
+            "content_hash": pa.array([_content_hash(c.text) for _, c in rows], pa.uint64()),
+        },
+    )
+    _write(
+        folder / _DOCUMENTS,
+        {
+            "docno": pa.array([d.docno for d in documents], pa.large_string()),
+            "path": pa.array([d.path for d in documents], pa.large_string()),
+            "title": pa.array([d.title for d in documents], pa.large_string()),
+            "frontmatter": pa.array([_frontmatter_json(d.frontmatter) for d in documents], pa.large_string()),
+            "tags": pa.array([list(d.tags) for d in documents], pa.list_(pa.string())),
+            "size_bytes": pa.array([d.size_bytes for d in documents], pa.int64()),
+            "anchors": pa.array([[s.anchor for s in d.sections] for d in documents], pa.list_(pa.string())),
+            "levels": pa.array([[s.level for s in d.sections] for d in documents], pa.list_(pa.int32())),
+            "headings": pa.array(
+                [[s.path[-1] if s.path else "" for s in d.sections] for d in documents], pa.list_(pa.string())
+            ),
+            "links": pa.array(
+                [[f"{link.kind} {link.target}" for link in d.links if link.target] for d in documents],
+                pa.list_(pa.string()),
+            ),
+        },
+    )
+    blocks = list(_blocks(documents, retrievable))
+    _write(
+        folder / _BLOCKS,
+        {
+            "chunk": pa.array([b[0] for b in blocks], pa.int32()),
+            "language": pa.array([b[1] for b in blocks], pa.string()),
+            "code": pa.array([b[2] for b in blocks], pa.large_string()),
+            "start_line": pa.array([b[3] for b in blocks], pa.int32()),
+            "end_line": pa.array([b[4] for b in blocks], pa.int32()),
+        },
+    )
+
+
+class ChunkTable:
+    """Chunks, their documents and their code blocks, read from an artefact's folder without copying it into memory."""
+
+    def __init__(self, folder: Path) -> None:
+        """Map the three tables of `folder`."""
+        self._chunks = _read(folder / _CHUNKS)
+        self._documents = _read(folder / _DOCUMENTS)
+        self._blocks = _read(folder / _BLOCKS)
+
+    def __len__(self) -> int:
+        return int(self._chunks.num_rows)
+
+    @property
+    def n_documents(self) -> int:
+        """How many documents the chunks come from."""
+        return int(self._documents.num_rows)
+
+    @cached_property
+    def n_retrievable(self) -> int:
+        """How many chunks can be retrieved: the rows before the first parent."""
+        return len(self) - int(np.count_nonzero(self._chunks["is_parent"].to_numpy()))
+
+    @cached_property
+    def document(self) -> NDArray[np.int32]:
+        """The document's row of every chunk, shape (n,)."""
+        return self._numbers("document")
+
+    @cached_property
+    def parent(self) -> NDArray[np.int32]:
+        """The parent's chunk number of every chunk, -1 without one, shape (n,)."""
+        return self._numbers("parent")
+
+    @cached_property
+    def content_hash(self) -> NDArray[np.uint64]:
+        """64 bits of a digest of every chunk's text, shape (n,)."""
+        return np.asarray(self._chunks["content_hash"].to_numpy(), dtype=np.uint64)
+
+    @cached_property
+    def docnos(self) -> list[str]:
+        """The docno of every document row."""
+        return [str(docno) for docno in self._documents["docno"].to_pylist()]
+
+    @cached_property
+    def document_number(self) -> Mapping[str, int]:
+        """The row of every docno."""
+        return {docno: number for number, docno in enumerate(self.docnos)}
+
+    @cached_property
+    def titles(self) -> list[str]:
+        """The title of every document row."""
+        return [str(title) for title in self._documents["title"].to_pylist()]
+
+    @cached_property
+    def chunk_ids(self) -> list[str]:
+        """The chunk id of every row."""
+        return [str(chunk_id) for chunk_id in self._chunks["chunk_id"].to_pylist()]
+
+    @cached_property
+    def first_chunk(self) -> NDArray[np.int32]:
+        """The first retrievable chunk of every document, -1 for a document without one, shape (n_documents,)."""
+        first = np.full(self.n_documents, -1, dtype=np.int32)
+        owners = self.document[: self.n_retrievable]
+        first[owners[::-1]] = np.arange(self.n_retrievable, dtype=np.int32)[::-1]
+        return first
+
+    @cached_property
+    def frontmatter(self) -> list[Mapping[str, Any]]:
+        """The frontmatter of every document row; dates are ISO strings."""
+        return [json.loads(text) for text in self._documents["frontmatter"].to_pylist()]
+
+    @cached_property
+    def links(self) -> list[list[tuple[str, str]]]:
+        """(kind, target docno) of every resolved link, by document row."""
+        return [[tuple(item.split(" ", 1)) for item in row] for row in self._documents["links"].to_pylist()]
+
+    def document_column(self, name: str) -> list[Any]:
+        """A column of the documents table: path, tags, size_bytes, anchors, levels or headings."""
+        return list(self._documents[name].to_pylist())
+
+    def docno(self, chunk: int) -> str:
+        """The docno a chunk belongs to."""
+        return self.docnos[self.document[chunk]]
+
+    def text(self, chunk: int) -> str:
+        """A chunk's text."""
+        return str(self._chunks["text"][int(chunk)].as_py())
+
+    def texts(self, start: int = 0, stop: int | None = None) -> list[str]:
+        """The texts of a range of chunks."""
+        stop = len(self) if stop is None else stop
+        return [str(text) for text in self._chunks["text"].slice(start, stop - start).to_pylist()]
+
+    def header_path(self, chunk: int) -> tuple[str, ...]:
+        """The headings above a chunk's first character."""
+        return tuple(self._chunks["header_path"][int(chunk)].as_py())
+
+    def span(self, chunk: int) -> tuple[int, int]:
+        """A chunk's character offsets into its document's text."""
+        return int(self._chunks["start"][int(chunk)].as_py()), int(self._chunks["end"][int(chunk)].as_py())
+
+    @cached_property
+    def sections(self) -> list[list[int]]:
+        """The numbers of the sections each chunk overlaps, in order."""
+        return list(self._chunks["sections"].to_pylist())
+
+    @cached_property
+    def section_ids(self) -> list[tuple[str, ...]]:
+        """`docno#anchor` of the sections each chunk overlaps, in order."""
+        anchors = self.document_column("anchors")
+        return [
+            tuple(f"{self.docnos[document]}#{anchors[document][section]}" for section in sections)
+            for document, sections in zip(self.document, self.sections, strict=True)
+        ]
+
+    @property
+    def blocks(self) -> pa.Table:
+        """The code blocks: chunk, language, code, start_line, end_line."""
+        return self._blocks
+
+    def _numbers(self, column: str) -> NDArray[np.int32]:
+        return np.asarray(self._chunks[column].to_numpy(), dtype=np.int32)
+
+
+def _blocks(
+    documents: Sequence[Document], retrievable: Sequence[tuple[int, Chunk]]
+) -> Iterable[tuple[int, str, str, int, int]]:
+    """Every code block with the number of the chunk that holds most of it (the first of equals)."""
+    spans: dict[int, list[tuple[int, Chunk]]] = {}
+    for number, (document, chunk) in enumerate(retrievable):
+        spans.setdefault(document, []).append((number, chunk))
+    for number, document in enumerate(documents):
+        for block in document.code_blocks:
+            overlaps = [
+                (min(chunk.end, block.end) - max(chunk.start, block.start), -row) for row, chunk in spans.get(number, [])
+            ]
+            if overlaps and max(overlaps)[0] > 0:
+                yield -max(overlaps)[1], block.language, block.code, block.start_line, block.end_line
+
+
+def _content_hash(text: str) -> int:
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
+
+
+def _frontmatter_json(frontmatter: Mapping[str, Any]) -> str:
+    return json.dumps(frontmatter, default=str, sort_keys=True, ensure_ascii=False)
+
+
+def _write(path: Path, columns: Mapping[str, pa.Array]) -> None:
+    import pyarrow as pa
+
+    table = pa.table(dict(columns))
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+
+
+def _read(path: Path) -> pa.Table:
+    import pyarrow as pa
+
+    return pa.ipc.open_file(pa.memory_map(str(path))).read_all().combine_chunks()

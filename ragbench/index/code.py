@@ -1,0 +1,101 @@
+"""The code artefact (P7): a Lucene index of code blocks by their identifiers and the parts of these.
+
+Seed 000, P7; seed 001, code block search. The analyzer is `ragbench.index.analyzers.code`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragbench.errors import IndexError_
+from ragbench.index import lexical
+from ragbench.index.lexical import LexicalIndex, LexicalSpec
+from ragbench.types import Ranking
+
+VERSION = lexical.VERSION * 100 + 1
+SPEC = LexicalSpec(fields=(("code", 1.0),), analyzer="code")
+
+_LANGUAGES = "languages"
+_SAME: Mapping[str, str] = MappingProxyType(
+    {
+        "c#": "csharp",
+        "c++": "cpp",
+        "cs": "csharp",
+        "golang": "go",
+        "js": "javascript",
+        "py": "python",
+        "rs": "rust",
+        "sh": "bash",
+        "shell": "bash",
+        "ts": "typescript",
+        "yml": "yaml",
+    }
+)
+
+
+def build_code(folder: Path, blocks: Iterable[tuple[int, str, str]]) -> None:
+    """Write the index of (block number, code, language) into `folder`; the numbers must count from 0 in order."""
+    languages: list[str] = []
+
+    def rows() -> Iterator[Mapping[str, str]]:
+        for number, code, language in blocks:
+            if number != len(languages):
+                raise IndexError_(
+                    f"code block {number} came where {len(languages)} was due; number them from 0 in order"
+                )
+            languages.append(canonical(language))
+            yield {"code": code}
+
+    lexical.build_lexical(folder, SPEC, rows(), lambda: {_LANGUAGES: json.dumps(languages)})
+
+
+def canonical(language: str) -> str:
+    """One name for a language whose fences are written in several ways: `py` and `Python` are `python`."""
+    language = language.strip().lower()
+    return _SAME.get(language, language)
+
+
+class CodeIndex:
+    """Code blocks by their identifiers; equal scores are in the order of block numbers."""
+
+    def __init__(self, folder: Path) -> None:
+        """Open the artefact in `folder`; `IndexError_` when it is missing, damaged or foreign."""
+        self._index = LexicalIndex(folder, SPEC)
+        self._languages = np.array(json.loads(self._index.notes[_LANGUAGES]), dtype=np.str_)
+        self._in_language = lru_cache(64)(lambda language: self._languages == language)
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    @property
+    def languages(self) -> Mapping[str, int]:
+        """How many blocks there are of each language; `""` for fences that name none."""
+        return Counter(self._languages.tolist())
+
+    def search(
+        self, text: str, depth: int, language: str | None = None, allowed: NDArray[np.bool_] | None = None
+    ) -> Ranking:
+        """The `depth` (at least 1) best blocks that hold any identifier of the text, or any part of one.
+
+        `language` and `allowed`, shape (n_blocks,), restrict the search itself.
+        """
+        if language is not None:
+            spoken = self._in_language(canonical(language))
+            allowed = spoken if allowed is None else spoken & allowed
+        return self._index.search(text, depth, allowed)
+
+    def check(self) -> None:
+        """Compare every file with its checksum; `IndexError_` names the first damaged one."""
+        self._index.check()
+
+    def close(self) -> None:
+        """Let go of the files; searches fail from now on."""
+        self._index.close()

@@ -1,0 +1,366 @@
+"""The index of one collection under one specification: every artefact, built when first needed and opened once.
+
+Stages read from it; they never see files. `prepare` builds ahead of time what a pipeline needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragbench.corpus.chunking import Chunker, HeaderChunker
+from ragbench.corpus.metadata import Metadata, read_metadata
+from ragbench.errors import ConfigError
+from ragbench.fingerprint import digest, short
+from ragbench.index import chunks, code, dense, graph, lexical, synonyms, trigrams, vocabulary
+from ragbench.index.artefacts import Artefact, ArtefactStore
+from ragbench.index.dense import DenseSpec
+from ragbench.index.filters import Facets
+from ragbench.index.lexical import LexicalSpec
+from ragbench.index.vocabulary import VocabularySpec
+from ragbench.models.access import Models
+from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec
+
+if TYPE_CHECKING:
+    from ragbench.index.chunks import ChunkTable
+    from ragbench.index.code import CodeIndex
+    from ragbench.index.dense import DenseIndex
+    from ragbench.index.graph import GraphIndex
+    from ragbench.index.lexical import LexicalIndex
+    from ragbench.index.synonyms import Synonyms
+    from ragbench.index.trigrams import TrigramIndex
+    from ragbench.index.vocabulary import Vocabulary
+    from ragbench.models import CrossEncoder, Encoder
+    from ragbench.models.chat import ChatModel, ChatSpec
+    from ragbench.types import Document, Filters
+
+Progress = Callable[[str, int, int], None]
+
+# Answers for this many different filters are remembered, a byte a document each.
+_FILTERS_KEPT = 64
+
+# The text of a chunk's row for every field the lexical index can hold, by field name.
+FIELDS = ("content", "title", "headers", "keywords", "description", "tags", "aliases", "author")
+
+
+@dataclass(frozen=True)
+class IndexSpec:
+    """All that shapes an index: chunking, lexical fields, dense passages and the model that embeds them.
+
+    `headings`: put the header path and a blank line before a chunk's text when it is embedded (P2).
+    """
+
+    chunker: Chunker = field(default_factory=HeaderChunker)
+    lexical: LexicalSpec = field(default_factory=LexicalSpec)
+    dense: DenseSpec = field(default_factory=DenseSpec)
+    encoder: EncoderSpec = field(default_factory=EncoderSpec)
+    vocabulary: VocabularySpec = field(default_factory=VocabularySpec)
+    headings: bool = False
+
+    def __post_init__(self) -> None:
+        for name, _ in self.lexical.fields:
+            if name not in FIELDS:
+                raise ConfigError(f"index.lexical.fields has no field '{name}'; known fields: {', '.join(FIELDS)}")
+
+
+class Index:
+    """Artefacts of one collection. `documents` is only called when an artefact must be built."""
+
+    def __init__(
+        self,
+        spec: IndexSpec,
+        collection: str,
+        documents: Callable[[], Sequence[Document]],
+        store: ArtefactStore,
+        models: Models,
+        progress: Progress | None = None,
+    ) -> None:
+        """`collection` is a digest over all documents: with `spec` it names every artefact."""
+        self.spec = spec
+        self.collection = collection
+        self.store = store
+        self.models = models
+        self._documents = documents
+        self._progress = progress
+
+    def __repr__(self) -> str:
+        return f"Index({self.collection[:8]}, {short(self.spec)})"
+
+    def prepare(self, needs: Iterable[str]) -> None:
+        """Build or open the named artefacts and models now."""
+        for need in sorted(set(needs) | {"chunks"}):
+            if not isinstance(getattr(type(self), need, None), cached_property):
+                raise ConfigError(f"a stage needs '{need}', which no index provides")
+            getattr(self, need)
+
+    def with_models(self, models: Models) -> Index:
+        """The same artefacts, already open, with other models: how latency is measured past the caches."""
+        twin = Index(self.spec, self.collection, self._documents, self.store, models, self._progress)
+        twin.__dict__.update(
+            {name: value for name, value in self.__dict__.items() if name not in {"models", "encoder"}}
+        )
+        return twin
+
+    def fingerprints(self, needs: Iterable[str]) -> dict[str, str]:
+        """A name for each part of the index that a stage reads, opening what is not open yet."""
+        return {need: self._fingerprint(need) for need in sorted(needs)}
+
+    def _fingerprint(self, need: str) -> str:
+        if need == "encoder":
+            return self.encoder.digest
+        if need in ("facets", "modified"):
+            return self.collection
+        artefact: Artefact = getattr(self, f"{need}_artefact")
+        return artefact.fingerprint
+
+    def artefacts(self) -> list[Artefact]:
+        """The artefacts opened so far, in the order they were opened."""
+        return [value for name, value in self.__dict__.items() if name.endswith("_artefact")]
+
+    # chunks -----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def chunks_artefact(self) -> Artefact:
+        """The chunk table's artefact."""
+        inputs = [self.collection, chunks.VERSION, self.spec.chunker.version, self.spec.chunker]
+
+        def build(folder: Path) -> None:
+            documents = self._documents()
+            chunked = (self.spec.chunker.chunk(document) for document in documents)
+            chunks.build_chunks(folder, documents, self._counted("chunking", chunked, len(documents)))
+
+        return self.store.get("chunks", inputs, build)
+
+    @cached_property
+    def chunks(self) -> ChunkTable:
+        """The chunk table."""
+        return chunks.ChunkTable(self.chunks_artefact.folder)
+
+    @cached_property
+    def modified(self) -> NDArray[np.float64]:
+        """When each document was modified, seconds since the epoch, shape (n_documents,); not part of any artefact."""
+        times = {document.docno: document.modified for document in self._documents()}
+        return np.array([times[docno] for docno in self.chunks.docnos], dtype=np.float64)
+
+    @cached_property
+    def facets(self) -> Facets:
+        """What documents can be filtered by."""
+        return Facets(self.chunks, self.modified)
+
+    def allowed(self, filters: Filters | None) -> NDArray[np.bool_] | None:
+        """Which chunks lie in documents that meet the filters, shape (n_chunks,); None without filters."""
+        return None if filters is None else self.passing(filters)[self.chunks.document]
+
+    @cached_property
+    def passing(self) -> Callable[[Filters], NDArray[np.bool_]]:
+        """Whether each document meets filters, shape (n_documents,); the latest answers are remembered."""
+        return lru_cache(maxsize=_FILTERS_KEPT)(self.facets.passing)
+
+    # lexical ----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def lexical_artefact(self) -> Artefact:
+        """The Lucene index's artefact."""
+        inputs = [self.chunks_artefact.fingerprint, lexical.VERSION, self.spec.lexical]
+
+        def build(folder: Path) -> None:
+            names = [name for name, _ in self.spec.lexical.fields]
+            rows = self._counted("indexing words", lexical_rows(self.chunks, names), self.chunks.n_retrievable)
+            lexical.build_lexical(folder, self.spec.lexical, rows)
+
+        return self.store.get("lexical", inputs, build)
+
+    @cached_property
+    def lexical(self) -> LexicalIndex:
+        """Words, scored by BM25F."""
+        return lexical.LexicalIndex(self.lexical_artefact.folder, self.spec.lexical)
+
+    # dense ------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def dense_artefact(self) -> Artefact:
+        """The vectors' artefact."""
+        inputs = [
+            self.chunks_artefact.fingerprint,
+            dense.VERSION,
+            self.spec.dense,
+            self.encoder.passage_digest,
+            self.spec.headings,
+        ]
+
+        def build(folder: Path) -> None:
+            passages = passages_of(self.chunks, self.spec.headings)
+            vectors = self.encoder.encode_passages(passages, self._ticks("embedding", len(passages)))
+            dense.build_dense(folder, self.spec.dense, vectors)
+
+        return self.store.get("dense", inputs, build)
+
+    @cached_property
+    def dense(self) -> DenseIndex:
+        """Unit vectors, searched by inner product."""
+        return dense.DenseIndex(self.dense_artefact.folder, self.spec.dense)
+
+    # code -------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def code_artefact(self) -> Artefact:
+        """The code index's artefact."""
+        inputs = [self.chunks_artefact.fingerprint, code.VERSION]
+
+        def build(folder: Path) -> None:
+            blocks = self.chunks.blocks.select(["code", "language"]).to_pylist()
+            code.build_code(folder, ((n, block["code"], block["language"]) for n, block in enumerate(blocks)))
+
+        return self.store.get("code", inputs, build)
+
+    @cached_property
+    def code(self) -> CodeIndex:
+        """Code blocks, by identifiers and their parts."""
+        return code.CodeIndex(self.code_artefact.folder)
+
+    @cached_property
+    def chunk_of_block(self) -> NDArray[np.int32]:
+        """The chunk that holds each code block."""
+        return np.asarray(self.chunks.blocks["chunk"].to_numpy(), dtype=np.int32)
+
+    # links ------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def graph_artefact(self) -> Artefact:
+        """The link graph's artefact."""
+        inputs = [self.chunks_artefact.fingerprint, graph.VERSION]
+        return self.store.get("graph", inputs, lambda folder: graph.build_graph(folder, self.chunks))
+
+    @cached_property
+    def graph(self) -> GraphIndex:
+        """Links between documents and their communities."""
+        return graph.GraphIndex(self.graph_artefact.folder, self.chunks)
+
+    # words ------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def trigrams_artefact(self) -> Artefact:
+        """The trigrams' artefact."""
+        inputs = [self.chunks_artefact.fingerprint, trigrams.VERSION]
+        return self.store.get("trigrams", inputs, lambda folder: trigrams.build_trigrams(folder, self.chunks))
+
+    @cached_property
+    def trigrams(self) -> TrigramIndex:
+        """The overlap of chunks."""
+        return trigrams.TrigramIndex(self.trigrams_artefact.folder)
+
+    @cached_property
+    def vocabulary_artefact(self) -> Artefact:
+        """The concept vocabulary's artefact."""
+        inputs = [
+            self.chunks_artefact.fingerprint,
+            vocabulary.VERSION,
+            self.spec.vocabulary,
+            self.encoder.passage_digest,
+        ]
+
+        def build(folder: Path) -> None:
+            texts = self.chunks.texts(0, self.chunks.n_retrievable)
+            vocabulary.build_vocabulary(folder, vocabulary.frequent_terms(texts, self.spec.vocabulary), self.encoder)
+
+        return self.store.get("vocabulary", inputs, build)
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """The collection's words and their vectors."""
+        return vocabulary.Vocabulary(self.vocabulary_artefact.folder)
+
+    @cached_property
+    def synonyms_artefact(self) -> Artefact:
+        """WordNet's artefact, the same for every collection."""
+        return self.store.get("synonyms", [synonyms.VERSION, synonyms.source_version()], synonyms.build_synonyms)
+
+    @cached_property
+    def synonyms(self) -> Synonyms:
+        """WordNet's synonyms."""
+        return synonyms.Synonyms(self.synonyms_artefact.folder)
+
+    # models -----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def encoder(self) -> Encoder:
+        """The model that embeds queries and passages."""
+        return self.models.encoder(self.spec.encoder)
+
+    def cross_encoder(self, spec: CrossEncoderSpec) -> CrossEncoder:
+        """A model that scores a query and a passage together."""
+        return self.models.cross_encoder(spec)
+
+    def chat(self, spec: ChatSpec) -> ChatModel:
+        """A model that writes text."""
+        return self.models.chat(spec)
+
+    # progress ---------------------------------------------------------------------------------------------------
+
+    def _ticks(self, task: str, total: int) -> Callable[[int], None]:
+        done = 0
+
+        def tick(n: int) -> None:
+            nonlocal done
+            done += n
+            if self._progress is not None:
+                self._progress(task, done, total)
+
+        return tick
+
+    def _counted(self, task: str, items: Iterable[Any], total: int) -> Iterable[Any]:
+        tick = self._ticks(task, total)
+        for item in items:
+            yield item
+            tick(1)
+
+
+def lexical_rows(table: ChunkTable, names: Sequence[str]) -> Iterable[Mapping[str, str]]:
+    """One mapping field -> text for every retrievable chunk, in order. Fields of the document repeat in its chunks."""
+    shared = [
+        document_fields(title, read_metadata(frontmatter), tags)
+        for title, frontmatter, tags in zip(table.titles, table.frontmatter, table.document_column("tags"), strict=True)
+    ]
+    headings = table.document_column("headings")
+    for number, text in enumerate(table.texts(0, table.n_retrievable)):
+        document = table.document[number]
+        # The path of the first section, then the headings of the further ones that the chunk reaches into.
+        further = [headings[document][section] for section in table.sections[number][1:]]
+        fields = {
+            **shared[document],
+            "content": text,
+            "headers": " \n".join([*table.header_path(number), *further]),
+        }
+        yield {name: fields[name] for name in names}
+
+
+def document_fields(title: str, metadata: Metadata, tags: Iterable[str]) -> dict[str, str]:
+    """The searchable fields that a document lends to each of its chunks; a tag counts with all its parts."""
+    return {
+        "title": title,
+        "keywords": " \n".join(metadata.keywords),
+        "description": metadata.description,
+        "tags": " \n".join(tag.replace("/", " ") for tag in tags),
+        "aliases": " \n".join(metadata.aliases),
+        "author": " \n".join(metadata.authors),
+    }
+
+
+def passages_of(table: ChunkTable, headings: bool) -> list[str]:
+    """The texts to embed, one for every retrievable chunk; with `headings` as `A > B`, a blank line, then the chunk."""
+    texts = table.texts(0, table.n_retrievable)
+    if not headings:
+        return texts
+    paths = (" > ".join(table.header_path(number)) for number in range(len(texts)))
+    return [f"{path}\n\n{text}" if path else text for path, text in zip(paths, texts, strict=True)]
+
+
+def collection_digest(documents: Iterable[Document]) -> str:
+    """One digest over the docnos and contents of documents; times do not count, a checkout changes them."""
+    return digest(sorted([d.docno, d.digest] for d in documents))

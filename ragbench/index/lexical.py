@@ -1,0 +1,365 @@
+"""The lexical artefact: a Lucene index of the chunks' fields, scored by BM25F.
+
+BM25F adds up a term's occurrences over all fields, each times the weight of its field, before the saturation of BM25:
+score = idf * tf / (tf + k1 * (1 - b + b * length / mean length)), tf and length weighted alike (Robertson et al., CIKM
+2004). In Lucene that is one `CombinedFieldQuery` for each term; several terms in one would count as synonyms. Lucene's
+idf is ln(1 + (N - n + 0.5) / (n + 0.5)), n the largest number of chunks that hold the term in one field; it keeps
+lengths in one byte, exactly up to 40 terms, rounded down by less than an eighth above.
+
+The files depend on the field names and the analyzer only; weights, k1 and b act when the index is searched. Lucene's
+document numbers are the chunk numbers (rows are added in order, only neighbours are merged, every build is verified),
+so Lucene's own order of ties is the order by chunk number.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragbench.errors import ConfigError, IndexError_
+from ragbench.index.analyzers import ANALYZERS, analyze, analyzer, java_text
+from ragbench.index.jvm import java, java_errors, lucene
+from ragbench.types import Ranking
+
+VERSION = 1
+_NUMBER = "#"  # doc values that hold the chunk number
+_LAYOUT = "ragbench"  # key of the commit's user data under which the layout of the artefact stands
+_RAM_BUFFER_MB = 64.0
+_CLAUSES_KEPT = 4096  # terms; the clause of one costs 0.06 ms to make with eight fields
+_MASKS_KEPT = 64
+_HIT = re.compile(r"doc=(\d+) score=(\S+) ")
+
+
+@dataclass(frozen=True)
+class LexicalSpec:
+    """What is indexed and how it is scored.
+
+    `fields`: (name, weight) of every field; weights are at least 0, and 0 means indexed but not searched. `k1`: 0 or
+    more. `b`: 0 to 1. `analyzer`: a name of `ragbench.index.analyzers`, for all fields.
+    """
+
+    fields: tuple[tuple[str, float], ...] = (("content", 1.0),)
+    k1: float = 0.9
+    b: float = 0.4
+    analyzer: str = "english"
+
+    def __post_init__(self) -> None:
+        pairs = self.fields.items() if isinstance(self.fields, Mapping) else self.fields
+        object.__setattr__(self, "fields", tuple((str(name), float(weight)) for name, weight in pairs))
+        for name, weight in self.fields:
+            if not 0 <= weight < math.inf:
+                raise ConfigError(f"index.lexical.fields.{name} must be a weight of at least 0, got {weight}")
+        if len({name for name, _ in self.fields}) < len(self.fields):
+            raise ConfigError("index.lexical.fields names a field twice")
+        if not any(weight for _, weight in self.fields):
+            raise ConfigError("index.lexical.fields needs a field with a weight above 0")
+        if not 0 <= self.k1 < math.inf:
+            raise ConfigError(f"index.lexical.k1 must be at least 0, got {self.k1}")
+        if not 0 <= self.b <= 1:
+            raise ConfigError(f"index.lexical.b must be between 0 and 1, got {self.b}")
+        if self.analyzer not in ANALYZERS:
+            raise ConfigError(f"index.lexical.analyzer must be one of {', '.join(ANALYZERS)}, got {self.analyzer}")
+
+
+@dataclass(frozen=True)
+class TermMatch:
+    """What one term of a query gives to the score of one chunk.
+
+    `count` is how often the query holds the term; `score` includes it. `fields` shares the score out by weighted
+    occurrences, so its values add up to `score`.
+    """
+
+    term: str
+    count: float
+    score: float
+    fields: Mapping[str, float]
+
+
+def build_lexical(
+    folder: Path,
+    spec: LexicalSpec,
+    rows: Iterable[Mapping[str, str] | None],
+    notes: Callable[[], Mapping[str, str]] = dict,
+) -> None:
+    """Write the index of `rows` into `folder`: field -> text for chunk 0, 1, 2 ...; None is a chunk never found.
+
+    Fields that the specification does not name are passed over, missing ones are empty. `notes`
+    is asked after the last row for texts to keep with the index (`LexicalIndex.notes`).
+    Raises `IndexError_` when the folder cannot be written.
+    """
+    with java_errors(IndexError_, lambda cause: f"Lucene could not write an index into {folder} ({cause})"):
+        folder.mkdir(parents=True, exist_ok=True)
+        directory = _directory(folder)
+        try:
+            writer = _writer(directory, spec.analyzer)
+            try:
+                n_chunks = _add(writer, [name for name, _ in spec.fields], rows)
+                writer.forceMerge(1)
+                kept = java("java.util.HashMap")()
+                for key, value in {**notes(), _LAYOUT: _layout(spec)}.items():
+                    kept.put(key, value)
+                writer.setLiveCommitData(kept.entrySet())
+                writer.commit()
+            except BaseException:
+                writer.rollback()
+                raise
+            writer.close()
+            _verify_numbers(directory, n_chunks, folder)
+        finally:
+            directory.close()
+
+
+def _directory(folder: Path) -> Any:
+    """A folder for Lucene. No lock file: whoever builds holds the artefact's lock, and a finished one never changes."""
+    no_locks = java("org.apache.lucene.store.NoLockFactory").INSTANCE
+    return java("org.apache.lucene.store.FSDirectory").open(java("java.nio.file.Paths").get(str(folder)), no_locks)
+
+
+def _writer(directory: Any, analyzer_name: str) -> Any:
+    config = java("org.apache.lucene.index.IndexWriterConfig")(analyzer(analyzer_name))
+    merges = java("org.apache.lucene.index.LogDocMergePolicy")()  # merges neighbours only
+    merges.setNoCFSRatio(0.0)
+    config.setMergePolicy(merges)
+    config.setMergeScheduler(java("org.apache.lucene.index.SerialMergeScheduler")())
+    config.setRAMBufferSizeMB(_RAM_BUFFER_MB)
+    config.setUseCompoundFile(False)
+    config.setOpenMode(java("org.apache.lucene.index.IndexWriterConfig$OpenMode").CREATE)
+    return java("org.apache.lucene.index.IndexWriter")(directory, config)
+
+
+def _add(writer: Any, names: list[str], rows: Iterable[Mapping[str, str] | None]) -> int:
+    """Add every row as a document and count them; one document and its fields serve for all."""
+    searched, hidden = (java("org.apache.lucene.document.Document")() for _ in range(2))
+    number = java("org.apache.lucene.document.NumericDocValuesField")(_NUMBER, 0)
+    searched.add(number)
+    hidden.add(number)
+    counted = java("org.apache.lucene.document.FieldType")()
+    counted.setTokenized(True)
+    counted.setIndexOptions(java("org.apache.lucene.index.IndexOptions").DOCS_AND_FREQS)
+    counted.freeze()
+    fields = {name: lucene().Field(name, "", counted) for name in names}
+    for field in fields.values():
+        searched.add(field)
+    n_chunks = 0
+    for row in rows:
+        number.setLongValue(n_chunks)
+        if row is None:
+            writer.addDocument(hidden)
+        else:
+            for name, field in fields.items():
+                field.setStringValue(java_text(row.get(name) or ""))
+            writer.addDocument(searched)
+        n_chunks += 1
+    return n_chunks
+
+
+def _verify_numbers(directory: Any, n_chunks: int, folder: Path) -> None:
+    reader = java("org.apache.lucene.index.DirectoryReader").open(directory)
+    try:
+        numbers = java("org.apache.lucene.index.MultiDocValues").getNumericValues(reader, _NUMBER)
+        same = (
+            reader.maxDoc() == n_chunks
+            and reader.leaves().size() <= 1
+            and all(numbers.nextDoc() == numbers.longValue() == number for number in range(n_chunks))
+        )
+    finally:
+        reader.close()
+    if not same:
+        raise IndexError_(f"Lucene changed the order of the chunks in {folder}; report this to ragbench's authors")
+
+
+def _layout(spec: LexicalSpec) -> str:
+    """What the files depend on, in one line."""
+    return f"version {VERSION}, analyzer {spec.analyzer}, fields {' '.join(sorted(name for name, _ in spec.fields))}"
+
+
+class LexicalIndex:
+    """Chunks by their words. Threads may share it and take turns; chunks of equal score are in the order of numbers."""
+
+    def __init__(self, folder: Path, spec: LexicalSpec) -> None:
+        """Open the artefact in `folder`; `IndexError_` when it is missing, damaged, foreign or of another layout."""
+        if not folder.is_dir():  # Lucene would make the folder
+            raise IndexError_(f"there is no lexical index in {folder}; build it first")
+        self.spec = spec
+        self.folder = folder
+        self._closed = False
+        self._analyzer = analyzer(spec.analyzer)
+        self._weights, k1 = _scaled(spec)
+        self._clause = lru_cache(_CLAUSES_KEPT)(self._new_clause)
+        self._restriction = lru_cache(_MASKS_KEPT)(self._new_restriction)
+        with self._errors():
+            self._directory = _directory(folder)
+            try:
+                self._reader = java("org.apache.lucene.index.DirectoryReader").open(self._directory)
+            except BaseException:
+                self._directory.close()
+                raise
+            kept = self._reader.getIndexCommit().getUserData()
+            self.notes: Mapping[str, str] = {key: kept.get(key) for key in kept.keySet().toArray()}
+            self._n_chunks: int = self._reader.maxDoc()
+            self._searcher = lucene().IndexSearcher(self._reader)
+            self._searcher.setSimilarity(java("org.apache.lucene.search.similarities.BM25Similarity")(k1, spec.b))
+            lucene().IndexSearcher.setMaxClauseCount(2**31 - 1)
+        if (found := self.notes.get(_LAYOUT)) != _layout(spec):
+            self.close()
+            raise IndexError_(
+                f"the Lucene index in {folder} has {found or 'a foreign layout'}, not {_layout(spec)}; build it again"
+            )
+
+    def __len__(self) -> int:
+        return self._n_chunks
+
+    def terms(self, text: str) -> list[str]:
+        """What the analyzer makes of a text."""
+        return analyze(self._analyzer, text)
+
+    def search(self, text: str, depth: int, allowed: NDArray[np.bool_] | None = None) -> Ranking:
+        """The `depth` (at least 1) best chunks that hold any term of the text; a term counts as often as it occurs.
+
+        `allowed`, shape (n_chunks,) or longer, restricts the search itself: `depth` chunks are found if so many match.
+        """
+        return self.search_terms(Counter(self.terms(text)), depth, allowed)
+
+    def search_terms(
+        self, weights: Mapping[str, float], depth: int, allowed: NDArray[np.bool_] | None = None
+    ) -> Ranking:
+        """As `search`, for terms that are analysed already, each with a factor above 0 for its score."""
+        if depth < 1:
+            raise ConfigError(f"depth must be at least 1, got {depth}")
+        mask = self._checked(allowed)
+        with self._errors():
+            self._must_be_open()
+            if not weights or (mask is not None and not mask.any()) or not self._n_chunks:
+                return Ranking.empty()
+            query = self._query(weights)
+            if mask is not None and not mask.all():
+                occur = java("org.apache.lucene.search.BooleanClause$Occur")
+                builder = lucene().BooleanBuilder()
+                builder.add(query, occur.MUST)
+                builder.add(self._restriction(np.packbits(mask).tobytes()), occur.FILTER)
+                query = builder.build()
+            # One call writes all hits as text: a quarter of the time of fetching them one by one.
+            found = lucene().ToStringBuilder.reflectionToString(
+                self._searcher.search(query, min(depth, self._n_chunks))
+            )
+        hits = _HIT.findall(found)
+        return Ranking.ordered([int(number) for number, _ in hits], [float(score) for _, score in hits])
+
+    def explain(self, text: str, chunk: int) -> str:
+        """Lucene's own account of a chunk's score, one indented line for every part of the formula."""
+        with self._errors():
+            self._must_hold(chunk)
+            return str(self._searcher.explain(self._query(Counter(self.terms(text))), chunk).toString())
+
+    def explain_terms(self, text: str, chunk: int) -> tuple[TermMatch, ...]:
+        """The terms of the text that a chunk holds, in the order of the text; their scores add up to the chunk's."""
+        matches = []
+        with self._errors():
+            self._must_hold(chunk)
+            for term, count in Counter(self.terms(text)).items():
+                shares = {name: weight * self._frequency(name, term, chunk) for name, weight in self._weights}
+                total = sum(shares.values())
+                if total:
+                    score = self._searcher.explain(self._query({term: count}), chunk).getValue().doubleValue()
+                    fields = {name: score * share / total for name, share in shares.items() if share}
+                    matches.append(TermMatch(term, count, score, MappingProxyType(fields)))
+        return tuple(matches)
+
+    def check(self) -> None:
+        """Compare every file with its checksum (Lucene's CheckIndex); `IndexError_` names the first damaged one."""
+        with self._errors():
+            self._must_be_open()
+            checker = java("org.apache.lucene.index.CheckIndex")(self._directory)
+            try:
+                checker.setChecksumsOnly(True)
+                checker.setFailFast(True)
+                checker.setThreadCount(1)
+                clean = checker.checkIndex().clean
+            finally:
+                checker.close()
+        if not clean:
+            raise IndexError_(f"the Lucene index in {self.folder} is damaged; delete the folder and build it again")
+
+    def close(self) -> None:
+        """Let go of the files; searches fail from now on."""
+        if not self._closed:
+            self._closed = True
+            self._clause.cache_clear()
+            self._restriction.cache_clear()
+            with self._errors():
+                self._reader.close()
+                self._directory.close()
+
+    def _errors(self) -> AbstractContextManager[None]:
+        remedy = "delete the folder and build it again"
+
+        def sentence(cause: str) -> str:
+            if cause.startswith("IndexNotFound"):
+                return f"there is no Lucene index in {self.folder}; build it first"
+            if cause.startswith("IndexFormatToo"):
+                return f"the Lucene index in {self.folder} is of another version of Lucene ({cause}); {remedy}"
+            return f"the Lucene index in {self.folder} is damaged ({cause}); {remedy}"
+
+        return java_errors(IndexError_, sentence)
+
+    def _must_be_open(self) -> None:
+        if self._closed:
+            raise IndexError_(f"the lexical index in {self.folder} is closed; open it again")
+
+    def _must_hold(self, chunk: int) -> None:
+        self._must_be_open()
+        if not 0 <= chunk < self._n_chunks:
+            raise IndexError_(f"there is no chunk {chunk} among the {self._n_chunks} in {self.folder}; count from 0")
+
+    def _checked(self, allowed: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
+        if allowed is not None and len(allowed) < self._n_chunks:
+            raise IndexError_(f"a mask of {len(allowed)} chunks is too short for the {self._n_chunks} in {self.folder}")
+        return None if allowed is None else np.asarray(allowed[: self._n_chunks], dtype=bool)
+
+    def _query(self, weights: Mapping[str, float]) -> Any:
+        should = java("org.apache.lucene.search.BooleanClause$Occur").SHOULD
+        builder = lucene().BooleanBuilder()
+        for term, weight in weights.items():
+            clause = self._clause(term)
+            builder.add(clause if weight == 1 else lucene().BoostQuery(clause, float(weight)), should)
+        return builder.build()
+
+    def _new_clause(self, term: str) -> Any:
+        if len(self._weights) == 1:
+            return java("org.apache.lucene.search.TermQuery")(lucene().Term(self._weights[0][0], term))
+        builder = lucene().CombinedFieldBuilder()
+        for name, weight in self._weights:
+            builder.addField(name, weight)
+        builder.addTerm(lucene().BytesRef(term.encode()))
+        return builder.build()
+
+    def _new_restriction(self, mask: bytes) -> Any:
+        numbers = np.flatnonzero(np.unpackbits(np.frombuffer(mask, np.uint8), count=self._n_chunks))
+        values = java("org.apache.lucene.document.NumericDocValuesField")
+        return values.newSlowSetQuery(_NUMBER, *numbers.tolist())  # slow once: Lucene keeps it as bits when it returns
+
+    def _frequency(self, field: str, term: str, chunk: int) -> int:
+        postings = self._reader.leaves().get(0).reader().postings(lucene().Term(field, term))
+        return int(postings.freq()) if postings is not None and postings.advance(chunk) == chunk else 0
+
+
+def _scaled(spec: LexicalSpec) -> tuple[list[tuple[str, float]], float]:
+    """Weights as Lucene takes them, and k1 for them. Multiplying both by one number changes no score.
+
+    `CombinedFieldQuery` refuses weights below 1, and a field that is alone is searched without one.
+    """
+    used = [(name, weight) for name, weight in spec.fields if weight]
+    smallest = min(weight for _, weight in used)
+    scale = 1 / smallest if smallest < 1 or len(used) == 1 else 1.0
+    return [(name, max(1.0, weight * scale)) for name, weight in used], spec.k1 * scale

@@ -1,0 +1,96 @@
+"""Trigrams of every chunk, kept as sets of numbers so that no text is read at query time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from ragbench.index.chunks import ChunkTable
+
+VERSION = 1
+Unit = Literal["character", "word"]
+
+
+def character_trigrams(text: str) -> set[str]:
+    """The trigrams of the lower-cased text without spaces. Seed 000, P12."""
+    packed = text.lower().replace(" ", "")
+    return {packed[at : at + 3] for at in range(len(packed) - 2)}
+
+
+def word_trigrams(text: str) -> set[str]:
+    """The trigrams of the lower-cased words. Seed 000, P8 stage 2."""
+    words = text.lower().split()
+    return {" ".join(words[at : at + 3]) for at in range(len(words) - 2)}
+
+
+_OF = {"character": character_trigrams, "word": word_trigrams}
+
+
+def build_trigrams(folder: Path, table: ChunkTable) -> None:
+    """Write, for both units, the trigrams of every retrievable chunk as numbers.
+
+    Those of chunk i are `values[starts[i] : starts[i + 1]]`.
+    """
+    texts = table.texts(0, table.n_retrievable)
+    for unit, trigrams in _OF.items():
+        starts, values = _numbered(trigrams(text) for text in texts)
+        np.save(folder / f"{unit}-starts.npy", starts, allow_pickle=False)
+        np.save(folder / f"{unit}-values.npy", values, allow_pickle=False)
+
+
+def _numbered(sets: Iterable[set[str]]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Starts and values; trigrams are numbered as they first occur, sorted, so that no hash seed changes the bytes."""
+    number: dict[str, int] = {}
+    rows = [
+        np.sort(np.array([number.setdefault(gram, len(number)) for gram in sorted(grams)], dtype=np.int32))
+        for grams in sets
+    ]
+    starts = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
+    return starts, np.concatenate(rows) if rows else np.empty(0, dtype=np.int32)
+
+
+class TrigramIndex:
+    """Overlap of chunks."""
+
+    def __init__(self, folder: Path) -> None:
+        """Open the artefact in `folder`."""
+        self._folder = folder
+
+    def jaccard(self, chunks: NDArray[np.int32], unit: Unit = "character") -> NDArray[np.float32]:
+        """|A and B| / |A or B| of the trigrams of n chunks, float32 (n, n); 0 where a chunk has none."""
+        starts, values = self._words if unit == "word" else self._characters
+        lengths = (starts[chunks + 1] - starts[chunks]).astype(np.int64)
+        total = int(lengths.sum())
+        if total == 0:
+            return np.zeros((len(chunks), len(chunks)), dtype=np.float32)
+        rows = np.repeat(np.arange(len(chunks)), lengths)
+        offsets = np.arange(total) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        grams = values[np.repeat(starts[chunks], lengths) + offsets]
+        # A trigram that occurs once in all candidates is in no intersection.
+        frequency = np.bincount(grams)
+        shared = frequency[grams] > 1
+        column = np.cumsum(frequency > 1) - 1
+        member = np.zeros((len(chunks), int((frequency > 1).sum())), dtype=np.float32)
+        member[rows[shared], column[grams[shared]]] = 1.0
+        common = member @ member.T
+        np.fill_diagonal(common, lengths)
+        union = lengths[:, None] + lengths[None, :] - common
+        return np.where(union > 0, common / np.maximum(union, 1), 0.0).astype(np.float32)
+
+    @cached_property
+    def _characters(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        return self._load("character")
+
+    @cached_property
+    def _words(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        return self._load("word")
+
+    def _load(self, unit: Unit) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        starts = np.load(self._folder / f"{unit}-starts.npy", allow_pickle=False)
+        return starts, np.load(self._folder / f"{unit}-values.npy", mmap_mode="r", allow_pickle=False)

@@ -1,0 +1,29 @@
+"""Where things lie: configuration and the built-in benchmark beside the package in a checkout, inside it in a wheel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_PACKAGE = Path(__file__).resolve().parent
+
+
+def checkout() -> Path | None:
+    """The root of the checkout the package is imported from, None for an installed wheel."""
+    root = _PACKAGE.parent
+    return root if (root / "pyproject.toml").is_file() and (root / "conf" / "config.yaml").is_file() else None
+
+
+def configuration() -> Path:
+    """The folder of Hydra's configuration."""
+    root = checkout()
+    return root / "conf" if root else _PACKAGE / "conf"
+
+
+def builtin() -> Path:
+    """The folder that holds `corpus` and `qrels` of the built-in benchmark."""
+    return checkout() or _PACKAGE / "builtin"
+
+
+def results() -> Path:
+    """The default folder for everything a run writes: `results` of the checkout, else of the working directory."""
+    return (checkout() or Path.cwd()) / "results"

@@ -1,0 +1,70 @@
+"""Models that turn text into vectors and pairs of texts into scores.
+
+`resolve.load_encoder` and `resolve.load_cross_encoder` make them from a specification; `cache` wraps them.
+Importing this package loads no weights and none of the libraries that run them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@runtime_checkable
+class Encoder(Protocol):
+    """Turns texts into unit vectors; a text's vector depends on that text alone, never on its neighbours or on threads.
+
+    `digest` names everything that shapes the vectors: weights, pooling, longest input, prefixes, library version.
+    `passage_digest` is the same without the query prefix: equal values give equal `encode_passages`. `weights` maps
+    each file the model is read from to its SHA-256. `dim` is the length of a vector. Texts are cut after `max_tokens`
+    tokens, markers such as [CLS] included: the end is lost, the beginning kept. An empty text has a vector like any.
+
+    Both methods raise TypeError for anything but a sequence of strings, ModelError when the weights cannot be used.
+    """
+
+    @property
+    def name(self) -> str: ...  # noqa: D102 -- described above, like the rest
+    @property
+    def digest(self) -> str: ...  # noqa: D102
+    @property
+    def passage_digest(self) -> str: ...  # noqa: D102
+    @property
+    def weights(self) -> Mapping[str, str]: ...  # noqa: D102
+    @property
+    def dim(self) -> int: ...  # noqa: D102
+    @property
+    def max_tokens(self) -> int: ...  # noqa: D102
+
+    def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Unit vectors of queries, shape (n, dim)."""
+        ...
+
+    def encode_passages(
+        self, texts: Sequence[str], progress: Callable[[int], None] | None = None
+    ) -> NDArray[np.float32]:
+        """Unit vectors of passages, shape (n, dim). `progress` is told of every n texts finished."""
+        ...
+
+
+@runtime_checkable
+class CrossEncoder(Protocol):
+    """Scores a query and a passage read together; a pair's score depends on that pair alone.
+
+    `digest` and `weights` are as in `Encoder`. A pair is cut to `max_length` tokens, from the end of the longer text.
+    """
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
+    @property
+    def digest(self) -> str: ...  # noqa: D102
+    @property
+    def weights(self) -> Mapping[str, str]: ...  # noqa: D102
+    @property
+    def max_length(self) -> int: ...  # noqa: D102
+
+    def score(self, query: str, passages: Sequence[str]) -> NDArray[np.float32]:
+        """Raw logits, shape (n,), higher is better. Raises as `Encoder.encode_passages` does."""
+        ...

@@ -1,0 +1,69 @@
+"""One place that hands out models, with or without the caches, and loads each only once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, load_cross_encoder, load_encoder
+
+if TYPE_CHECKING:
+    from ragbench.models import CrossEncoder, Encoder
+    from ragbench.models.cache import EmbeddingCache, ScoreCache
+    from ragbench.models.chat import ChatModel, ChatSpec
+
+
+@dataclass
+class Models:
+    """Encoders and cross-encoders by specification.
+
+    `cache` is the folder of the embedding and score caches; None works without them. `threads` limits the threads of
+    one call (None: all processors).
+    """
+
+    cache: Path | None = None
+    threads: int | None = None
+    _encoders: dict[EncoderSpec, Encoder] = field(default_factory=dict, repr=False)
+    _cross_encoders: dict[CrossEncoderSpec, CrossEncoder] = field(default_factory=dict, repr=False)
+    _chats: dict[ChatSpec, ChatModel] = field(default_factory=dict, repr=False)
+    _embeddings: EmbeddingCache | None = field(default=None, repr=False)
+    _scores: ScoreCache | None = field(default=None, repr=False)
+
+    def encoder(self, spec: EncoderSpec) -> Encoder:
+        """The encoder of a specification."""
+        if spec not in self._encoders:
+            encoder = load_encoder(spec, self.threads)
+            if self.cache is not None:
+                from ragbench.models.cache import CachedEncoder, EmbeddingCache
+
+                self._embeddings = self._embeddings or EmbeddingCache(self.cache / "embeddings.sqlite")
+                encoder = CachedEncoder(encoder, self._embeddings)
+            self._encoders[spec] = encoder
+        return self._encoders[spec]
+
+    def cross_encoder(self, spec: CrossEncoderSpec) -> CrossEncoder:
+        """The cross-encoder of a specification."""
+        if spec not in self._cross_encoders:
+            model = load_cross_encoder(spec, self.threads)
+            if self.cache is not None:
+                from ragbench.models.cache import CachedCrossEncoder, ScoreCache
+
+                self._scores = self._scores or ScoreCache(self.cache / "scores.sqlite")
+                model = CachedCrossEncoder(model, self._scores)
+            self._cross_encoders[spec] = model
+        return self._cross_encoders[spec]
+
+    def chat(self, spec: ChatSpec) -> ChatModel:
+        """The model that writes text at the endpoint of a specification."""
+        from ragbench.models.chat import CachedChatModel, EndpointModel
+
+        if spec not in self._chats:
+            self._chats[spec] = (
+                EndpointModel(spec) if self.cache is None else CachedChatModel(spec, self.cache / "answers.sqlite")
+            )
+        return self._chats[spec]
+
+    def uncached(self, threads: int | None) -> Models:
+        """The same models without any cache, for measuring time."""
+        return Models(cache=None, threads=threads)

@@ -1,0 +1,178 @@
+"""Vectors and scores kept on disk between runs: the slow and pure part of an experiment. Never used to measure latency.
+
+A value is found by what it was computed from (the model's digest and the texts), so it is never out of date.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragbench.models import CrossEncoder, Encoder
+from ragbench.models.store import Store, key_of
+from ragbench.models.texts import checked
+
+# Vectors computed between two writes: what a killed run loses.
+_BETWEEN_WRITES = 256
+
+
+class EmbeddingCache(Store):
+    """Vectors by (digest, text) in a SQLite file that threads and processes may share."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, "embeddings")
+
+    def get_many(self, digest: str, texts: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+        """The vectors found, by text."""
+        keys = {key_of("embedding", digest, text): text for text in texts}
+        return {keys[key]: np.frombuffer(value, "<f4") for key, value in self.read(list(keys)).items()}
+
+    def put_many(self, digest: str, vectors: Mapping[str, NDArray[np.float32]]) -> None:
+        """Keep vectors by text."""
+        self.write(
+            {key_of("embedding", digest, text): vector.astype("<f4").tobytes() for text, vector in vectors.items()}
+        )
+
+
+class ScoreCache(Store):
+    """Scores by (digest, query, passage) in a SQLite file that threads and processes may share."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, "scores")
+
+    def get_many(self, digest: str, query: str, passages: Sequence[str]) -> dict[str, float]:
+        """The scores found, by passage."""
+        keys = {key_of("score", digest, query, passage): passage for passage in passages}
+        return {keys[key]: float(np.frombuffer(value, "<f4")[0]) for key, value in self.read(list(keys)).items()}
+
+    def put_many(self, digest: str, query: str, scores: Mapping[str, float]) -> None:
+        """Keep scores by passage, in single precision."""
+        self.write(
+            {
+                key_of("score", digest, query, passage): np.array([score], "<f4").tobytes()
+                for passage, score in scores.items()
+            }
+        )
+
+
+class CachedEncoder:
+    """An encoder that computes no vector twice. `encoder` is the one behind it."""
+
+    def __init__(self, encoder: Encoder, cache: EmbeddingCache) -> None:
+        self.encoder = encoder
+        self.cache = cache
+
+    def __repr__(self) -> str:
+        return f"CachedEncoder({self.encoder!r}, {self.cache!r})"
+
+    @property
+    def name(self) -> str:
+        """Of the encoder behind."""
+        return self.encoder.name
+
+    @property
+    def digest(self) -> str:
+        """Of the encoder behind."""
+        return self.encoder.digest
+
+    @property
+    def passage_digest(self) -> str:
+        """Of the encoder behind."""
+        return self.encoder.passage_digest
+
+    @property
+    def weights(self) -> Mapping[str, str]:
+        """Of the encoder behind."""
+        return self.encoder.weights
+
+    @property
+    def dim(self) -> int:
+        """Of the encoder behind."""
+        return self.encoder.dim
+
+    @property
+    def max_tokens(self) -> int:
+        """Of the encoder behind."""
+        return self.encoder.max_tokens
+
+    def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Unit vectors of queries, shape (n, dim)."""
+        return self._encode(self.digest, texts, self.encoder.encode_queries, None)
+
+    def encode_passages(
+        self, texts: Sequence[str], progress: Callable[[int], None] | None = None
+    ) -> NDArray[np.float32]:
+        """Unit vectors of passages, shape (n, dim); `progress` hears of those found first, then of those computed."""
+        return self._encode(
+            self.passage_digest, texts, lambda missing: self.encoder.encode_passages(missing, progress), progress
+        )
+
+    def _encode(
+        self,
+        digest: str,
+        texts: Sequence[str],
+        compute: Callable[[list[str]], NDArray[np.float32]],
+        progress: Callable[[int], None] | None,
+    ) -> NDArray[np.float32]:
+        asked = checked(texts)
+        distinct = list(dict.fromkeys(asked))
+        vectors = self.cache.get_many(digest, distinct)
+        missing = [text for text in distinct if text not in vectors]
+        if progress is not None and len(missing) < len(asked):
+            progress(len(asked) - len(missing))
+        for start in range(0, len(missing), _BETWEEN_WRITES):
+            some = missing[start : start + _BETWEEN_WRITES]
+            computed = dict(zip(some, compute(some), strict=True))
+            self.cache.put_many(digest, computed)
+            vectors.update(computed)
+        return np.stack([vectors[text] for text in asked]) if asked else np.empty((0, self.dim), dtype=np.float32)
+
+
+class CachedCrossEncoder:
+    """A cross-encoder that scores no pair twice. `cross_encoder` is the one behind it."""
+
+    def __init__(self, cross_encoder: CrossEncoder, cache: ScoreCache) -> None:
+        self.cross_encoder = cross_encoder
+        self.cache = cache
+
+    def __repr__(self) -> str:
+        return f"CachedCrossEncoder({self.cross_encoder!r}, {self.cache!r})"
+
+    @property
+    def name(self) -> str:
+        """Of the cross-encoder behind."""
+        return self.cross_encoder.name
+
+    @property
+    def digest(self) -> str:
+        """Of the cross-encoder behind."""
+        return self.cross_encoder.digest
+
+    @property
+    def weights(self) -> Mapping[str, str]:
+        """Of the cross-encoder behind."""
+        return self.cross_encoder.weights
+
+    @property
+    def max_length(self) -> int:
+        """Of the cross-encoder behind."""
+        return self.cross_encoder.max_length
+
+    def score(self, query: str, passages: Sequence[str]) -> NDArray[np.float32]:
+        """Raw logits, shape (n,), higher is better."""
+        (question,) = checked([query])
+        asked = checked(passages)
+        distinct = list(dict.fromkeys(asked))
+        scores = self.cache.get_many(self.digest, question, distinct)
+        missing = [passage for passage in distinct if passage not in scores]
+        if missing:
+            computed = {
+                passage: float(score)
+                for passage, score in zip(missing, self.cross_encoder.score(question, missing), strict=True)
+            }
+            self.cache.put_many(self.digest, question, computed)
+            scores.update(computed)
+        return np.array([scores[passage] for passage in asked], dtype=np.float32)

@@ -1,0 +1,140 @@
+"""Text written by a language model behind an OpenAI-compatible endpoint; optional, and never needed for a run.
+
+Any server that answers `POST <endpoint>/chat/completions` will do, local ones included.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from ragbench.errors import ConfigError, ModelError
+from ragbench.models.store import Store, key_of
+
+_LARGEST_ANSWER = 2**20
+
+
+@dataclass(frozen=True)
+class ChatSpec:
+    """A model behind an endpoint, such as `http://localhost:11434/v1`.
+
+    `timeout_s` (above 0) is how long an answer may take, `max_tokens` (at least 1) how long it may be, `temperature` at
+    least 0. `key_variable` names the environment variable that holds the endpoint's key, where it wants one.
+    """
+
+    endpoint: str
+    model: str
+    timeout_s: float = 10.0
+    max_tokens: int = 200
+    temperature: float = 0.0
+    key_variable: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.endpoint.startswith(("http://", "https://")):
+            raise ConfigError(f"a chat endpoint must begin with http:// or https://, got {self.endpoint}")
+        if not self.model.strip():
+            raise ConfigError(f"the endpoint {self.endpoint} needs the name of a model")
+        if not self.timeout_s > 0:
+            raise ConfigError(f"a chat timeout_s must be above 0, got {self.timeout_s}")
+        if self.max_tokens < 1:
+            raise ConfigError(f"a chat max_tokens must be at least 1, got {self.max_tokens}")
+        if not self.temperature >= 0:
+            raise ConfigError(f"a chat temperature must be at least 0, got {self.temperature}")
+
+
+class ChatModel(Protocol):
+    """Answers a prompt with text."""
+
+    def complete(self, prompt: str) -> str:
+        """The answer, without outer white space. ModelError when there is none."""
+        ...
+
+
+class EndpointModel:
+    """Asks the endpoint every time."""
+
+    def __init__(self, spec: ChatSpec) -> None:
+        self.spec = spec
+
+    def complete(self, prompt: str) -> str:
+        """The endpoint's answer. ModelError when it does not come in time, is an error or holds no text."""
+        request = urllib.request.Request(
+            f"{self.spec.endpoint.rstrip('/')}/chat/completions",
+            data=json.dumps(self._question(prompt)).encode(),
+            headers={"Content-Type": "application/json", **self._authorization()},
+        )
+        try:
+            answer = json.loads(_read(request, self.spec.timeout_s))
+            text = answer["choices"][0]["message"]["content"]
+        except urllib.error.HTTPError as error:
+            reason = f"status {error.code}"
+            error.close()
+            raise self._failure(reason) from None
+        except OSError as error:
+            raise self._failure(str(getattr(error, "reason", error)) or type(error).__name__) from None
+        except (ValueError, KeyError, IndexError, TypeError):
+            raise self._failure("an answer without choices[0].message.content") from None
+        if not isinstance(text, str) or not text.strip():
+            raise self._failure("an empty answer")
+        return text.strip()
+
+    def _question(self, prompt: str) -> dict[str, Any]:
+        return {
+            "model": self.spec.model,
+            "messages": [{"role": "user", "content": prompt}],
+            "max_tokens": self.spec.max_tokens,
+            "temperature": self.spec.temperature,
+        }
+
+    def _authorization(self) -> dict[str, str]:
+        if self.spec.key_variable is None:
+            return {}
+        key = os.environ.get(self.spec.key_variable, "")
+        if not key:
+            raise ModelError(f"{self.spec.endpoint} wants a key: set the environment variable {self.spec.key_variable}")
+        return {"Authorization": f"Bearer {key}"}
+
+    def _failure(self, reason: str) -> ModelError:
+        return ModelError(f"the chat endpoint {self.spec.endpoint} gave no text ({reason}): check it and its model")
+
+
+class CachedChatModel:
+    """Asks no question twice; answers are kept in a SQLite file by everything that shapes them."""
+
+    def __init__(self, spec: ChatSpec, path: Path, ask: Callable[[str], str] | None = None) -> None:
+        """`ask` is the model behind, the endpoint itself when None."""
+        self.spec = spec
+        self._ask = ask or EndpointModel(spec).complete
+        self._store = Store(path, "answers")
+
+    def complete(self, prompt: str) -> str:
+        """The kept answer, or a new one."""
+        spec = self.spec
+        key = key_of("chat", spec.endpoint, spec.model, str(spec.max_tokens), repr(spec.temperature), prompt)
+        found = self._store.read([key])
+        if key in found:
+            return found[key].decode()
+        answer = self._ask(prompt)
+        self._store.write({key: answer.encode()})
+        return answer
+
+
+def _read(request: urllib.request.Request, timeout_s: float) -> bytes:
+    """The body of the answer; the time limit holds for all of it, not only for its next part."""
+    deadline = time.monotonic() + timeout_s
+    body = b""
+    with urllib.request.urlopen(request, timeout=timeout_s) as response:
+        while part := response.read1(2**16):
+            body += part
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"no complete answer after {timeout_s:g} s")
+            if len(body) > _LARGEST_ANSWER:
+                raise ValueError("too long an answer")
+    return body

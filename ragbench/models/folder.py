@@ -1,0 +1,123 @@
+"""A folder that holds a model: which back end runs it, and digests of the files that shape its output."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+from ragbench.errors import ModelError
+
+Backend = Literal["onnx", "torch"]
+
+# Weights in a form the back end does not read, documents, and what version control leaves behind.
+_OTHER_FORMS = {
+    "onnx": ("*.safetensors", "pytorch_model*.bin", "*.pt", "*.h5", "*.ot", "*.msgpack", "*.gguf", "*.onnx"),
+    "torch": ("*.onnx", "*.onnx_data", "*.h5", "*.ot", "*.msgpack", "*.gguf"),
+}
+_OTHER_FOLDERS = {"onnx": frozenset({"openvino"}), "torch": frozenset({"onnx", "openvino"})}
+_DOCUMENTS = ("*.md", "LICENSE*", "NOTICE*")
+
+
+@dataclass(frozen=True)
+class ModelFolder:
+    """A model's files under `root`, for one back end.
+
+    `files` are the paths, relative to `root`, that shape its output; `pinned` maps some of them to the SHA-256 they
+    must have; `remedy` says what to do when they do not.
+    """
+
+    root: Path
+    backend: Backend
+    files: tuple[str, ...]
+    pinned: Mapping[str, str] = field(default_factory=dict)
+    remedy: str = ""
+
+    @cached_property
+    def weights(self) -> dict[str, str]:
+        """SHA-256 by file; ModelError when a pinned file is missing or another than the pinned one."""
+        found = {name: _sha256_of(self.root / name) for name in self.files}
+        for name, digest in self.pinned.items():
+            if found[name] != digest:
+                raise ModelError(
+                    f"{self.root / name} has SHA-256 {found[name][:16]}... and not {digest[:16]}...: {self.remedy}"
+                )
+        return found
+
+    @property
+    def graph(self) -> Path:
+        """The ONNX file."""
+        return self.root / next(name for name in self.files if Path(name).name == "model.onnx")
+
+    def json(self, name: str) -> dict[str, Any]:
+        """The object in a JSON file of the folder, empty when there is no such file."""
+        return self._parsed(name, dict, "object") or {}
+
+    def json_list(self, name: str) -> list[Any]:
+        """The list in a JSON file of the folder, empty when there is no such file."""
+        return self._parsed(name, list, "list") or []
+
+    def _parsed(self, name: str, kind: type, called: str) -> Any:
+        path = self.root / name
+        if not path.is_file():
+            return None
+        try:
+            value = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as reason:
+            raise ModelError(f"{path} cannot be read as JSON ({reason}): repair or replace the file") from reason
+        if not isinstance(value, kind):
+            raise ModelError(f"{path} must hold a JSON {called}: repair or replace the file")
+        return value
+
+
+def inspect(root: Path) -> ModelFolder | None:
+    """The model in a folder, None when there is none.
+
+    `model.onnx` beside `tokenizer.json` is run by onnxruntime; else PyTorch weights with a `config.json` or
+    `modules.json` by sentence-transformers; else `onnx/model.onnx` with `tokenizer.json` in the folder, as model hubs
+    lay it out, by onnxruntime again.
+    """
+    if not root.is_dir():
+        return None
+    has_tokenizer = (root / "tokenizer.json").is_file()
+    if has_tokenizer and (root / "model.onnx").is_file():
+        return ModelFolder(root, "onnx", tuple(_shaping(root, "onnx", "model.onnx")))
+    torch_weights = [*root.glob("*.safetensors"), *root.glob("pytorch_model*.bin"), *root.glob("*/*.safetensors")]
+    if torch_weights and any((root / name).is_file() for name in ("config.json", "modules.json")):
+        return ModelFolder(root, "torch", tuple(_shaping(root, "torch", None)))
+    if has_tokenizer and (root / "onnx" / "model.onnx").is_file():
+        return ModelFolder(root, "onnx", tuple(_shaping(root, "onnx", "onnx/model.onnx")))
+    return None
+
+
+def _shaping(root: Path, backend: Backend, graph: str | None) -> Iterable[str]:
+    for path in sorted(root.rglob("*")):
+        inside = path.relative_to(root)
+        if inside.as_posix() == graph:
+            yield inside.as_posix()
+            continue
+        if any(part.startswith(".") for part in inside.parts) or _OTHER_FOLDERS[backend].intersection(inside.parts):
+            continue
+        if any(inside.match(pattern) for pattern in (*_OTHER_FORMS[backend], *_DOCUMENTS)):
+            continue
+        if path.is_file():
+            yield inside.as_posix()
+
+
+def _sha256_of(path: Path) -> str:
+    try:
+        state = path.stat()
+        return _sha256(path, state.st_size, state.st_mtime_ns)
+    except OSError as reason:
+        raise ModelError(f"model file {path} cannot be read: {reason.strerror or reason}") from reason
+
+
+@lru_cache(maxsize=1024)
+def _sha256(path: Path, size: int, mtime_ns: int) -> str:
+    # Size and time are part of the key only: a file that changed is read again, one that did not is not.
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,0 +1,191 @@
+"""Encoders and cross-encoders run by onnxruntime, one unpadded text per call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragbench.errors import ModelError
+from ragbench.models.folder import ModelFolder
+from ragbench.models.one_by_one import OneByOneCrossEncoder, OneByOneEncoder
+from ragbench.models.settings import Settings, refuse_other_modules
+from ragbench.models.vectors import minor_version
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
+    from tokenizers import Tokenizer
+
+# To be raised when a change of this module changes vectors or scores: it is part of every digest.
+VERSION = 1
+
+_KNOWN_INPUTS = frozenset({"input_ids", "attention_mask", "token_type_ids"})
+
+_POOL: Mapping[str, Callable[[NDArray[Any]], NDArray[Any]]] = {
+    "cls": lambda tokens: tokens[0],
+    "mean": lambda tokens: tokens.mean(axis=0, dtype=np.float64),
+    "max": lambda tokens: tokens.max(axis=0),
+    "lasttoken": lambda tokens: tokens[-1],
+}
+
+
+class OnnxGraph:
+    """A tokenizer and an ONNX graph, read when first used; safe to call from several threads at once.
+
+    Answers with the output called `output`, the first one when the graph has none of that name.
+    """
+
+    def __init__(self, folder: ModelFolder, max_tokens: int, output: str) -> None:
+        self.folder = folder
+        self.max_tokens = max_tokens
+        self._wanted = output
+        self._loading = Lock()
+        self._loaded: tuple[Tokenizer, InferenceSession] | None = None
+
+    def __call__(self, text: str, second: str | None = None) -> NDArray[Any]:
+        """The output for one text, or for a pair of texts, without its batch axis."""
+        tokenizer, session = self._loaded or self._load()
+        encoding = tokenizer.encode(text, second)
+        arrays = {
+            "input_ids": encoding.ids,
+            "attention_mask": encoding.attention_mask,
+            "token_type_ids": encoding.type_ids,
+        }
+        feed = {node.name: np.array([arrays[node.name]], dtype=np.int64) for node in session.get_inputs()}
+        try:
+            output: NDArray[Any] = session.run([self.output[0]], feed)[0][0]
+        except Exception as reason:  # the library raises nothing narrower
+            raise ModelError(
+                f"model {self.folder.graph} fails on an input of {len(encoding.ids)} tokens ({_line(reason)}): "
+                "lower max_tokens to what the model was made for"
+            ) from reason
+        return output
+
+    @cached_property
+    def output(self) -> tuple[str, list[int | str | None]]:
+        """Name and shape of the output; axes of changing length have a name or None in place of a number."""
+        _, session = self._loaded or self._load()
+        nodes = session.get_outputs()
+        node = next((node for node in nodes if node.name == self._wanted), nodes[0])
+        return node.name, node.shape
+
+    def _load(self) -> tuple[Tokenizer, InferenceSession]:
+        with self._loading:
+            if self._loaded is None:
+                _ = self.folder.weights  # refuses weights that differ from the pinned ones
+                self._loaded = self._tokenizer(self.folder.root / "tokenizer.json"), self._session(self.folder.graph)
+            return self._loaded
+
+    def _tokenizer(self, path: Path) -> Tokenizer:
+        from tokenizers import Tokenizer
+
+        try:
+            tokenizer: Tokenizer = Tokenizer.from_file(str(path))
+        except Exception as reason:
+            raise ModelError(f"tokenizer {path} cannot be loaded ({_line(reason)}): replace the file") from reason
+        # Files often ask for padding to the longest input: six times the work for a text of usual length.
+        tokenizer.no_padding()
+        tokenizer.enable_truncation(self.max_tokens)
+        return tokenizer
+
+    def _session(self, path: Path) -> InferenceSession:
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        options.log_severity_level = 3
+        try:
+            session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        except Exception as reason:
+            raise ModelError(f"model {path} cannot be loaded ({_line(reason)}): replace the file") from reason
+        names = {node.name for node in session.get_inputs()}
+        if "input_ids" not in names or not names <= _KNOWN_INPUTS:
+            raise ModelError(
+                f"model {path} has the inputs {', '.join(sorted(names))}: "
+                f"use one whose inputs are among {', '.join(sorted(_KNOWN_INPUTS))}"
+            )
+        return session
+
+
+class OnnxEncoder(OneByOneEncoder):
+    """An encoder of a folder with `model.onnx` and `tokenizer.json`.
+
+    The vector of a text is that of its tokens pooled (see `Settings`), unless the graph pools by itself.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        folder: ModelFolder,
+        settings: Settings,
+        *,
+        query_prefix: str = "",
+        passage_prefix: str = "",
+        max_tokens: int = 512,
+        threads: int = 1,
+    ) -> None:
+        super().__init__(name, folder, query_prefix=query_prefix, passage_prefix=passage_prefix, threads=threads)
+        self.max_tokens = min(max_tokens, settings.max_tokens or max_tokens)
+        self._pooling = settings.pooling
+        self._graph = OnnxGraph(folder, self.max_tokens, output="sentence_embedding")
+
+    def shaped_by(self) -> list[object]:
+        """The library, the pooling and the longest input."""
+        return [*backend(), self._pooling, self.max_tokens]
+
+    @cached_property
+    def dim(self) -> int:
+        """Length of a vector."""
+        length = self._checked_shape[-1]
+        return length if isinstance(length, int) else len(self.pooled(""))
+
+    def pooled(self, text: str) -> NDArray[Any]:
+        """The vector of a text before it is scaled, shape (dim,)."""
+        has_tokens = len(self._checked_shape) == 3
+        output = self._graph(text)
+        return _POOL[self._pooling](output) if has_tokens else output
+
+    @cached_property
+    def _checked_shape(self) -> list[int | str | None]:
+        name, shape = self._graph.output
+        if name == "logits" or len(shape) not in (2, 3):
+            raise ModelError(
+                f"model {self.name} gives {name} of shape {shape} and no vectors: use the ONNX file of an encoder"
+            )
+        if len(shape) == 3:
+            refuse_other_modules(self.folder)
+        return shape
+
+
+class OnnxCrossEncoder(OneByOneCrossEncoder):
+    """A cross-encoder of a folder with `model.onnx` and `tokenizer.json`; the graph must give one logit per pair."""
+
+    def __init__(
+        self, name: str, folder: ModelFolder, settings: Settings, *, max_length: int = 512, threads: int = 1
+    ) -> None:
+        super().__init__(name, folder, threads=threads)
+        self.max_length = min(max_length, settings.max_tokens or max_length)
+        self._graph = OnnxGraph(folder, self.max_length, output="logits")
+
+    def shaped_by(self) -> list[object]:
+        """The library and the longest input."""
+        return [*backend(), self.max_length]
+
+    def logits(self, query: str, passage: str) -> NDArray[Any]:
+        """What the graph gives for a pair."""
+        return self._graph(query, passage)
+
+
+def backend() -> list[object]:
+    """What runs the graphs: kernels change between minor versions of the library, and results with them."""
+    return ["onnx", VERSION, minor_version("onnxruntime"), minor_version("tokenizers")]
+
+
+def _line(reason: Exception) -> str:
+    return " ".join(str(reason).split())[:200]

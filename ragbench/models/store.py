@@ -1,0 +1,190 @@
+"""A SQLite table of values by key, shared by threads and processes: a cache that may vanish but never lies.
+
+Every row carries a checksum, so a damaged value is computed again. A damaged file is put aside and begun anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import sqlite3
+import time
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from threading import RLock
+from typing import Final, TypeVar
+
+from ragbench.errors import ModelError
+
+T = TypeVar("T")
+
+_LOG = logging.getLogger(__name__)
+
+# "ragb": tells a file of ours from another program's database.
+_APPLICATION: Final = 0x72616762
+_BUSY_SECONDS: Final = 60
+# SQLite takes at least 999 parameters in one statement.
+_AT_ONCE: Final = 900
+
+
+def key_of(*parts: str) -> bytes:
+    """SHA-256 of the parts, 32 bytes; each is preceded by its length, so that ("ab", "c") and ("a", "bc") differ."""
+    state = hashlib.sha256()
+    for part in parts:
+        raw = part.encode()
+        state.update(b"%d:" % len(raw))
+        state.update(raw)
+    return state.digest()
+
+
+class Store:
+    """Values (bytes) by key (bytes) in table `table` of the SQLite file `path`, which is made when it is missing.
+
+    ModelError when the file cannot be opened, read or written, or belongs to another program.
+    """
+
+    def __init__(self, path: Path, table: str) -> None:
+        self.path = Path(path)
+        self._table = table
+        self._lock = RLock()
+        self._connection: sqlite3.Connection | None = None
+        self._opened: tuple[int, int] | None = None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self.path)!r})"
+
+    def __len__(self) -> int:
+        return self._call(lambda db: int(db.execute(f"SELECT count(*) FROM {self._table}").fetchone()[0]))
+
+    def read(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        """The values found, by key."""
+        return self._call(lambda db: dict(self._sound_rows(db, keys)))
+
+    def write(self, values: Mapping[bytes, bytes]) -> None:
+        """Store values, all or none."""
+        rows = [(key, value, zlib.crc32(key + value)) for key, value in values.items()]
+
+        def insert(db: sqlite3.Connection) -> None:
+            with _transaction(db):
+                db.executemany(f"INSERT OR REPLACE INTO {self._table} VALUES (?, ?, ?)", rows)
+
+        if rows:
+            self._call(insert)
+
+    def close(self) -> None:
+        """Close the file; the next call opens it again."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+            self._connection = self._opened = None
+
+    def _sound_rows(self, db: sqlite3.Connection, keys: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:
+        for start in range(0, len(keys), _AT_ONCE):
+            some = keys[start : start + _AT_ONCE]
+            marks = ",".join("?" * len(some))
+            for key, value, checksum in db.execute(f"SELECT * FROM {self._table} WHERE key IN ({marks})", some):
+                if isinstance(value, bytes) and zlib.crc32(key + value) == checksum:
+                    yield key, value
+
+    def _call(self, action: Callable[[sqlite3.Connection], T]) -> T:
+        with self._lock:
+            try:
+                try:
+                    return action(self._connection or self._open())
+                except sqlite3.DatabaseError as reason:
+                    if not _is_damage(reason):
+                        raise
+                    self._renew(reason)
+                    return action(self._connection or self._open())
+            except (sqlite3.Error, OSError) as reason:
+                self.close()
+                raise ModelError(
+                    f"cache {self.path} cannot be used ({reason}): free it or choose another folder for the caches"
+                ) from reason
+
+    def _open(self) -> sqlite3.Connection:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        db = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        try:
+            self._prepare(db)
+            self._opened = self._identity()
+        except BaseException:
+            db.close()
+            raise
+        self._connection = db
+        return db
+
+    def _prepare(self, db: sqlite3.Connection) -> None:
+        owner = db.execute("PRAGMA application_id").fetchone()[0]
+        is_new = not db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        if owner != _APPLICATION and not is_new:
+            raise ModelError(
+                f"cache {self.path} is a database of another program: choose another folder for the caches"
+            )
+        _until_free(lambda: db.execute("PRAGMA journal_mode=WAL").fetchone())
+        db.execute("PRAGMA synchronous=NORMAL")
+        with _transaction(db):
+            db.execute(f"PRAGMA application_id={_APPLICATION}")
+            db.execute(
+                f"CREATE TABLE IF NOT EXISTS {self._table} "
+                "(key BLOB PRIMARY KEY, value BLOB NOT NULL, checksum INTEGER NOT NULL)"
+            )
+
+    def _renew(self, reason: Exception) -> None:
+        from filelock import FileLock
+
+        damaged = self._opened
+        self.close()
+        with FileLock(f"{self.path}.lock"):
+            if not self.path.exists() or (damaged != self._identity() and self._opens()):
+                return  # another process was here first
+            aside = self.path.with_name(self.path.name + ".damaged")
+            _LOG.warning("cache %s is damaged (%s): put aside as %s and begun anew", self.path, reason, aside.name)
+            self.path.replace(aside)
+            for suffix in ("-wal", "-shm"):
+                self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
+
+    def _identity(self) -> tuple[int, int]:
+        state = self.path.stat()
+        return state.st_dev, state.st_ino
+
+    def _opens(self) -> bool:
+        try:
+            self._open()
+        except sqlite3.DatabaseError as reason:
+            if _is_damage(reason):
+                return False
+            raise
+        return True
+
+
+@contextmanager
+def _transaction(db: sqlite3.Connection) -> Iterator[None]:
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
+
+
+def _is_damage(reason: sqlite3.DatabaseError) -> bool:
+    code = getattr(reason, "sqlite_errorcode", 0) & 0xFF
+    return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+def _until_free(action: Callable[[], object]) -> None:
+    # Changing the journal mode is the one step for which SQLite does not wait by itself.
+    deadline = time.monotonic() + _BUSY_SECONDS
+    while True:
+        try:
+            action()
+            return
+        except sqlite3.OperationalError as reason:
+            if reason.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)

@@ -1,0 +1,30 @@
+"""What every back end does with the numbers a model gives, and how it names itself in digests."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragbench.errors import ModelError
+
+
+def unit(vector: NDArray[Any], name: str) -> NDArray[np.float32]:
+    """The vector scaled to length 1 in double precision; a zero vector stays zero. ModelError unless it is finite."""
+    values = finite(vector, name).astype(np.float64)
+    length = float(np.sqrt(values @ values))
+    return (values / (length or 1.0)).astype(np.float32)
+
+
+def finite(numbers: NDArray[Any], name: str) -> NDArray[Any]:
+    """The numbers unchanged; ModelError when one is not finite, before it can be stored or ranked."""
+    if not np.isfinite(numbers).all():
+        raise ModelError(f"model {name} gives numbers that are not finite: replace its weights")
+    return numbers
+
+
+def minor_version(package: str) -> str:
+    """`1.31` for version 1.31.1 of an installed package."""
+    return ".".join(importlib.metadata.version(package).split(".")[:2])

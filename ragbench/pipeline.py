@@ -1,0 +1,120 @@
+"""A pipeline: an ordered, named tuple of stages, checked when it is built."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ragbench.errors import ConfigError
+from ragbench.fingerprint import canonical, digest
+from ragbench.stages.stage import Stage
+from ragbench.types import Hit, Query, QueryState, Ranking
+
+if TYPE_CHECKING:
+    from ragbench.index.index import Index
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """Named stages in the order they run.
+
+    Raises ConfigError when the order makes no sense: a stage that finds nothing to work on, one that comes too late, a
+    pipeline that never fuses.
+    """
+
+    stages: tuple[tuple[str, Stage], ...]
+
+    def __post_init__(self) -> None:
+        provided: dict[str, str] = {}
+        for name, stage in self.stages:
+            for word in sorted(stage.requires - set(provided)):
+                raise ConfigError(
+                    f"stage '{name}' needs {_MEANING.get(word, repr(word))}, which no stage before it provides: "
+                    f"move it further back in `order` or turn on the stage that does"
+                )
+            for word, reason in sorted(stage.forbids.items()):
+                if word in provided:
+                    raise ConfigError(f"stage '{name}' cannot follow '{provided[word]}': {reason}")
+            for word in stage.provides:
+                provided.setdefault(word, name)
+        if "rankings" not in provided:
+            raise ConfigError("the pipeline retrieves nothing: turn on at least one of the retrieving stages")
+        if "fused" not in provided:
+            raise ConfigError("the pipeline has no fusion: turn on the stage 'fuse'")
+
+    def __iter__(self) -> Iterator[tuple[str, Stage]]:
+        return iter(self.stages)
+
+    def __len__(self) -> int:
+        return len(self.stages)
+
+    def __repr__(self) -> str:
+        return ", then ".join(stage.describe() for _, stage in self.stages) + "."
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        items = "".join(f"<li><b>{escape(name)}</b> {escape(stage.describe())}</li>" for name, stage in self.stages)
+        return f"<ol class='ragbench-pipeline'>{items}</ol>"
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The parts of the index that its stages read."""
+        return frozenset().union(*(stage.needs for _, stage in self.stages))
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest over its stages and their parameters."""
+        return digest([[name, canonical(stage)] for name, stage in self.stages])
+
+    def __call__(self, queries: Sequence[Query], index: Index) -> list[QueryState]:
+        """Run queries through every stage."""
+        states = start(queries)
+        for _, stage in self.stages:
+            states = stage(states, index)
+        return states
+
+    def search(self, text: str | Query, index: Index, top_n: int = 10) -> list[Hit]:
+        """The best `top_n` hits for one query, as a person reads them."""
+        query = text if isinstance(text, Query) else Query(qid="q", text=text)
+        (state,) = self([query], index)
+        return hits(state.fused or Ranking.empty(), index, top_n)
+
+
+_MEANING = {
+    "rankings": "a ranking",
+    "fused": "a fused ranking",
+    "calibrated": "calibrated scores",
+    "dense_ranking": "the ranking of source 'dense'",
+}
+
+
+def start(queries: Sequence[Query]) -> list[QueryState]:
+    """The states with which a pipeline begins; control characters and outer white space leave the text."""
+    return [QueryState(Query(q.qid, clean(q.text), q.hypothesis, q.kind)) for q in queries]
+
+
+def clean(text: str) -> str:
+    """The text without control characters and outer white space, at most 10,000 characters."""
+    return re.sub(r"[\x00-\x1f\x7f]+", " ", text).strip()[:10_000]
+
+
+def hits(ranking: Ranking, index: Index, top_n: int) -> list[Hit]:
+    """A ranking's first `top_n` entries with their texts."""
+    table = index.chunks
+    return [
+        Hit(
+            rank=rank,
+            score=float(score),
+            chunk_id=table.chunk_ids[chunk],
+            docno=table.docno(chunk),
+            title=table.titles[table.document[chunk]],
+            header_path=table.header_path(chunk),
+            text=table.text(chunk),
+        )
+        for rank, (chunk, score) in enumerate(
+            zip(ranking.chunks[:top_n], ranking.scores[:top_n], strict=True), start=1
+        )
+    ]

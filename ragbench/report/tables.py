@@ -1,0 +1,66 @@
+"""The tables that a run prints."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ragbench.console import columns, print_table
+from ragbench.evaluation.measures import MEASURES, PRIMARY, SILENCE
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ragbench.experiment.results import Results
+
+_LATENCY = {name: ".1f" for name in ("p50", "p95", "p99")}
+
+
+def show(results: Results) -> None:
+    """Measures overall and by query type, and latency."""
+    quality = with_latency(results, results.summary(("split",)))
+    print_table(columns(quality, ["arm", "split", "n", *MEASURES, SILENCE, "p50 ms", "p95 ms"]), "Documents", _FORMATS)
+    if (results.per_query["level"] == "section").any():
+        sections = results.summary(("split",), level="section")
+        print_table(columns(sections, ["arm", "split", "n", *MEASURES]), "Sections", _FORMATS)
+    if results.per_query["type"].nunique() > 1:
+        print_table(by_type(results), f"{PRIMARY} by query type")
+    if len(results.latency):
+        print_table(stages(results), "Milliseconds per query", _LATENCY)
+
+
+_FORMATS = {"p50 ms": ".1f", "p95 ms": ".1f"}
+
+
+def with_latency(results: Results, frame: pd.DataFrame) -> pd.DataFrame:
+    """A table with columns for the whole query's p50 and p95 in milliseconds."""
+    if not len(results.latency):
+        return frame
+    total = results.latency[results.latency["stage"] == "total"].set_index("arm")
+    return frame.assign(**{f"{p} ms": frame["arm"].map(total[p]) for p in ("p50", "p95")})
+
+
+def by_type(results: Results) -> pd.DataFrame:
+    """The primary measure by query type: a row per type, a column per arm, and the number of queries."""
+    frame = results.per_query
+    frame = frame[(frame["level"] == "document") & (frame["measure"] == PRIMARY)]
+    table = frame.pivot_table(index="type", columns="arm", values="value", observed=True)[results.arms]
+    table.insert(0, "n", frame.groupby("type", observed=True)["qid"].nunique())
+    return table.reset_index()
+
+
+def stages(results: Results) -> pd.DataFrame:
+    """Latency by arm and stage."""
+    return columns(results.latency, ["arm", "stage", "p50", "p95", "p99"])
+
+
+def show_verdicts(frame: pd.DataFrame) -> None:
+    """Every proposal's effect and verdict, and the reasons below the table."""
+    shown = frame.assign(
+        proposal=[f"{row.factor} x {row.other}" if row.other else row.factor for row in frame.itertuples()],
+        interval=[f"[{row.ci_low:+.3f}, {row.ci_high:+.3f}]" for row in frame.itertuples()],
+    )
+    names = ["proposal", "effect", "interval", "p_holm", "wins", "ties", "losses", "mde", "latency_ms", "verdict"]
+    print_table(columns(shown, names), f"Effect on {PRIMARY}", {"effect": "+.4f", "latency_ms": "+.1f", "mde": ".3f"})
+    for row in frame.itertuples():
+        if row.reason:
+            print(f"{row.factor}: {row.verdict}. {row.reason}")

@@ -1,0 +1,81 @@
+"""Turn fused scores into probabilities of relevance by monotone curves fitted on judged queries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from ragbench.errors import ConfigError
+from ragbench.stages.stage import NOTHING, fused
+from ragbench.types import QueryState, Ranking
+
+if TYPE_CHECKING:
+    from ragbench.index.index import Index
+
+
+@dataclass(frozen=True)
+class CalibrateIsotonic:
+    """Map a fused score by the curve through the points (`x`, `y`), straight between them and flat outside.
+
+    Isotonic regression (Zadrozny and Elkan, KDD 2002); `ragbench calibrate` fits the points on the training queries. A
+    fused score is made of ranks alone, and a query that has no answer has a first hit, too: no curve over such scores
+    can tell it from others. `best_of` names a source whose best score can; the curve (`best_x`, `best_y`) maps it to
+    the probability that there is an answer at all, which multiplies the scores of all hits. `x` and `best_x` increase,
+    `y` and `best_y` lie between 0 and 1 and never decrease.
+    """
+
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    best_of: str | None = None
+    best_x: tuple[float, ...] = ()
+    best_y: tuple[float, ...] = ()
+
+    needs: ClassVar[frozenset[str]] = NOTHING
+    requires: ClassVar[frozenset[str]] = frozenset({"fused"})
+    provides: ClassVar[frozenset[str]] = frozenset({"calibrated"})
+    forbids: ClassVar[Mapping[str, str]] = {"calibrated": "scores have been calibrated already"}
+
+    def __post_init__(self) -> None:
+        _check_curve("x", self.x, "y", self.y)
+        if self.best_of is not None:
+            _check_curve("best_x", self.best_x, "best_y", self.best_y)
+
+    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
+        """Map the scores of every state's fused ranking; order is kept."""
+        return [replace(state, fused=self._calibrated(state)) for state in states]
+
+    def _calibrated(self, state: QueryState) -> Ranking:
+        ranking = fused(state)
+        return Ranking.ordered(ranking.chunks, np.interp(ranking.scores, self.x, self.y) * self._answerable(state))
+
+    def _answerable(self, state: QueryState) -> float:
+        """The probability that the query has an answer, 1 without `best_of`."""
+        if self.best_of is None:
+            return 1.0
+        if self.best_of not in state.rankings:
+            raise ConfigError(
+                f"calibration.best_of names the source '{self.best_of}', which the pipeline does not search: "
+                f"name one of {', '.join(sorted(state.rankings))} or null"
+            )
+        scores = state.rankings[self.best_of].scores
+        return float(np.interp(scores[0], self.best_x, self.best_y)) if len(scores) else self.best_y[0]
+
+    def describe(self) -> str:
+        """In words."""
+        evidence = f", counting the best of {self.best_of}" if self.best_of else ""
+        return f"calibrate by a fitted curve of {len(self.x)} points{evidence}"
+
+
+def _check_curve(x_name: str, x: tuple[float, ...], y_name: str, y: tuple[float, ...]) -> None:
+    if not x or len(x) != len(y):
+        raise ConfigError(
+            f"calibration.{x_name} and {y_name} must hold the same number of points, at least one, "
+            f"got {len(x)} and {len(y)}: let `ragbench calibrate` fit them"
+        )
+    if not (np.isfinite(x).all() and (np.diff(x) > 0).all()):
+        raise ConfigError(f"calibration.{x_name} must be finite and increase from point to point")
+    if not ((np.diff(y) >= 0).all() and y[0] >= 0 and y[-1] <= 1):
+        raise ConfigError(f"calibration.{y_name} must lie between 0 and 1 and never decrease")

@@ -1,0 +1,57 @@
+"""P7: retrieve code blocks by their identifiers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from ragbench.errors import ConfigError
+from ragbench.index.code import canonical
+from ragbench.stages.stage import Retriever
+from ragbench.types import QueryState, Ranking
+
+if TYPE_CHECKING:
+    from ragbench.index.index import Index
+
+
+@dataclass(frozen=True)
+class RetrieveCode(Retriever):
+    """Take the chunks of the `depth` (at least 1) best code blocks, by BM25 over identifiers and their parts.
+
+    Seeds 000 and 001, P7. A chunk counts with its best block. `language` restricts to blocks of one fence language,
+    under any of its names (`py` is `python`).
+    """
+
+    depth: int = 50
+    language: str | None = None
+
+    source: ClassVar[str] = "code"
+    needs: ClassVar[frozenset[str]] = frozenset({"chunks", "code"})
+
+    def __post_init__(self) -> None:
+        if self.depth < 1:
+            raise ConfigError(f"p7.depth must be at least 1, got {self.depth}")
+        if self.language is not None and not self.language.strip():
+            raise ConfigError("p7.language must name a fence language such as python, or be null")
+
+    def retrieve(self, states: Sequence[QueryState], index: Index) -> list[Ranking]:
+        """Best chunks of every state's text. ConfigError for a language that no block of the collection has."""
+        if states and self.language is not None and canonical(self.language) not in index.code.languages:
+            known = ", ".join(sorted(name for name in index.code.languages if name)) or "none"
+            raise ConfigError(f"p7.language is {self.language}, but the collection's code blocks are in: {known}")
+        return [self._chunks(state, index) for state in states]
+
+    def _chunks(self, state: QueryState, index: Index) -> Ranking:
+        allowed = index.allowed(state.filters)
+        mask = None if allowed is None else allowed[index.chunk_of_block]
+        blocks = index.code.search(state.text_for(self.source), self.depth, self.language, mask)
+        chunks = index.chunk_of_block[blocks.chunks]
+        first = np.unique(chunks, return_index=True)[1]
+        return Ranking.of(chunks[first], blocks.scores[first])
+
+    def describe(self) -> str:
+        """In words."""
+        return f"retrieve {self.depth} code blocks{' of ' + self.language if self.language else ''}"

@@ -1,0 +1,40 @@
+"""P10: leave out what is not confident enough."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from ragbench.errors import ConfigError
+from ragbench.stages.stage import NOTHING, fused, kept
+from ragbench.types import QueryState
+
+if TYPE_CHECKING:
+    from ragbench.index.index import Index
+
+
+@dataclass(frozen=True)
+class FilterByConfidence:
+    """Keep hits whose calibrated score is at least `threshold` (0 to 1; 0 keeps all). Seed 000, P10."""
+
+    threshold: float = 0.3
+
+    needs: ClassVar[frozenset[str]] = NOTHING
+    requires: ClassVar[frozenset[str]] = frozenset({"calibrated"})
+    provides: ClassVar[frozenset[str]] = NOTHING
+    forbids: ClassVar[Mapping[str, str]] = {"diverse": "the scores are no confidences any more"}
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.threshold <= 1:
+            raise ConfigError(f"p10.threshold must be between 0 and 1, got {self.threshold}")
+
+    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
+        """Filter every state's fused ranking."""
+        return [
+            state.filtered("after_threshold", kept(state, fused(state).scores >= self.threshold)) for state in states
+        ]
+
+    def describe(self) -> str:
+        """In words."""
+        return f"drop confidences below {self.threshold:g}"

@@ -1,0 +1,49 @@
+"""Keep the first hits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from ragbench.errors import ConfigError
+from ragbench.stages.stage import FREE, NOTHING, fused
+from ragbench.types import QueryState, Ranking
+
+if TYPE_CHECKING:
+    from ragbench.index.index import Index
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Keep the first `top_n` (at least 1) hits. Guaranteed ones among the rest take the places of the last others."""
+
+    top_n: int = 100
+
+    needs: ClassVar[frozenset[str]] = NOTHING
+    requires: ClassVar[frozenset[str]] = frozenset({"fused"})
+    provides: ClassVar[frozenset[str]] = frozenset({"cut"})
+    forbids: ClassVar[Mapping[str, str]] = FREE
+
+    def __post_init__(self) -> None:
+        if self.top_n < 1:
+            raise ConfigError(f"top_n must be at least 1, got {self.top_n}")
+
+    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
+        """Shorten every state's fused ranking."""
+        return [replace(state, fused=self._first(state)) for state in states]
+
+    def _first(self, state: QueryState) -> Ranking:
+        ranking = fused(state)
+        if len(ranking) <= self.top_n or not state.guaranteed:
+            return ranking.head(self.top_n)
+        guaranteed = np.isin(ranking.chunks, list(state.guaranteed))
+        guaranteed &= np.cumsum(guaranteed) <= self.top_n
+        left = self.top_n - int(guaranteed.sum())
+        return ranking.keep(guaranteed | (~guaranteed & (np.cumsum(~guaranteed) <= left)))
+
+    def describe(self) -> str:
+        """In words."""
+        return f"keep {self.top_n}"

@@ -1,0 +1,50 @@
+"""P12: leave out near-copies by the overlap of their n-grams."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from ragbench.errors import ConfigError
+from ragbench.stages.stage import NOTHING, first_of_similar, fused, kept
+from ragbench.types import QueryState
+
+if TYPE_CHECKING:
+    from ragbench.index.index import Index
+
+
+@dataclass(frozen=True)
+class DropNearCopies:
+    """Drop a hit whose trigrams have a Jaccard coefficient of at least `threshold` (above 0, up to 1) with a better hit's.
+
+    `unit`: `character` takes trigrams of the lower-cased text without spaces (seed 000, P12), `word` those of its words
+    (P8 stage 2). The trigrams are kept in the index; nothing is computed from texts here.
+    """
+
+    threshold: float = 0.7
+    unit: Literal["character", "word"] = "character"
+
+    needs: ClassVar[frozenset[str]] = frozenset({"trigrams"})
+    requires: ClassVar[frozenset[str]] = frozenset({"fused"})
+    provides: ClassVar[frozenset[str]] = NOTHING
+    forbids: ClassVar[Mapping[str, str]] = {
+        "diverse": "the cheap n-gram filter goes before the semantic one",
+        "semantic_dedup": "the cheap n-gram filter goes before the semantic one",
+    }
+
+    def __post_init__(self) -> None:
+        if not 0 < self.threshold <= 1:
+            raise ConfigError(f"p12.threshold must be above 0 and at most 1, got {self.threshold}")
+
+    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
+        """Filter every state's fused ranking."""
+        return [self._filtered(state, index) for state in states]
+
+    def _filtered(self, state: QueryState, index: Index) -> QueryState:
+        overlap = index.trigrams.jaccard(fused(state).chunks, self.unit)
+        return state.filtered("after_ngram_dedup", kept(state, first_of_similar(overlap, self.threshold)))
+
+    def describe(self) -> str:
+        """In words."""
+        return f"drop near-copies ({self.unit} trigrams, {self.threshold:g})"

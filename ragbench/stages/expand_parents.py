@@ -1,0 +1,54 @@
+"""P13: find by small chunks, return the larger ones they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragbench.stages.stage import fused
+from ragbench.types import QueryState, Ranking
+
+if TYPE_CHECKING:
+    from ragbench.index.index import Index
+
+
+@dataclass(frozen=True)
+class ExpandToParents:
+    """Replace every hit by its parent chunk with the best child's score; a parent appears once. Seed 000, P13.
+
+    A chunk without a parent stays as it is.
+    """
+
+    needs: ClassVar[frozenset[str]] = frozenset({"chunks"})
+    requires: ClassVar[frozenset[str]] = frozenset({"fused"})
+    provides: ClassVar[frozenset[str]] = frozenset({"parents"})
+    forbids: ClassVar[Mapping[str, str]] = {"parents": "hits have been expanded already"}
+
+    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
+        """Expand every state's fused ranking; what was guaranteed of a child holds for its parent."""
+        return [self._expanded(state, index) for state in states]
+
+    def _expanded(self, state: QueryState, index: Index) -> QueryState:
+        ranking = fused(state)
+        units = _units(ranking.chunks, index)
+        first = np.sort(np.unique(units, return_index=True)[1])
+        guaranteed = _units(np.array(sorted(state.guaranteed), dtype=np.int32), index)
+        return replace(
+            state,
+            fused=Ranking.ordered(units[first], ranking.scores[first]),
+            guaranteed=frozenset(guaranteed.tolist()),
+        )
+
+    def describe(self) -> str:
+        """In words."""
+        return "expand to parents"
+
+
+def _units(chunks: NDArray[np.int32], index: Index) -> NDArray[np.int32]:
+    """Every chunk's parent, or the chunk itself where it has none."""
+    parents = index.chunks.parent[chunks]
+    return np.where(parents >= 0, parents, chunks)

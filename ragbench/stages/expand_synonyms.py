@@ -1,0 +1,69 @@
+"""P5: add WordNet's synonyms to the words of the query."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from ragbench.errors import ConfigError
+from ragbench.stages.stage import NOTHING
+from ragbench.types import QueryState
+
+if TYPE_CHECKING:
+    from ragbench.index.index import Index
+
+# WordNet knows `a` as a vitamin, `in` as an inch and `who` as an organisation.
+_WORDS = """
+a an the and or but in on at to for of with by from as is was are were been be am have has had do does did will would
+could should may might must shall can this that these those it its they them he she who what which where when how why i
+me my we us our you your no not so than then if
+"""
+_FUNCTION_WORDS = frozenset(_WORDS.split())
+
+
+@dataclass(frozen=True)
+class ExpandSynonyms:
+    """Put after every word of the text for `sources` at most `max_synonyms` synonyms from its first `synsets` meanings.
+
+    Seed 000, P5 has 2 and 2, on the lexical channel. `function_words` expands those of English, too, as the seed does.
+    """
+
+    max_synonyms: int = 2
+    synsets: int = 2
+    function_words: bool = False
+    sources: tuple[str, ...] = ("lexical",)
+
+    needs: ClassVar[frozenset[str]] = frozenset({"synonyms"})
+    requires: ClassVar[frozenset[str]] = NOTHING
+    provides: ClassVar[frozenset[str]] = frozenset({"expansion"})
+    forbids: ClassVar[Mapping[str, str]] = {"rankings": "a source has been searched already"}
+
+    def __post_init__(self) -> None:
+        for name in ("max_synonyms", "synsets"):
+            if not 1 <= getattr(self, name) <= 8:
+                raise ConfigError(f"p5.{name} must be between 1 and 8, got {getattr(self, name)}")
+
+    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
+        """Expand the texts of every state."""
+        return [self._expanded(state, index) for state in states]
+
+    def _expanded(self, state: QueryState, index: Index) -> QueryState:
+        added: dict[str, list[str]] = {}
+        for word in dict.fromkeys(re.findall(r"[^\W_]+(?:[-'][^\W_]+)*", state.query.text)):
+            if self.function_words or word.lower() not in _FUNCTION_WORDS:
+                synonyms = index.synonyms.of(word, self.synsets, self.max_synonyms)
+                if synonyms:
+                    added[word] = synonyms
+        if not added:
+            return state
+        for source in self.sources:
+            words = state.text_for(source).split()
+            text = " ".join(part for word in words for part in [word, *added.get(word.strip(".,;:?!()\"'`"), [])])
+            state = state.with_text(source, text)
+        return state.with_note("synonyms: " + "; ".join(f"{word}: {', '.join(found)}" for word, found in added.items()))
+
+    def describe(self) -> str:
+        """In words."""
+        return f"add {self.max_synonyms} synonyms a word"

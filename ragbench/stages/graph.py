@@ -1,0 +1,101 @@
+"""Graph: documents linked with what was found, by one chunk each."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from ragbench.errors import ConfigError
+from ragbench.types import QueryState, Ranking
+
+if TYPE_CHECKING:
+    from ragbench.index.index import Index
+
+SOURCE = "graph"
+
+
+@dataclass(frozen=True)
+class FollowLinks:
+    """Add the neighbours of the documents found so far as a source of its own, with `factor` on its weight.
+
+    Seed 001, "Graph Traversal": links are followed both ways for `hops` (1 to 3) from the best `seeds` (at least 1)
+    documents of the other sources; `factor` (0 to 1) is 0.5 there. A neighbour is scored by factor^(hop - 1) / rank of
+    its nearest seed and represented by one chunk, so that a well-linked page cannot flood the fusion: the one that
+    another source ranked best, else the one most similar to the seed's best chunk.
+    """
+
+    factor: float = 0.5
+    hops: int = 1
+    seeds: int = 10
+    depth: int = 50
+
+    needs: ClassVar[frozenset[str]] = frozenset({"chunks", "dense", "graph"})
+    requires: ClassVar[frozenset[str]] = frozenset({"rankings"})
+    provides: ClassVar[frozenset[str]] = frozenset({"graph_ranking"})
+    forbids: ClassVar[Mapping[str, str]] = {"fused": "its ranking would come too late to be fused"}
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.factor <= 1:
+            raise ConfigError(f"graph.factor must be between 0 and 1, got {self.factor}")
+        if not 1 <= self.hops <= 3:
+            raise ConfigError(f"graph.hops must be between 1 and 3, got {self.hops}")
+        for name in ("seeds", "depth"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"graph.{name} must be at least 1, got {getattr(self, name)}")
+
+    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
+        """Add the ranking of source `graph` to every state."""
+        return [
+            state.with_ranking(SOURCE, self._neighbours(state, index)).with_weight(SOURCE, self.factor)
+            for state in states
+        ]
+
+    def _neighbours(self, state: QueryState, index: Index) -> Ranking:
+        best_chunk = _best_chunks(state, index)
+        allowed = index.allowed(state.filters)
+        reached: dict[int, tuple[float, int]] = {}
+        for rank, seed in enumerate(list(best_chunk)[: self.seeds], start=1):
+            frontier, seen = {seed}, {seed}
+            for hop in range(self.hops):
+                frontier = {n for node in frontier for n in index.graph.neighbours(node)} - seen
+                seen |= frontier
+                score = self.factor**hop / rank
+                for node in frontier:
+                    if score > reached.get(node, (0.0, 0))[0]:
+                        reached[node] = (score, seed)
+        order = sorted(reached, key=lambda node: (-reached[node][0], node))
+        pairs = ((_representative(node, reached[node][1], best_chunk, index), reached[node][0]) for node in order)
+        found = ((chunk, score) for chunk, score in pairs if chunk >= 0 and (allowed is None or allowed[chunk]))
+        nearest = list(itertools.islice(found, self.depth))
+        return Ranking.of([chunk for chunk, _ in nearest], [score for _, score in nearest])
+
+    def describe(self) -> str:
+        """In words."""
+        return f"follow links for {self.hops} hop{'s' if self.hops > 1 else ''}"
+
+
+def _representative(node: int, seed: int, best_chunk: Mapping[int, int], index: Index) -> int:
+    """The chunk that stands for a document, -1 for a document without chunks."""
+    if node in best_chunk:
+        return best_chunk[node]
+    start, stop = index.graph.chunks_of(node)
+    if stop - start < 2:
+        return start if stop > start else -1
+    vectors = index.dense.vectors
+    return start + int(np.argmax(vectors[start:stop] @ vectors[best_chunk[seed]]))
+
+
+def _best_chunks(state: QueryState, index: Index) -> dict[int, int]:
+    """The best chunk of every document found, documents by their best rank in any source, then by chunk number."""
+    document = index.chunks.document
+    found = sorted(
+        (rank, chunk) for ranking in state.rankings.values() for rank, chunk in enumerate(ranking.chunks.tolist())
+    )
+    best: dict[int, int] = {}
+    for _, chunk in found:
+        best.setdefault(int(document[chunk]), chunk)
+    return best

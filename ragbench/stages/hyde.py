@@ -1,0 +1,80 @@
+"""HyDE: embed a passage that might answer the query instead of the query."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from ragbench.errors import ConfigError, ModelError
+from ragbench.models.chat import ChatSpec
+from ragbench.stages.stage import NOTHING
+from ragbench.types import QueryState
+
+if TYPE_CHECKING:
+    from ragbench.index.index import Index
+
+PROMPT = "Write a short passage of technical documentation that answers this question.\n\nQuestion: {query}\n\nPassage:"
+
+
+@dataclass(frozen=True)
+class SupposeAnswer:
+    """Give dense retrieval a hypothesis, which it embeds as it is, as a passage.
+
+    Gao et al., ACL 2023; seed 001, "HyDE". The hypothesis is `text` when that is set (the same for every query), else
+    the one that comes with the query, else what the model at `endpoint` answers to `prompt`, in which `{query}` stands
+    for the query. Without any of them, or when the endpoint fails, the query itself is embedded. The other parameters
+    are those of `ragbench.models.chat.ChatSpec`.
+    """
+
+    text: str | None = None
+    endpoint: str | None = None
+    model: str = ""
+    prompt: str = PROMPT
+    timeout_s: float = 10.0
+    max_tokens: int = 200
+    temperature: float = 0.0
+    key_variable: str | None = None
+
+    needs: ClassVar[frozenset[str]] = NOTHING
+    requires: ClassVar[frozenset[str]] = NOTHING
+    provides: ClassVar[frozenset[str]] = frozenset({"hypothesis"})
+    forbids: ClassVar[Mapping[str, str]] = {
+        "rankings": "a source has been searched already",
+        "hypothesis": "there is a hypothesis already",
+    }
+
+    def __post_init__(self) -> None:
+        if self.text is not None and not self.text.strip():
+            raise ConfigError("hyde.text must not be blank: give a passage or null")
+        if "{query}" not in self.prompt:
+            raise ConfigError("hyde.prompt must hold {query} where the query belongs")
+        if self.endpoint is not None:
+            self._spec(self.endpoint)
+
+    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
+        """Put a hypothesis into every state that can have one."""
+        return [self._supposed(state, index) for state in states]
+
+    def _supposed(self, state: QueryState, index: Index) -> QueryState:
+        known = self.text or state.query.hypothesis
+        if known and known.strip():
+            return _with(state, known, "the one given")
+        if self.endpoint is None:
+            return state.with_note("no hypothesis: the query itself is embedded")
+        try:
+            written = index.chat(self._spec(self.endpoint)).complete(self.prompt.replace("{query}", state.query.text))
+        except ModelError as error:
+            return state.with_note(f"no hypothesis, the query itself is embedded: {error}")
+        return _with(state, written, f"by {self.model}")
+
+    def _spec(self, endpoint: str) -> ChatSpec:
+        return ChatSpec(endpoint, self.model, self.timeout_s, self.max_tokens, self.temperature, self.key_variable)
+
+    def describe(self) -> str:
+        """In words."""
+        return "suppose an answer"
+
+
+def _with(state: QueryState, hypothesis: str, origin: str) -> QueryState:
+    return state.with_text("hypothesis", hypothesis).with_note(f"hypothesis, {origin}: {hypothesis}")

@@ -1,0 +1,88 @@
+"""P6: read query and passage together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragbench.errors import ConfigError
+from ragbench.models.resolve import CrossEncoderSpec
+from ragbench.stages.stage import fused
+from ragbench.types import QueryState, Ranking
+
+if TYPE_CHECKING:
+    from ragbench.index.index import Index
+
+
+@dataclass(frozen=True)
+class Rerank:
+    """Reorder the first `depth` (at least 1) hits by a cross-encoder; Nogueira and Cho, 2019; seed 000, P6.
+
+    Scores are the sigmoid of the model's logits, between 0 and 1. The hits beyond `depth` follow in their order, their
+    scores scaled to stay below. `blend`: order the first hits by reciprocal rank fusion (`k`) of their order before
+    and after, for collections on which the cross-encoder alone does not improve a good hybrid. `model` names it,
+    `max_length` is the tokens it reads of query and passage.
+    """
+
+    depth: int = 10
+    model: str = "ms-marco-MiniLM-L-12-v2"
+    max_length: int = 128
+    blend: bool = False
+    k: float = 60.0
+
+    needs: ClassVar[frozenset[str]] = frozenset({"chunks"})
+    requires: ClassVar[frozenset[str]] = frozenset({"fused"})
+    provides: ClassVar[frozenset[str]] = frozenset({"reranked"})
+    forbids: ClassVar[Mapping[str, str]] = {
+        "reranked": "hits have been re-ranked already",
+        "parents": "the re-ranker reads chunks, not their parents",
+    }
+
+    def __post_init__(self) -> None:
+        if self.depth < 1:
+            raise ConfigError(f"p6.depth must be at least 1, got {self.depth}")
+        if not 8 <= self.max_length <= 512:
+            raise ConfigError(f"p6.max_length must be between 8 and 512, got {self.max_length}")
+        if self.k < 0:
+            raise ConfigError(f"p6.k must be at least 0, got {self.k}")
+
+    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
+        """Reorder every state's fused ranking."""
+        return [replace(state, fused=self._reranked(state, index)) for state in states]
+
+    def _reranked(self, state: QueryState, index: Index) -> Ranking:
+        ranking = fused(state)
+        head = ranking.head(self.depth)
+        if len(head) == 0:
+            return ranking
+        model = index.cross_encoder(CrossEncoderSpec(name=self.model, max_length=self.max_length))
+        logits = model.score(state.query.text, [index.chunks.text(chunk) for chunk in head.chunks])
+        order, scores = (self._blended if self.blend else _by_logit)(logits.astype(np.float64), head)
+        tail = ranking.scores[len(head) :].astype(np.float64)
+        highest = max(1.0, float(tail[0])) if len(tail) else 1.0
+        return Ranking.ordered(
+            np.concatenate([head.chunks[order], ranking.chunks[len(head) :]]),
+            np.concatenate([scores, np.maximum(tail, 0.0) / highest * scores[-1]]),
+        )
+
+    def _blended(self, logits: NDArray[np.float64], head: Ranking) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+        """Reciprocal rank fusion of both orders, scaled so that first in both is 1."""
+        before = np.arange(1, len(logits) + 1)
+        after = np.empty(len(logits))
+        after[_by_logit(logits, head)[0]] = before
+        scores = ((self.k + 1) / 2) * (1 / (self.k + before) + 1 / (self.k + after))
+        order = np.lexsort((head.chunks, -scores))
+        return order, scores[order]
+
+    def describe(self) -> str:
+        """In words."""
+        return f"re-rank {self.depth}{' and blend' if self.blend else ''}"
+
+
+def _by_logit(logits: NDArray[np.float64], head: Ranking) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    order = np.lexsort((head.chunks, -logits))
+    return order, 1.0 / (1.0 + np.exp(-np.clip(logits[order], -700, 700)))

@@ -1,0 +1,100 @@
+"""What a stage is: a value with parameters only, called with states and an index, answering with new states.
+
+A stage keeps the length and the order of the states, never changes them, and gives one query the same answer alone as
+in any company. What it must find in a state (`requires`), what it adds (`provides`) and what must not have happened
+before it (`forbids`) are words checked when a pipeline is built; see `ragbench.pipeline`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragbench.types import QueryState, Ranking
+
+if TYPE_CHECKING:
+    from ragbench.index.index import Index
+
+
+@runtime_checkable
+class Stage(Protocol):
+    """One step of a pipeline."""
+
+    needs: ClassVar[frozenset[str]]
+    """Parts of the index it reads, by attribute name."""
+    requires: ClassVar[frozenset[str]]
+    """What earlier stages must have provided."""
+    provides: ClassVar[frozenset[str]]
+    """What it adds."""
+    forbids: ClassVar[Mapping[str, str]]
+    """What must not have been provided yet, each with the reason."""
+
+    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
+        """Answer with one new state for every state, in order."""
+        ...
+
+    def describe(self) -> str:
+        """The stage in a few words, for the sentence that a pipeline prints."""
+        ...
+
+
+NOTHING: frozenset[str] = frozenset()
+FREE: Mapping[str, str] = {}
+
+
+class Retriever(ABC):
+    """A stage that adds the ranking of one source and whose answer depends on nothing but `question(state)`.
+
+    The executor uses that to run a retriever once for equal questions, whatever happened before or after it.
+    """
+
+    needs: ClassVar[frozenset[str]] = NOTHING
+    requires: ClassVar[frozenset[str]] = NOTHING
+    provides: ClassVar[frozenset[str]] = frozenset({"rankings"})
+    forbids: ClassVar[Mapping[str, str]] = {"fused": "its ranking would come too late to be fused"}
+    source: ClassVar[str]
+
+    def question(self, state: QueryState) -> Hashable:
+        """All that the answer depends on besides the stage and the index: the text for this source and the filters."""
+        return state.text_for(self.source), state.filters
+
+    @abstractmethod
+    def retrieve(self, states: Sequence[QueryState], index: Index) -> list[Ranking]:
+        """One ranking for every state."""
+
+    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
+        """Add this source's ranking to every state."""
+        rankings = self.retrieve(states, index)
+        return [state.with_ranking(self.source, ranking) for state, ranking in zip(states, rankings, strict=True)]
+
+
+def fused(state: QueryState) -> Ranking:
+    """The fused ranking of a state, which a built pipeline guarantees to exist after fusion."""
+    if state.fused is None:
+        raise TypeError(f"query {state.query.qid} has not been fused yet")
+    return state.fused
+
+
+def kept(state: QueryState, mask: NDArray[np.bool_]) -> Ranking:
+    """The fused hits where `mask` holds, and the guaranteed ones whether it does or not."""
+    ranking = fused(state)
+    if state.guaranteed:
+        mask = mask | np.isin(ranking.chunks, list(state.guaranteed))
+    return ranking.keep(mask)
+
+
+def first_of_similar(similarity: NDArray[np.float32], threshold: float) -> NDArray[np.bool_]:
+    """Which of n items, best first, stay when each must differ from every better one that stays.
+
+    `similarity` has shape (n, n); items at or above `threshold` are too similar. An item is compared with those that
+    stay, not with those already dropped.
+    """
+    close = similarity >= threshold
+    stays = np.zeros(len(similarity), dtype=np.bool_)
+    for place in range(len(similarity)):
+        stays[place] = not (close[place] & stays).any()
+    return stays

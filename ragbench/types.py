@@ -1,0 +1,263 @@
+"""The values that flow through ragbench; this module imports nothing of ours.
+
+| value        | is                                                  | made by            | read by               |
+|--------------|-----------------------------------------------------|--------------------|-----------------------|
+| `Document`   | one markdown file: text, sections, code, links      | `corpus`           | `index`, `benchmark`  |
+| `Section`    | a heading and what stands under it                  | `corpus`           | qrels, chunkers       |
+| `CodeBlock`  | a fenced block with language and lines              | `corpus`           | the code index (P7)   |
+| `Chunk`      | the unit of retrieval, a span of one document       | `corpus.chunking`  | `index`               |
+| `Query`      | `qid` and text, with the benchmark's annotations    | `benchmark`        | `stages`              |
+| `Filters`    | which documents may be found at all                 | `stages`           | `index`               |
+| `Ranking`    | chunk numbers and scores, best first                | `stages`           | `stages`, `executor`  |
+| `QueryState` | a query on its way through the pipeline             | `executor`         | `stages`              |
+| `Hit`        | one result as a person reads it                     | `pipeline`         | `cli`, services       |
+
+Everything here is immutable: a stage answers with new values and never changes those it was given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading and the text under it up to the next heading of any level.
+
+    `number` counts from 0 in document order; the text before the first heading is a section of level 0 with an empty
+    path, present only when it is not blank. `path` holds the headings from the outermost to this one. `anchor` names
+    the section inside its document: the slugs of `path` joined by `/`, made unique by `-1`, `-2` ... where headings
+    repeat under the same parent; `""` for the text before the first heading. `start`/`end` are character offsets into
+    `Document.text`, heading line included.
+    """
+
+    number: int
+    level: int
+    path: tuple[str, ...]
+    anchor: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class CodeBlock:
+    """A fenced code block. `language` is lower-case, `""` when the fence names none.
+
+    `start_line`/`end_line` are 1-based lines of the file, fences included; `start`/`end` are offsets into
+    `Document.text`.
+    """
+
+    number: int
+    language: str
+    code: str
+    start_line: int
+    end_line: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link out of a document. `kind` is `wikilink`, `transclusion`, `markdown` or `related`.
+
+    `target` is the docno it resolves to, or None when no document of the collection answers to it; `text` is what was
+    written.
+    """
+
+    kind: str
+    text: str
+    target: str | None
+    heading: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One markdown file.
+
+    `docno` is the path below the collection's root without the extension, `/`-separated, white space percent-encoded.
+    `text` is the body without frontmatter (`first_line` is the 1-based line of the file at which it starts);
+    `frontmatter` is the parsed YAML mapping (`{}` when absent or malformed). `modified` is in seconds since the epoch:
+    frontmatter `modified`, `date` or `created`, else the file's mtime. `digest` is a SHA-256 over the file's bytes.
+    `tags` are without `#`, lower-case, from frontmatter and text, with hierarchy kept (`auth/tokens`).
+    """
+
+    docno: str
+    path: str
+    title: str
+    text: str
+    frontmatter: Mapping[str, Any]
+    sections: tuple[Section, ...]
+    code_blocks: tuple[CodeBlock, ...]
+    links: tuple[Link, ...]
+    tags: tuple[str, ...]
+    modified: float
+    size_bytes: int
+    digest: str
+    first_line: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A span of a document, the unit of retrieval.
+
+    `chunk_id` is `docno#n`. `header_path` holds the headings above its first character. `sections` are the numbers of
+    the sections it overlaps, in order. `parent` is the `chunk_id` of the parent chunk (P13), None without one;
+    `is_parent` marks chunks that are returned but never retrieved.
+    """
+
+    chunk_id: str
+    docno: str
+    text: str
+    header_path: tuple[str, ...]
+    sections: tuple[int, ...]
+    start: int
+    end: int
+    parent: str | None = None
+    is_parent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A search request. `hypothesis` is a passage that might answer it (HyDE); `kind` is the benchmark's query type."""
+
+    qid: str
+    text: str
+    hypothesis: str | None = None
+    kind: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Which documents may be found: those that meet every condition given; None and `()` set no condition.
+
+    Seed 000, P9. `category` and `author` are compared without regard to case, with any author of a document. `tags`:
+    at least one of them, itself or above one of the document's (`auth` admits `auth/tokens`). `modified_after`
+    (inclusive) and `modified_before` (exclusive) are in seconds since the epoch.
+    """
+
+    category: str | None = None
+    author: str | None = None
+    tags: tuple[str, ...] = ()
+    modified_after: float | None = None
+    modified_before: float | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ranking:
+    """Chunk numbers (int32, shape (n,)) and their scores (float32, shape (n,)), best first, no chunk twice.
+
+    Scores never increase. Build one with `Ranking.of`, which sorts and breaks ties by chunk number, or with
+    `Ranking.ordered`, which keeps an order that is already decided.
+    """
+
+    chunks: NDArray[np.int32]
+    scores: NDArray[np.float32]
+
+    @staticmethod
+    def of(
+        chunks: Sequence[int] | NDArray[Any], scores: Sequence[float] | NDArray[Any], depth: int | None = None
+    ) -> Ranking:
+        """Sort by score, ties by chunk number, and keep the first `depth`."""
+        numbers = np.asarray(chunks, dtype=np.int32)
+        values = np.asarray(scores, dtype=np.float32)
+        order = np.lexsort((numbers, -values))[:depth]
+        return Ranking.ordered(numbers[order], values[order])
+
+    @staticmethod
+    def ordered(chunks: Sequence[int] | NDArray[Any], scores: Sequence[float] | NDArray[Any]) -> Ranking:
+        """Take chunks and scores in the order given, which must not increase in score."""
+        numbers = np.array(chunks, dtype=np.int32)
+        values = np.array(scores, dtype=np.float32)
+        numbers.flags.writeable = values.flags.writeable = False
+        return Ranking(numbers, values)
+
+    @staticmethod
+    def empty() -> Ranking:
+        """No hits."""
+        return Ranking.ordered((), ())
+
+    def __len__(self) -> int:
+        return len(self.chunks)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Ranking):
+            return NotImplemented
+        return np.array_equal(self.chunks, other.chunks) and np.array_equal(self.scores, other.scores)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def keep(self, mask: NDArray[np.bool_]) -> Ranking:
+        """The hits where `mask` (bool, shape (n,)) holds, order and scores unchanged."""
+        return Ranking.ordered(self.chunks[mask], self.scores[mask])
+
+    def head(self, depth: int) -> Ranking:
+        """The first `depth` hits."""
+        return self if len(self) <= depth else Ranking.ordered(self.chunks[:depth], self.scores[:depth])
+
+
+@dataclass(frozen=True, slots=True)
+class QueryState:
+    """A query on its way through the pipeline.
+
+    `filters` says which documents every source may find, None all of them. `texts` holds the text to send to a source
+    where it differs from the query's own (`text_for`). `weights` holds a factor by source that fusion multiplies with
+    its own weights (1 when absent). `rankings` holds one ranking by source; `fused` is the ranking after fusion and
+    every later stage, None before it. `counts` lists (filter, hits left) in the order applied, `clusters_merged` the
+    hits merged by semantic deduplication. `guaranteed` are hits that no later stage may drop. `notes` say in words
+    what a stage decided, for explanations.
+    """
+
+    query: Query
+    filters: Filters | None = None
+    texts: Mapping[str, str] = field(default_factory=dict)
+    weights: Mapping[str, float] = field(default_factory=dict)
+    rankings: Mapping[str, Ranking] = field(default_factory=dict)
+    fused: Ranking | None = None
+    query_class: str | None = None
+    counts: tuple[tuple[str, int], ...] = ()
+    clusters_merged: int = 0
+    guaranteed: frozenset[int] = frozenset()
+    notes: tuple[str, ...] = ()
+
+    def text_for(self, source: str) -> str:
+        """The text to send to a source."""
+        return self.texts.get(source, self.query.text)
+
+    def with_text(self, source: str, text: str) -> QueryState:
+        """The same state with another text for one source."""
+        return replace(self, texts={**self.texts, source: text})
+
+    def with_weight(self, source: str, factor: float) -> QueryState:
+        """The same state with the weight of one source multiplied by `factor`."""
+        return replace(self, weights={**self.weights, source: self.weights.get(source, 1.0) * factor})
+
+    def with_ranking(self, source: str, ranking: Ranking) -> QueryState:
+        """The same state with the ranking of one source."""
+        return replace(self, rankings={**self.rankings, source: ranking})
+
+    def with_note(self, note: str) -> QueryState:
+        """The same state with one more note."""
+        return replace(self, notes=(*self.notes, note))
+
+    def filtered(self, stage: str, ranking: Ranking) -> QueryState:
+        """The same state with the fused ranking replaced and its new length counted under the filter's name."""
+        return replace(self, fused=ranking, counts=(*self.counts, (stage, len(ranking))))
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One result as a person reads it; `rank` counts from 1."""
+
+    rank: int
+    score: float
+    chunk_id: str
+    docno: str
+    title: str
+    header_path: tuple[str, ...]
+    text: str
+    details: Mapping[str, Any] = field(default_factory=dict)

@@ -1,0 +1,52 @@
+"""Where an experiment gets its arms: a benchmark, a store of artefacts and models, shared by all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ragbench.benchmark.benchmark import Benchmark
+from ragbench.configuration import Settings
+from ragbench.executor import Arm
+from ragbench.fingerprint import digest
+from ragbench.index.artefacts import ArtefactStore
+from ragbench.index.index import Index, IndexSpec
+from ragbench.models.access import Models
+
+Progress = Callable[[str, int, int], None]
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """Where indexes are built and models kept while an experiment runs."""
+
+    benchmark: Benchmark
+    store: ArtefactStore
+    models: Models
+    progress: Progress | None = None
+
+    @staticmethod
+    def of(settings: Settings, benchmark: Benchmark, progress: Progress | None = None, say: Say = print) -> Workshop:
+        """A workshop in the folders that the settings name."""
+        store = ArtefactStore(settings.index_folder, say)
+        return Workshop(benchmark, store, Models(cache=settings.cache_folder), progress)
+
+    def arms(self, settings: Sequence[Settings]) -> list[Arm]:
+        """One arm for each of the settings; arms with equal specifications share an index."""
+        built: dict[str, Index] = {}
+
+        def index(spec: IndexSpec) -> Index:
+            key = digest(spec)
+            if key not in built:
+                built[key] = Index(
+                    spec,
+                    self.benchmark.collection,
+                    lambda: self.benchmark.documents,
+                    self.store,
+                    self.models,
+                    self.progress,
+                )
+            return built[key]
+
+        return [Arm(each.name, each.pipeline, index(each.index)) for each in settings]

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from ragbench.benchmark.beir import load_beir, read_queries
+from ragbench.errors import BenchmarkError
+
+TEA = Path(__file__).parents[1] / "data" / "tea" / "beir"
+
+
+def test_title_opens_the_text_unless_it_is_to_stay_a_field() -> None:
+    inside = {d.docno: d for d in load_beir(TEA).documents}
+    outside = {d.docno: d for d in load_beir(TEA, title_in_text=False).documents}
+    storing = inside["tea/storing"]
+    assert storing.text == "# Storing tea\n\nLight, air and damp are what spoils it."
+    assert [(s.level, s.path, s.anchor) for s in storing.sections] == [(1, ("Storing tea",), "storing-tea")]
+    assert outside["tea/storing"].text == "Light, air and damp are what spoils it."
+    assert [(s.level, s.path, s.anchor) for s in outside["tea/storing"].sections] == [(0, (), "")]
+    assert inside["tea/storing"].title == outside["tea/storing"].title == "Storing tea"
+    assert storing.frontmatter == {"author": "Wren"}
+    assert inside["coffee/grinding"].title == "coffee/grinding"
+    assert inside["coffee/grinding"].text == outside["coffee/grinding"].text
+    assert storing.digest != outside["tea/storing"].digest
+
+
+def test_plain_text_is_not_read_as_markdown_unless_asked(tmp_path: Path) -> None:
+    (tmp_path / "qrels").mkdir()
+    text = "---\\nkind: note\\n---\\n\\n## Half\\n\\n```py\\nx = 1\\n```\\n[[b]] #tag/x"
+    (tmp_path / "corpus.jsonl").write_text(f'{{"_id": "a", "text": "{text}"}}\n{{"_id": "b", "text": "# B"}}\n')
+    (tmp_path / "queries.jsonl").write_text('{"_id": "q", "text": "t"}\n')
+    (tmp_path / "qrels/test.tsv").write_text("q\ta\t1\n")
+    plain, marked = (load_beir(tmp_path, markdown=markdown).documents[0] for markdown in (False, True))
+    assert len(plain.sections) == 1 and plain.text.startswith("---") and not plain.code_blocks
+    assert [s.path for s in marked.sections] == [("Half",)]
+    assert marked.frontmatter == {"kind": "note"} and marked.code_blocks[0].language == "py"
+    assert marked.links[0].target == "b" and marked.tags == ("tag/x",)
+
+
+def test_ids_are_made_fit_for_trec_files_everywhere(tmp_path: Path) -> None:
+    (tmp_path / "qrels").mkdir()
+    (tmp_path / "corpus.jsonl").write_text('{"_id": "a b\\u00a0c", "text": "x"}\n{"_id": 7, "text": "y"}\n')
+    (tmp_path / "queries.jsonl").write_text('{"_id": "q 1", "text": "t"}\n')
+    (tmp_path / "qrels/test.tsv").write_text(
+        "query-id\tcorpus-id\tscore\nq 1\ta b\u00a0c\t1\nq 1\t7\t0\n", encoding="utf-8"
+    )
+    benchmark = load_beir(tmp_path)
+    assert [d.docno for d in benchmark.documents] == ["7", "a%20b%C2%A0c"]
+    assert benchmark.document_qrels == {"q%201": {"a%20b%C2%A0c": 1, "7": 0}}
+
+
+def test_line_separators_nul_and_lone_surrogates_inside_texts(tmp_path: Path) -> None:
+    (tmp_path / "qrels").mkdir()
+    (tmp_path / "corpus.jsonl").write_text('\ufeff{"_id": "a", "text": "x\u2028y \\ud800 \\u0000"}\n', encoding="utf-8")
+    (tmp_path / "queries.jsonl").write_text('{"_id": "q", "text": "t"}\n')
+    (tmp_path / "qrels/test.tsv").write_text("q\ta\t1\n")
+    assert load_beir(tmp_path).documents[0].text == "x\u2028y \ufffd \ufffd"
+
+
+def test_packed_files_are_read(tmp_path: Path) -> None:
+    (tmp_path / "qrels").mkdir()
+    for name in ("corpus.jsonl", "queries.jsonl", "qrels/train.tsv", "qrels/test.tsv"):
+        (tmp_path / f"{name}.gz").write_bytes(gzip.compress((TEA / name).read_bytes()))
+    packed, plain = load_beir(tmp_path, name="x"), load_beir(TEA, name="x")
+    assert (packed.digest, packed.topics) == (plain.digest, plain.topics)
+    whole = (tmp_path / "corpus.jsonl.gz").read_bytes()
+    (tmp_path / "corpus.jsonl.gz").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(BenchmarkError, match="ends in the middle of its compressed data"):
+        load_beir(tmp_path)
+    (tmp_path / "corpus.jsonl.gz").write_bytes(b"plain text")
+    with pytest.raises(BenchmarkError, match="cannot be read"):
+        load_beir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("option", "splits"),
+    [
+        (None, {"train": 1, "test": 2}),
+        ("test.tsv", {"test": 2}),
+        ("test", {"test": 2}),
+        (["train.tsv"], {"train": 1}),
+        ({"tune": "train.tsv", "final": "test.tsv"}, {"tune": 1, "final": 2}),
+        (str(TEA / "qrels/test.tsv"), {"test": 2}),
+    ],
+)
+def test_choosing_the_files_of_judgments(option: object, splits: dict[str, int]) -> None:
+    benchmark = load_beir(TEA, qrels=option)  # type: ignore[arg-type]
+    assert {split: len(benchmark.select(split)) for split in benchmark.splits} == splits
+
+
+def test_a_file_that_is_not_there_is_named_with_those_that_are() -> None:
+    with pytest.raises(BenchmarkError, match=r"dev\.tsv, which is neither .* \(which holds test\.tsv, train\.tsv\)"):
+        load_beir(TEA, qrels="dev.tsv")
+
+
+def test_two_readings_of_one_split_must_be_told_apart(tmp_path: Path) -> None:
+    for path in TEA.rglob("*.*"):
+        target = tmp_path / path.relative_to(TEA)
+        target.parent.mkdir(exist_ok=True)
+        target.write_bytes(path.read_bytes())
+    (tmp_path / "qrels/test.strict.tsv").write_bytes((TEA / "qrels/test.tsv").read_bytes())
+    with pytest.raises(BenchmarkError, match=r"test\.strict\.tsv and test\.tsv are both the split 'test'"):
+        load_beir(tmp_path)
+    (tmp_path / "qrels/test.strict.tsv").rename(tmp_path / "qrels/strict.tsv")
+    with pytest.raises(BenchmarkError, match="topic q2 is judged in both strict and test"):
+        load_beir(tmp_path)
+    assert len(load_beir(tmp_path, qrels="strict.tsv").topics) == 2
+
+
+def test_annotations_of_queries_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "queries.jsonl"
+    path.write_text(
+        '{"_id": "q", "text": " t ", "type": "code", "group": "g", "need": "n", "hypothesis": "h", "url": 3}\n'
+    )
+    (topic,) = read_queries(path)
+    assert (topic.text, topic.type, topic.group, topic.need, topic.hypothesis) == ("t", "code", "g", "n", "h")

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import pytest
+
+from ragbench.benchmark.benchmark import Benchmark, Topic, area, docno_of_section, topic_area
+from ragbench.benchmark.documents import Form, make_document
+from ragbench.errors import BenchmarkError
+
+DOCUMENT = make_document("a/b", "t", "x", {}, Form())
+
+
+def test_areas_are_first_folders() -> None:
+    assert [area(docno) for docno in ("gate/adr/7", "gate/index", "index")] == ["gate", "gate", ""]
+    assert topic_area({"a/1": 1, "b/1": 2, "b/2": 2, "c/1": 2, "a/2": 1}) == "b"
+    assert topic_area({"c/1": 2, "a/1": 2}) == "a"
+    assert topic_area({"c/1": 0}) == topic_area({}) == ""
+
+
+def test_the_document_of_a_section() -> None:
+    assert docno_of_section("kit/c##types/generics") == "kit/c#"
+    assert docno_of_section("kit/c#") == "kit/c"
+    assert docno_of_section("kit/index") == "kit/index"
+
+
+def test_ids_are_unique() -> None:
+    with pytest.raises(BenchmarkError, match="has no documents"):
+        Benchmark("b", (), (), {})
+    with pytest.raises(BenchmarkError, match="has document 'a/b' more than once"):
+        Benchmark("b", (DOCUMENT, DOCUMENT), (), {})
+    with pytest.raises(BenchmarkError, match="has topic 'q' more than once"):
+        Benchmark("b", (DOCUMENT,), (Topic("q", "x"), Topic("q", "y")), {})
+
+
+def test_topics_of_a_split() -> None:
+    topics = (Topic("p", "x", split="train"), Topic("q", "y"))
+    benchmark = Benchmark("b", (DOCUMENT,), topics, {})
+    assert benchmark.splits == ("test", "train")
+    assert benchmark.select("train") == topics[:1] and benchmark.select() == topics
+    with pytest.raises(BenchmarkError, match="has no topics in split 'dev'; it has test, train"):
+        benchmark.select("dev")
+
+
+def test_the_digest_follows_documents_topics_and_judgments() -> None:
+    one = Benchmark("b", (DOCUMENT,), (Topic("q", "x"),), {"q": {"a/b": 1}})
+    others = [
+        Benchmark("b", (DOCUMENT,), (Topic("q", "y"),), {"q": {"a/b": 1}}),
+        Benchmark("b", (DOCUMENT,), (Topic("q", "x"),), {"q": {"a/b": 2}}),
+        Benchmark("b", (DOCUMENT,), (Topic("q", "x"),), {"q": {"a/b": 1}}, {"q": {"a/b#t": 1}}),
+    ]
+    assert len({each.digest for each in (one, *others)}) == 4
+    assert Benchmark("other name", (DOCUMENT,), (Topic("q", "x"),), {"q": {"a/b": 1}}).digest == one.digest

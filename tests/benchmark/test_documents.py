@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ragbench.benchmark.documents import Form, Names, identifier, make_document, read_documents
+from ragbench.corpus.reader import read_vault
+
+
+@pytest.fixture(scope="module")
+def names(tmp_path_factory: pytest.TempPathFactory) -> Names:
+    root = tmp_path_factory.mktemp("v")
+    for path in ("a/Note One.md", "a/Twice.md", "b/Twice.md", "release.1.md", "lang/C#.md"):
+        (root / path).parent.mkdir(exist_ok=True)
+        (root / path).write_text("# Top\n\ntext\n\n## Part 1.2\n\nx\n\n## Same\n\nx\n\n# Other\n\n## Same\n\nx\n")
+    return Names(read_vault(root).documents)
+
+
+@pytest.mark.parametrize(
+    ("name", "docno"),
+    [
+        ("a/Note%20One", "a/Note%20One"),
+        ("a/Note One", "a/Note%20One"),
+        (" ./a/Note One.md ", "a/Note%20One"),
+        ("/a/note one.MD", "a/Note%20One"),
+        ("a\\Note One.md", "a/Note%20One"),
+        ("Note One", "a/Note%20One"),
+        ("[[note one|the note]]", "a/Note%20One"),
+        ("release.1", "release.1"),
+        ("release.1.2", None),
+        ("Twice", None),
+        ("b/twice", "b/Twice"),
+        ("C#", "lang/C#"),
+        ("", None),
+    ],
+)
+def test_names_of_documents(names: Names, name: str, docno: str | None) -> None:
+    assert names.document(name) == docno
+
+
+@pytest.mark.parametrize(
+    ("name", "section"),
+    [
+        ("a/Note One#top/part-12", "a/Note%20One#top/part-12"),
+        ("[[Note One#Part 1.2]]", "a/Note%20One#top/part-12"),
+        ("Note One#Part%201.2", "a/Note%20One#top/part-12"),
+        ("Note One#Same", None),
+        ("Note One#top/same", "a/Note%20One#top/same"),
+        ("C##Other", "lang/C##other"),
+        ("C#", None),
+        ("nowhere#Top", None),
+        ("release.1", None),
+    ],
+)
+def test_names_of_sections(names: Names, name: str, section: str | None) -> None:
+    assert names.section(name) == section
+
+
+def test_ids_hold_no_white_space_and_no_control_characters() -> None:
+    assert identifier(" a\tb\u2003c\x00\ud800 ") == "a%09b%E2%80%83c%00%ED%A0%80"
+    assert identifier(12) == "12"
+
+
+def test_metadata_is_read_as_frontmatter_is() -> None:
+    document = make_document("d", " A\n title ", "text", {"tags": "#X, y", "date": "2024-01-02"}, Form())
+    assert document.title == "A title"
+    assert document.tags == ("x", "y")
+    assert document.modified == 1704153600.0  # 2024-01-02 00:00 UTC
+    assert make_document("d", "", "", {}, Form()).sections == ()
+
+
+def test_what_is_no_metadata_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(
+        '{"docno": "d", "body": "x", "vector": [0.5], "url": "u", "metadata": {"author": "w"}, "nested": {}}\n'
+    )
+    ((where, document),) = read_documents(path, Form())
+    assert where == f"{path}:1"
+    assert document.frontmatter == {"url": "u", "author": "w"}
+
+
+def test_digests_follow_text_title_metadata_and_form() -> None:
+    made = [
+        make_document("d", "t", "x", {}, Form()),
+        make_document("d", "t", "x", {}, Form(title_in_text=False)),
+        make_document("d", "t", "y", {}, Form()),
+        make_document("d", "u", "x", {}, Form()),
+        make_document("d", "t", "x", {"author": "a"}, Form()),
+        make_document("d", "t", "x", {}, Form(markdown=True)),
+    ]
+    assert len({document.digest for document in made}) == len(made)
+    assert make_document("d", "t", "x", {}, Form()) == made[0]

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ragbench.benchmark.judgments import parse_grade, read_judgments
+from ragbench.errors import BenchmarkError
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "query-id\tcorpus-id\tscore\nq\td 1\t2\n",
+        "q\td 1\t2\n",
+        "score\tquery-id\tcorpus-id\n2\tq\td 1\n",
+        "\nqid\tdocno\tgrade\r\nq\td 1\t2\r\n",
+        "q\t0\td 1\t2.0\n",
+        "q Q0 d%201 2\n",
+        "q   0\td%201   2\n",
+        "q d%201 2\n",
+    ],
+)
+def test_the_forms_in_which_judgments_come(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_text(text)
+    assert read_judgments(path) == {"q": {"d%201": 2}}
+
+
+@pytest.mark.parametrize(("text", "grade"), [("3", 3), ("-1", -1), ("2.0", 2), ("1e1", 10), ("+2", 2)])
+def test_grades_are_whole_numbers(text: str, grade: int) -> None:
+    assert parse_grade(text, "x") == grade
+
+
+@pytest.mark.parametrize("text", ["", "x", "0.5", "nan", "inf", "1e99", "1001", "-1001", "1_0x"])
+def test_other_grades_are_refused(text: str) -> None:
+    with pytest.raises(BenchmarkError, match="^a.tsv:7: grade"):
+        parse_grade(text, "a.tsv:7")
+
+
+def test_judgments_left_out_by_the_mapping_leave_no_empty_topic(tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_text("q\td\t-1\nr\td\t1\n")
+    assert read_judgments(path, {-1: None, 1: 2}) == {"r": {"d": 2}}

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragbench.benchmark.benchmark import Benchmark
+from ragbench.benchmark.load import LOADERS, load
+from ragbench.errors import ConfigError
+
+ROOT = Path(__file__).resolve().parents[2]
+TEA = ROOT / "tests" / "data" / "tea"
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ({}, "data.loader must be one of builtin, native, beir, trec, ir_datasets, vault, got None"),
+        ({"loader": "csv"}, "data.loader must be one of .* got 'csv'"),
+        ({"loader": "native"}, r"data.corpus is not set: add data.corpus=PATH \(data=builtin"),
+        ({"loader": "beir"}, "data.folder is not set: add data.folder=PATH"),
+        ({"loader": "trec", "corpus": "x"}, "data.queries is not set"),
+        ({"loader": "ir_datasets"}, "data.id is not set: add data.id=ID"),
+        ({"loader": "beir", "foldr": "x"}, "data.foldr is no option of the loader beir: did you mean folder?"),
+        ({"loader": "vault", "zzz": 1}, "data.zzz is no option of the loader vault: it has corpus, queries"),
+        ({"loader": "vault", "corpus": 5}, "data.corpus must be a path, got 5"),
+        ({"loader": "vault", "corpus": "x", "on_error": "maybe"}, "data.on_error must be warn or fail, got 'maybe'"),
+        ({"loader": "beir", "folder": "x", "markdown": "yes"}, "data.markdown must be true or false, got 'yes'"),
+        ({"loader": "ir_datasets", "id": "x", "max_documents": True}, "data.max_documents must be a whole number"),
+        ({"loader": "ir_datasets", "id": 5}, "data.id must be a text or a mapping, got 5"),
+        ({"loader": "vault", "corpus": "x", "include": "*.md"}, "data.include must be a list"),
+        (
+            {"loader": "trec", "corpus": "x", "queries": "y", "qrels": "z", "field": "head"},
+            "data.field must be title or",
+        ),
+        ({"loader": "beir", "folder": "x", "resplit": "yes"}, "data.resplit must be a whole number"),
+    ],
+)
+def test_what_cannot_be_used_is_one_sentence(spec: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message) as raised:
+        load(spec)
+    assert "\n" not in str(raised.value)
+
+
+def test_home_folders_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(TEA))
+    assert load({"loader": "beir", "folder": "~/beir"}).name == "beir"
+
+
+def test_the_class_is_a_way_in() -> None:
+    benchmark = Benchmark.load("vault", corpus=TEA / "vault", queries=TEA / "vault.csv", qrels=TEA / "qrels")
+    assert benchmark.name == "vault" and len(benchmark.topics) == 3
+
+
+def test_new_halves_on_request() -> None:
+    spec = {"loader": "native", "corpus": TEA / "vault", "qrels": TEA / "qrels"}
+    halves = load(spec | {"resplit": 3})
+    assert {topic.qid for topic in halves.topics} == {"q1", "q2", "q3"}
+    assert halves.splits == ("test", "train")
+    assert load(spec | {"resplit": 3}).topics == halves.topics
+    assert load(spec | {"resplit": 3}, topics=False).topics == ()
+
+
+@pytest.mark.parametrize("name", LOADERS)
+def test_every_loader_has_a_configuration_of_all_its_options(name: str) -> None:
+    import inspect
+
+    import yaml
+
+    from ragbench.benchmark.load import _loader
+
+    config = yaml.safe_load((ROOT / "conf" / "data" / f"{name}.yaml").read_text())
+    assert config.pop("loader") == name
+    assert config.pop("resplit") is None
+    parameters = {k: p for k, p in inspect.signature(_loader(name)).parameters.items() if k != "topics"}
+    assert set(config) == set(parameters)
+    for key, value in config.items():
+        default = parameters[key].default
+        expected = None if default is inspect.Parameter.empty else default
+        assert value == (list(expected) if isinstance(expected, tuple) else expected), key

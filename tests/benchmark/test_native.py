@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragbench.benchmark.benchmark import Topic
+from ragbench.benchmark.native import best_sections, load_native, read_qrels, read_topics, write_qrels, write_topics
+from ragbench.errors import BenchmarkError
+
+TEA = Path(__file__).parents[1] / "data" / "tea"
+
+_TEXT = (
+    st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(str.strip).map(lambda t: t.replace("\0", "?"))
+)
+_ID = st.text(st.characters(exclude_categories=["Cs", "Cc", "Z"]), min_size=1).filter(
+    lambda t: not any(map(str.isspace, t))
+)
+
+
+@given(qids=st.sets(_ID, min_size=1), texts=st.lists(_TEXT, min_size=1), hypothesis=st.none() | _TEXT)
+def test_topics_come_back_as_written(
+    qids: set[str], texts: list[str], hypothesis: str | None, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.mktemp("t") / "topics.jsonl"
+    topics = tuple(
+        Topic(qid, texts[n % len(texts)], need="n\u2028\x85", hypothesis=hypothesis)
+        for n, qid in enumerate(sorted(qids))
+    )
+    write_topics(path, topics)
+    assert read_topics(path) == topics
+
+
+@given(qrels=st.dictionaries(_ID, st.dictionaries(_ID, st.integers(-2, 3), min_size=1)))
+def test_judgments_come_back_as_written(
+    qrels: dict[str, dict[str, int]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.mktemp("t") / "a.qrels"
+    write_qrels(path, qrels)
+    assert read_qrels(path) == qrels
+    before = path.read_bytes()
+    write_qrels(path, {qid: dict(reversed(grades.items())) for qid, grades in reversed(qrels.items())})
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"qid": "a", "text": "x", "kind": "y"}, "topics.jsonl:2 has an unknown field 'kind'"),
+        ({"qid": "a"}, "topics.jsonl:2 needs a non-empty text in field 'text'"),
+        ({"qid": "a", "text": " "}, "topics.jsonl:2 needs a non-empty text in field 'text'"),
+        ({"qid": 1, "text": "x"}, "topics.jsonl:2 needs a non-empty text in field 'qid'"),
+        ({"qid": "a b", "text": "x"}, "topics.jsonl:2: qid 'a b' must not contain white space"),
+        ({"qid": "a", "text": "x", "type": None}, "topics.jsonl:2: field 'type' must be a text, got null"),
+        ({"qid": "a", "text": "x", "hypothesis": ["h"]}, "topics.jsonl:2: field 'hypothesis' must be a text"),
+        ({"qid": "first", "text": "x"}, "topics.jsonl:2 has topic 'first' again"),
+    ],
+)
+def test_broken_topics_are_named_with_their_line(row: dict[str, object], message: str, tmp_path: Path) -> None:
+    path = tmp_path / "topics.jsonl"
+    path.write_text(json.dumps({"qid": "first", "text": "t", "hypothesis": None}) + "\n" + json.dumps(row) + "\n")
+    with pytest.raises(BenchmarkError, match=message):
+        read_topics(path)
+
+
+def test_the_best_section_makes_the_grade_of_a_document() -> None:
+    qrels = {"q": {"lang/c##types": 1, "lang/c##": 2, "a#x/y": 0, "a#": -1}}
+    assert best_sections(qrels) == {"q": {"lang/c#": 2, "a": 0}}
+
+
+def test_a_collection_without_judgments_is_loaded_to_be_pooled(tmp_path: Path) -> None:
+    (tmp_path / "topics.jsonl").write_bytes((TEA / "qrels/topics.jsonl").read_bytes())
+    benchmark = load_native(TEA / "vault", tmp_path)
+    assert benchmark.document_qrels == {} and "holds no judgments" in benchmark.warnings[0]
+    (tmp_path / "sections.qrels").write_bytes((TEA / "qrels/sections.qrels").read_bytes())
+    benchmark = load_native(TEA / "vault", tmp_path)
+    assert benchmark.document_qrels["q1"] == {"tea/brewing": 3} and benchmark.warnings == ()
+
+
+def test_what_judgments_name_in_vain_is_counted(tmp_path: Path) -> None:
+    (tmp_path / "topics.jsonl").write_bytes((TEA / "qrels/topics.jsonl").read_bytes())
+    (tmp_path / "sections.qrels").write_text("q1 0 tea/brewing#watr 1\nq1 0 gone# 1\nq9 0 index#hot-drinks 1\n")
+    told = "\n".join(load_native(TEA / "vault", tmp_path).warnings)
+    assert "sections.qrels: 2 judgment(s) of unknown sections: tea/brewing#watr, gone#" in told
+    assert "documents.qrels: 1 judgment(s) of unknown documents: gone" in told
+    assert "1 topic(s) with judgments have no text: q9" in told
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("q 0 d", "a.qrels:1 must have four fields"),
+        ("q 0 d x", "a.qrels:1: grade 'x' is not a whole number"),
+        ("q 0 d 1\nq 0 d 2", "a.qrels:2 judges d for q again with another grade"),
+    ],
+)
+def test_broken_judgments_are_named_with_their_line(line: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.qrels"
+    path.write_text(line)
+    with pytest.raises(BenchmarkError, match=message):
+        read_qrels(path)

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ragbench.benchmark.vault import load_vault
+from ragbench.errors import BenchmarkError
+
+TEA = Path(__file__).parents[1] / "data" / "tea"
+
+
+def test_names_in_the_column_relevant() -> None:
+    benchmark = load_vault(TEA / "vault", TEA / "relevant.csv")
+    sencha, filtering, dry = benchmark.topics
+    assert benchmark.document_qrels[sencha.qid] == {"tea/brewing": 1}
+    assert benchmark.document_qrels[filtering.qid] == {"coffee/grinding": 1, "index": 1}
+    assert benchmark.section_qrels == {filtering.qid: {"index#hot-drinks": 1}}
+    assert benchmark.document_qrels[dry.qid] == {"tea/storing": 1}
+    (warning,) = benchmark.warnings
+    assert warning.endswith("1 relevant documents are not in the vault: tea/nowhere.md (line 4)")
+    assert {topic.split for topic in benchmark.topics} == {"test"}
+
+
+def test_ids_made_from_the_text_do_not_move_when_rows_are_added(tmp_path: Path) -> None:
+    path = tmp_path / "q.csv"
+    path.write_text("text\none\ntwo\n")
+    before = load_vault(TEA / "vault", path).topics
+    path.write_text("text\nnought\none\ntwo\n")
+    after = load_vault(TEA / "vault", path).topics
+    assert before == after[1:]
+    assert before[0].qid == "q-7692c3ad"  # sha256("one") begins 7692c3ad
+
+
+def test_a_vault_without_judgments_can_be_loaded_to_be_pooled(tmp_path: Path) -> None:
+    path = tmp_path / "q.jsonl"
+    path.write_text('{"_id": "a", "Text": "one", "source": 3}\n{"_id": "b", "text": "two", "relevant": ["index"]}\n')
+    benchmark = load_vault(TEA / "vault", path)
+    assert benchmark.document_qrels == {"b": {"index": 1}}
+    assert "1 of 2 queries have no judgments yet" in benchmark.warnings[0]
+
+
+def test_judgments_of_a_file_win_over_the_column_and_may_name_paths(tmp_path: Path) -> None:
+    queries, qrels = tmp_path / "q.tsv", tmp_path / "test.tsv"
+    queries.write_text("qid\ttext\trelevant\na\tone\tindex.md; tea/storing\n")
+    qrels.write_text(
+        "query-id\tcorpus-id\tscore\na\tindex.md\t3\na\ttea/storing#Storing tea\t2\nz\tindex\t1\na\tgone.md\t1\n"
+    )
+    benchmark = load_vault(TEA / "vault", queries, qrels)
+    assert benchmark.document_qrels == {"a": {"index": 3, "tea/storing": 1}}
+    # White space is encoded in judgments, as in every id; a heading is found all the same.
+    assert benchmark.section_qrels == {"a": {"tea/storing#storing-tea": 2}}
+    assert [w.split(": ", 1)[1] for w in benchmark.warnings] == [
+        "1 judged topics are not in the queries: z",
+        "1 judgments of unknown documents or sections are left out: gone.md ...",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("q.csv", "qid,relevant\n1,x\n", r"q.csv:2: there is no column 'text'; the columns are qid, relevant"),
+        ("q.csv", "qid,text\n1,one\n2,\n", r"q.csv:3: the query is empty"),
+        ("q.csv", "qid,text\n1,one\n1,two\n", r"q.csv:3 has query '1' \(two\) again"),
+        ("q.csv", "text\nsame\nsame\n", r"q.csv:3 has query 'q-[0-9a-f]{8}' \(same\) again"),
+        ("q.csv", "qid,text\n1,what, exactly\n", r"q.csv:2 has 3 cells but the header 2"),
+        ("q.csv", 'qid,text\n1,"two\nlines"\n2,"open\n', r"q.csv:4 is not CSV"),
+        ("q.csv", b"qid,text\n1,caf\xe9\n", r"q.csv:2 is not UTF-8"),
+        ("q.csv", "", r"q.csv is empty"),
+        ("q.csv", "qid,text\n", r"q.csv holds no queries"),
+        ("q.xlsx", "PK", r"must be a .jsonl, .csv or .tsv file"),
+        ("q.jsonl", '{"text": 5}\n', r"q.jsonl:1: column 'text' must be a text, got int"),
+        ("q.jsonl", '{"text": "x", "relevant": [1]}\n', r"q.jsonl:1: column 'relevant' must be"),
+        ("q.csv", "text\n" + "x" * 200_000 + "\n", r"q.csv:2 is not CSV: field larger than field limit"),
+    ],
+)
+def test_broken_queries_are_named_with_their_line(
+    name: str, content: str | bytes, message: str, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(BenchmarkError, match=message):
+        load_vault(TEA / "vault", path)
+
+
+def test_judgments_that_cannot_be_used(tmp_path: Path) -> None:
+    with pytest.raises(BenchmarkError, match=r"data\.queries is not set"):
+        load_vault(TEA / "vault")
+    with pytest.raises(BenchmarkError, match="holds neither"):
+        load_vault(TEA / "vault", TEA / "vault.csv", tmp_path)
+    both = tmp_path / "both.tsv"
+    both.write_text("q1\tindex\t1\nq1\tindex.md\t2\n")
+    with pytest.raises(BenchmarkError, match="judges index for q1 twice with different grades"):
+        load_vault(TEA / "vault", TEA / "vault.csv", both)
+
+
+def test_a_file_name_with_a_hash_is_a_document(tmp_path: Path) -> None:
+    (tmp_path / "lang").mkdir()
+    (tmp_path / "lang/C#.md").write_text("# About C#\n\nA language.\n")
+    queries = tmp_path / "q.csv"
+    queries.write_text("qid,text,relevant\n1,one,lang/C#.md\n2,two,C#\n3,three,C##About C#\n")
+    benchmark = load_vault(tmp_path, queries)
+    assert benchmark.document_qrels == {qid: {"lang/C#": 1} for qid in "123"}
+    assert benchmark.section_qrels == {"3": {"lang/C##about-c": 1}}

@@ -1,0 +1,151 @@
+"""Which document a link means."""
+
+import pytest
+
+from ragbench.corpus.links import resolve_links
+from ragbench.corpus.reader import parse_document
+from ragbench.types import Document, Link
+
+
+def document(docno: str, text: str = "Text.\n") -> Document:
+    return parse_document(docno, f"{docno}.md", text.encode(), 0.0)[0]
+
+
+COLLECTION = (
+    "index",
+    "gate/index",
+    "gate/api-keys",
+    "gate/access-tokens",
+    "gate/adr/0007-opaque",
+    "store/_index",
+    "store/index-tuning",
+    "store/with%20blank",
+    "stream/v2/retention",
+    "stream/v3/retention",
+    "README",
+    "Case",
+    "case",
+)
+
+
+def resolve(written: str, source: str = "gate/source", **others: str) -> tuple[str | None, list[str]]:
+    """Target and warnings of the one link in `written`, put into the document `source` of the collection."""
+    documents = [document(docno, others.get(docno, "Text.\n")) for docno in COLLECTION]
+    resolved, warnings = resolve_links([*documents, document(source, written)])
+    (link,) = resolved[-1].links
+    return link.target, [warning.name for warning in warnings]
+
+
+@pytest.mark.parametrize(
+    ("written", "target"),
+    [
+        ("[[gate/api-keys]]", "gate/api-keys"),
+        ("[[gate/api-keys.md]]", "gate/api-keys"),
+        ("[[/gate/api-keys]]", "gate/api-keys"),
+        ("[[gate/api-keys#Rotate|keys]]", "gate/api-keys"),
+        ("[[Gate/API-Keys]]", "gate/api-keys"),
+        ("[[api-keys]]", "gate/api-keys"),
+        ("[[access-tokens|label]]", "gate/access-tokens"),
+        ("[[adr/0007-opaque]]", "gate/adr/0007-opaque"),
+        ("[[0007-opaque]]", "gate/adr/0007-opaque"),
+        ("[[v2/retention]]", "stream/v2/retention"),
+        ("[[with blank]]", "store/with%20blank"),
+        ("[[store/with blank]]", "store/with%20blank"),
+        ("[[index]]", "index"),
+        ("[[gate]]", "gate/index"),
+        ("[[store/]]", "store/_index"),
+        ("[[../store/index-tuning]]", "store/index-tuning"),
+        ("[[./api-keys]]", "gate/api-keys"),
+        ("![[api-keys]]", "gate/api-keys"),
+        ("[[Case]]", "Case"),
+        ("[[case]]", "case"),
+        ("[[nowhere]]", None),
+        ("[[keys]]", None),
+        ("![[picture.png]]", None),
+        ("[[https://example.org]]", None),
+        ("[x](api-keys.md)", "gate/api-keys"),
+        ("[x](./api-keys)", "gate/api-keys"),
+        ("[x](../store/index-tuning.md#part)", "store/index-tuning"),
+        ("[x](../store/with%20blank.md)", "store/with%20blank"),
+        ("[x](<../store/with blank.md>)", "store/with%20blank"),
+        ("[x](/store/index-tuning.md?plain=1)", "store/index-tuning"),
+        ("[x](store/index-tuning.md)", "store/index-tuning"),
+        ("[x](../store/)", "store/_index"),
+        ("[x](..)", "index"),
+        ("[x](access-tokens.markdown)", "gate/access-tokens"),
+        ("[x](retention.md)", None),
+        ("[x](data.csv)", None),
+    ],
+)
+def test_targets(written: str, target: str | None) -> None:
+    assert resolve(written) == (target, [])
+
+
+def test_the_own_folder_comes_before_the_end_of_a_path_elsewhere() -> None:
+    assert resolve("[[retention]]", source="stream/v3/source") == ("stream/v3/retention", [])
+
+
+@pytest.mark.parametrize("written", ["[[retention]]", "![[Retention]]"])
+def test_a_name_of_several_documents_is_ambiguous(written: str) -> None:
+    assert resolve(written) == (None, ["ambiguous-link"])
+
+
+def test_aliases() -> None:
+    aliased = {"gate/api-keys": "---\naliases: [Key Rotation, api keys]\n---\nText"}
+    assert resolve("[[key rotation]]", **aliased) == ("gate/api-keys", [])
+    assert resolve("[[Key Rotation|rotate]]", **aliased) == ("gate/api-keys", [])
+    assert resolve("[x](<key rotation>)", **aliased) == (None, [])
+
+
+def test_a_document_comes_before_an_alias_and_an_alias_before_the_end_of_a_path() -> None:
+    aliased = {"gate/api-keys": "---\naliases: [index, 0007-opaque]\n---\nText"}
+    assert resolve("[[index]]", **aliased) == ("index", [])
+    assert resolve("[[0007-opaque]]", **aliased) == ("gate/api-keys", [])
+
+
+def test_an_alias_of_two_documents_is_ambiguous() -> None:
+    both = dict.fromkeys(("gate/api-keys", "gate/access-tokens"), "---\naliases: secret\n---\nText")
+    assert resolve("[[secret]]", **both) == (None, ["ambiguous-link"])
+
+
+@pytest.mark.parametrize(
+    "written", ["[x](../../README.md)", "[[../../README]]", "[x](../../../etc/passwd)", "[[../..]]"]
+)
+def test_links_out_of_the_folder(written: str) -> None:
+    assert resolve(written) == (None, ["link-escapes"])
+
+
+def test_one_warning_per_file_names_the_first_link() -> None:
+    source = document("a/b", "[x](../../one.md) [y](../../two.md) [[../../three]]\n")
+    _, (warning,) = resolve_links([source])
+    assert str(warning) == (
+        "a/b.md: link-escapes: the link ../../one.md (and 2 more) leads out of the folder; link to documents inside it."
+    )
+
+
+def test_related() -> None:
+    text = (
+        "---\nrelated:\n  - gate/api-keys\n  - '[[access-tokens#Limits|tokens]]'\n  - nowhere\n  - ../index\n---\nText"
+    )
+    resolved, warnings = resolve_links([*map(document, COLLECTION), document("gate/source", text)])
+    assert resolved[-1].links == (
+        Link("related", "gate/api-keys", "gate/api-keys"),
+        Link("related", "[[access-tokens#Limits|tokens]]", "gate/access-tokens", "Limits"),
+        Link("related", "nowhere", None),
+        Link("related", "../index", "index"),
+    )
+    assert warnings == []
+
+
+def test_composed_and_decomposed_letters_are_the_same() -> None:
+    decomposed = document("cafe\u0301")
+    resolved, _ = resolve_links([decomposed, document("a", "[[caf\u00e9]] [x](caf%C3%A9.md)")])
+    assert [link.target for link in resolved[1].links] == [decomposed.docno] * 2
+
+
+def test_order_and_everything_else_stay() -> None:
+    documents = [document("b", "[[a]]"), document("a")]
+    resolved, _ = resolve_links(documents)
+    assert [d.docno for d in resolved] == ["b", "a"]
+    assert resolved[1] == documents[1]
+    assert documents[0].links[0].target is None

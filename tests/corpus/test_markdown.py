@@ -1,0 +1,203 @@
+"""Headings, code blocks, links and tags as CommonMark sees them."""
+
+import pytest
+
+from ragbench.corpus.markdown import parse_markdown
+from ragbench.types import Link
+
+
+def headings(text: str) -> list[tuple[int, str]]:
+    return [(heading.level, heading.text) for heading in parse_markdown(text).headings]
+
+
+def links(text: str) -> list[tuple[str, str, str | None]]:
+    return [(link.kind, link.text, link.heading) for link in parse_markdown(text).links]
+
+
+def test_atx_and_setext_headings() -> None:
+    text = "# One\n\nTwo\n===\n\nThree\nlines\n---\n\n###### Six ######\n####### Seven\n#No\n"
+    assert headings(text) == [(1, "One"), (1, "Two"), (2, "Three lines"), (6, "Six")]
+    assert [text[heading.start :].split("\n")[0] for heading in parse_markdown(text).headings] == [
+        "# One", "Two", "Three", "###### Six ######",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```\n# A\n```\n",
+        "~~~\n# A\n~~~\n",
+        "````md\n```\n# A\n```\n````\n",
+        "> # A\n",
+        "- # A\n",
+        "1. x\n\n   # A\n",
+        "    # A\n",
+        "<div>\n# A\n</div>\n",
+        "<!--\n# A\n-->\n",
+        "```\n# A\n",
+        "text\n    # A\n",
+    ],
+)
+def test_what_is_no_heading_of_the_document(text: str) -> None:
+    assert headings(text) == []
+
+
+def test_html_block_ends_at_a_blank_line() -> None:
+    assert headings("<div>\n\n# A\n\n</div>\n") == [(1, "A")]
+
+
+@pytest.mark.parametrize(
+    ("markdown", "text"),
+    [
+        ("`getUser()` and **bold** _it_", "getUser() and bold it"),
+        ("[Label](a.md) and [[gate/keys|keys]] and [[tokens]]", "Label and keys and tokens"),
+        ("![icon](x.png) Logo", "icon Logo"),
+        (r"A \* B &amp; C", "A * B & C"),
+        ("Tagged #oncall", "Tagged #oncall"),
+        ("snake_case_name", "snake_case_name"),
+        ("Settings {#settings-id .wide}", "Settings"),
+        ("Template {{ .Title }}", "Template {{ .Title }}"),
+        ("", ""),
+    ],
+)
+def test_heading_text_is_what_a_reader_sees(markdown: str, text: str) -> None:
+    assert headings(f"## {markdown}\n") == [(2, text)]
+
+
+def test_code_block_with_language_lines_and_offsets() -> None:
+    text = 'Intro\n\n```Python title="x"\ndef f():\n\n    return 1\n```\nAfter\n'
+    (block,) = parse_markdown(text, first_line=5).code_blocks
+    assert (block.number, block.language, block.code) == (0, "python", "def f():\n\n    return 1\n")
+    assert (block.start_line, block.end_line) == (7, 11)
+    assert text[block.start : block.end] == '```Python title="x"\ndef f():\n\n    return 1\n```'
+
+
+@pytest.mark.parametrize(
+    ("info", "language"),
+    [
+        ("C++", "c++"), ("c#", "c#"), ("go-html-template {file=a}", "go-html-template"), ("{python}", "python"),
+        ("{.rust .numberLines}", "rust"), ("js{1,3}", "js"), ("python:main.py", "python"), ("", ""), ("  SH  ", "sh"),
+    ],
+)  # fmt: skip
+def test_languages(info: str, language: str) -> None:
+    assert [block.language for block in parse_markdown(f"```{info}\nx\n```\n").code_blocks] == [language]
+
+
+def test_nested_and_tilde_fences_are_code_blocks() -> None:
+    text = "- item\n\n  ~~~sh\n  ls\n  ~~~\n\n> ```\n> quoted\n> ```\n\n````\n```\ninner\n```\n````\n"
+    blocks = parse_markdown(text).code_blocks
+    assert [block.code for block in blocks] == ["ls\n", "quoted\n", "```\ninner\n```\n"]
+    assert [(block.start_line, block.end_line) for block in blocks] == [(3, 5), (7, 9), (11, 15)]
+    assert parse_markdown(text).unclosed == ()
+
+
+def test_indented_code_is_no_code_block() -> None:
+    assert parse_markdown("Text\n\n    indented()\n").code_blocks == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("```\na\n", (1,)),
+        ("```", (1,)),
+        ("a\n\n~~~\nb\n```\n", (3,)),
+        ("````\na\n```\n", (1,)),
+        ("```\na\n    ```\n", (1,)),
+        ("- ```\n  a\n\nb\n\n```\nc\n```\n", (1,)),
+        ("> ```\n> a\n\ntext\n", (1,)),
+        ("```\n\n\n", (1,)),
+        ("```\na\n```", ()),
+        ("```\n```", ()),
+        ("> ```\n> a\n> ```  \n", ()),
+        ("   ```\n   a\n  ```\n", ()),
+    ],
+)
+def test_unclosed_fences_are_named_by_line(text: str, lines: tuple[int, ...]) -> None:
+    assert parse_markdown(text).unclosed == lines
+
+
+def test_wikilinks_and_transclusions() -> None:
+    assert links("[[gate/tokens]] [[a|b]] [[a#Rotate a key]] [[a#h|b]] ![[_shared/x]] ![[p.png]]") == [
+        ("wikilink", "gate/tokens", None),
+        ("wikilink", "a|b", None),
+        ("wikilink", "a#Rotate a key", "Rotate a key"),
+        ("wikilink", "a#h|b", "h"),
+        ("transclusion", "_shared/x", None),
+        ("transclusion", "p.png", None),
+    ]
+
+
+def test_wikilink_in_a_table_escapes_its_bar() -> None:
+    assert links("| a | b |\n|---|---|\n| [[x\\|y]] | z |\n") == [("wikilink", "x|y", None)]
+    assert links("See [[x\\|y]] there")[0][1] == "x\\|y"
+
+
+def test_markdown_links() -> None:
+    text = "[a](../store/x.md) [b](<with blank.md>) [c](x.md#part 'title') [d][ref] [e *f*](g.md?h)\n\n[ref]: r.md\n"
+    assert links(text) == [
+        ("markdown", "../store/x.md", None),
+        ("markdown", "with blank.md", None),
+        ("markdown", "x.md#part", "part"),
+        ("markdown", "r.md", None),
+        ("markdown", "g.md?h", None),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "`[[a]]` and ``[b](c.md)``",
+        "```\n[[a]] [b](c.md) #tag\n```\n",
+        "    [[a]]\n",
+        "<div>\n[[a]] #tag\n</div>\n",
+        "[x](https://example.org/a.md) [y](mailto:a@b.c) [z](//host/a) <https://example.org>",
+        "[own](#part) [[#Own part]] [[ ]] []() [[]]",
+        "![image](a.png)",
+        r"\[[a\]\] \[b\](c.md)",
+    ],
+)
+def test_what_is_no_link_to_another_document(text: str) -> None:
+    assert parse_markdown(text).links == ()
+
+
+def test_links_in_headings_lists_quotations_and_tables_count() -> None:
+    text = "# [[a]]\n\n- [[b]]\n\n> [[c]]\n\n| x |\n|---|\n| [[d]] |\n"
+    assert [link.text for link in parse_markdown(text).links] == ["a", "b", "c", "d"]
+
+
+def test_links_have_no_target_yet() -> None:
+    assert parse_markdown("[[a]]").links == (Link("wikilink", "a", None, None),)
+
+
+def test_hashtags() -> None:
+    text = "#oncall and #auth/tokens, (#x-1) **#bold** #späť.\n\n- #listed\n"
+    assert parse_markdown(text).tags == ("oncall", "auth/tokens", "x-1", "bold", "späť", "listed")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "C# and F#x and page#part", "issue #42 and #1_000", "# Heading", "`#code`", r"\#escaped", "https://x.org/#y",
+        "[a](b.md#c)", "# A {#own-id}", "&#35;x", '"#ffffff"', "[[a#b]]",
+    ],
+)  # fmt: skip
+def test_what_is_no_hashtag(text: str) -> None:
+    assert parse_markdown(text).tags == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 20_000,
+        "[a](" * 8_000,
+        "*a_ " * 8_000,
+        "> " * 8_000,
+        "- " * 4_000,
+        "`a``b" * 5_000,
+        "![[" * 8_000,
+        "#a" * 9_000,
+    ],
+)
+def test_hostile_text_is_parsed(text: str) -> None:
+    # Quadratic work would take minutes here.
+    assert parse_markdown(text).code_blocks == ()

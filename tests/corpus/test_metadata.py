@@ -1,0 +1,144 @@
+"""Frontmatter fields, whatever stands in them."""
+
+import datetime
+
+import pytest
+
+from ragbench.corpus.frontmatter import split_frontmatter
+from ragbench.corpus.metadata import Metadata, normalise_tags, read_metadata, tag_lineage, timestamp
+
+# 2026-01-05T00:00:00Z, from `date -u -d 2026-01-05 +%s`.
+FIFTH_OF_JANUARY = 1767571200.0
+
+
+def test_every_field() -> None:
+    yaml = """---
+title: Rotate API keys
+description: How to rotate
+keywords: [rotation, keys]
+tags: [Auth/Tokens, "#security"]
+aliases: [key rotation]
+author: Priya Raman
+category: how-to
+related: [gate/access-tokens]
+date: 2026-01-05
+---
+"""
+    assert read_metadata(split_frontmatter(yaml).fields) == Metadata(
+        title="Rotate API keys",
+        description="How to rotate",
+        keywords=("rotation", "keys"),
+        tags=("auth/tokens", "security"),
+        aliases=("key rotation",),
+        authors=("Priya Raman",),
+        category="how-to",
+        related=("gate/access-tokens",),
+        modified=FIFTH_OF_JANUARY,
+    )
+
+
+def test_nothing_is_nothing() -> None:
+    assert read_metadata({}) == Metadata()
+
+
+def test_fallbacks_of_the_seed() -> None:
+    found = read_metadata({"summary": "S", "type": "policy", "created": datetime.date(2026, 1, 5)})
+    assert (found.description, found.category, found.modified) == ("S", "policy", FIFTH_OF_JANUARY)
+    assert read_metadata({"summary": "S", "description": "D"}).description == "D"
+    assert read_metadata({"category": "C", "type": "T"}).category == "C"
+
+
+def test_modified_before_date_before_created_and_junk_passed_over() -> None:
+    dates = {"modified": "2026-01-05", "date": "2025-01-01", "created": "2024-01-01"}
+    assert read_metadata(dates).modified == FIFTH_OF_JANUARY
+    assert read_metadata({**dates, "modified": "soon"}).modified == 1735689600.0  # 2025-01-01
+    assert read_metadata({"modified": None, "created": "2026-01-05"}).modified == FIFTH_OF_JANUARY
+
+
+def test_scalars_for_lists() -> None:
+    found = read_metadata({"keywords": "rotation, API keys", "tags": "Auth", "aliases": "key rotation", "related": "a"})
+    assert found.keywords == ("rotation", "API keys")
+    assert (found.tags, found.aliases, found.related) == (("auth",), ("key rotation",), ("a",))
+    assert read_metadata({"tags": "#auth #gate/tls"}).tags == ("auth", "gate/tls")
+
+
+def test_lists_for_scalars() -> None:
+    found = read_metadata({"title": ["A", "B"], "category": ["how-to"], "author": ["Ines", {"name": "Jun"}]})
+    assert (found.title, found.category, found.authors) == ("A", "how-to", ("Ines", "Jun"))
+
+
+def test_author_with_a_comma_is_one_author() -> None:
+    assert read_metadata({"author": "Raman, Priya"}).authors == ("Raman, Priya",)
+
+
+@pytest.mark.parametrize("value", [None, "", " ", [], {}, [None, ""], {"x": 1}, [[[[[[["deep"]]]]]]]])
+def test_odd_values_are_absent(value: object) -> None:
+    keys = ("title", "description", "keywords", "tags", "aliases", "author", "category", "related", "modified")
+    assert read_metadata(dict.fromkeys(keys, value)) == Metadata()
+
+
+def test_numbers_are_text() -> None:
+    found = read_metadata({"title": 2024, "tags": [2026, "x"], "aliases": [4.2]})
+    assert (found.title, found.tags, found.aliases) == ("2024", ("2026", "x"), ("4.2",))
+
+
+def test_unquoted_wikilink_is_a_list_in_a_list() -> None:
+    assert read_metadata(split_frontmatter("---\nrelated: [[gate/a]]\n---\n").fields).related == ("gate/a",)
+
+
+@pytest.mark.parametrize(
+    "yaml",
+    [
+        "2026-01-05",
+        "2026-01-05 00:00:00",
+        "2026-01-05T00:00:00Z",
+        "2026-01-05T02:00:00+02:00",
+        "2026-01-04 19:00:00 -5",
+        "'2026-01-05'",
+        "'2026-01-05T00:00Z'",
+        "'20260105'",
+        "20260105",
+        "1767571200",
+        "1767571200000",
+        "1767571200.0",
+        "2026/01/05",
+        "05.01.2026",
+        "5 January 2026",
+        "5 Jan 2026",
+        "January 5, 2026",
+        "Jan 5, 2026",
+        "Mon, 05 Jan 2026 00:00:00 GMT",
+        "[2026-01-05]",
+    ],
+)
+def test_dates_of_every_kind(yaml: str) -> None:
+    assert read_metadata(split_frontmatter(f"---\nmodified: {yaml}\n---\n").fields).modified == FIFTH_OF_JANUARY
+
+
+def test_a_year_or_a_month_is_its_first_day() -> None:
+    assert timestamp(2026) == timestamp("2026") == timestamp("2026-01") == 1767225600.0  # 2026-01-01
+
+
+def test_the_first_moment_of_the_calendar() -> None:
+    # 719162 days before the epoch, and 14 hours.
+    east = datetime.timezone(datetime.timedelta(hours=14))
+    assert timestamp(datetime.datetime.min.replace(tzinfo=east)) == -(719162 * 24 + 14) * 3600.0
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None, True, "", "tomorrow", "2026-13-45", 20261345, 10**30, float("nan"), float("inf"),
+        -(10**18), [], {}, [1, 2], "9" * 5000, "²",
+    ],
+)  # fmt: skip
+def test_what_is_no_date(value: object) -> None:
+    assert timestamp(value) is None
+
+
+def test_tags_are_normalised() -> None:
+    assert normalise_tags(["#Auth/Tokens", "auth//tokens/", "/", "#", "  ", "B"]) == ("auth/tokens", "b")
+
+
+def test_tag_lineage() -> None:
+    assert tag_lineage("auth/tokens/opaque") == ("auth", "auth/tokens", "auth/tokens/opaque")

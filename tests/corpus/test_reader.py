@@ -1,0 +1,268 @@
+"""A folder read as a collection: what comes out, and what each fault of a file does."""
+
+import hashlib
+import os
+import pickle
+from pathlib import Path
+
+import pytest
+
+from ragbench.corpus.file_warning import FAILURES, NOTICES
+from ragbench.corpus.reader import Vault, docno_of, parse_document, read_vault
+from ragbench.errors import ConfigError, CorpusError
+
+PAGE = b"""---
+title: Rotate API keys
+tags: [auth/keys]
+aliases: key rotation
+related: [gate/tokens]
+date: 2026-01-05
+---
+# Keys
+
+See [[tokens]] #oncall
+
+```sh
+corctl key rotate
+```
+"""
+
+
+def vault_of(root: Path, **options: object) -> Vault:
+    return read_vault(root, **options)  # type: ignore[arg-type]
+
+
+def write(root: Path, **files: bytes) -> Path:
+    root.mkdir(exist_ok=True)
+    for name, content in files.items():
+        (root / f"{name}.md").write_bytes(content)
+    return root
+
+
+def test_a_document() -> None:
+    document, warnings = parse_document("gate/keys", "gate/keys.md", PAGE, modified=5.0)
+    assert warnings == []
+    assert document.docno == "gate/keys"
+    assert document.title == "Rotate API keys"
+    assert document.text.startswith("# Keys\n")
+    assert document.first_line == 8
+    assert document.tags == ("auth/keys", "oncall")
+    assert document.modified == 1767571200.0
+    assert document.size_bytes == len(PAGE)
+    assert document.digest == hashlib.sha256(PAGE).hexdigest()
+    assert [(link.kind, link.text) for link in document.links] == [("wikilink", "tokens"), ("related", "gate/tokens")]
+    (block,) = document.code_blocks
+    assert (block.start_line, block.end_line) == (12, 14)
+    assert PAGE.decode().split("\n")[block.start_line - 1] == "```sh"
+    assert [section.path for section in document.sections] == [("Keys",)]
+
+
+def test_a_document_can_be_sent_to_another_process() -> None:
+    document, _ = parse_document("a", "a.md", PAGE, 0.0)
+    assert pickle.loads(pickle.dumps(document)) == document
+
+
+@pytest.mark.parametrize(
+    ("raw", "title"),
+    [
+        (b"---\ntitle: From frontmatter\n---\n# Heading\n", "From frontmatter"),
+        (b"---\ntitle:\n---\n## Two\n# First *H1*\n# Second\n", "First H1"),
+        (b"## Only a second level\n", "api keys"),
+        (b"> # Quoted\n", "api keys"),
+        (b"", "api keys"),
+    ],
+)
+def test_title(raw: bytes, title: str) -> None:
+    assert parse_document("gate/api%20keys", "gate/api keys.md", raw, 0.0)[0].title == title
+
+
+def test_modified_falls_back_to_the_file(tmp_path: Path) -> None:
+    write(tmp_path, a=b"Text")
+    os.utime(tmp_path / "a.md", (7, 7))
+    assert vault_of(tmp_path).documents[0].modified == 7.0
+
+
+@pytest.mark.parametrize(
+    ("path", "docno"),
+    [
+        ("gate/api-keys.md", "gate/api-keys"),
+        ("release 3.1.md", "release%203.1"),
+        ("a\tb\n.markdown", "a%09b%0A"),
+        ("größe.md", "größe"),
+        ("gr\udcf6sse.md", "gr%F6sse"),
+        ("no\u00a0break.md", "no%C2%A0break"),
+    ],
+)
+def test_docno(path: str, docno: str) -> None:
+    assert docno_of(path) == docno
+
+
+def test_a_vault_is_sorted_and_linked(tmp_path: Path) -> None:
+    write(tmp_path, b=b"[[a]]", a=b"[x](b.md)", C=b"Text")
+    vault = vault_of(tmp_path)
+    assert [document.docno for document in vault.documents] == ["C", "a", "b"]
+    assert [document.path for document in vault.documents] == ["C.md", "a.md", "b.md"]
+    assert [link.target for document in vault.documents for link in document.links] == ["b", "a"]
+    assert vault.warnings == ()
+
+
+FAULTS: dict[str, bytes] = {
+    "too-large": b"x" * 2001,
+    "encoding": b"Gr\xf6\xdfe",
+    "nul-bytes": b"a\0b",
+    "empty-file": b" \n\n",
+    "frontmatter-malformed": b"---\na: b: c\n---\nText",
+    "frontmatter-unclosed": b"---\na: b\n\nText",
+    "unclosed-fence": b"Text\n\n```\ncode\n",
+    "link-escapes": b"[x](../secret.md)",
+}
+SKIPPED = {"too-large", "empty-file"}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_one_named_warning_and_the_rest_goes_on(tmp_path: Path, name: str) -> None:
+    write(tmp_path, faulty=FAULTS[name], good=b"# Good\n")
+    vault = vault_of(tmp_path, max_bytes=2000)
+    assert [(warning.path, warning.name) for warning in vault.warnings] == [("faulty.md", name)]
+    assert vault.warnings[0].message.endswith(".")
+    assert [document.docno for document in vault.documents] == (["good"] if name in SKIPPED else ["faulty", "good"])
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_one_error_when_asked(tmp_path: Path, name: str) -> None:
+    write(tmp_path, faulty=FAULTS[name], good=b"# Good\n")
+    with pytest.raises(CorpusError, match=f"one problem in files below .*: faulty.md: {name}: ") as error:
+        vault_of(tmp_path, max_bytes=2000, on_error="fail")
+    assert str(error.value).endswith("; correct the files, or read them with on_error=warn.")
+
+
+def test_all_faults_at_once(tmp_path: Path) -> None:
+    write(tmp_path, good=b"# Good\n", **{name.replace("-", "_"): raw for name, raw in FAULTS.items()})
+    vault = vault_of(tmp_path, max_bytes=2000)
+    assert sorted(warning.name for warning in vault.warnings) == sorted(FAULTS)
+    assert len(vault.documents) == 1 + len(FAULTS) - len(SKIPPED)
+    with pytest.raises(CorpusError, match=r"8 problems .*; and 3 more; correct"):
+        vault_of(tmp_path, max_bytes=2000, on_error="fail")
+
+
+def test_limit_is_inclusive(tmp_path: Path) -> None:
+    write(tmp_path, a=b"x" * 2000)
+    assert vault_of(tmp_path, max_bytes=2000).warnings == ()
+
+
+def test_two_files_of_one_docno(tmp_path: Path) -> None:
+    write(tmp_path, a=b"first")
+    (tmp_path / "a.markdown").write_bytes(b"second")
+    vault = vault_of(tmp_path)
+    assert [document.text for document in vault.documents] == ["first"]
+    assert [str(warning) for warning in vault.warnings] == [
+        "a.markdown: duplicate-docno: its document id a is that of a.md; rename one of them."
+    ]
+    with pytest.raises(CorpusError, match="duplicate-docno"):
+        vault_of(tmp_path, on_error="fail")
+
+
+def test_blank_and_encoded_blank_are_one_docno(tmp_path: Path) -> None:
+    write(tmp_path, **{"a b": b"one", "a%20b": b"two"})
+    assert [warning.name for warning in vault_of(tmp_path).warnings] == ["duplicate-docno"]
+
+
+def test_letter_case_is_a_warning_only(tmp_path: Path) -> None:
+    write(tmp_path, a=b"lower", A=b"upper")
+    if len(list(tmp_path.iterdir())) == 1:
+        pytest.skip("this file system ignores letter case")
+    vault = vault_of(tmp_path, on_error="fail")
+    assert [document.docno for document in vault.documents] == ["A", "a"]
+    assert [(warning.path, warning.name) for warning in vault.warnings] == [("a.md", "case-duplicate")]
+
+
+def test_frontmatter_alone_is_kept_with_a_notice(tmp_path: Path) -> None:
+    write(tmp_path, a=b"---\ntitle: A\n---\n")
+    vault = vault_of(tmp_path, on_error="fail")
+    assert [document.title for document in vault.documents] == ["A"]
+    assert [warning.name for warning in vault.warnings] == ["no-text"]
+
+
+def test_ambiguous_link_is_a_warning_only(tmp_path: Path) -> None:
+    write(tmp_path / "x", page=b"Text")
+    write(tmp_path / "y", page=b"Text")
+    write(tmp_path, a=b"[[page]]")
+    assert [warning.name for warning in vault_of(tmp_path, on_error="fail").warnings] == ["ambiguous-link"]
+
+
+def test_symbolic_link_out_of_the_root(tmp_path: Path) -> None:
+    root = write(tmp_path / "vault", a=b"Text")
+    write(tmp_path, secret=b"secret")
+    (root / "b.md").symlink_to(tmp_path / "secret.md")
+    vault = vault_of(root)
+    assert [document.docno for document in vault.documents] == ["a"]
+    assert [(warning.path, warning.name) for warning in vault.warnings] == [("b.md", "symlink-outside")]
+
+
+def test_what_cannot_be_opened(tmp_path: Path) -> None:
+    root = write(tmp_path / "vault", a=b"Text")
+    (root / "dangling.md").symlink_to(root / "nowhere")
+    (root / "loop.md").symlink_to(root / "loop.md")
+    os.mkfifo(root / "pipe.md")
+    vault = vault_of(root)
+    assert [document.docno for document in vault.documents] == ["a"]
+    assert [(warning.path, warning.name) for warning in vault.warnings] == [
+        ("dangling.md", "unreadable"),
+        ("loop.md", "unreadable"),
+        ("pipe.md", "unreadable"),
+    ]
+
+
+def test_a_file_name_that_is_no_text(tmp_path: Path) -> None:
+    try:
+        Path(os.fsdecode(os.fsencode(tmp_path) + b"/gr\xf6sse.md")).write_bytes(b"\0")
+    except OSError:
+        pytest.skip("this file system takes UTF-8 names only")
+    vault = vault_of(tmp_path)
+    assert [(document.docno, document.path) for document in vault.documents] == [("gr%F6sse", "gr\ufffdsse.md")]
+    assert [warning.path for warning in vault.warnings] == ["gr\ufffdsse.md"]
+
+
+def test_missing_folder(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match=r"does not exist; give the path of a folder with markdown files\.$"):
+        vault_of(tmp_path / "nowhere")
+
+
+def test_a_file_is_no_folder(tmp_path: Path) -> None:
+    write(tmp_path, a=b"Text")
+    with pytest.raises(CorpusError, match="is not a folder"):
+        vault_of(tmp_path / "a.md")
+
+
+def test_folder_without_markdown(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("Text")
+    with pytest.raises(
+        CorpusError, match=r"No document to read below .*: no file matches \*\*/\*\.md, \*\*/\*\.markdown\.$"
+    ):
+        vault_of(tmp_path)
+
+
+def test_folder_with_nothing_readable_says_why(tmp_path: Path) -> None:
+    write(tmp_path, a=b"")
+    with pytest.raises(
+        CorpusError, match=r"No document to read below .*: one problem .*: a\.md: empty-file: it holds no text"
+    ):
+        vault_of(tmp_path)
+
+
+def test_include(tmp_path: Path) -> None:
+    write(tmp_path, a=b"Text")
+    (tmp_path / "b.txt").write_text("Text")
+    assert [document.docno for document in vault_of(tmp_path, include=("*.txt",)).documents] == ["b"]
+
+
+def test_bad_parameters(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="on_error must be warn or fail, got 'stop'"):
+        vault_of(tmp_path, on_error="stop")
+    with pytest.raises(ConfigError, match="max_bytes must be at least 1, got 0"):
+        vault_of(tmp_path, max_bytes=0)
+
+
+def test_every_name_of_a_warning_is_listed_once() -> None:
+    assert set(FAULTS) < set(FAILURES)
+    assert not set(FAILURES) & set(NOTICES)

@@ -1,0 +1,360 @@
+import os
+import subprocess
+import sys
+from itertools import combinations, permutations
+from math import factorial
+
+import numpy as np
+import pytest
+
+from ragbench.errors import BenchmarkError, ConfigError, ResultsError
+from ragbench.evaluation.statistics import compare, holm
+from ragbench.experiment.design import (
+    DESIGNS,
+    AddOne,
+    Factorial,
+    Fractional,
+    LeaveOneOut,
+    Pairwise,
+    Shapley,
+    design_named,
+    table,
+)
+
+P13 = tuple(f"p{i}" for i in range(1, 14))
+
+
+def run(design, value, n=3, noise=0.0, seed=1):
+    """Values of every arm: `value` of the factors that are on, and noise by query."""
+    generator = np.random.default_rng(seed)
+    return {
+        name: value([factor for factor, on in state.items() if on]) + noise * generator.normal(size=n)
+        for name, state in design.arms().items()
+    }
+
+
+def synergy(on):
+    """a is worth 3, b 1, c -2, and a with b 4 more."""
+    return 10.0 + 3 * ("a" in on) + ("b" in on) - 2 * ("c" in on) + 4 * ("a" in on and "b" in on)
+
+
+def effects_of(design, value, **options):
+    effects = design.effects(run(design, value, **options), seed=1, resamples=200, permutations=200)
+    return {":".join(effect.contrast.factors): effect.comparison.difference for effect in effects}
+
+
+def test_arms_of_leave_one_out_and_add_one():
+    assert LeaveOneOut(("a", "b", "c")).arms() == {
+        "all": {"a": True, "b": True, "c": True},
+        "all-a": {"a": False, "b": True, "c": True},
+        "all-b": {"a": True, "b": False, "c": True},
+        "all-c": {"a": True, "b": True, "c": False},
+    }
+    assert AddOne(("a", "b", "c")).arms() == {
+        "none": {"a": False, "b": False, "c": False},
+        "a": {"a": True, "b": False, "c": False},
+        "b": {"a": False, "b": True, "c": False},
+        "c": {"a": False, "b": False, "c": True},
+    }
+    assert list(AddOne(("a",)).arms()) == ["none", "all"]
+
+
+def test_arms_of_pairwise():
+    assert list(Pairwise(("a", "b", "c", "d", "e")).arms())[:8] == ["none", "a", "b", "c", "d", "e", "a+b", "a+c"]
+    assert list(Pairwise(("a", "b", "c"), base_on=True).arms()) == ["all", "all-a", "all-b", "all-c", "c", "b", "a"]
+    assert len(Pairwise(P13).arms()) == 1 + 13 + 78
+
+
+def test_factors_are_kept_in_natural_order_however_they_are_named():
+    given = LeaveOneOut(("p10", "p2", "p1"))
+    assert given.factors == ("p1", "p2", "p10")
+    assert given == LeaveOneOut(("p2", "p1", "p10"))
+    assert given.arm(("p10", "p2")) == "all-p1"
+
+
+@pytest.mark.parametrize("name", DESIGNS)
+def test_an_arm_has_one_name_in_every_design(name):
+    factors = ("p1", "p2", "p3", "p4")
+    design, everything = design_named(name, factors), Factorial(factors).arms()
+    assert len(everything) == 16
+    assert design.arms().items() <= everything.items()
+    used = {arm for contrast in design.contrasts() for arm in (*contrast.plus, *contrast.minus)}
+    assert used == set(design.arms())
+    assert design.describe().endswith(".")
+    assert f"({len(design.arms())} arms)" in design.describe()
+
+
+def test_one_at_a_time_by_hand():
+    assert effects_of(LeaveOneOut(("a", "b", "c")), synergy) == pytest.approx({"a": 7, "b": 5, "c": -2})
+    assert effects_of(AddOne(("a", "b", "c")), synergy) == pytest.approx({"a": 3, "b": 1, "c": -2})
+
+
+@pytest.mark.parametrize(("base_on", "a", "b"), [(False, 3, 1), (True, 7, 5)])
+def test_pairwise_by_hand(base_on, a, b):
+    """The interaction is the same 4 seen from either base."""
+    expected = {"a": a, "b": b, "c": -2, "a:b": 4, "a:c": 0, "b:c": 0}
+    assert effects_of(Pairwise(("a", "b", "c"), base_on=base_on), synergy) == pytest.approx(expected)
+
+
+def test_factorial_by_hand():
+    """An effect is the mean over the states of the others: 4 of a and b together is 2 on average for each."""
+    expected = {"a": 5, "b": 3, "c": -2, "a:b": 4, "a:c": 0, "b:c": 0}
+    assert effects_of(Factorial(("a", "b", "c")), synergy) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("design", [Factorial(P13[:5]), Fractional(P13[:8]), Fractional(P13, resolution=5)])
+def test_two_level_effects_are_the_least_squares_ones_of_statsmodels(design):
+    """In levels of -1 and 1 an effect is twice a coefficient, an interaction as defined here four times."""
+    import pandas as pd
+    import statsmodels.formula.api as smf
+
+    generator = np.random.default_rng(3)
+    values = {arm: generator.random(7) for arm in design.arms()}
+    rows = pd.DataFrame([{f: 2 * on - 1 for f, on in state.items()} for state in design.arms().values()])
+    rows["y"] = [values[arm].mean() for arm in design.arms()]
+    fitted = smf.ols(f"y ~ ({' + '.join(design.factors)}) ** 2", rows).fit().params
+    effects = design.effects(values, seed=1, resamples=50, permutations=50)
+    assert len(effects) == len(design.factors) * (len(design.factors) + 1) / 2
+    for effect in effects:
+        factors = effect.contrast.factors
+        assert effect.comparison.difference == pytest.approx(2 ** len(factors) * fitted[":".join(factors)], abs=1e-10)
+
+
+@pytest.mark.parametrize("resolution", [3, 4, 5])
+@pytest.mark.parametrize("n", range(3, 14))
+def test_a_fraction_is_balanced_and_has_the_resolution_it_claims(n, resolution):
+    """No product of fewer than `resolution` columns is constant, by multiplying them out."""
+    levels = Fractional(P13[:n], resolution=resolution).levels().astype(int)
+    assert len(np.unique(levels, axis=0)) == len(levels)
+    for size in range(1, min(resolution, n + 1)):
+        for chosen in combinations(range(n), size):
+            assert levels[:, chosen].prod(axis=1).sum() == 0
+
+
+@pytest.mark.parametrize(
+    ("n", "resolution", "arms"),
+    [
+        (7, 3, 8),
+        (13, 3, 16),
+        (4, 4, 8),
+        (8, 4, 16),
+        (13, 4, 32),
+        (5, 5, 16),
+        (6, 5, 32),
+        (8, 5, 64),
+        (11, 5, 128),
+        (13, 5, 256),
+    ],
+)
+def test_a_fraction_is_as_small_as_the_tables_of_box_hunter_and_hunter(n, resolution, arms):
+    assert len(Fractional(P13[:n], resolution=resolution).arms()) == arms
+
+
+def test_aliases_of_the_half_fraction_of_four_factors():
+    """d = abc, so ab = cd, ac = bd, ad = bc: an estimate is the sum of both."""
+    design = Fractional(("a", "b", "c", "d"), resolution=4)
+    chains = {contrast.factors: contrast.aliases for contrast in design.contrasts()}
+    assert chains == {
+        ("a",): (),
+        ("b",): (),
+        ("c",): (),
+        ("d",): (),
+        ("a", "b"): (("c", "d"),),
+        ("a", "c"): (("b", "d"),),
+        ("a", "d"): (("b", "c"),),
+    }
+    value = lambda on: 4.0 * ("a" in on and "b" in on) + 1.0 * ("c" in on and "d" in on)  # noqa: E731
+    assert effects_of(design, value)["a:b"] == pytest.approx(5)
+    frame = table(design.effects(run(design, value), seed=1, resamples=10, permutations=10)).set_index(
+        ["factor", "other"]
+    )
+    assert frame.loc[("a", "b"), "aliases"] == "c:d"
+    assert "3 estimates are sums of aliased effects" in design.describe()
+    assert "d = abc" in design.describe()
+
+
+@pytest.mark.parametrize(("n", "resolution"), [(7, 3), (7, 4), (8, 5)])
+def test_aliases_are_those_pydoe_finds(n, resolution):
+    from pyDOE3 import fracfact_aliasing
+
+    design = Fractional(P13[:n], resolution=resolution)
+    chains, _ = fracfact_aliasing(design.levels().astype(float))
+    short = [[word for word in chain.split(" = ") if len(word) <= 2] for chain in chains]
+    reference = {tuple(words) for words in short if words}
+    letters = dict(zip(design.factors, "abcdefghijklm", strict=False))
+    ours = {tuple("".join(letters[f] for f in word) for word in (c.factors, *c.aliases)) for c in design.contrasts()}
+    assert ours == reference
+
+
+def brute_force_shapley(factors, value):
+    gains = dict.fromkeys(factors, 0.0)
+    for order in permutations(factors):
+        for place, factor in enumerate(order):
+            gains[factor] += value(order[: place + 1]) - value(order[:place])
+    return {factor: gain / factorial(len(factors)) for factor, gain in gains.items()}
+
+
+def game(factors, seed=5):
+    """Any worth at all for every coalition."""
+    worth = np.random.default_rng(seed).random(2 ** len(factors))
+    return lambda on: worth[sum(1 << factors.index(factor) for factor in on)]
+
+
+def test_shapley_by_hand():
+    """a and b share the 4 they make together; the glove game: the one right glove gets 2/3."""
+    assert effects_of(Shapley(("a", "b", "c")), synergy) == pytest.approx({"a": 5, "b": 3, "c": -2})
+    gloves = lambda on: float("right" in on and len(on) > 1)  # noqa: E731
+    shares = effects_of(Shapley(("left", "other", "right")), gloves)
+    assert shares == pytest.approx({"left": 1 / 6, "other": 1 / 6, "right": 2 / 3})
+
+
+def test_shapley_is_exact_where_all_coalitions_are_few():
+    design = Shapley(P13[:6])
+    assert design.exact
+    assert len(design.arms()) == 64
+    value = game(design.factors)
+    assert effects_of(design, value) == pytest.approx(brute_force_shapley(design.factors, value))
+    effects = design.effects(run(design, value), seed=1, resamples=10, permutations=10)
+    assert {effect.standard_error for effect in effects} == {0.0}
+
+
+def test_sampled_shapley_runs_only_what_its_orders_pass_through():
+    design = Shapley(P13, orders=4)
+    orders = design.sampled()
+    assert not design.exact
+    assert orders[1] == orders[0][::-1]
+    assert sorted(orders[0]) == sorted(P13)
+    passed = {frozenset(order[:size]) for order in orders for size in range(14)}
+    assert {frozenset(f for f, on in state.items() if on) for state in design.arms().values()} == passed
+    assert len(design.arms()) <= 2 + 4 * 12
+    assert Shapley(P13, orders=4, seed=14).sampled() != orders
+
+
+def test_sampled_shapley_shares_out_the_whole_gain_of_every_query():
+    design = Shapley(P13[:8], orders=6)
+    values = run(design, game(design.factors), n=5, noise=0.3)
+    shares = sum(
+        sum(weight * values[arm] for arm, weight in contrast.plus.items())
+        - sum(weight * values[arm] for arm, weight in contrast.minus.items())
+        for contrast in design.contrasts()
+    )
+    assert shares == pytest.approx(values["all"] - values["none"], abs=1e-12)
+
+
+def test_standard_error_of_shapley_is_the_spread_between_seeds():
+    """Over 300 seeds: no bias beyond four of its errors, and the stated error is the spread seen, within 10%."""
+    factors = P13[:7]
+    value = game(factors)
+    truth = brute_force_shapley(factors, value)
+    estimates, errors = [], []
+    for seed in range(300):
+        design = Shapley(factors, orders=10, seed=seed)
+        values = {arm: np.array([value([f for f, on in state.items() if on])]) for arm, state in design.arms().items()}
+        means = {arm: float(array[0]) for arm, array in values.items()}
+        estimates.append([contrast.difference(means) for contrast in design.contrasts()])
+        errors.append(list(design.standard_errors(values).values()))
+    spread = np.std(estimates, axis=0, ddof=1)
+    assert np.abs(np.mean(estimates, axis=0) - list(truth.values())).max() <= 4 * (spread / np.sqrt(300)).max()
+    assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(np.sqrt(np.mean(spread**2)), rel=0.1)
+
+
+def test_shapley_of_factors_that_do_not_interact_needs_no_luck():
+    worth = {factor: i / 10 for i, factor in enumerate(P13)}
+    design = Shapley(P13, orders=4)
+    values = run(design, lambda on: sum(worth[factor] for factor in on))
+    effects = design.effects(values, seed=1, resamples=10, permutations=10)
+    assert {e.contrast.factors[0]: e.comparison.difference for e in effects} == pytest.approx(worth)
+    assert [effect.standard_error for effect in effects] == pytest.approx([0.0] * 13, abs=1e-12)
+
+
+def test_effects_are_comparisons_corrected_within_their_kind():
+    design = Pairwise(("a", "b", "c"))
+    values = run(design, synergy, n=40, noise=4.0)
+    effects = design.effects(values, seed=6)
+    assert effects[0].comparison == compare(values["a"], values["none"], seed=6, family=3)
+    by_hand = compare(
+        values["a+b" if "a+b" in values else "all-c"] + values["none"], values["a"] + values["b"], seed=6, family=3
+    )
+    assert effects[3].comparison.difference == by_hand.difference
+    assert effects[3].comparison.p_value == by_hand.p_value
+    for family in (effects[:3], effects[3:]):
+        assert [e.p_holm for e in family] == holm([e.comparison.p_value for e in family]).tolist()
+    frame = table(effects)
+    assert list(frame.columns[:10]) == [
+        "kind",
+        "factor",
+        "other",
+        "effect",
+        "ci_low",
+        "ci_high",
+        "p",
+        "p_holm",
+        "n",
+        "wins",
+    ]
+    assert list(frame["kind"]) == ["main"] * 3 + ["interaction"] * 3
+    assert frame["standard_error"].isna().all()
+    assert (frame["n"] == 40).all()
+
+
+def test_averaging_arms_leaves_no_wins_that_are_rounding():
+    """In a factorial 0.1 + 0.2 and 0.3 meet; queries the factor never changed must be ties."""
+    design = Factorial(("a", "b", "c", "d"))
+    values = {arm: np.array([0.1, 0.2, 0.3]) * 1.1 for arm in design.arms()}
+    for effect in design.effects(values, seed=1, resamples=10, permutations=10):
+        assert effect.comparison.ties == 3
+
+
+def test_a_contrast_of_anything_else_an_arm_has():
+    p95 = {"all": 120.0, "all-a": 30.0, "all-b": 118.0}
+    contrasts = LeaveOneOut(("a", "b", "c")).contrasts()
+    assert [contrast.difference(p95) for contrast in contrasts[:2]] == [90.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("name", "factors", "options", "message"),
+    [
+        ("one_out", ("a",), {}, "'one_out' is unknown; choose one of leave_one_out, add_one, pairwise"),
+        ("add_one", ("a", "a"), {}, "factor 'a' is named twice"),
+        ("add_one", ("a-b",), {}, "factor 'a-b' must be a word"),
+        ("add_one", ("none",), {}, "not 'all' or 'none'"),
+        ("add_one", (), {}, "needs 1 or more factors, got 0"),
+        ("pairwise", ("a",), {}, "needs 2 or more factors, got 1"),
+        ("factorial", P13, {}, "needs 8192 arms; use design=fractional"),
+        ("fractional", ("a", "b", "c"), {"resolution": 6}, "must be 3, 4 or 5, got 6"),
+        ("shapley", ("a", "b"), {"orders": 5}, "even and at least 4, got 5"),
+        ("shapley", ("a", "b"), {"resolution": 4}, "has no option 'resolution'; it has orders, seed"),
+        ("add_one", ("a", "b"), {"orders": 4}, "has no option 'orders'; it has none"),
+    ],
+)
+def test_a_design_that_cannot_be_made_says_why(name, factors, options, message):
+    with pytest.raises(ConfigError, match=message):
+        design_named(name, factors, **options)
+
+
+def test_effects_need_every_arm_over_the_same_queries():
+    design = AddOne(("a", "b"))
+    values = run(design, synergy)
+    with pytest.raises(ResultsError, match="arm 'b' of design=add_one has no values"):
+        design.effects({arm: array for arm, array in values.items() if arm != "b"}, seed=1)
+    with pytest.raises(BenchmarkError, match="arm 'b' has 2 values and arm 'none' 3"):
+        design.effects(values | {"b": np.zeros(2)}, seed=1)
+
+
+def test_nothing_depends_on_the_hash_seed():
+    code = """
+import numpy as np
+from ragbench.experiment.design import DESIGNS, design_named, table
+for name in DESIGNS:
+    design = design_named(name, ["p3", "p10", "p1", "graph", "p2", "p7", "p12", "p5"])
+    values = {arm: np.random.default_rng(i).random(20) for i, arm in enumerate(design.arms())}
+    print(design, design.arms(), design.describe(), table(design.effects(values, seed=3, resamples=99)).to_csv())
+"""
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", code], env=os.environ | {"PYTHONHASHSEED": seed}, capture_output=True, check=True
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(outputs) == 1
+    assert len(outputs.pop()) > 10_000

@@ -1,0 +1,110 @@
+"""Terms of the four analyzers, word by word, and on any text."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragbench.errors import ConfigError
+from ragbench.index.analyzers import ANALYZERS, analyze, analyzer
+
+
+def terms(name: str, text: str) -> str:
+    return " ".join(analyze(analyzer(name), text))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        # seed 001's table, in lower case
+        ("getUserById", "getuserbyid get user by id"),
+        ("parse_json_data", "parse_json_data parse json data"),
+        ("HTTPResponseError", "httpresponseerror http response error"),
+        ("get_user_by_id", "get_user_by_id get user by id"),
+        ("std::vector", "std::vector std vector"),
+        ("std::vector<int>::iterator", "std::vector std vector int iterator"),
+        ("C++", "c++"),
+        ("C#", "c#"),
+        ("count++; i++", "count++ count i++"),
+        ("myVar123", "myvar123 my var 123"),
+        ("Node.js", "node.js node js"),
+        (".NET f().g", ".net net f g"),
+        ("STR-2031", "str-2031 str 2031"),
+        ("--max-lag", "--max-lag max lag max-lag"),
+        ("-v", "-v v"),
+        ("x = -1", "x 1"),
+        ("v3.1.2", "v3.1.2 3.1.2"),
+        ("3.1.2", "3.1.2"),
+        ("v3", "v3 3"),
+        ("/etc/corvane/gate.yaml", "etc corvane gate.yaml gate yaml"),
+        ("KIT_RETRY_BUDGET", "kit_retry_budget kit retry budget"),
+        ("__init__", "__init__ init"),
+        ("the running", "the running"),
+    ],
+)
+def test_code(text: str, expected: str) -> None:
+    assert terms("code", text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("C++ or C# with Node.js", "c++ c# node.js node js"),
+        ("ASP.NET, .NET", "asp.net asp net .net net"),
+        ("std::vector", "std::vector std vector"),
+        ("STR-2031", "str-2031 str 2031"),
+        ("--max-lag", "--max-lag max lag max-lag"),
+        ("v3.1.2.", "v3.1.2 3.1.2"),
+        ("getUserById", "getuserbyid"),
+        ("the agent's running agents", "agent run agent"),
+        ("don\u2019t", "don\u2019t"),
+        ("self-signed", "self-signed self sign"),
+        ("state-of-the-art", "state-of-the-art state art"),
+        ("\u6570\u636e", "\u6570 \u636e"),
+    ],
+)
+def test_technical(text: str, expected: str) -> None:
+    assert terms("technical", text) == expected
+
+
+def test_prose_loses_its_punctuation() -> None:
+    assert terms("english", "C++ agents' getUserById") == "c agent getuserbyid"
+    assert terms("standard", "C++ agents' getUserById") == "c agents getuserbyid"
+    assert terms("technical", "C++ agents' getUserById") == "c++ agent getuserbyid"
+    assert terms("code", "C++ agents' getUserById") == "c++ agents getuserbyid get user by id"
+
+
+@pytest.mark.parametrize("name", ["english", "standard", "technical"])
+def test_stop_words_vanish(name: str) -> None:
+    assert terms(name, "it is the") == ""
+
+
+@pytest.mark.parametrize("name", ANALYZERS)
+@pytest.mark.parametrize("text", ["a-" * 50_000, "x" * 100_000, "-" * 100_000, "aB" * 50_000, "1." * 50_000, "--a" * 30_000])
+def test_long_lines_neither_fail_nor_make_terms_that_lucene_refuses(name: str, text: str) -> None:
+    assert all(len(term) <= 255 for term in analyze(analyzer(name), text))
+
+
+@pytest.mark.parametrize("name", ANALYZERS)
+@settings(max_examples=60, deadline=None)
+@given(text=st.text(st.characters(exclude_categories=[])))
+def test_any_text_has_terms_and_the_same_ones_again(name: str, text: str) -> None:
+    found = analyze(analyzer(name), text)
+    assert all(found)
+    assert found == analyze(analyzer(name), text)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    words=st.lists(st.from_regex(r"[a-z]{2,8}", fullmatch=True), min_size=2, max_size=4),
+    joint=st.sampled_from(["camel", "_", "::", ".", "-"]),
+)
+def test_an_identifier_gives_itself_and_its_parts(words: list[str], joint: str) -> None:
+    whole = words[0] + "".join(map(str.title, words[1:])) if joint == "camel" else joint.join(words)
+    found = analyze(analyzer("code"), whole)
+    assert found[0] == whole.lower()
+    assert set(words) <= set(found)
+
+
+def test_an_unknown_analyzer_is_refused() -> None:
+    with pytest.raises(ConfigError, match="no analyzer 'klingon'; choose one of english"):
+        analyzer("klingon")

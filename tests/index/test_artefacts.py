@@ -1,0 +1,113 @@
+"""Artefacts: built once, whole or not at all, and rebuilt when damaged."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ragbench.index.artefacts import ArtefactStore
+
+
+def filling(text: str, calls: list[str] | None = None):
+    def build(folder: Path) -> None:
+        if calls is not None:
+            calls.append(text)
+        (folder / "data.txt").write_text(text)
+
+    return build
+
+
+def test_is_built_once_and_found_again(tmp_path: Path) -> None:
+    store, calls = ArtefactStore(tmp_path), []
+    first = store.get("words", {"a": 1}, filling("x", calls))
+    second = store.get("words", {"a": 1}, filling("x", calls))
+    assert (first.built, second.built, calls) == (True, False, ["x"])
+    assert first.folder == second.folder
+    assert second.size_bytes == 1
+
+
+def test_other_inputs_are_another_artefact(tmp_path: Path) -> None:
+    store = ArtefactStore(tmp_path)
+    assert store.get("words", {"a": 1}, filling("x")).folder != store.get("words", {"a": 2}, filling("x")).folder
+
+
+def test_a_failed_build_leaves_nothing(tmp_path: Path) -> None:
+    def fail(folder: Path) -> None:
+        (folder / "half.txt").write_text("half")
+        raise RuntimeError("stop")
+
+    with pytest.raises(RuntimeError):
+        ArtefactStore(tmp_path).get("words", 1, fail)
+    assert [p for p in tmp_path.rglob("*") if p.is_file() and p.suffix != ".lock"] == []
+
+
+@pytest.mark.parametrize("damage", ["flip", "shorten", "remove", "foreign", "manifest"])
+def test_damage_is_noticed_said_and_mended(tmp_path: Path, damage: str) -> None:
+    said: list[str] = []
+    store = ArtefactStore(tmp_path, said.append)
+    folder = store.get("words", 1, filling("hello")).folder
+    data = folder / "data.txt"
+    if damage == "flip":
+        data.write_text("jello")
+    elif damage == "shorten":
+        data.write_text("hell")
+    elif damage == "remove":
+        data.unlink()
+    elif damage == "foreign":
+        (folder / "other.txt").write_text("?")
+    else:
+        (folder / "manifest.json").write_text(json.dumps({"kind": "words"}))
+    again = store.get("words", 1, filling("hello"))
+    assert again.built
+    assert data.read_text() == "hello"
+    assert len(said) == 1
+    assert "built again" in said[0]
+
+
+SLOW = """
+import sys, time
+from pathlib import Path
+from ragbench.index.artefacts import ArtefactStore
+
+def build(folder):
+    (folder / "one.txt").write_text("1")
+    print("started", flush=True)
+    time.sleep(float(sys.argv[2]))
+    (folder / "two.txt").write_text("2")
+
+artefact = ArtefactStore(Path(sys.argv[1])).get("slow", 1, build)
+print("built" if artefact.built else "found", flush=True)
+"""
+
+
+def slow(folder: Path, seconds: float) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", SLOW, str(folder), str(seconds)], stdout=subprocess.PIPE, text=True
+    )
+
+
+def test_a_killed_build_is_not_taken_for_finished(tmp_path: Path) -> None:
+    victim = slow(tmp_path, 60)
+    assert victim.stdout.readline() == "started\n"
+    os.kill(victim.pid, signal.SIGKILL)
+    victim.wait()
+    victim.stdout.close()
+    assert list(ArtefactStore(tmp_path).list()) == []
+    survivor = slow(tmp_path, 0)
+    out, _ = survivor.communicate()
+    assert out.splitlines()[-1] == "built"
+    assert not list(tmp_path.rglob(".*tmp-*"))
+
+
+def test_two_processes_build_once(tmp_path: Path) -> None:
+    first = slow(tmp_path, 1.0)
+    assert first.stdout.readline() == "started\n"
+    second = slow(tmp_path, 1.0)
+    time.sleep(0.1)
+    answers = sorted([first.communicate()[0].splitlines()[-1], second.communicate()[0].splitlines()[-1]])
+    assert answers == ["built", "found"]

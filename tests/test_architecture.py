@@ -1,0 +1,113 @@
+"""The house's arrows run one way; heavy libraries stay out of the doorway."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parent.parent / "ragbench"
+
+# Lower layers first: a module may import from its own layer's package and from any layer below.
+LAYERS = [
+    {"types", "errors", "fingerprint", "locations", "exit_codes", "console"},
+    {"corpus", "models"},
+    {"benchmark"},
+    {"index"},
+    {"stages"},
+    {"pipeline"},
+    {"executor", "explanation"},
+    {"latency", "evaluation"},
+    {"configuration"},
+    {"workshop"},
+    {"coldstart"},
+    {"experiment"},
+    {"tracking", "export", "report", "serving"},
+    {"app"},
+    {"commands"},
+    {"cli"},
+    {"__main__"},
+]
+LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
+ONLY_HOME = {"hydra": {"app"}, "mlflow": {"tracking"}}
+
+
+def modules() -> list[Path]:
+    return sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imports(path: Path, only_top: bool = False) -> list[str]:
+    """Every module a file imports, wherever the statement stands; those for type checking only are left out."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    hidden = {
+        id(node)
+        for block in ast.walk(tree)
+        if isinstance(block, ast.If) and ast.unparse(block.test).endswith("TYPE_CHECKING")
+        for node in ast.walk(block)
+    }
+    found = []
+    for node in tree.body if only_top else ast.walk(tree):
+        if id(node) in hidden:
+            continue
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            found += [node.module]
+            if node.module == "ragbench":
+                found += [f"ragbench.{alias.name}" for alias in node.names]
+    return found
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_run_one_way(path: Path) -> None:
+    room = room_of(path)
+    assert room in LEVEL, f"{room} has no place in LAYERS"
+    for name in imports(path):
+        parts = name.split(".")
+        if parts[0] == "ragbench" and len(parts) > 1 and parts[1] != room:
+            assert LEVEL[parts[1]] < LEVEL[room] or parts[1] == "errors", f"{path.name} reaches up to {name}"
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "stages").glob("*.py")), ids=lambda path: path.name)
+def test_stages_stand_alone(path: Path) -> None:
+    for name in imports(path):
+        assert name.split(".")[0] not in {"hydra", "omegaconf", "mlflow", "pathlib"}, name
+        if name.startswith("ragbench.stages."):
+            assert name == "ragbench.stages.stage", f"{path.name} imports another stage: {name}"
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_some_libraries_have_one_home(path: Path) -> None:
+    for name in imports(path):
+        home = ONLY_HOME.get(name.split(".")[0])
+        assert home is None or room_of(path) in home, f"{path.name} imports {name}"
+
+
+def test_the_run_path_imports_neither_torch_nor_transformers() -> None:
+    code = (
+        "import sys\n"
+        "from ragbench import cli\n"
+        "assert cli.main(['search', 'how to rotate a key', '--quiet', '--json']) == 0\n"
+        "heavy = {'torch', 'transformers', 'pyserini', 'sentence_transformers', 'mlflow'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys\n"
+        "from ragbench import cli\n"
+        "cli.main(['--help'])\n"
+        "heavy = {'numpy', 'pandas', 'hydra', 'mlflow', 'rich', 'faiss'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)

@@ -1,0 +1,96 @@
+"""The command line: real processes where the process matters, `main` where it does not."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ragbench import cli
+from ragbench.commands import SUMMARY
+
+DATA = Path(__file__).parent / "data"
+
+
+def call(*words: str, **options) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "ragbench", *words], capture_output=True, text=True, check=False, **options
+    )
+
+
+def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["--help"]) == 0
+    out = capsys.readouterr().out
+    assert all(f"  {name} " in out for name in SUMMARY)
+
+
+@pytest.mark.parametrize("command", list(SUMMARY))
+def test_every_command_explains_itself_with_examples(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([command, "--help"]) == 0
+    out = capsys.readouterr().out
+    assert "examples:" in out
+    assert f"ragbench {command}" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["fly"], "there is no command 'fly'"),
+        (["run", "p2=maybe"], "p2 cannot be 'maybe'"),
+        (["run", "wrong.key=1"], "unknown key"),
+        (["run", "dense.depth=ten"], "dense.depth cannot be 'ten'"),
+        (["run", "data.corpus=/nowhere/at/all"], "/nowhere/at/all"),
+        (["run", "tracking.uri=sqlite:////proc/nowhere/mlflow.db"], "the MLflow store"),
+        (["search", ""], "the query is empty"),
+        (["search", "x", "--top", "0"], "--top must be at least 1"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_code_2(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    extra = [f"paths.results={tmp_path}"] if len(words) > 1 else []
+    assert cli.main([*words, *extra]) == 2
+    err = capsys.readouterr().err
+    assert said in err
+    assert err.count("\n") == 1
+    assert list(tmp_path.glob("runs/*")) == []
+
+
+def test_no_java_is_one_sentence(tmp_path: Path) -> None:
+    import os
+
+    done = call(
+        "search",
+        "x",
+        f"paths.results={tmp_path}",
+        f"data.corpus={DATA / 'vault'}",
+        env={**os.environ, "JAVA_HOME": "/nowhere"},
+    )
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert "/nowhere" in done.stderr
+
+
+def test_search_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["search", "why is mast twelve dark", f"data.corpus={DATA / 'vault'}", f"paths.results={tmp_path}"]
+    assert cli.main([*words, "--json", "--top", "2"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert len(answer["hits"]) == 2
+    assert {"dense", "lexical"} >= set(answer["hits"][0]["sources"])
+    assert answer["hits"][0]["stages"]["fuse"]["rank"] == 1
+
+
+def test_ctrl_c_ends_a_run_cleanly(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "ragbench", "run", f"paths.results={tmp_path}", "--quiet", "latency.rounds=500"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    deadline = time.monotonic() + 120
+    while not list(tmp_path.glob("index/chunks/*/manifest.json")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    assert list(tmp_path.rglob("experiment.json")) == []
