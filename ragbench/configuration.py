@@ -24,8 +24,9 @@ from ragbench.index.index import IndexSpec
 from ragbench.index.lexical import LexicalSpec
 from ragbench.index.vocabulary import VocabularySpec
 from ragbench.latency import LatencySpec
-from ragbench.models.resolve import EncoderSpec
+from ragbench.models.resolve import EncoderSpec, check_name
 from ragbench.pipeline import Pipeline
+from ragbench.stages.rerank import Rerank
 from ragbench.stages.stage import Stage
 
 T = TypeVar("T")
@@ -109,7 +110,11 @@ class Settings:
 
     def check(self) -> Settings:
         """Build every value once, so that what is wrong is said before any work starts."""
-        _ = self.pipeline, self.index, self.latency, self.split, self.measures
+        _ = self.latency, self.split, self.measures
+        check_name(self.index.encoder.name, "encoder")
+        for _, stage in self.pipeline:
+            if isinstance(stage, Rerank):
+                check_name(stage.model, "cross-encoder")
         return self
 
     def _stages(self) -> typing.Iterator[tuple[str, Stage]]:

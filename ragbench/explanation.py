@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from ragbench.pipeline import Pipeline, hits, start
-from ragbench.types import Hit, Query, QueryState, Ranking
+from ragbench.types import CompressionStats, Hit, Query, QueryState, Ranking
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -31,6 +31,7 @@ class Answer:
     hits: tuple[Explained, ...]
     notes: tuple[str, ...]
     counts: tuple[tuple[str, int], ...]
+    compression: CompressionStats
 
 
 def explain(text: str, pipeline: Pipeline, index: Index, top_n: int) -> Answer:
@@ -45,14 +46,12 @@ def explain(text: str, pipeline: Pipeline, index: Index, top_n: int) -> Answer:
     explained = []
     for hit, chunk in zip(hits(ranking, index, top_n), ranking.chunks.tolist(), strict=False):
         family = _family(chunk, index)
-        sources = {
-            source: place for source, each in sorted(final.rankings.items()) if (place := _place(each, family))
-        }
+        sources = {source: place for source, each in sorted(final.rankings.items()) if (place := _place(each, family))}
         later = {
             name: place for name, state in trail if state.fused is not None and (place := _place(state.fused, family))
         }
         explained.append(Explained(hit, sources, later))
-    return Answer(text, pipeline, tuple(explained), final.notes, final.counts)
+    return Answer(text, pipeline, tuple(explained), final.notes, final.counts, CompressionStats.of(final))
 
 
 def _family(chunk: int, index: Index) -> Sequence[int]:
@@ -76,6 +75,7 @@ def as_mapping(answer: Answer) -> dict[str, Any]:
         "pipeline": repr(answer.pipeline),
         "notes": list(answer.notes),
         "counts": dict(answer.counts),
+        "compression": asdict(answer.compression),
         "hits": [
             {
                 "rank": each.hit.rank,
@@ -104,7 +104,7 @@ def show(answer: Answer, in_full: bool) -> None:
         for note in answer.notes:
             console.print(Text(f"note: {note}", style="dim"))
         if answer.counts:
-            console.print(Text("left after " + ", ".join(f"{name} {n}" for name, n in answer.counts), style="dim"))
+            console.print(Text("hits: " + ", ".join(f"{name} {n}" for name, n in answer.counts), style="dim"))
     if not answer.hits:
         console.print("no hits")
     for each in answer.hits:

@@ -79,9 +79,11 @@ def _mlflow() -> Any:
     os.environ.setdefault("DO_NOT_TRACK", "true")
     import logging
 
-    # Alembic announces every migration of a new store.
-    logging.getLogger("alembic").setLevel(logging.WARNING)
     import mlflow
+
+    # A new store announces every table and migration.
+    for name in ("alembic", "mlflow.store.db.utils"):
+        logging.getLogger(name).setLevel(logging.WARNING)
 
     return mlflow
 
@@ -103,7 +105,7 @@ def _log_arm(mlflow: Any, results: Results, settings: Settings, benchmark: Bench
     mlflow.log_table(frame.astype(object), "per_query.json")
     dataset = mlflow.data.from_pandas(
         frame[["qid", "type", "split"]].drop_duplicates().astype(object),
-        source=benchmark.name,
+        source=mlflow.data.code_dataset_source.CodeDatasetSource({"benchmark": benchmark.name}),
         name=benchmark.name,
         digest=benchmark.digest[:32],
     )

@@ -19,10 +19,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+
+ORIGINAL_COUNT = "original_count"
+
+QueryClass = Literal["factual", "navigational", "exploratory"]
+"""What kind of query it is, by its form (P3)."""
+QUERY_CLASSES: tuple[QueryClass, ...] = get_args(QueryClass)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,9 +213,9 @@ class QueryState:
     `filters` says which documents every source may find, None all of them. `texts` holds the text to send to a source
     where it differs from the query's own (`text_for`). `weights` holds a factor by source that fusion multiplies with
     its own weights (1 when absent). `rankings` holds one ranking by source; `fused` is the ranking after fusion and
-    every later stage, None before it. `counts` lists (filter, hits left) in the order applied, `clusters_merged` the
-    hits merged by semantic deduplication. `guaranteed` are hits that no later stage may drop. `notes` say in words
-    what a stage decided, for explanations.
+    every later stage, None before it. `counts` lists (filter, hits left) in the order applied, first of all
+    `original_count` before any, `clusters_merged` the hits merged by semantic deduplication. `guaranteed` are hits
+    that no later stage may drop. `notes` say in words what a stage decided, for explanations.
     """
 
     query: Query
@@ -218,7 +224,7 @@ class QueryState:
     weights: Mapping[str, float] = field(default_factory=dict)
     rankings: Mapping[str, Ranking] = field(default_factory=dict)
     fused: Ranking | None = None
-    query_class: str | None = None
+    query_class: QueryClass | None = None
     counts: tuple[tuple[str, int], ...] = ()
     clusters_merged: int = 0
     guaranteed: frozenset[int] = frozenset()
@@ -246,7 +252,35 @@ class QueryState:
 
     def filtered(self, stage: str, ranking: Ranking) -> QueryState:
         """The same state with the fused ranking replaced and its new length counted under the filter's name."""
-        return replace(self, fused=ranking, counts=(*self.counts, (stage, len(ranking))))
+        before = 0 if self.fused is None else len(self.fused)
+        counts = self.counts or ((ORIGINAL_COUNT, before),)
+        return replace(self, fused=ranking, counts=(*counts, (stage, len(ranking))))
+
+
+@dataclass(frozen=True, slots=True)
+class CompressionStats:
+    """How many hits every filter left, with the fields of seed 000, P8; one that is off leaves what came before it.
+
+    `original_count` are the hits of fusion, `clusters_merged` those that semantic deduplication merged with others.
+    """
+
+    original_count: int
+    after_threshold: int
+    after_content_dedup: int
+    after_ngram_dedup: int
+    after_dedup: int
+    after_doc_limit: int
+    clusters_merged: int
+
+    @staticmethod
+    def of(state: QueryState) -> CompressionStats:
+        """The numbers of a state at the end of its pipeline."""
+        counted = dict(state.counts)
+        left = counted.get(ORIGINAL_COUNT, 0 if state.fused is None else len(state.fused))
+        values = {ORIGINAL_COUNT: left}
+        for name in ("after_threshold", "after_content_dedup", "after_ngram_dedup", "after_dedup", "after_doc_limit"):
+            values[name] = left = counted.get(name, left)
+        return CompressionStats(**values, clusters_merged=state.clusters_merged)
 
 
 @dataclass(frozen=True, slots=True)

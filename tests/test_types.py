@@ -43,5 +43,5 @@ def test_states_are_changed_by_making_new_ones() -> None:
 def test_a_filter_counts_what_it_leaves() -> None:
     state = QueryState(Query("q", "t"), fused=Ranking.ordered([1, 2], [0.9, 0.1]))
     after = state.filtered("threshold", state.fused.keep(np.array([True, False])))
-    assert after.counts == (("threshold", 1),)
+    assert after.counts == (("original_count", 2), ("threshold", 1))
     assert after.fused.chunks.tolist() == [1]

@@ -67,7 +67,7 @@ def keys(stream: TextIO) -> Callable[[], str]:
             descriptor = stream.fileno()
             before = termios.tcgetattr(descriptor)
             try:
-                tty.setcbreak(descriptor)
+                tty.setcbreak(descriptor, termios.TCSANOW)  # the default would throw away keys pressed meanwhile
                 pressed = os.read(descriptor, 1)
                 if pressed == _ESCAPE:
                     # Delete sends ESC [ 3 ~, and its 3 is no grade.

@@ -7,6 +7,7 @@ SUMMARY = {
     "run": "measure one configuration, or a sweep of them, on a benchmark",
     "ablate": "run the arms of a design and judge every proposal",
     "compare": "compare finished runs, also of other systems",
+    "report": "write a finished run as one HTML file that opens offline",
     "diagnose": "say at which stage relevant sections were lost",
     "search": "search the collection and see why each hit is there",
     "data": "check a benchmark, split it, compare two judges",

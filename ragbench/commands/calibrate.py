@@ -146,7 +146,7 @@ def _write(name: str, fitted: CalibrateIsotonic, judged: Sample, benchmark: Benc
     )
     values = {key: value for key, value in plain(fitted).items() if key}
     target = f"{type(fitted).__module__}.{type(fitted).__qualname__}"
-    body = yaml.safe_dump({"_target_": target, **values}, sort_keys=False, width=120, default_flow_style=None)
+    body = yaml.safe_dump({"_target_": target, **values}, sort_keys=False, width=110, default_flow_style=None)
     try:
         path.write_text("".join(f"# {line}\n" for line in said) + body, encoding="utf-8")
     except OSError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol
 
 from ragbench.corpus.sections import sections_between
@@ -80,6 +80,38 @@ class ParentChildChunker:
             for part in spans(document, child_sizes, span.core, span.end):
                 children.append(_chunk(document, str(len(children)), part, parent=parent.chunk_id))
         return children + parents
+
+
+@dataclass(frozen=True)
+class GroupedChunker:
+    """The chunks of `HeaderChunker` as they are, with parents over runs of neighbours: what P13's expansion does alone.
+
+    A parent holds as many neighbours as fit into `parent_max` characters, at least one. Raises ConfigError for sizes
+    that contradict each other.
+    """
+
+    min_chars: int = 200
+    max_chars: int = 1500
+    overlap_chars: int = 100
+    parent_max: int = 2000
+    version: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        _check(self.min_chars, self.max_chars, self.overlap_chars, ("min_chars", "max_chars", "overlap_chars"))
+        if self.max_chars > self.parent_max:
+            raise ConfigError(f"max_chars must be at most parent_max {self.parent_max}, got {self.max_chars}.")
+
+    def chunk(self, document: Document) -> list[Chunk]:
+        """The children `docno#0` ..., then the parents `docno#p0` ... (`is_parent`)."""
+        children: list[Chunk] = []
+        runs: list[Span] = []
+        for chunk in HeaderChunker(self.min_chars, self.max_chars, self.overlap_chars).chunk(document):
+            if runs and chunk.end - runs[-1].start <= self.parent_max:
+                runs[-1] = replace(runs[-1], end=chunk.end)
+            else:
+                runs.append(Span(chunk.start, chunk.start, chunk.end))
+            children.append(replace(chunk, parent=f"{document.docno}#p{len(runs) - 1}"))
+        return children + [_chunk(document, f"p{n}", run, is_parent=True) for n, run in enumerate(runs)]
 
 
 def _chunk(document: Document, name: str, span: Span, parent: str | None = None, is_parent: bool = False) -> Chunk:

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ragbench.stages.classify import QueryClass, classify
+from ragbench.stages.classify import classify
+from ragbench.types import QUERY_CLASSES, QueryClass
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from ragbench.benchmark.benchmark import Topic
-
-CLASSES: tuple[QueryClass, ...] = ("factual", "navigational", "exploratory")
 
 
 def expected(kind: str) -> QueryClass:
@@ -46,7 +45,7 @@ def agreement(topics: Sequence[Topic]) -> Agreement:
     right = frame["want"] == frame["got"]
     rows = []
     for kind, each in frame.groupby("type", sort=True):
-        found: dict[str, int] = {name: int((each["got"] == name).sum()) for name in CLASSES}
+        found: dict[str, int] = {name: int((each["got"] == name).sum()) for name in QUERY_CLASSES}
         rows.append({"type": kind, "expected": expected(str(kind)), **found, "right": float(right[each.index].mean())})
     most = float(frame["want"].value_counts(normalize=True).max())
     return Agreement(len(frame), float(right.mean()), most, pd.DataFrame(rows))

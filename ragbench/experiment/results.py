@@ -3,8 +3,9 @@
     <folder>/experiment.json        name, command, benchmark, environment, arms
     <folder>/summary.csv            arm, level, split, type, measure, mean, n
     <folder>/latency.csv            arm, stage, p50, p95, p99 ... in milliseconds
+    <folder>/topics.parquet         qid, split, type, text, need
     <folder>/arms/<arm>/config.yaml, pipeline.txt, run.trec, sections.trec, metadata.yaml,
-                       per_query.parquet, diagnosis.parquet, latency.parquet, done.json
+                       per_query.parquet, top.parquet, diagnosis.parquet, latency.parquet, done.json
 
 A file is written under another name and then renamed, `done.json` last: an arm with it is finished.
 """
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 RECORD = "experiment.json"
+TOPICS, TOP = "topics.parquet", "top.parquet"
 PER_QUERY_COLUMNS = ("arm", "level", "split", "type", "qid", "measure", "value")
 
 

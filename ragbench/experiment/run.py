@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragbench import coldstart, executor, latency
-from ragbench.benchmark.benchmark import Benchmark
+from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.configuration import Settings
 from ragbench.evaluation import diagnosis, measures
-from ragbench.experiment import environment, results
+from ragbench.experiment import environment, results, top
 from ragbench.experiment.results import Results
 from ragbench.fingerprint import digest, plain
 from ragbench.workshop import Progress, Say, Workshop
@@ -49,6 +49,7 @@ def run(
     plan = digest([command, benchmark.digest, shared.split, shared.measures, [_arm_digest(arm) for arm in arms]])
     folder = folder or _folder(shared.results, command, settings, plan, say)
     results.write_text(folder / PLAN, json.dumps({"digest": plan, "arms": [arm.name for arm in arms]}))
+    results.write_table(folder / results.TOPICS, _topics(topics))
     started = time.time()
     by_name = {each.name: (each, arm) for each, arm in zip(settings, arms, strict=True)}
     facts = pd.DataFrame([(t.qid, t.split, t.type) for t in topics], columns=["qid", "split", "type"])
@@ -90,6 +91,13 @@ def run(
     return outcome_results
 
 
+def _topics(topics: Sequence[Topic]) -> pd.DataFrame:
+    import pandas as pd
+
+    columns = ["qid", "split", "type", "text", "need"]
+    return pd.DataFrame([(t.qid, t.split, t.type, t.text, t.need) for t in topics], columns=columns)
+
+
 def _write_arm(
     folder: Path, settings: Settings, arm: Arm, outcome: Outcome, benchmark: Benchmark, facts: pd.DataFrame
 ) -> pd.DataFrame:
@@ -115,6 +123,7 @@ def _write_arm(
     results.write_text(place / "pipeline.txt", f"{arm.pipeline!r}\n")
     results.write_text(place / "metadata.yaml", yaml.safe_dump(_ir_metadata(settings, arm, benchmark), sort_keys=False))
     results.write_table(place / "per_query.parquet", per_query)
+    results.write_table(place / results.TOP, top.top_hits(outcome.final, table, benchmark))
     if benchmark.section_qrels:
         results.write_table(place / "diagnosis.parquet", diagnosis.diagnose(outcome, table, benchmark.section_qrels))
     results.write_text(place / DONE, json.dumps({"arm": _arm_digest(arm)}))
@@ -151,7 +160,7 @@ def _latency_table(timings: Mapping[str, latency.Timing], cold: Mapping[str, Map
     rows += [
         {"arm": name, "stage": f"cold {what}", "p50": value} for name, each in cold.items() for what, value in each.items()
     ]
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows) if rows else pd.DataFrame({"arm": [], "stage": []})
 
 
 def _arm_digest(arm: Arm) -> str:

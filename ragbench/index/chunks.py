@@ -164,7 +164,7 @@ class ChunkTable:
 
     def docno(self, chunk: int) -> str:
         """The docno a chunk belongs to."""
-        return self.docnos[self.document[chunk]]
+        return self.docnos[int(self.document[chunk])]
 
     def text(self, chunk: int) -> str:
         """A chunk's text."""
@@ -211,8 +211,8 @@ def _blocks(
 ) -> Iterable[tuple[int, str, str, int, int]]:
     """Every code block with the number of the chunk that holds most of it (the first of equals)."""
     spans: dict[int, list[tuple[int, Chunk]]] = {}
-    for number, (document, chunk) in enumerate(retrievable):
-        spans.setdefault(document, []).append((number, chunk))
+    for row, (owner, chunk) in enumerate(retrievable):
+        spans.setdefault(owner, []).append((row, chunk))
     for number, document in enumerate(documents):
         for block in document.code_blocks:
             overlaps = [

@@ -94,12 +94,14 @@ def build_lexical(
 ) -> None:
     """Write the index of `rows` into `folder`: field -> text for chunk 0, 1, 2 ...; None is a chunk never found.
 
-    Fields that the specification does not name are passed over, missing ones are empty. `notes`
-    is asked after the last row for texts to keep with the index (`LexicalIndex.notes`).
-    Raises `IndexError_` when the folder cannot be written.
+    Fields that the specification does not name are passed over, missing ones are empty. `notes` is asked after the last
+    row for texts to keep with the index (`LexicalIndex.notes`). Raises `IndexError_` when the folder cannot be written.
     """
-    with java_errors(IndexError_, lambda cause: f"Lucene could not write an index into {folder} ({cause})"):
+    try:
         folder.mkdir(parents=True, exist_ok=True)
+    except OSError as cause:
+        raise IndexError_(f"cannot make the folder {folder} for an index: {cause.strerror}") from cause
+    with java_errors(IndexError_, lambda cause: f"Lucene could not write an index into {folder} ({cause})"):
         directory = _directory(folder)
         try:
             writer = _writer(directory, spec.analyzer)

@@ -26,9 +26,9 @@ _WORD = re.compile(r"\b[a-zA-Z][a-zA-Z0-9_-]*\b")
 # Function words of English; seed 000 lists these.
 _FUNCTION_WORDS = """
 a an the and or but in on at to for of with by from as is was are were been be have has had do does did will would could
-should may might must shall can need this that these those it its they them their he she him her his hers we us our you
-your i me my who what which where when how why all each every both few more most other some such no not only same so than
-too very just also now here there then
+should may might must shall can need this that these those it its they them their he she him her his hers we us our
+you your i me my who what which where when how why all each every both few more most other some such no not only same so
+than too very just also now here there then
 """
 STOP_WORDS = frozenset(_FUNCTION_WORDS.split())
 

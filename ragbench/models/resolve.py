@@ -13,6 +13,8 @@ from ragbench.models.folder import ModelFolder, inspect
 from ragbench.models.parallel import threads_for
 from ragbench.models.settings import Settings, read_settings
 
+_NOT_ASKED = "the hub was not asked, its names have the form owner/model"
+
 
 @dataclass(frozen=True)
 class EncoderSpec:
@@ -80,6 +82,25 @@ def load_cross_encoder(spec: CrossEncoderSpec, threads: int | None = None) -> Cr
     return OnnxCrossEncoder(name, folder, settings, max_length=spec.max_length, threads=parallel)
 
 
+def check_name(name: str, kind: Kind) -> None:
+    """ModelError for a name that leads nowhere; of the hub's models only the form of the name is looked at."""
+    if hub.is_hub_name(name):
+        return
+    tried: list[str] = []
+    for place in (_local(name, tried), _bundled(name, kind, tried)):
+        for _ in place:
+            return
+    tried.append(_NOT_ASKED)
+    raise _unknown(name, kind, tried)
+
+
+def _unknown(name: str, kind: Kind, tried: list[str]) -> ModelError:
+    known = ", ".join(bundled.names(kind))
+    return ModelError(
+        f"no {kind} '{name}' (tried: {'; '.join(tried)}): name a folder, a model of the hub or one of {known}"
+    )
+
+
 def _resolve(name: str, kind: Kind) -> tuple[str, ModelFolder, Settings]:
     tried: list[str] = []
     for place in (_local(name, tried), _bundled(name, kind, tried), _from_hub(name, tried)):
@@ -87,10 +108,7 @@ def _resolve(name: str, kind: Kind) -> tuple[str, ModelFolder, Settings]:
             if settings is None:
                 settings = read_settings(folder) if folder.backend == "onnx" else Settings()
             return canonical, folder, settings
-    raise ModelError(
-        f"no {kind} '{name}' (tried: {'; '.join(tried)}): "
-        f"name a folder, a model of the hub or one of {', '.join(bundled.names(kind))}"
-    )
+    raise _unknown(name, kind, tried)
 
 
 Found = Iterator[tuple[str, ModelFolder, Settings | None]]
@@ -121,7 +139,7 @@ def _bundled(name: str, kind: Kind, tried: list[str]) -> Found:
 
 def _from_hub(name: str, tried: list[str]) -> Found:
     if not hub.is_hub_name(name):
-        tried.append("the hub was not asked, its names have the form owner/model")
+        tried.append(_NOT_ASKED)
         return
     root = hub.cached(name)
     folder = inspect(root) if root else None

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from ragbench.experiment.results import Results
 
-_LATENCY = {name: ".1f" for name in ("p50", "p95", "p99")}
+_LATENCY = dict.fromkeys(("p50", "p95", "p99"), ".1f")
 
 
 def show(results: Results) -> None:

@@ -5,16 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar
 
 from ragbench.errors import ConfigError
 from ragbench.stages.stage import NOTHING
-from ragbench.types import QueryState
+from ragbench.types import QueryClass, QueryState
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
-
-QueryClass = Literal["factual", "navigational", "exploratory"]
 
 # Seed 001, "Query Type Classification". The first class with a signal wins, in this order; without any, exploratory.
 _FACTUAL = (
@@ -26,7 +24,7 @@ _FACTUAL = (
 )
 _WIKILINK = re.compile(r"\[\[|\]\]")
 _PLACES = frozenset({"section", "chapter", "guide", "tutorial", "documentation", "docs", "page", "reference", "manual"})
-_SOURCE_OF: Mapping[str, str] = {"factual": "lexical", "navigational": "graph", "exploratory": "dense"}
+_SOURCE_OF: Mapping[QueryClass, str] = {"factual": "lexical", "navigational": "graph", "exploratory": "dense"}
 
 
 @dataclass(frozen=True)
@@ -57,7 +55,7 @@ class Classify:
         return [self._classified(state) for state in states]
 
     def _classified(self, state: QueryState) -> QueryState:
-        found = self.override or classify(state.query.text)
+        found: QueryClass = self.override or classify(state.query.text)
         source, factor = _SOURCE_OF[found], float(getattr(self, found))
         noted = replace(state, query_class=found).with_note(f"a {found} query: {source} counts x{factor:g}")
         return noted.with_weight(source, factor)

@@ -39,7 +39,7 @@ class BoostCommunity:
     }
 
     def __post_init__(self) -> None:
-        if self.factor < 1:
+        if not self.factor >= 1:
             raise ConfigError(f"community.factor must be at least 1, got {self.factor}")
         if self.seeds < 1:
             raise ConfigError(f"community.seeds must be at least 1, got {self.seeds}")

@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DropNearCopies:
-    """Drop a hit whose trigrams have a Jaccard coefficient of at least `threshold` (above 0, up to 1) with a better hit's.
+    """Drop a hit whose trigrams and those of a better hit have a Jaccard coefficient of `threshold` or more.
 
-    `unit`: `character` takes trigrams of the lower-cased text without spaces (seed 000, P12), `word` those of its words
-    (P8 stage 2). The trigrams are kept in the index; nothing is computed from texts here.
+    `threshold` is above 0 and at most 1. `unit`: `character` takes trigrams of the lower-cased text without spaces
+    (seed 000, P12), `word` those of its words (P8 stage 2). The trigrams are kept in the index; nothing is computed
+    from texts here.
     """
 
     threshold: float = 0.7

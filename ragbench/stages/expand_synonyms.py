@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
@@ -51,19 +50,23 @@ class ExpandSynonyms:
 
     def _expanded(self, state: QueryState, index: Index) -> QueryState:
         added: dict[str, list[str]] = {}
-        for word in dict.fromkeys(re.findall(r"[^\W_]+(?:[-'][^\W_]+)*", state.query.text)):
-            if self.function_words or word.lower() not in _FUNCTION_WORDS:
-                synonyms = index.synonyms.of(word, self.synsets, self.max_synonyms)
-                if synonyms:
-                    added[word] = synonyms
-        if not added:
+        for word in map(_bare, state.query.text.split()):
+            if word not in added and (self.function_words or word.lower() not in _FUNCTION_WORDS):
+                added[word] = index.synonyms.of(word, self.synsets, self.max_synonyms)
+        found = {word: synonyms for word, synonyms in added.items() if synonyms}
+        if not found:
             return state
         for source in self.sources:
             words = state.text_for(source).split()
-            text = " ".join(part for word in words for part in [word, *added.get(word.strip(".,;:?!()\"'`"), [])])
+            text = " ".join(part for word in words for part in [word, *found.get(_bare(word), [])])
             state = state.with_text(source, text)
-        return state.with_note("synonyms: " + "; ".join(f"{word}: {', '.join(found)}" for word, found in added.items()))
+        return state.with_note("synonyms: " + "; ".join(f"{word}: {', '.join(each)}" for word, each in found.items()))
 
     def describe(self) -> str:
         """In words."""
         return f"add {self.max_synonyms} synonyms a word"
+
+
+def _bare(word: str) -> str:
+    """A word without the punctuation round it; what belongs to a name, as in C++, stays."""
+    return word.strip(".,;:?!()[]{}\"'`\u201c\u201d\u2018\u2019")

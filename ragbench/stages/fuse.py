@@ -34,10 +34,10 @@ class Fuse:
     forbids: ClassVar[Mapping[str, str]] = {"fused": "the rankings have been fused already"}
 
     def __post_init__(self) -> None:
-        if self.k < 0:
+        if not self.k >= 0:
             raise ConfigError(f"fuse.k must be at least 0, got {self.k}")
         for source, weight in self.weights.items():
-            if weight < 0:
+            if not weight >= 0:
                 raise ConfigError(f"fuse.weights.{source} must be at least 0, got {weight}")
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:

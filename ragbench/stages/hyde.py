@@ -49,7 +49,10 @@ class SupposeAnswer:
             raise ConfigError("hyde.text must not be blank: give a passage or null")
         if "{query}" not in self.prompt:
             raise ConfigError("hyde.prompt must hold {query} where the query belongs")
-        if self.endpoint is not None:
+        if self.endpoint is None:
+            # Without an endpoint its parameters are not used, yet a wrong one is still a mistake.
+            ChatSpec("http://unused", "unused", self.timeout_s, self.max_tokens, self.temperature)
+        else:
             self._spec(self.endpoint)
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ragbench.errors import ConfigError
 from ragbench.stages.stage import fused
-from ragbench.types import QueryState, Ranking
+from ragbench.types import QUERY_CLASSES, QueryClass, QueryState, Ranking
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -33,7 +33,7 @@ class Diversify:
     lambda_: float = 0.7
     candidates: int = 50
     scale: Literal["minmax", "score"] = "minmax"
-    by_class: Mapping[str, float] = field(default_factory=dict)
+    by_class: Mapping[QueryClass, float] = field(default_factory=dict)
 
     needs: ClassVar[frozenset[str]] = frozenset({"dense"})
     requires: ClassVar[frozenset[str]] = frozenset({"fused"})
@@ -49,6 +49,8 @@ class Diversify:
         if self.candidates < 1:
             raise ConfigError(f"p11.candidates must be at least 1, got {self.candidates}")
         for name, value in self.by_class.items():
+            if name not in QUERY_CLASSES:
+                raise ConfigError(f"p11.by_class names '{name}', the classes are {', '.join(QUERY_CLASSES)}")
             if not 0 <= value <= 1:
                 raise ConfigError(f"p11.by_class.{name} must be between 0 and 1, got {value}")
 
@@ -62,7 +64,7 @@ class Diversify:
         if len(head) == 0:
             return ranking
         similarity = np.clip(index.dense.similarities(head.chunks), 0.0, 1.0)
-        weight = self.by_class.get(state.query_class or "", self.lambda_)
+        weight = self.lambda_ if state.query_class is None else self.by_class.get(state.query_class, self.lambda_)
         order, scores = marginal_order(self._relevance(head), similarity, weight)
         tail = np.minimum(ranking.scores[len(head) :], scores[-1])
         return Ranking.ordered(

@@ -46,7 +46,7 @@ class BoostRecent:
     def __post_init__(self) -> None:
         if not 0 <= self.bias <= 1:
             raise ConfigError(f"recency.bias must be between 0 and 1, got {self.bias}")
-        if any(days < 0 or factor < 0 for days, factor in self.tiers):
+        if not all(days >= 0 and factor >= 0 for days, factor in self.tiers):
             raise ConfigError(f"recency.tiers must be pairs of days and multiplier, none negative, got {self.tiers}")
         if self.now is not None:
             _seconds(self.now)

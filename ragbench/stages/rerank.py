@@ -43,11 +43,13 @@ class Rerank:
     }
 
     def __post_init__(self) -> None:
+        if not self.model.strip():
+            raise ConfigError("p6.model must name a cross-encoder, such as ms-marco-MiniLM-L-12-v2")
         if self.depth < 1:
             raise ConfigError(f"p6.depth must be at least 1, got {self.depth}")
         if not 8 <= self.max_length <= 512:
             raise ConfigError(f"p6.max_length must be between 8 and 512, got {self.max_length}")
-        if self.k < 0:
+        if not self.k >= 0:
             raise ConfigError(f"p6.k must be at least 0, got {self.k}")
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:

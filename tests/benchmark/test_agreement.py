@@ -14,7 +14,8 @@ SECOND = {"q": {"a": 0, "b": 1, "c": 3, "d": 3, "e": 2, "only second": 1}}
 def test_worked_by_hand() -> None:
     found = agreement(FIRST, SECOND)
     assert (found.n_pairs, found.n_topics, found.same) == (5, 1, pytest.approx(0.6))
-    # Ten values: two each of 0, 1, 2 and four of 3. Ordinal distances (0,1) 4, (0,2) 16, (0,3) 49, (1,2) 4, (1,3) 25, (2,3) 9.
+    # Ten values: two each of 0, 1, 2 and four of 3.
+    # Ordinal distances: (0,1) 4, (0,2) 16, (0,3) 49, (1,2) 4, (1,3) 25, (2,3) 9.
     # Observed 2 * 2 * 9 / 10 = 3.6; expected 2 * (4*4 + 4*16 + 8*49 + 4*4 + 8*25 + 8*9) / 90 = 1520 / 90.
     assert found.alpha_ordinal == pytest.approx(1 - 3.6 * 90 / 1520)
     # Chance agreement (1 + 1 + 1 + 2 * 2) / 25 = 0.28.
@@ -28,7 +29,8 @@ def test_worked_by_hand() -> None:
 
 def test_grades_that_nobody_gave_keep_their_distance() -> None:
     found = agreement({"q": {"a": 0, "b": 3, "c": 0, "d": 2}}, {"q": {"a": 0, "b": 3, "c": 3, "d": 2}})
-    # Observed 9 / 4; expected over marginals (2, 0, 1, 1)/4 and (1, 0, 1, 2)/4: (2*1*4 + 2*2*9 + 1*1*4 + 1*2*1 + 1*1*9 + 1*1*1) / 16.
+    # Observed 9 / 4. Expected over the marginals (2, 0, 1, 1) / 4 and (1, 0, 1, 2) / 4:
+    # (2*1*4 + 2*2*9 + 1*1*4 + 1*2*1 + 1*1*9 + 1*1*1) / 16 = 60 / 16.
     assert found.kappa_quadratic == pytest.approx(1 - (9 / 4) / (60 / 16))
     assert found.grades == (0, 2, 3)
 

@@ -98,7 +98,7 @@ def test_topics_with_and_without_answers() -> None:
 def test_a_query_copied_from_its_answer_is_a_leak() -> None:
     topics = (Topic("q1", "Eighty degrees, for the UNOXIDISED kinds!"), Topic("q2", "keep leaves dry"))
     assert codes(findings(topics)) == [("error", "verbatim-query", "q1")]
-    # Elsewhere in the document it is no leak as long as sections were judged; a short query is a search for an identifier.
+    # Elsewhere in the document it is no leak where sections were judged; a short query may be an identifier.
     assert codes(findings(topics, SECTIONS | {"q1": {"tea/brewing#time": 3}})) == []
     assert (
         codes(findings((Topic("q1", "two minutes then taste"), TOPICS[1]), SECTIONS | {"q1": {"tea/brewing#time": 1}}))

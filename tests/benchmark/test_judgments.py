@@ -34,7 +34,7 @@ def test_grades_are_whole_numbers(text: str, grade: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "x", "0.5", "nan", "inf", "1e99", "1001", "-1001", "1_0x"])
 def test_other_grades_are_refused(text: str) -> None:
-    with pytest.raises(BenchmarkError, match="^a.tsv:7: grade"):
+    with pytest.raises(BenchmarkError, match=r"^a\.tsv:7: grade"):
         parse_grade(text, "a.tsv:7")
 
 

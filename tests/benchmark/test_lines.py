@@ -25,7 +25,7 @@ def test_lines_up_to_the_limit_are_read(tmp_path: Path) -> None:
     path.write_bytes(b"x" * 9 + b"\n" + b"y" * 10 + b"\n")
     lines = raw_lines(path, max_bytes=10)
     assert next(lines) == (1, "x" * 9 + "\n")
-    with pytest.raises(BenchmarkError, match="a.txt:2 is longer than"):
+    with pytest.raises(BenchmarkError, match=r"a\.txt:2 is longer than"):
         next(lines)
 
 
@@ -85,7 +85,7 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyt
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", fail)
-    with pytest.raises(BenchmarkError, match="a.txt cannot be written: No space left on device"):
+    with pytest.raises(BenchmarkError, match=r"a\.txt cannot be written: No space left on device"):
         write_atomically(path, "new\n")
     assert path.read_text() == "old\n"
     assert [each.name for each in path.parent.iterdir()] == ["a.txt"]

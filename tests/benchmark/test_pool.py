@@ -63,7 +63,7 @@ def test_grades_are_not_overwritten(benchmark_tea: Benchmark, tmp_path: Path) ->
     path = tmp_path / "pool.csv"
     write_pool(path, pool(RUNS, {}), benchmark_tea)
     write_pool(path, pool(RUNS, {}), benchmark_tea)
-    path.write_text(path.read_text().replace("then taste.,,", "then taste.,2,"))
+    path.write_text(path.read_text().replace('then taste.",,', 'then taste.",2,'))
     with pytest.raises(BenchmarkError, match=r"pool.csv holds 1 grades that would be lost"):
         write_pool(path, pool(RUNS, {}), benchmark_tea)
     write_pool(path, pool(RUNS, {}), benchmark_tea, replace=True)

@@ -79,7 +79,9 @@ def test_stop_words_vanish(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ANALYZERS)
-@pytest.mark.parametrize("text", ["a-" * 50_000, "x" * 100_000, "-" * 100_000, "aB" * 50_000, "1." * 50_000, "--a" * 30_000])
+@pytest.mark.parametrize(
+    "text", ["a-" * 50_000, "x" * 100_000, "-" * 100_000, "aB" * 50_000, "1." * 50_000, "--a" * 30_000]
+)
 def test_long_lines_neither_fail_nor_make_terms_that_lucene_refuses(name: str, text: str) -> None:
     assert all(len(term) <= 255 for term in analyze(analyzer(name), text))
 

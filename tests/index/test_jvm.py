@@ -77,7 +77,7 @@ def test_a_declared_view_does_not_replace_the_full_class() -> None:
 
 def test_exceptions_of_java_become_ours() -> None:
     with (
-        pytest.raises(IndexError_, match="^it said NumberFormatException$"),
+        pytest.raises(IndexError_, match=r"^it said NumberFormatException$"),
         jvm.java_errors(IndexError_, lambda cause: f"it said {cause}"),
     ):
         jvm.java("java.lang.Integer").parseInt("seven")

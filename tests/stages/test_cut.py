@@ -1,5 +1,7 @@
 """Cutting a ranking."""
 
+from dataclasses import replace
+
 import pytest
 
 from ragbench.errors import ConfigError
@@ -12,6 +14,16 @@ def test_keeps_the_first() -> None:
     (after,) = Cut(top_n=2)([state], None)
     assert after.fused == Ranking.ordered([4, 2], [0.9, 0.5])
     assert len(state.fused) == 3
+
+
+@pytest.mark.parametrize(
+    ("guaranteed", "left"),
+    [({8}, [4, 8]), ({2}, [4, 2]), ({8, 5}, [8, 5]), ({2, 8, 5}, [2, 8]), ({99}, [4, 2])],
+)
+def test_guaranteed_hits_take_the_places_of_the_last_others(state, guaranteed: set[int], left: list[int]) -> None:
+    given = replace(state(fused=[(4, 0.9), (2, 0.5), (8, 0.1), (5, 0.05)]), guaranteed=frozenset(guaranteed))
+    (after,) = Cut(top_n=2)([given], None)
+    assert after.fused.chunks.tolist() == left
 
 
 def test_top_n_must_be_positive() -> None:

@@ -40,9 +40,7 @@ def test_a_chunk_in_two_lists() -> None:
 
 def test_weights_multiply_the_terms() -> None:
     # seed 001: 1.2/63 + 0.8/65 = 0.0313
-    scores = fuse(
-        state(dense=ranked(7, 8, 1), lexical=ranked(7, 8, 9, 10, 1)), weights={"dense": 1.2, "lexical": 0.8}
-    )
+    scores = fuse(state(dense=ranked(7, 8, 1), lexical=ranked(7, 8, 9, 10, 1)), weights={"dense": 1.2, "lexical": 0.8})
     assert scores[1] == pytest.approx(1.2 / 63 + 0.8 / 65, rel=1e-6)
     assert scores[1] == pytest.approx(0.0313, abs=1e-4)
 

@@ -1,0 +1,58 @@
+"""`ragbench report`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from ragbench import console
+
+DESCRIPTION = "Write a finished run as one HTML file that opens offline: verdicts, figures, every query, methods text."
+EXAMPLES = """examples:
+  ragbench report                                     the newest run, as report.html in its folder
+  ragbench report results/runs/A --out report-A.html  another run, another place
+  ragbench report 3f2a...                             an MLflow run by its id
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which run, and where to write."""
+    parser.add_argument(
+        "words", nargs="*", metavar="run|key=value", help="a results folder (default: the newest), overrides"
+    )
+    parser.add_argument(
+        "--out", metavar="FILE", type=Path, help="the file to write (default: report.html in the folder)"
+    )
+    console.add_output(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Read the run, write the page, say where it is."""
+    from ragbench import app, tracking
+    from ragbench.errors import ResultsError
+    from ragbench.experiment import results
+    from ragbench.report import html
+
+    overrides = [word for word in arguments.words if "=" in word and not Path(word).exists()]
+    (settings,) = app.compose(overrides)
+    named = [word for word in arguments.words if word not in overrides]
+    if len(named) > 1:
+        raise ResultsError(
+            f"a report is about one run, got {len(named)}: {', '.join(named)}; compare runs with compare"
+        )
+    if not named:
+        folder = results.latest(settings.results)
+    elif Path(named[0]).exists():
+        folder = Path(named[0])
+    else:
+        folder = Path(tracking.folder_of(settings, named[0]))
+        # A nested run is one arm; its report is that of the experiment it belongs to.
+        folder = folder if (folder / results.RECORD).is_file() else folder.parent.parent
+    if arguments.out is not None and arguments.out.is_dir():
+        raise ResultsError(f"--out {arguments.out} is a folder: name a file such as {arguments.out / html.FILE}")
+    path = html.write(folder, arguments.out)
+    if arguments.json:
+        console.print_json({"run": str(folder), "report": str(path), "bytes": path.stat().st_size})
+    else:
+        print(f"report in {path}")
+    return 0

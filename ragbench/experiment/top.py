@@ -1,0 +1,125 @@
+"""The top hits of an arm as a person reads them: where each stands, how it was judged, what it says.
+
+The report shows these side by side; nothing is measured from them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ragbench.types import Ranking
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ragbench.benchmark.benchmark import Benchmark
+    from ragbench.index.chunks import ChunkTable
+    from ragbench.types import QueryState
+
+COLUMNS = (
+    "qid",
+    "rank",
+    "score",
+    "docno",
+    "title",
+    "chunk_id",
+    "header_path",
+    "snippet",
+    "document_grade",
+    "section_grade",
+)
+SNIPPET = 300
+"""Characters of a snippet, at most."""
+
+_HEADINGS = " > "
+_ELLIPSIS = "…"
+_COMMON = frozenset(
+    re.findall(
+        r"\w+",
+        """a an and are as at be but by can did do does for from get has have how i if in into is it its me my no not of
+        on or our should so such that the their then there these they this to us was we were what when where which who
+        why will with you your""",
+    )
+)
+_SUFFIXES = ("ing", "ies", "ed", "es", "s", "e")
+
+
+def top_hits(final: Iterable[QueryState], table: ChunkTable, benchmark: Benchmark, depth: int = 10) -> pd.DataFrame:
+    """The first `depth` chunks of every query, best first, with the columns `COLUMNS`.
+
+    Grades are nullable: absent means not judged. `section_grade` is the best among the sections the chunk overlaps.
+    """
+    import pandas as pd
+
+    rows = []
+    for state in final:
+        qid, ranking = state.query.qid, state.fused or Ranking.empty()
+        matches = highlights(stems(state.query.text))
+        documents, sections = benchmark.document_qrels.get(qid, {}), benchmark.section_qrels.get(qid, {})
+        for rank, (chunk, score) in enumerate(
+            zip(ranking.chunks[:depth], ranking.scores[:depth], strict=True), start=1
+        ):
+            judged = [sections[section] for section in table.section_ids[chunk] if section in sections]
+            rows.append(
+                (
+                    qid,
+                    rank,
+                    float(score),
+                    table.docno(chunk),
+                    table.titles[table.document[chunk]],
+                    table.chunk_ids[chunk],
+                    _HEADINGS.join(table.header_path(chunk)),
+                    snippet(table.text(chunk), matches),
+                    documents.get(table.docno(chunk)),
+                    max(judged, default=None),
+                )
+            )
+    frame = pd.DataFrame(rows, columns=list(COLUMNS))
+    return frame.astype({"document_grade": "Int16", "section_grade": "Int16", "rank": "int32"})
+
+
+def stems(text: str) -> list[str]:
+    """The words of a query worth marking, lower-case, without common words and inflections, in order, each once;
+    of compound identifiers also the parts.
+
+    Cut so that they are prefixes of their inflected forms; this marks text for the eye and is no analyzer.
+    """
+    found: dict[str, None] = {}
+    for word in (part.lower() for whole in re.findall(r"[^\W_]+", text) for part in (whole, *_parts(whole))):
+        if word in _COMMON or (len(word) < 3 and not any(letter.isdigit() for letter in word)):
+            continue
+        ending = next((s for s in _SUFFIXES if word.endswith(s) and len(word) - len(s) >= 4), "")
+        found[word.removesuffix(ending)] = None
+    return list(found)
+
+
+def _parts(word: str) -> list[str]:
+    """Those of a compound identifier: getUserById, HTTPResponse."""
+    inside = re.search(r"[a-z][A-Z]|[A-Z]{2}[a-z]", word)
+    return re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", word) if inside else []
+
+
+def highlights(words: Iterable[str]) -> re.Pattern[str]:
+    """What matches words that begin with any of the stems."""
+    alternatives = "|".join(map(re.escape, words)) or r"(?!)"
+    return re.compile(rf"(?<![^\W_])(?:{alternatives})[^\W_]*", re.IGNORECASE)
+
+
+def snippet(text: str, matches: re.Pattern[str], length: int = SNIPPET) -> str:
+    """The part of a text with the most distinct matches, at most `length` characters, white space as single spaces."""
+    flat = " ".join(text.split())
+    if len(flat) <= length:
+        return flat
+    hits = [(hit.start(), hit.end(), hit[0].lower()[:5]) for hit in matches.finditer(flat)]
+    room = length - 2 * len(_ELLIPSIS)
+    best = max(
+        (begin for begin, _, _ in hits),
+        key=lambda begin: (len({word for at, end, word in hits if begin <= at and end <= begin + room}), -begin),
+        default=0,
+    )
+    begin = flat.rfind(" ", 0, max(0, best - room // 5) + 1) + 1
+    begin = min(begin, len(flat) - room)
+    part = flat[begin : begin + room]
+    return (_ELLIPSIS if begin else "") + part.strip() + (_ELLIPSIS if begin + room < len(flat) else "")

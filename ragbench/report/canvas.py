@@ -1,0 +1,47 @@
+"""What all figures share: colours, size, and how names are shown.
+
+Backgrounds are transparent and series colours stand out from white and from near-black, so that a page may set text and
+grid to its own colours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+from typing import Any
+
+# Contrast of at least 3:1 with both #ffffff and #171b21.
+BLUE, ORANGE, GREEN, RED, PURPLE, TEAL, PINK, OLIVE, GREY = (
+    *("#3d85c6", "#d07a1f", "#2f9464", "#d9534f", "#9068c9", "#1f939c", "#c85f9b", "#8a8a2e"),
+    "#808892",
+)
+PALETTE = (BLUE, ORANGE, TEAL, PURPLE, OLIVE, PINK, GREEN, RED)
+
+ROW = 26  # pixels for one row of a chart with names along the side
+
+
+def labels(names: Iterable[str]) -> list[str]:
+    """Names as Plotly shows them letter by letter: it reads some tags in labels as formatting."""
+    return [escape(str(name), quote=False) for name in names]
+
+
+def finished(figure: Any, *, legend: str = "", rows: int = 0, height: int = 0) -> Any:
+    """The figure in the house's dress; `height` in pixels, or as many `rows` of names as it has along its side."""
+    figure.update_layout(
+        template="none",
+        height=height or 150 + ROW * max(rows, 2),
+        margin={"l": 10, "r": 24, "t": 44, "b": 56},
+        modebar={"bgcolor": "rgba(0,0,0,0)", "color": GREY, "activecolor": BLUE},
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        font={"family": "system-ui, -apple-system, 'Segoe UI', sans-serif", "size": 13},
+        legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "traceorder": "normal"}
+        | ({"title": {"text": legend}} if legend else {}),
+        hoverlabel={"font": {"family": "system-ui, sans-serif"}},
+        bargap=0.3,
+    )
+    figure.update_xaxes(automargin=True, gridcolor="rgba(128,136,146,0.25)", zeroline=False, fixedrange=True)
+    figure.update_xaxes(title_font_size=13)
+    figure.update_yaxes(title_font_size=13, title_standoff=14)
+    figure.update_yaxes(automargin=True, gridcolor="rgba(128,136,146,0.25)", zeroline=False, fixedrange=True)
+    return figure

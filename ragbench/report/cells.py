@@ -1,0 +1,64 @@
+"""Cells and tables of the page, and how numbers are written in them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+MINUS = "\u2212"
+MARKS = {"adopt": "✓", "reject": "✕", "inconclusive": "?"}
+"""A sign for every verdict, so that none rests on colour alone; in the order of a decision."""
+
+
+class Cell(NamedTuple):
+    """What a table cell says; `note` stands smaller below it, `kind` is a class of the style sheet."""
+
+    text: str
+    note: str = ""
+    kind: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table: `columns` are (heading, what it means), the first cell of every row names the row.
+
+    `remarks`, where given, are one sentence for every row, which stands below it over the whole width.
+    """
+
+    caption: str
+    columns: tuple[tuple[str, str], ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    remarks: tuple[str, ...] = ()
+
+
+def signed(value: float, digits: int = 3) -> str:
+    """With its sign, a true minus, nothing for what is unknown: `+0.012`."""
+    return "" if math.isnan(value) else f"{value:+.{digits}f}".replace("-", MINUS)
+
+
+def plain(value: float, digits: int = 3) -> str:
+    """Without a plus: `0.512`."""
+    return "" if math.isnan(value) else f"{value:.{digits}f}".replace("-", MINUS)
+
+
+def interval(low: float, high: float, digits: int = 3) -> str:
+    """`[-0.010, +0.020]`."""
+    return "" if math.isnan(low) or math.isnan(high) else f"[{signed(low, digits)}, {signed(high, digits)}]"
+
+
+def p_value(p: float) -> str:
+    """Two significant digits, never 0."""
+    return "" if math.isnan(p) else "< 0.001" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
+
+
+def direction(low: float, high: float) -> str:
+    """`better` or `worse` where an interval leaves 0 out, else empty."""
+    return "better" if low > 0 else "worse" if high < 0 else ""
+
+
+def listed(items: Iterable[str]) -> str:
+    """`a, b and c`."""
+    names = list(items)
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

@@ -1,0 +1,198 @@
+"""The figures of the report, as Plotly figures of their own: `plot_effects(results).show()` in a notebook.
+
+No meaning rests on colour alone: verdicts have shapes, bars have names, cells have numbers. `plot_pareto` stands apart
+in `ragbench.report.pareto`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ragbench.evaluation.diagnosis import BURIED, FOUND, FUSED_OUT, NEVER
+from ragbench.report import evidence
+from ragbench.report.canvas import BLUE, GREEN, GREY, OLIVE, PALETTE, RED, finished, labels
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import plotly.graph_objects as go
+
+    from ragbench.experiment.results import Results
+
+VERDICTS = {"adopt": (GREEN, "diamond"), "inconclusive": (GREY, "circle"), "reject": (RED, "x")}
+
+_SHARE_SHOWN = 0.02  # what is smaller in every arm is summed up: parts of the slowest query, of the relevant sections
+_OTHERS = "all other stages"
+_ELSEWHERE = "lost elsewhere"
+
+
+def plot_effects(results: Results) -> go.Figure:
+    """Every effect (or every arm against the first) with its interval, best first, by verdict."""
+    return effects(main_effects(results), evidence.primary(results))
+
+
+def main_effects(results: Results) -> pd.DataFrame:
+    """The effects of single factors, largest first, equal ones by name."""
+    frame = evidence.effects(results)
+    frame = frame[frame["kind"] == "main"]
+    return frame.sort_values(["effect", "factor"], ascending=[False, True], kind="stable", ignore_index=True)
+
+
+def effects(frame: pd.DataFrame, measure: str) -> go.Figure:
+    """A row for every effect of `frame` (factor, effect, ci_low, ci_high, verdict), in its order from the top."""
+    import plotly.graph_objects as go
+
+    figure = go.Figure()
+    for verdict, (color, symbol) in VERDICTS.items():
+        rows = frame[frame["verdict"] == verdict]
+        if rows.empty:
+            continue
+        figure.add_trace(
+            go.Scatter(
+                x=rows["effect"].tolist(),
+                y=labels(rows["factor"]),
+                name=verdict,
+                mode="markers",
+                marker={"color": color, "symbol": symbol, "size": 11},
+                error_x={
+                    "type": "data",
+                    "symmetric": False,
+                    "array": (rows["ci_high"] - rows["effect"]).tolist(),
+                    "arrayminus": (rows["effect"] - rows["ci_low"]).tolist(),
+                    "color": color,
+                    "thickness": 2,
+                    "width": 5,
+                },
+                customdata=rows[["ci_low", "ci_high", "p_holm"]].to_numpy().tolist(),
+                hovertemplate="%{y}: %{x:+.3f} [%{customdata[0]:+.3f}, %{customdata[1]:+.3f}], "
+                "Holm p %{customdata[2]:.2g}<extra>" + verdict + "</extra>",
+            )
+        )
+    figure.add_vline(x=0, line_width=1.5, line_color=GREY, line_dash="dot")
+    figure.update_xaxes(title=f"difference in {measure}, 95% interval", tickformat="+.2f")
+    figure.update_yaxes(type="category", categoryorder="array", categoryarray=labels(frame["factor"])[::-1])
+    return finished(figure, rows=len(frame), legend="verdict")
+
+
+def plot_latency(results: Results) -> go.Figure:
+    """Mean milliseconds of every stage, stacked: means add up to the mean of the whole query, percentiles would not."""
+    import plotly.graph_objects as go
+
+    frame = stage_means(results)
+    figure = go.Figure()
+    for place, stage in enumerate(dict.fromkeys(frame["stage"])):
+        rows = frame[frame["stage"] == stage]
+        figure.add_trace(
+            go.Bar(
+                orientation="h",
+                x=rows["mean"].tolist(),
+                y=labels(rows["arm"]),
+                name=stage,
+                marker={"color": GREY if stage == _OTHERS else PALETTE[place % len(PALETTE)]},
+                hovertemplate=f"%{{y}}, {stage}: %{{x:.2f}} ms<extra></extra>",
+            )
+        )
+    figure.update_layout(barmode="stack")
+    figure.update_xaxes(title="mean milliseconds of a query")
+    figure.update_yaxes(type="category", categoryorder="array", categoryarray=labels(results.arms)[::-1])
+    return finished(figure, rows=len(results.arms), legend="stage")
+
+
+def stage_means(results: Results) -> pd.DataFrame:
+    """arm, stage, mean in ms, in the order of arms and stages; stages small in every arm are summed as one."""
+    import pandas as pd
+
+    frame = results.latency
+    frame = frame[(frame["stage"] != "total") & ~frame["stage"].str.startswith("cold ")][["arm", "stage", "mean"]]
+    slowest = frame.groupby("arm")["mean"].sum().max()
+    largest = frame.groupby("stage", sort=False)["mean"].max()
+    shown = set(largest[largest >= _SHARE_SHOWN * slowest].index)
+    rest = frame[~frame["stage"].isin(shown)].groupby("arm", sort=False)["mean"].sum().rename("mean").reset_index()
+    return pd.concat([frame[frame["stage"].isin(shown)], rest.assign(stage=_OTHERS)], ignore_index=True)
+
+
+def plot_interactions(results: Results) -> go.Figure:
+    """How much the effect of a factor grows when another is on, as a heat map; a star where Holm's p is below 0.05."""
+    import plotly.graph_objects as go
+
+    frame = evidence.effects(results)
+    frame = frame[frame["kind"] == "interaction"]
+    factors = list(dict.fromkeys([*frame["factor"], *frame["other"]]))
+    cells: list[list[float | None]] = [[None] * len(factors) for _ in factors]
+    texts = [[""] * len(factors) for _ in factors]
+    for row in evidence.rows(frame):
+        one, other = factors.index(row["factor"]), factors.index(row["other"])
+        for i, j in ((one, other), (other, one)):
+            cells[i][j] = float(row["effect"])
+            texts[i][j] = f"{row['effect']:+.3f}" + ("*" if row["p_holm"] < 0.05 else "")
+    reach = max((abs(value) for line in cells for value in line if value is not None), default=1.0) or 1.0
+    figure = go.Figure(
+        go.Heatmap(
+            z=cells,
+            x=labels(factors),
+            y=labels(factors),
+            text=texts,
+            texttemplate="%{text}",
+            zmin=-reach,
+            zmax=reach,
+            colorscale=[[0, RED], [0.5, "#f4f5f7"], [1, BLUE]],
+            xgap=2,
+            ygap=2,
+            hoverongaps=False,
+            hovertemplate="%{y} with %{x}: %{z:+.4f}<extra></extra>",
+            colorbar={"title": {"text": "interaction"}, "thickness": 12, "tickformat": "+.2f"},
+        )
+    )
+    figure.update_yaxes(type="category", autorange="reversed", showgrid=False)
+    figure.update_xaxes(type="category", showgrid=False)
+    return finished(figure, height=150 + 44 * len(factors))
+
+
+def plot_losses(results: Results) -> go.Figure:
+    """What became of the relevant sections in every arm, as shares."""
+    import plotly.graph_objects as go
+
+    frame = evidence.losses(results)
+    fates = [fate(row["outcome"], row["stage"]) for row in evidence.rows(frame)]
+    largest = frame.groupby(fates)["share"].max()
+    rare = set(largest[largest < _SHARE_SHOWN].index) - {FOUND}
+    frame = frame.assign(fate=[_ELSEWHERE if name in rare else name for name in fates])
+    frame = frame.groupby(["arm", "fate"], sort=False)[["sections", "share"]].sum().reset_index()
+    total = frame.groupby("fate")["sections"].sum()
+    order = sorted(map(str, total.index), key=lambda name: (_rank(name), -int(total[name])))
+    colors = iter([color for color in PALETTE if color not in (BLUE, OLIVE)] * len(order))
+    figure = go.Figure()
+    for name in order:
+        rows = frame[frame["fate"] == name]
+        figure.add_trace(
+            go.Bar(
+                orientation="h",
+                x=rows["share"].tolist(),
+                y=labels(rows["arm"]),
+                name=name,
+                marker=_look(name) if name in _LOOKS else {"color": next(colors)},
+                customdata=rows["sections"].tolist(),
+                hovertemplate="%{y}: %{customdata} sections (%{x:.1%})<extra>" + name + "</extra>",
+            )
+        )
+    figure.update_layout(barmode="stack")
+    figure.update_xaxes(title="share of the relevant sections", tickformat=".0%", range=[0, 1.001])
+    figure.update_yaxes(type="category", categoryorder="array", categoryarray=labels(results.arms)[::-1])
+    return finished(figure, rows=len(results.arms))
+
+
+_LOOKS = {FOUND: (BLUE, ""), NEVER: (GREY, ""), BURIED: (GREY, "/"), _ELSEWHERE: (GREY, ".")}
+
+
+def _look(name: str) -> dict[str, object]:
+    color, pattern = _LOOKS[name]
+    return {"color": color} | ({"pattern": {"shape": pattern, "solidity": 0.25}} if pattern else {})
+
+
+def fate(outcome: str, stage: str) -> str:
+    """An outcome of the diagnosis in words: `dropped by p10`, `ranked down by p6`, `never retrieved`."""
+    return outcome if outcome in (FOUND, NEVER, FUSED_OUT, BURIED) else f"{outcome} by {stage}"
+
+
+def _rank(name: str) -> int:
+    """Found first, then what stages lose, then what retrieval never brought."""
+    return {FOUND: 0, _ELSEWHERE: 2, BURIED: 3, NEVER: 4}.get(name, 1)

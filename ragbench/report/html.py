@@ -1,0 +1,119 @@
+"""The report: one HTML file that holds all it shows and asks nothing of any network.
+
+Text of documents, queries and configurations is escaped by the template, or travels as JSON and becomes text nodes. A
+content security policy lets only the two scripts of this package run, named by their digests, and lets nothing be
+fetched.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ragbench.experiment import results as results_
+from ragbench.report import evidence, explorer, figures, methods, page, page_tables, pareto, references
+
+if TYPE_CHECKING:
+    from ragbench.experiment.results import Results
+
+FILE = "report.html"
+_TEMPLATES = Path(__file__).resolve().parent / "templates"
+
+
+def write(folder: Path, out: Path | None = None) -> Path:
+    """Write the report of a results folder, to `report.html` in it unless `out` says where. Answers with its path."""
+    path = out or folder / FILE
+    results_.write_text(path, render(results_.load(folder)))
+    return path
+
+
+def render(results: Results) -> str:
+    """The page as text; equal results give equal text."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from markupsafe import Markup
+    from plotly.offline import get_plotlyjs
+
+    templates = Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    # The two are our own package's and Plotly's: never text from a run.
+    scripts = [get_plotlyjs(), (_TEMPLATES / "report.js").read_text(encoding="utf-8")]
+    return templates.get_template("report.html.j2").render(
+        **contents(results),
+        policy=_policy(scripts),
+        style=Markup((_TEMPLATES / "report.css").read_text(encoding="utf-8")),
+        scripts=[Markup(script) for script in scripts],
+        data=Markup(embedded({"figures": _figures(results), "explorer": explorer.explorer(results)})),
+    )
+
+
+def contents(results: Results) -> dict[str, Any]:
+    """Everything the template prints, apart from scripts and style."""
+    several = len(results.arms) > 1
+    effects = figures.main_effects(results) if several else None
+    types, few = page_tables.types(results)
+    judged = evidence.judged_notes(results)
+    said = methods.methods(results)
+    return {
+        **page.headline(results),
+        "first": results.arms[0],
+        "measure": evidence.primary(results),
+        "design": evidence.design(results),
+        "answers": page.answers(effects) if effects is not None else [],
+        "verdicts": page_tables.verdicts(results) if effects is not None and len(effects) else None,
+        "arms": page_tables.arms(results),
+        "judged": judged,
+        "timed": len(results.latency) > 0,
+        "latency": page_tables.latency(results),
+        "interactions": page_tables.interactions(results) if _has_interactions(results) else None,
+        "losses": page_tables.losses(results) if len(evidence.fates(results)) else None,
+        "types": types if len(types.columns) > 2 else None,
+        "few": few,
+        "recipes": page.recipes(results),
+        "environment": page.environment(results),
+        "methods": said,
+        "bibtex": references.bibliography(said.works),
+    }
+
+
+def embedded(value: Any) -> str:
+    """JSON that can stand in a script element: no tag can end or open in it."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def _figures(results: Results) -> dict[str, Any]:
+    """By name, the figures that this run has anything to show in."""
+    timed = len(results.latency) > 0
+    chosen = {
+        "effects": (figures.plot_effects, len(results.arms) > 1 and len(figures.main_effects(results)) > 0),
+        "pareto": (pareto.plot_pareto, timed),
+        "latency": (figures.plot_latency, timed),
+        "interactions": (figures.plot_interactions, _has_interactions(results)),
+        "losses": (figures.plot_losses, len(evidence.fates(results)) > 0),
+    }
+    # Through Plotly's own JSON, which knows numbers that JSON does not.
+    return {name: json.loads(plot(results).to_json(engine="json")) for name, (plot, wanted) in chosen.items() if wanted}
+
+
+def _has_interactions(results: Results) -> bool:
+    return len(results.arms) > 1 and bool((evidence.effects(results)["kind"] == "interaction").any())
+
+
+def _policy(scripts: list[str]) -> str:
+    digests = (base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts)
+    allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
+    return (
+        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data: blob:; "
+        "base-uri 'none'; form-action 'none'"
+    )

@@ -1,0 +1,225 @@
+"""The methods section of a paper about a run: every number from the run's own record, every method with its source."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ragbench.evaluation.by_type import FEW
+from ragbench.evaluation.verdict import BUDGETS_MS, JUDGED_LIMIT, OTHER_BUDGET_MS
+from ragbench.report import evidence
+from ragbench.report import references as works
+from ragbench.report.cells import listed
+from ragbench.report.references import Citations, Reference
+
+if TYPE_CHECKING:
+    from ragbench.experiment.results import Results
+
+_DIGITS = 12  # of a digest, enough to tell collections and models apart in print
+
+
+@dataclass(frozen=True)
+class Methods:
+    """Titled paragraphs and the works they cite, in the order of their numbers."""
+
+    paragraphs: tuple[tuple[str, str], ...]
+    works: tuple[Reference, ...]
+
+    @property
+    def text(self) -> str:
+        """Everything as plain text."""
+        said = [f"{title}. {text}" for title, text in self.paragraphs]
+        listed = [f"[{number}] {work.text}" for number, work in enumerate(self.works, start=1)]
+        return "\n\n".join([*said, "\n".join(["References", *listed])])
+
+
+def methods(results: Results) -> Methods:
+    """The methods text of a run."""
+    cite = Citations()
+    configs = {arm: evidence.config(results, arm) for arm in results.arms}
+    paragraphs = [
+        ("Collection", _collection(results)),
+        ("Systems", _systems(results, configs, cite)),
+        ("Measures", _measures(results, configs[results.arms[0]], cite)),
+        ("Statistics", _statistics(results, configs[results.arms[0]], cite)),
+        ("Latency", _latency(results)),
+        ("Environment", _environment(results)),
+    ]
+    return Methods(tuple((title, text) for title, text in paragraphs if text), tuple(cite.works))
+
+
+def _collection(results: Results) -> str:
+    benchmark, topics = results.record["benchmark"], evidence.topics(results)
+    answerable = len(results.values(results.arms[0], evidence.primary(results)))
+    kinds = Counter(topics["type"].fillna("untyped"))
+    told = listed(f"{count} {kind}" for kind, count in sorted(kinds.items(), key=lambda item: (-item[1], item[0])))
+    text = (
+        f"The benchmark '{benchmark['name']}' (digest {benchmark['digest'][:_DIGITS]}) has {benchmark['documents']} "
+        f"documents. We ran the {len(topics)} topics of the split '{results.record['split']}' ({told})."
+    )
+    if answerable < len(topics):
+        text += (
+            f" {answerable} of them have a relevant document; the others take no part in the measures, and for them we "
+            "report how often a system rightly answers with nothing (Silence)."
+        )
+    return text
+
+
+def _systems(results: Results, configs: Mapping[str, Mapping[str, Any]], cite: Citations) -> str:
+    first = results.arms[0]
+    design, sentence = evidence.design(results), evidence.pipeline(results, first)
+    parts = [f"We compare {len(configs)} configurations." if len(configs) > 1 else "We measure one configuration."]
+    if design:
+        parts.append(f"Design: {design}{_design_source(configs[first], cite)}")
+    if sentence:
+        parts.append(f"The pipeline of '{first}' is: {sentence}")
+    index = configs[first]["index"]
+    used = {stage for config in configs.values() for stage in stages(config)}
+    if "RetrieveLexical" in used:
+        fields = {f for config in configs.values() for f in _fields(config)}
+        formula = f"BM25F {cite(works.BM25F)}" if len(fields) > 1 else f"BM25 {cite(works.BM25)}"
+        lexical = index["lexical"]
+        parts.append(
+            f"Words are matched by {formula} with k1 = {lexical['k1']:g} and b = {lexical['b']:g} in Lucene, as "
+            f"packaged by Anserini {cite(works.ANSERINI)}, analyzer '{lexical['analyzer']}'."
+        )
+    if "RetrieveDense" in used:
+        encoder, kind = index["encoder"]["name"], index["dense"]["kind"]
+        source = f" {cite(works.BGE)}" if encoder.startswith("bge-") else ""
+        exact = "exact search" if kind == "flat" else f"an {kind.upper()} graph"
+        parts.append(
+            f"Meaning is matched by the inner product of unit vectors from {encoder}{source}, {exact} in FAISS "
+            f"{cite(works.FAISS)}."
+        )
+    for stage, told in _TOLD.items():
+        if stage in used:
+            parts.append(f"{told} {cite(works.OF_STAGE[stage])}.")
+    rerankers = sorted({c["p6"]["model"] for c in configs.values() if "_target_" in (c.get("p6") or {})})
+    if rerankers:
+        source = f" {cite(works.MINILM)}" if any("MiniLM" in name for name in rerankers) else ""
+        parts.append(f"The cross-encoder is {listed(rerankers)}{source}.")
+    return " ".join(parts)
+
+
+_TOLD = {
+    "Fuse": "Rankings are fused by reciprocal rank",
+    "ExpandSynonyms": "Synonyms come from WordNet",
+    "SupposeAnswer": "Hypothetical answers are embedded in place of queries",
+    "BoostCommunity": "Communities of the link graph are found by the Louvain method",
+    "Diversify": "Results are diversified by maximal marginal relevance",
+    "Rerank": "The first results are re-ranked by a cross-encoder",
+}
+
+
+def stages(config: Mapping[str, Any]) -> Iterator[str]:
+    """The class names of the stages that a configuration turns on, in the order they run."""
+    for entry in config["order"]:
+        node: Any = config
+        for key in str(entry).split("."):
+            node = node.get(key) if isinstance(node, Mapping) else None
+        if isinstance(node, Mapping) and "_target_" in node:
+            yield str(node["_target_"]).rpartition(".")[2]
+
+
+def _fields(config: Mapping[str, Any]) -> set[str]:
+    nodes = (config["index"]["lexical"], config.get("p4") or {}, config.get("p9") or {})
+    return {str(name) for node in nodes for name in (node.get("fields") or {})}
+
+
+def _design_source(config: Mapping[str, Any], cite: Citations) -> str:
+    source = {"fractional": works.FRACTIONS, "shapley": works.SHAPLEY}.get(str(config.get("design")))
+    return f" {cite(source)}" if source else ""
+
+
+def _measures(results: Results, config: Mapping[str, Any], cite: Citations) -> str:
+    primary = evidence.primary(results)
+    others = [str(name) for name in config["measures"] if name != primary]
+    source = f" with linear gain {cite(works.NDCG)}" if primary.startswith("nDCG") else ""
+    version = results.record["environment"]["packages"].get("ir-measures", "")
+    text = (
+        f"The primary measure is {primary}{source}, fixed before the experiment; secondary are {listed(others)}. "
+        if others
+        else f"The only measure is {primary}{source}. "
+    )
+    text += (
+        f"All are computed by ir-measures {version} {cite(works.IR_MEASURES)}. A document is scored by its best chunk"
+    )
+    if (results.per_query["level"] == "section").any():
+        text += "; judged sections are evaluated too, each by the best chunk that overlaps it"
+    if evidence.JUDGED in config["measures"] and len(results.arms) > 1:
+        points = f"{100 * JUDGED_LIMIT:.0f} points"
+        text += f". Where the Judged@10 of two systems differs by more than {points} we name no winner"
+    return text + "."
+
+
+def _statistics(results: Results, config: Mapping[str, Any], cite: Citations) -> str:
+    if len(results.arms) < 2:
+        return ""
+    statistics = config["statistics"]
+    level = 100 * statistics["confidence"]
+    limit = config["budget"]["p95_ms"]
+    budgets = (
+        f"{limit:g} ms"
+        if limit is not None
+        else f"{BUDGETS_MS['p6']:.0f} ms for re-ranking and {OTHER_BUDGET_MS:.0f} ms for anything else"
+    )
+    return (
+        f"Comparisons are paired over queries. Intervals at {level:g}% are expanded percentile bootstrap intervals of "
+        f"the mean difference ({statistics['resamples']:,} resamples) {cite(works.BOOTSTRAP)}. p values are those of "
+        f"the two-sided paired randomisation test ({statistics['permutations']:,} permutations, complete where there "
+        f"are no more) {cite(works.RANDOMISATION)}, with p = (b + 1) / (m + 1) {cite(works.NEVER_ZERO)}, adjusted by "
+        f"Holm's procedure over all comparisons of a table {cite(works.HOLM)}. The minimum detectable effect is the "
+        f"true difference that 80% of such comparisons find. A change is adopted when it raises the primary measure "
+        f"significantly and adds no more than {budgets} to the p95 of a query, rejected when it lowers the measure "
+        f"significantly or costs more time, and inconclusive otherwise. Results for query types with fewer than {FEW} "
+        f"topics are marked as unstable {cite(works.FEW_TOPICS)}. The seed is {config['seed']}."
+    )
+
+
+def _latency(results: Results) -> str:
+    spec = results.record["latency"]
+    if not spec["enabled"] or not len(results.latency):
+        return "Latency was not measured."
+    queries = min(int(spec["queries"]), int(results.record["topics"]))
+    warmup = min(int(spec["warmup"]), queries)
+    text = (
+        f"Service time in a closed loop: after {warmup} warm-up queries every system answers {queries} sampled "
+        f"queries {_times(int(spec['rounds']))}, one at a time, systems in a new random order for every query (seed "
+        f"{spec['seed']}), on {_count(int(spec['threads']), 'thread')}, without any cache of embeddings or scores. "
+        f"Percentiles are interpolated linearly, with 95% bootstrap intervals over the samples."
+    )
+    if results.latency["stage"].str.startswith("cold ").any():
+        text += " The cold start is the time of the first query in a fresh process."
+    return text
+
+
+def _environment(results: Results) -> str:
+    described = results.record["environment"]
+    git, packages = described["git"], described["packages"]
+    commit = f" (commit {git['commit'][:_DIGITS]}{', with local changes' if git['dirty'] else ''})" if git else ""
+    models = {name: digest for each in results.record["models"].values() for name, digest in each.items()}
+    weights = "".join(f", {name} (SHA-256 {digest[:_DIGITS]})" for name, digest in sorted(models.items()))
+    return (
+        f"ragbench {described['ragbench']}{commit} on Python {described['python']} with "
+        f"{listed(f'{name} {version}' for name, version in sorted(packages.items()))}{weights}; "
+        f"{described['processor']}, "
+        f"{_count(int(described['cpus']), 'processor')}, {described['memory_bytes'] / 2**30:.0f} GiB of memory, "
+        f"{described['platform']}. The run of {started(results)} took {results.record['seconds']:.0f} s and at most "
+        f"{results.record['peak_memory_bytes'] / 2**20:.0f} MiB."
+    )
+
+
+def started(results: Results) -> str:
+    """When the run began, in UTC."""
+    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(results.record["started"]))
+
+
+def _times(count: int) -> str:
+    return {1: "once", 2: "twice"}.get(count, f"{count} times")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"

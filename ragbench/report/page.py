@@ -1,0 +1,110 @@
+"""What the page says around its figures and tables: headline, answers, environment. No HTML is made here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ragbench.report import evidence
+from ragbench.report.cells import MARKS, Cell, Table, listed
+from ragbench.report.figures import main_effects
+from ragbench.report.methods import started
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ragbench.experiment.results import Results
+
+_NAMED = 5  # arms or factors that a title names one by one
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One of the verdicts with the names it fell on."""
+
+    verdict: str
+    names: tuple[str, ...]
+
+
+def headline(results: Results) -> dict[str, str]:
+    """Title and the facts under it."""
+    record = results.record
+    benchmark = record["benchmark"]
+    arms = f"{len(results.arms)} configurations" if len(results.arms) > 1 else "one configuration"
+    return {
+        "name": str(record["name"]),
+        "title": _question(results),
+        "lede": f"{arms[0].upper()}{arms[1:]} on the benchmark '{benchmark['name']}': {benchmark['documents']} "
+        f"documents, {record['topics']} topics of the split '{record['split']}'.",
+        "started": started(results),
+    }
+
+
+def _question(results: Results) -> str:
+    """What the run was for, in words."""
+    names = results.arms
+    if evidence.design(results):
+        factors = [str(name) for name in main_effects(results)["factor"]]
+        return (
+            f"Which of {listed(sorted(factors, key=_natural))} pay for themselves?"
+            if len(factors) <= _NAMED
+            else f"Which of {len(factors)} proposals pay for themselves?"
+        )
+    if len(names) == 1:
+        return f"'{names[0]}' measured on {results.record['benchmark']['name']}"
+    return f"{listed(names)} compared" if len(names) <= _NAMED else f"{len(names)} configurations compared"
+
+
+def _natural(name: str) -> tuple[str, int]:
+    head = name.rstrip("0123456789")
+    return head, int(name[len(head) :] or 0)
+
+
+def answers(effects: pd.DataFrame) -> list[Answer]:
+    """The verdicts with their proposals, in the order of a decision."""
+    by_verdict = {verdict: effects[effects["verdict"] == verdict]["factor"] for verdict in MARKS}
+    return [Answer(verdict, tuple(map(str, names))) for verdict, names in by_verdict.items()]
+
+
+def recipes(results: Results) -> Table:
+    """How every arm was configured and what its pipeline does."""
+    rows = [
+        (
+            Cell(arm),
+            Cell(" ".join(_shareable(results.record["overrides"][arm])) or "(defaults)", "", "code"),
+            Cell(evidence.pipeline(results, arm), "", "prose"),
+        )
+        for arm in results.arms
+    ]
+    return Table("Configurations", (("Configuration", ""), ("ragbench run …", ""), ("Pipeline", "")), tuple(rows))
+
+
+def environment(results: Results) -> list[tuple[str, str]]:
+    """What the numbers depend on besides their inputs, as (name, value)."""
+    record, described = results.record, results.record["environment"]
+    git = described["git"]
+    models = sorted({(name, digest) for each in record["models"].values() for name, digest in each.items()})
+    return [
+        ("Run", f"{record['name']}, {started(results)}, {record['seconds']:.0f} s"),
+        ("Benchmark", f"{record['benchmark']['name']}, digest {record['benchmark']['digest']}"),
+        (
+            "ragbench",
+            described["ragbench"] + (f", commit {git['commit']}{' (changed)' if git['dirty'] else ''}" if git else ""),
+        ),
+        ("Python", described["python"]),
+        ("Packages", ", ".join(f"{name} {version}" for name, version in sorted(described["packages"].items()))),
+        *[("Model", f"{name}, SHA-256 {digest}") for name, digest in models],
+        ("Processor", f"{described['processor']}, {described['cpus']} cores"),
+        (
+            "Memory",
+            f"{described['memory_bytes'] / 2**30:.0f} GiB, peak use {record['peak_memory_bytes'] / 2**20:.0f} MiB",
+        ),
+        ("System", described["platform"]),
+        ("Hash seed", str(described["hash_seed"])),
+    ]
+
+
+def _shareable(overrides: Iterable[str]) -> list[str]:
+    """Overrides without those that say where files of one machine lie."""
+    return [each for each in overrides if each.split("=")[0].split(".")[0] not in ("paths", "tracking")]

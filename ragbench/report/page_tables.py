@@ -1,0 +1,213 @@
+"""The page's tables of results."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ragbench.evaluation.by_type import FEW
+from ragbench.evaluation.diagnosis import FOUND
+from ragbench.evaluation.measures import SILENCE
+from ragbench.report import evidence
+from ragbench.report.cells import MARKS, Cell, Table, direction, interval, listed, p_value, plain, signed
+from ragbench.report.figures import fate, main_effects
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ragbench.experiment.results import Results
+
+THIN, TIMES, DASH = "\u2009", "\u00d7", "\u2013"
+SECONDARY = ("RR", "R@10", "R@100", "Success@1", evidence.JUDGED)
+
+
+def verdicts(results: Results) -> Table:
+    """The effects with verdict and reason."""
+    measure, effects = evidence.primary(results), main_effects(results)
+    ablation, timed = bool(evidence.design(results)), bool(effects["latency_ms"].notna().any())
+    rows = []
+    for row in evidence.rows(effects):
+        sampled = f"sampling error {row['standard_error']:.3f}" if row["standard_error"] > 0 else ""
+        aliased = f"with {row['aliases']}" if row["aliases"] else ""
+        rows.append(
+            (
+                Cell(row["factor"], aliased or sampled),
+                Cell(f"{MARKS[row['verdict']]} {row['verdict']}", "", f"verdict {row['verdict']}"),
+                Cell(
+                    signed(row["effect"]),
+                    interval(row["ci_low"], row["ci_high"]),
+                    direction(row["ci_low"], row["ci_high"]),
+                ),
+                Cell(p_value(row["p_holm"])),
+                _counts(row),
+                Cell(plain(row["mde"])),
+                *([_cost(row)] if timed else []),
+            )
+        )
+    subject = "Effect of turning each proposal on" if ablation else f"Every configuration against '{results.arms[0]}'"
+    return Table(
+        f"{subject}, largest gain first",
+        (
+            ("Proposal" if ablation else "Configuration", ""),
+            ("Verdict", ""),
+            (f"Effect on {measure}", "mean difference over queries with its 95% interval"),
+            ("Holm p", "paired randomisation test, adjusted over the rows of this table"),
+            ("W / T / L", "queries that win, tie and lose"),
+            ("MDE", "the true difference that 80% of such comparisons would find"),
+            *([("p95, ms", "what it adds to the p95 of a query, and the budget")] if timed else []),
+        ),
+        tuple(rows),
+        tuple(map(str, effects["reason"])),
+    )
+
+
+def arms(results: Results) -> Table:
+    """Every arm with its means, compared with the first."""
+    first, measure = results.arms[0], evidence.primary(results)
+    means = results.summary(by=()).set_index("arm")
+    sections = results.summary(by=(), level="section").set_index("arm")
+    compared = evidence.against_first(results)
+    by_arm = {row["arm"]: row for row in evidence.rows(compared)}
+    others = [name for name in (*SECONDARY, SILENCE) if name in means.columns and name != measure]
+    total = results.latency[results.latency["stage"] == "total"].set_index("arm") if len(results.latency) else None
+    columns = [("Configuration", ""), (measure, "mean over queries")]
+    if by_arm:
+        columns += [
+            (f"Against {first}", "mean difference with its 95% interval"),
+            ("Holm p", "adjusted over the rows of this table"),
+            ("W / T / L", "queries that win, tie and lose"),
+        ]
+    columns += [(name, _MEANING.get(name, "")) for name in others]
+    if measure in sections.columns:
+        columns.append((f"Section {measure}", "of sections instead of documents"))
+    if total is not None:
+        columns += [("p50, ms", "median time of a query"), ("p95, ms", "with its 95% interval")]
+    columns.append(("Index, MB", "bytes of all artefacts it reads"))
+    rows = []
+    for arm in results.arms:
+        cells = [Cell(arm), Cell(plain(_at(means, arm, measure)))]
+        if by_arm:
+            cells += _comparison(by_arm.get(arm))
+        cells += [Cell(plain(_at(means, arm, name))) for name in others]
+        if measure in sections.columns:
+            cells.append(Cell(plain(_at(sections, arm, measure))))
+        if total is not None:
+            p95 = f"[{_at(total, arm, 'p95_low'):.0f}, {_at(total, arm, 'p95_high'):.0f}]" if arm in total.index else ""
+            cells += [Cell(plain(_at(total, arm, "p50"), 1)), Cell(plain(_at(total, arm, "p95"), 1), p95)]
+        cells.append(Cell(f"{results.record['index_bytes'][arm] / 1e6:.1f}"))
+        rows.append(tuple(cells))
+    return Table("Means over all measured topics", tuple(columns), tuple(rows))
+
+
+_MEANING = {
+    "RR": "reciprocal rank of the first relevant document",
+    "R@10": "share of the relevant documents among the first 10",
+    "R@100": "share of the relevant documents among the first 100",
+    "Success@1": "share of queries whose first document is relevant",
+    evidence.JUDGED: "share of the first 10 documents that were judged",
+    SILENCE: "share of the topics without an answer that got no result",
+}
+
+
+def types(results: Results) -> tuple[Table, str]:
+    """The primary measure by query type, and a sentence that names the types with few queries."""
+    frame = evidence.by_type(results)
+    kinds = evidence.rows(frame.drop_duplicates("kind"))
+    cells = {(row["arm"], row["kind"]): row for row in evidence.rows(frame)}
+    first = results.arms[0]
+    rows = []
+    for arm in results.arms:
+        line = [Cell(arm)]
+        for kind in kinds:
+            row = cells[arm, kind["kind"]]
+            told = "" if arm == first else f"{signed(row['difference'])} {interval(row['low'], row['high'], 2)}"
+            line.append(Cell(plain(row["mean"]), told, direction(row["low"], row["high"]) if arm != first else ""))
+        rows.append(tuple(line))
+    columns = [(f"{each['kind']} ({each['n']}{', few' if each['warning'] else ''})", "") for each in kinds]
+    few = [f"{each['kind']} {each['n']}" for each in kinds if each["warning"]]
+    said = f"By type: {listed(few)}. It takes at least {FEW} queries to make a conclusion stable." if few else ""
+    table = Table(
+        f"{evidence.primary(results)} by query type (number of queries)", (("Configuration", ""), *columns), tuple(rows)
+    )
+    return table, said
+
+
+def losses(results: Results) -> Table:
+    """Relevant sections by what became of them, a row for every arm."""
+    counts: dict[tuple[str, str], int] = {}
+    totals: Counter[str] = Counter()
+    for row in evidence.rows(evidence.losses(results)):
+        name = fate(row["outcome"], row["stage"])
+        counts[row["arm"], name] = counts.get((row["arm"], name), 0) + int(row["sections"])
+        totals[name] += int(row["sections"])
+    order = sorted(totals, key=lambda name: (name != FOUND, -totals[name], name))
+    rows = []
+    for arm in results.arms:
+        cells = [counts.get((arm, name), 0) for name in order]
+        total = sum(cells)
+        rows.append((Cell(arm), *(Cell(str(count), f"{count / total:.0%}" if count else "") for count in cells)))
+    return Table(
+        "Relevant sections by what became of them",
+        (("Configuration", ""), *((name, "") for name in order)),
+        tuple(rows),
+    )
+
+
+def interactions(results: Results) -> Table:
+    """All interactions, the surest first."""
+    frame = evidence.effects(results)
+    frame = frame[frame["kind"] == "interaction"].sort_values(["p_holm", "p", "factor", "other"], kind="stable")
+    rows = [
+        (
+            Cell(f"{row['factor']} {TIMES} {row['other']}", f"with {row['aliases']}" if row["aliases"] else ""),
+            Cell(
+                signed(row["effect"]), interval(row["ci_low"], row["ci_high"]), direction(row["ci_low"], row["ci_high"])
+            ),
+            Cell(p_value(row["p_holm"])),
+            _counts(row),
+        )
+        for row in evidence.rows(frame)
+    ]
+    columns = (("Pair", ""), ("Interaction", "with its 95% interval"), ("Holm p", ""), ("W / T / L", ""))
+    return Table("How much the effect of one grows when the other is on", columns, tuple(rows))
+
+
+def latency(results: Results) -> Table:
+    """Milliseconds by arm and stage, and the cold start where it was measured."""
+    percentiles = ("mean", "p50", "p95", "p99")
+    rows = [
+        (
+            Cell(str(row["arm"])),
+            Cell(str(row["stage"]), "", "word"),
+            *(Cell(plain(float(row.get(name, math.nan)), 1)) for name in percentiles),
+        )
+        for row in evidence.rows(results.latency)
+    ]
+    columns = (("Configuration", ""), ("Stage", ""), *((name, "milliseconds") for name in percentiles))
+    return Table("Milliseconds of a query by stage", columns, tuple(rows))
+
+
+def _counts(row: Mapping[str, Any]) -> Cell:
+    return Cell(f"{row['wins']:.0f}{THIN}/{THIN}{row['ties']:.0f}{THIN}/{THIN}{row['losses']:.0f}")
+
+
+def _cost(row: Mapping[str, Any]) -> Cell:
+    whole = round(row["latency_ms"]) + 0.0  # no negative zero
+    return Cell(signed(whole, 0), f"of {row['budget_ms']:.0f} allowed")
+
+
+def _comparison(row: Mapping[str, Any] | None) -> Sequence[Cell]:
+    if row is None:
+        return Cell(DASH), Cell(DASH), Cell(DASH)
+    low, high = row["ci_low"], row["ci_high"]
+    return (
+        Cell(signed(row["difference"]), interval(low, high), direction(low, high)),
+        Cell(p_value(row["p_holm"])),
+        _counts(row),
+    )
+
+
+def _at(frame: pd.DataFrame, arm: str, column: str) -> float:
+    return float(frame[column][arm]) if arm in frame.index and column in frame.columns else math.nan

@@ -1,0 +1,487 @@
+"""The acceptance criteria of the seeds' phases 1 to 4, on real indexes over the handbook of a package registry.
+
+A criterion that honest code does not meet stays here as an expected failure with what was measured.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ragbench import app
+from ragbench.errors import ConfigError, RagbenchError
+from ragbench.types import CompressionStats
+
+PHASE1, PHASE2, PHASE3, PHASE4 = (f"+exp=phase{n}" for n in (1, 2, 3, 4))
+
+# The document that answers, for questions in other words than its own.
+ANSWERS = {
+    "how do programs prove their identity": "authentication",
+    "what happens when somebody guesses too many logins": "security",
+    "switch traffic between two running versions": "deployment",
+    "undo a bad release": "deployment",
+    "largest file I may send": "configuration",
+    "which compiler do I need": "clients",
+    "how long does the cdn copy live": "caching",
+    "how do I know that my copies can be used": "backup",
+    "numbers for the monitoring system": "metrics",
+    "everything has become slow today": "slow-requests",
+    "drop jobs that wait": "queues",
+    "how many processes should work on the jobs": "workers",
+    "server says come back later": "uploads",
+    "why is my package not visible yet": "scanning",
+    "who gets woken up at night": "team",
+}
+# What follows fusion, as seeds 000 and 001 order it.
+ORDER = (
+    "calibration",
+    "p10",
+    "p8.content_hash",
+    "p12",
+    "p8.semantic",
+    "p11",
+    "p8.limit",
+    "p6",
+    "p13.expand",
+    "cut",
+)
+UNANSWERED = (
+    "can quay play music",
+    "which colour has the logo",
+    "how much does quay cost",
+    "does quay run on a phone",
+    "who founded the company",
+)
+
+
+def titles(handbook) -> dict[str, str]:
+    table = handbook.index().chunks
+    return dict(zip(table.docnos, table.titles, strict=True))
+
+
+# Phase 1: P2, P4, P8, P9, P10 --------------------------------------------------------------------------------------
+
+
+def test_a_query_that_matches_a_title_ranks_that_document_first(handbook) -> None:
+    found = {docno: handbook.docnos(title, PHASE1)[:1] for docno, title in titles(handbook).items()}
+    assert found == {docno: [docno] for docno in found}
+
+
+def test_titles_need_the_field_to_come_first(handbook) -> None:
+    # what the criterion is worth: content alone puts other documents before these
+    assert handbook.docnos("Authentication")[0] == "security"
+    assert handbook.docnos("Authentication", "p4=on")[0] == "authentication"
+
+
+def test_a_query_that_matches_a_header_finds_its_section_in_the_first_three(handbook) -> None:
+    table = handbook.index("p4=on").chunks
+    anchors, levels, headings = (table.document_column(name) for name in ("anchors", "levels", "headings"))
+    copies = {"archive-backup", "archive-nightly", "backup-v2", "backup"}  # each other's sections, word for word
+    asked = [
+        (heading, f"{docno}#{anchor}")
+        for number, docno in enumerate(table.docnos)
+        for heading, anchor, level in zip(headings[number], anchors[number], levels[number], strict=True)
+        if level > 1 and docno not in copies and heading != "Refresh"  # the one heading that stands in two documents
+    ]
+    assert len(asked) > 25
+    sections = dict(zip(table.chunk_ids, table.section_ids, strict=True))
+    for heading, section in asked:
+        first = [section in sections[hit.chunk_id] for hit in handbook.hits(heading, PHASE1, top_n=3)]
+        assert any(first), f"{heading!r} does not find {section}"
+
+
+def test_a_query_that_matches_a_keyword_finds_its_document_in_the_first_five(handbook) -> None:
+    table = handbook.index().chunks
+    asked = [
+        (k, docno) for docno, f in zip(table.docnos, table.frontmatter, strict=True) for k in f.get("keywords", [])
+    ]
+    assert len(asked) > 15
+    for keyword, docno in asked:
+        assert docno in handbook.docnos(keyword, PHASE1, top_n=5), keyword
+    # "snapshot" stands nowhere in the text: without frontmatter its document is not among the first ten
+    assert "backup" not in handbook.docnos("snapshot")
+
+
+def test_the_author_is_searchable_and_categories_filter(handbook) -> None:
+    authored = {"authentication", "security"}
+    assert set(handbook.docnos("Ines Falk", "p9=on", "dense=null")) >= {*authored, "team"}
+    assert set(handbook.docnos("Ines Falk", "dense=null")) == set()
+    only = handbook.docnos("authentication", "filters=on", "filters.category=reference", PHASE1, "p10=off")
+    table = handbook.index().chunks
+    assert only
+    assert {table.frontmatter[table.document_number[docno]]["category"] for docno in only} == {"reference"}
+
+
+def test_related_makes_an_edge_to_a_document_that_exists(handbook) -> None:
+    index = handbook.index()
+    number = index.chunks.document_number
+    assert number["security"] in index.graph.neighbours(number["authentication"])
+
+
+def test_the_same_text_under_other_headers_ranks_otherwise(handbook) -> None:
+    # The section "Refresh" is word for word the same in two documents: content alone cannot tell them apart.
+    def first_two(text: str, *overrides: str) -> list[str]:
+        return [hit.chunk_id for hit in handbook.hits(text, "lexical=null", *overrides, top_n=2)]
+
+    assert first_two("when does the cache need a fresh value") == ["authentication#2", "caching#1"]
+    assert first_two("when does the cache need a fresh value", "p2=on") == ["caching#1", "authentication#2"]
+    assert first_two("when must I ask for a fresh token", "p2=on") == ["authentication#2", "caching#1"]
+
+
+def test_low_confidence_returns_nothing(handbook) -> None:
+    assert [len(handbook.hits(text, PHASE1)) for text in ("zzz qqq", "sourdough bread recipe")] == [0, 0]
+    assert len(handbook.hits("how do I roll back a deployment", PHASE1)) > 0
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="a fused score is made of ranks, and unanswerable questions have first ranks, too: "
+    "5.0 hits on average pass P10 for them, 4.3 for answerable ones (isotonic calibration: 2.2 and 2.3)",
+)
+def test_low_confidence_questions_return_fewer_results(handbook) -> None:
+    unanswered = np.mean([len(handbook.state(text, "p10=on").fused) for text in UNANSWERED])
+    answered = np.mean([len(handbook.state(text, "p10=on").fused) for text in ANSWERS])
+    assert unanswered < answered
+
+
+def test_paraphrases_are_merged_and_every_step_is_counted(handbook) -> None:
+    trail = handbook.trail("taking a backup every night", PHASE1)
+    final = trail["cut"]
+    names, left = zip(*final.counts, strict=True)
+    assert names == ("original_count", "after_threshold", "after_content_dedup", "after_dedup", "after_doc_limit")
+    assert left[0] == len(trail["calibration"].fused)
+    assert left[0] > left[1] > left[2] > left[3] >= left[4] == len(final.fused)
+    assert CompressionStats.of(final) == CompressionStats(
+        original_count=left[0],
+        after_threshold=left[1],
+        after_content_dedup=left[2],
+        after_ngram_dedup=left[2],  # P12 is off
+        after_dedup=left[3],
+        after_doc_limit=left[4],
+        clusters_merged=left[2] - left[3],
+    )
+    cosines = handbook.index(PHASE1).dense.similarities(final.fused.chunks)
+    assert cosines[~np.eye(len(cosines), dtype=bool)].max() < 0.85
+
+
+@pytest.mark.parametrize("text", ["jobs in a queue", "queue priorities", "moving and emptying a queue"])
+def test_a_document_gives_at_most_two_hits(handbook, text: str) -> None:
+    docnos = [hit.docno for hit in handbook.hits(text, PHASE1, "p10=off")]
+    assert max(docnos.count(docno) for docno in docnos) <= 2
+
+
+# Phase 2: P1, P6 ----------------------------------------------------------------------------------------------------
+
+
+def test_auth_finds_authentication(handbook) -> None:
+    assert len(handbook.state("auth").rankings["lexical"]) == 0
+    assert handbook.docnos("auth")[0] == "security"
+    expanded = handbook.state("auth", "p1=on")
+    assert "authentication" in expanded.text_for("dense").split()
+    assert handbook.docnos("auth", "p1=on")[0] == "authentication"
+    # appended to the words searched for as well, it is found by them, too
+    by_words = handbook.docnos("auth", "p1=on", "p1.sources=[dense,lexical]", "dense=null")
+    assert "authentication" in by_words
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="P10 on fused scores drops it: found by one source, the first hit has 1/61 = 0.0164, a confidence of 0.058",
+)
+def test_auth_finds_authentication_in_the_whole_of_phase_2(handbook) -> None:
+    assert "authentication" in handbook.docnos("auth", PHASE2)
+
+
+def test_auth_finds_authentication_in_phase_2_without_the_threshold(handbook) -> None:
+    trail = handbook.trail("auth", PHASE2, "p10=off")
+    table = handbook.index(PHASE2).chunks
+    assert table.docno(trail["p8.limit"].fused.chunks[0]) == "authentication"
+    # the cross-encoder does not know the abbreviation (all logits below -10) and moves it back to the fifth document
+    assert "authentication" in handbook.docnos("auth", PHASE2, "p10=off")
+
+
+def ndcg_at_5(handbook, *overrides: str) -> float:
+    """The mean over questions with one right document: 1 / log2(rank + 1) down to rank 5."""
+    gains = []
+    for text, docno in ANSWERS.items():
+        found = handbook.docnos(text, *overrides)[:5]
+        gains.append(1 / np.log2(found.index(docno) + 2) if docno in found else 0.0)
+    return float(np.mean(gains))
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="the bundled cross-encoder does not improve the hybrid here: nDCG@5 0.846 with it or blended, 0.862 without",
+)
+def test_reranking_raises_ndcg(handbook) -> None:
+    assert ndcg_at_5(handbook, "p6=on") > ndcg_at_5(handbook)
+
+
+def test_reranking_keeps_what_it_may_not_lose(handbook) -> None:
+    # the ten it reads are reordered among themselves, the rest follows in its order
+    before, after = (handbook.state("drop jobs that wait", *o).fused.chunks.tolist() for o in ((), ("p6=on",)))
+    assert set(before[:10]) == set(after[:10])
+    assert before[10:] == after[10:]
+
+
+# P5, deferred by the seed -------------------------------------------------------------------------------------------
+
+
+def test_synonyms_improve_recall(handbook) -> None:
+    # "fault" stands nowhere; WordNet's first synonyms of it are mistake and error, and a backup may end with an error
+    assert handbook.docnos("fault", "dense=null") == []
+    assert "backup" in handbook.docnos("fault", "dense=null", "p5=on")
+
+
+# Phase 3: P3, P7 ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["getUserById status", "parse_json_data mapping", "network.idle_timeout_s lock"])
+def test_factual_queries_boost_words(handbook, text: str) -> None:
+    plain, adaptive = handbook.trail(text), handbook.trail(text, "p3=on")
+    assert adaptive["fuse"].weights == {"lexical": 1.5}
+    best = int(plain["lexical"].rankings["lexical"].chunks[0])
+    scores = [
+        dict(zip(s.fused.chunks.tolist(), s.fused.scores.tolist(), strict=True))
+        for s in (plain["fuse"], adaptive["fuse"])
+    ]
+    assert scores[1][best] - scores[0][best] == pytest.approx(0.5 / 61, rel=1e-4)
+    ranks = [list(each["fuse"].fused.chunks).index(best) for each in (plain, adaptive)]
+    assert ranks[1] <= ranks[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "chunk"),
+    [
+        ("getAuthToken", "def getAuthToken("),
+        ("getUserById", "function getUserById("),
+        ("parse_json_data", "def parse_json_data("),
+    ],
+)
+def test_code_search_finds_a_function_exactly(handbook, text: str, chunk: str) -> None:
+    for overrides in (("p7=on", "dense=null", "lexical=null"), ("p7=on",), (PHASE3,)):
+        assert chunk in handbook.hits(text, *overrides)[0].text
+
+
+def test_code_search_filters_by_language(handbook) -> None:
+    alone = ("p7=on", "dense=null", "lexical=null")
+    for language, text in (("csharp", "var client"), ("javascript", "const client")):
+        (first, *_) = handbook.hits("QuayClient", *alone, f"p7.language={language}")
+        assert text in first.text
+    assert handbook.hits("getAuthToken", *alone, "p7.language=cpp") == []
+
+
+@pytest.mark.parametrize(
+    "text", ["queue", "jobs in a queue", "queue priorities", "backup", "restoring a backup", "packages", *ANSWERS]
+)
+def test_the_first_five_come_from_three_documents(handbook, text: str) -> None:
+    hits = handbook.hits(text, "p8=on", "p3=on", "p7=on", top_n=5)
+    assert len(hits) == 5
+    assert len({hit.docno for hit in hits}) >= 3
+
+
+def test_punctuation_can_be_kept(handbook) -> None:
+    # seed 001's outlook: C++, C# and Node.js found by name
+    words = ("dense=null", "index.lexical.analyzer=technical")
+    for text in ("C++", "C#", "Node.js"):
+        first = handbook.hits(text, *words)[0]
+        assert (first.docno, text in first.text) == ("clients", True)
+    plain = handbook.index("dense=null").lexical
+    kept = handbook.index(*words).lexical
+    assert plain.terms("C++ C#") == ["c", "c"]
+    assert kept.terms("C++ C#") == ["c++", "c#"]
+
+
+# Phase 4: P11, P12, P13 ---------------------------------------------------------------------------------------------
+
+
+def likeness(handbook, top_n: int, *overrides: str) -> float:
+    """The mean cosine between the first hits, over questions."""
+    means = []
+    for text in (*ANSWERS, "queue", "backup", "authentication tokens", "taking a backup"):
+        chunks = handbook.state(text, *overrides).fused.chunks[:top_n]
+        cosines = handbook.index(*overrides).dense.similarities(chunks)
+        means.append(cosines[~np.eye(len(chunks), dtype=bool)].mean())
+    return float(np.mean(means))
+
+
+@pytest.mark.parametrize("top_n", [3, 5, 10])
+def test_mmr_is_more_diverse_than_deduplication_by_threshold(handbook, top_n: int) -> None:
+    # in the order of phase 4: n-grams first, then one or the other
+    after_ngrams = ("p12=on", "p8=on", "p8.limit=null")
+    mmr = likeness(handbook, top_n, *after_ngrams, "p11=on", "p11.lambda_=0.5")
+    assert mmr < likeness(handbook, top_n, *after_ngrams)
+
+
+def test_ngrams_remove_more_than_nine_in_ten_exact_copies(handbook) -> None:
+    trail = handbook.trail("taking a backup and restoring it", "p12=on")
+    table = handbook.index("p12=on").chunks
+
+    def copies(name: str) -> int:
+        digests = table.content_hash[trail[name].fused.chunks]
+        return len(digests) - len(set(digests.tolist()))
+
+    assert copies("calibration") >= 2
+    assert 1 - copies("p12") / copies("calibration") > 0.9
+
+
+def test_ngrams_remove_near_copies_before_the_semantic_stage_sees_them(handbook) -> None:
+    overrides = ("p12=on", "p8=on", "p8.content_hash=null")
+    names = [name for name, _ in app.compose(list(overrides))[0].pipeline]
+    assert names.index("p12") < names.index("p8.semantic") < names.index("p8.limit")
+    both = handbook.state("taking a backup and restoring it", *overrides)
+    alone = handbook.state("taking a backup and restoring it", "p8=on", "p8.content_hash=null")
+    assert dict(both.counts)["after_ngram_dedup"] < dict(alone.counts)["after_dedup"] + alone.clusters_merged
+    assert both.clusters_merged < alone.clusters_merged
+    assert both.fused.chunks.tolist() == alone.fused.chunks.tolist()
+
+
+@pytest.mark.parametrize("late", ["p8.semantic", "p11"])
+def test_ngrams_after_the_semantic_stage_are_refused(late: str) -> None:
+    switches = ["p8=on"] if late == "p8.semantic" else ["p11=on"]
+    order = f"order=[dense,lexical,fuse,calibration,{late},p12,cut]"
+    with pytest.raises(ConfigError, match="the cheap n-gram filter goes before the semantic one"):
+        app.compose([*switches, "p12=on", order])
+
+
+def test_mmr_takes_the_place_of_the_semantic_stage() -> None:
+    names = [name for name, _ in app.compose(["p8=on", "p11=on"])[0].pipeline]
+    assert "p11" in names
+    assert "p8.semantic" not in names
+
+
+@pytest.mark.parametrize("option", ["on", "expand_only"])
+def test_parents_contain_the_children_that_were_found(handbook, option: str) -> None:
+    overrides = (f"p13={option}",)
+    table = handbook.index(*overrides).chunks
+    wider = []
+    for text in ("jobs in a queue", "restoring a backup", "how do programs prove their identity"):
+        trail = handbook.trail(text, *overrides)
+        children, parents = trail["calibration"].fused.chunks, trail["p13.expand"].fused.chunks
+        assert (children < table.n_retrievable).all()
+        assert len(set(parents.tolist())) == len(parents)
+        for parent in parents:
+            held = [child for child in children if parent in (child, table.parent[child])]
+            assert held
+            for child in held:
+                (start, end), (outer_start, outer_end) = table.span(child), table.span(parent)
+                assert table.docno(child) == table.docno(parent)
+                assert outer_start <= start < end <= outer_end
+        wider += [len(table.text(p)) / len(table.text(c)) for p, c in zip(parents[:1], children[:1], strict=True)]
+    assert np.mean(wider) > 1
+
+
+def test_a_parent_has_its_best_childs_score_and_place(handbook) -> None:
+    trail = handbook.trail("jobs in a queue", "p13=on")
+    table = handbook.index("p13=on").chunks
+    before, after = trail["calibration"].fused, trail["p13.expand"].fused
+    expected: dict[int, float] = {}
+    for child, score in zip(before.chunks.tolist(), before.scores.tolist(), strict=True):
+        expected.setdefault(int(table.parent[child]) if table.parent[child] >= 0 else child, score)
+    assert dict(zip(after.chunks.tolist(), after.scores.tolist(), strict=True)) == expected
+
+
+def test_without_p13_no_chunk_has_a_parent(handbook) -> None:
+    assert (handbook.index().chunks.parent == -1).all()
+
+
+@pytest.mark.parametrize("preset", [PHASE1, PHASE2, PHASE3, PHASE4, "+exp=all"])
+def test_the_order_of_every_phase_and_its_invariants(handbook, preset: str) -> None:
+    names = [name for name, _ in app.compose([preset])[0].pipeline]
+    later = [name for name in ORDER if name in names]
+    assert names[names.index("calibration") :] == later
+    for text in ("jobs in a queue", "getAuthToken", "auth", "zzz qqq"):
+        ranking = handbook.state(text, preset, "cut.top_n=5").fused
+        assert len(ranking) <= 5
+        assert np.all((ranking.scores >= 0) & (ranking.scores <= 1))
+        assert np.all(np.diff(ranking.scores) <= 0)
+        assert len(set(ranking.chunks.tolist())) == len(ranking)
+
+
+def test_the_phases_turn_on_what_the_seeds_list() -> None:
+    def on(preset: str) -> set[str]:
+        config = app.compose([preset])[0].config
+        switched = {f"p{n}" for n in (1, 3, 5, 6, 7, 10, 11, 12) if config[f"p{n}"]}
+        switched |= {"p2"} if config["p2"]["headings"] else set()
+        switched |= {p for p in ("p4", "p9") if config[p]["fields"]}
+        return (
+            switched | ({"p8"} if config["p8"]["limit"] else set()) | ({"p13"} if config["p13"]["chunking"] else set())
+        )
+
+    assert on("+exp=baseline") == set()
+    assert on(PHASE1) == {"p2", "p4", "p8", "p9", "p10"}
+    assert on(PHASE2) == on(PHASE1) | {"p1", "p6"}
+    assert on(PHASE3) == on(PHASE2) | {"p3", "p7"}
+    assert on(PHASE4) == on(PHASE3) | {"p11", "p12", "p13"}
+    assert on("+exp=all") == {f"p{n}" for n in range(1, 14)}
+
+
+# The other strategies of seed 001 -------------------------------------------------------------------------------------
+
+
+def test_a_linked_document_is_found_without_the_words(handbook) -> None:
+    # deployment links to configuration; "blue-green" stands only in the former
+    plain = handbook.state("blue-green", "dense=null", "lexical.depth=5")
+    linked = handbook.state("blue-green", "dense=null", "lexical.depth=5", "graph=on")
+    table = handbook.index().chunks
+    before, after = ({table.docno(chunk) for chunk in each.fused.chunks} for each in (plain, linked))
+    assert before == {"deployment"}
+    assert after == {"deployment", "configuration", "security"}
+    assert table.docno(linked.fused.chunks[0]) == "deployment"
+
+
+def test_hyde_finds_what_the_hypothesis_describes(handbook) -> None:
+    from ragbench.types import Query
+
+    (settings,) = app.compose(["hyde=on", "lexical=null"])
+    query = Query(
+        "q", "What do I have to do next?", "Start the new version beside the old one and move the load balancer over."
+    )
+    first = settings.pipeline.search(query, handbook.index("hyde=on", "lexical=null"))[0]
+    assert first.docno == "deployment"
+    assert handbook.docnos(query.text, "lexical=null")[0] != "deployment"
+
+
+# What cannot be ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("overrides", "said"),
+    [
+        (["p1=on", "p1.threshold=7"], r"p1\.threshold must be between -1 and 1, got 7"),
+        (["p3=on", "p3.override=factul"], r"p3\.override cannot be 'factul'"),
+        (["p5=on", "p5.synsets=0"], r"p5\.synsets must be between 1 and 8, got 0"),
+        (["p6=on", "p6.model=nothing"], r"no cross-encoder 'nothing' \(tried: .*ms-marco-MiniLM-L-12-v2"),
+        (["p6=on", "p6.max_length=9999"], r"p6\.max_length must be between 8 and 512, got 9999"),
+        (["p7=on", "p7.language=''"], r"p7\.language must name a fence language"),
+        (["p8=on", "p8.semantic.threshold=2"], r"p8\.semantic\.threshold must be between -1 and 1, got 2"),
+        (["p8=on", "p8.limit.max_per_doc=-1"], r"p8\.limit\.max_per_doc must be at least 0, got -1"),
+        (["p9=on", "p9.fields.title=-1"], r"index\.lexical\.fields\.title must be a weight of at least 0"),
+        (["p10=on", "p10.threshold=-1"], r"p10\.threshold must be between 0 and 1, got -1"),
+        (["p10=on", "calibration=off"], r"stage 'p10' needs calibrated scores"),
+        (["p11=on", "p11.lambda_=1.3"], r"p11\.lambda_ must be between 0 and 1, got 1\.3"),
+        (["p12=on", "p12.unit=line"], r"p12\.unit cannot be 'line'"),
+        (["p13=on", "p13.chunking.child_max=10"], r"child_m"),
+        (["graph=on", "graph.hops=9"], r"graph\.hops must be between 1 and 3, got 9"),
+        (["community=on", "community.factor=0"], r"community\.factor must be at least 1, got 0"),
+        (["recency=on", "recency.now=soon"], r"recency\.now must be an ISO date"),
+        (["dynamic_weights=on", "dynamic_weights.variance_threshold=0"], r"variance_threshold must be above 0"),
+        (["hyde=on", "hyde.endpoint=ftp://x"], r"must begin with http:// or https://"),
+        (["filters=on", "filters.modified_after=soon"], r"filters\.modified_after must be a date"),
+        (["calibration=isotonic", "calibration.x=[1.0]"], r"calibration\.x and y must hold the same number"),
+        (["fuse.k=nan"], r"fuse\.k cannot be nan"),
+        (["index.encoder.name=nothing"], r"no encoder 'nothing'"),
+        (["index.vocabulary.size=0"], r"index\.vocabulary\.size must be at least 1, got 0"),
+        (["index.lexical.analyzer=welsh"], r"index\.lexical\.analyzer must be one of"),
+    ],
+    ids=lambda value: value[-1] if isinstance(value, list) else "",
+)
+def test_what_cannot_be_is_refused_at_composition_in_one_sentence(overrides: list[str], said: str) -> None:
+    with pytest.raises(RagbenchError, match=said) as caught:
+        app.compose(overrides)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_unknown_language_is_refused_with_those_of_the_collection(handbook) -> None:
+    with pytest.raises(ConfigError, match=r"p7\.language is pyhton, .* in: cpp, csharp, javascript, python"):
+        handbook.hits("x", "p7=on", "p7.language=pyhton")

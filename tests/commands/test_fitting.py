@@ -1,0 +1,151 @@
+"""The commands that fit and look inside (classify, vocabulary, calibrate, learn-weights), called as a person does."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ragbench import app, cli, locations
+
+VAULT = Path(__file__).parent.parent / "data" / "phases"
+QUESTIONS = {
+    "how do programs prove their identity": "authentication",
+    "what happens when somebody guesses too many logins": "security",
+    "switch traffic between two running versions": "deployment",
+    "largest file I may send": "configuration",
+    "getUserById": "api-reference",
+    "which compiler do I need": "clients",
+    "how long does the cdn copy live": "caching",
+    "counters": "metrics",
+    "the guide on emptying a queue": "queues",
+    "server says come back later": "uploads",
+    "can quay play music": "",
+    "which colour has the logo": "",
+}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Overrides: a benchmark of questions on the handbook, all for training, and a folder for results."""
+    folder = tmp_path_factory.mktemp("fitting")
+    rows = [f"{text},{docno and docno + '.md'},train,{_type(text)}" for text, docno in QUESTIONS.items()]
+    (folder / "questions.csv").write_text("\n".join(["text,relevant,split,type", *rows]))
+    return [
+        "data=vault",
+        f"data.corpus={VAULT}",
+        f"data.queries={folder / 'questions.csv'}",
+        f"paths.results={folder / 'results'}",
+    ]
+
+
+def _type(text: str) -> str:
+    if not QUESTIONS[text]:
+        return "no_answer"
+    return "code" if text == "getUserById" else "navigational" if "guide" in text else "vocabulary"
+
+
+def call(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    code = cli.main(list(words))
+    captured = capsys.readouterr()
+    assert code == 0, captured.err
+    return captured.out
+
+
+def answer(capsys: pytest.CaptureFixture[str], *words: str) -> dict:
+    return json.loads(call(capsys, *words, "--json"))
+
+
+def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    assert cli.main(list(words)) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    return error
+
+
+def test_classify_one_query(capsys) -> None:
+    assert call(capsys, "classify", "getUserById function") == "factual\n"
+    assert answer(capsys, "classify", "the config guide")["class"] == "navigational"
+    assert "the query is empty" in refused(capsys, "classify", " ")
+
+
+def test_classify_a_benchmark(capsys, place) -> None:
+    found = answer(capsys, "classify", *place)
+    assert (found["split"], found["queries"], found["accuracy"]) == ("train", 12, 1.0)
+    assert found["baseline"] == pytest.approx(10 / 12)
+    out = call(capsys, "classify", *place)
+    assert "accuracy 1.000 over 12 queries; calling all of them what most are would reach 0.833" in out
+
+
+def test_vocabulary(capsys, place) -> None:
+    found = answer(capsys, "vocabulary", "auth", "--top", "4", *place)
+    by_term = {row["term"]: row for row in found["terms"]}
+    assert len(by_term) == 4
+    assert by_term["authentication"]["appended"]
+    cosines = [row["cosine"] for row in found["terms"]]
+    assert cosines == sorted(cosines, reverse=True)
+    none = answer(capsys, "vocabulary", "auth", *place, "p1.threshold=1.0")
+    assert not any(row["appended"] for row in none["terms"])
+    assert f"nearest of {found['size']} terms to 'auth'" in call(capsys, "vocabulary", "auth", *place)
+    assert "--top must be at least 1" in refused(capsys, "vocabulary", "auth", "--top", "0")
+    assert "the text is empty" in refused(capsys, "vocabulary", " ")
+
+
+def test_calibrate(capsys, place) -> None:
+    found = answer(capsys, "calibrate", "--best-of", "dense", *place)
+    assert found["queries"] == 12
+    assert found["calibration"]["best_of"] == "dense"
+    assert [row["calibration"].split(",")[0] for row in found["left out"]] == [
+        "configured: calibrate (half at 0.035)",
+        "isotonic",
+        "isotonic",
+    ]
+    out = call(capsys, "calibrate", *place)
+    overrides = out.split("use it with: ")[1].split()
+    (settings,) = app.compose(overrides)
+    stage = dict(settings.pipeline)["calibration"]
+    assert list(stage.x) == pytest.approx(found["calibration"]["x"])
+    assert stage.best_of is None
+
+
+def test_calibrate_keeps_its_fit(capsys, place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import shutil
+
+    conf = tmp_path / "conf"
+    shutil.copytree(locations.configuration(), conf)
+    monkeypatch.setattr(locations, "configuration", lambda: conf)
+    assert "use it with: calibration=mine" in call(capsys, "calibrate", "--write", "mine", "--depth", "5", *place)
+    assert "on 12 training queries of" in (conf / "calibration" / "mine.yaml").read_text()
+    (settings,) = app.compose(["calibration=mine", "p10=on"])
+    assert "fitted curve" in repr(settings.pipeline)
+    assert "--write must be a name" in refused(capsys, "calibrate", "--write", "../x", *place)
+    assert "--write must be a name" in refused(capsys, "calibrate", "--write", "on", *place)
+
+
+def test_calibrate_refuses_what_cannot_be_fitted(capsys, place) -> None:
+    assert "calibration is off" in refused(capsys, "calibrate", "calibration=off", *place)
+    assert "--depth must be at least 1" in refused(capsys, "calibrate", "--depth", "0", *place)
+    assert "--threshold must be between 0 and 1" in refused(capsys, "calibrate", "--threshold", "2", *place)
+    assert "source 'code' found nothing" in refused(capsys, "calibrate", "--best-of", "code", *place)
+
+
+def test_learn_weights(capsys, place) -> None:
+    found = answer(capsys, "learn-weights", "--draws", "15", *place)
+    assert found["queries"] == 10
+    assert set(found["weights"]) == {"dense", "lexical"}
+    assert sum(found["weights"].values()) == pytest.approx(2.0, abs=2e-3)
+    assert found["after"] >= found["before"]
+    (settings,) = app.compose(found["overrides"].split())
+    assert dict(settings.pipeline)["fuse"].weights["dense"] == found["weights"]["dense"]
+    assert "use them with: fuse.weights.dense=" in call(capsys, "learn-weights", "--draws", "2", *place)
+    assert "weights need at least two sources" in refused(capsys, "learn-weights", "dense=null", *place)
+    assert "--draws must be at least 1" in refused(capsys, "learn-weights", "--draws", "0")
+
+
+def test_search_with_a_hypothesis(capsys, place) -> None:
+    text = 'Start the new version beside the old one, and ${move} the "load" balancer\'s traffic: over = now, {x} [y]'
+    found = answer(capsys, "search", "what next", "--hypothesis", text, "lexical=null", *place)
+    assert found["hits"][0]["docno"] == "deployment"
+    assert found["notes"] == [f"hypothesis, the one given: {text}"]
+    assert "hyde.text must not be blank" in refused(capsys, "search", "what next", "--hypothesis", " ", *place)

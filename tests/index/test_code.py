@@ -1,0 +1,105 @@
+"""P7: code blocks by identifiers, their parts and languages."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ragbench.errors import IndexError_
+from ragbench.index.code import CodeIndex, build_code, canonical
+
+BLOCKS = [
+    (0, "def get_user_by_id(user_id: int) -> User: ...", "python"),
+    (1, "const user = await getUserById(42);", "TypeScript"),
+    (2, "std::vector<int> values; values.push_back(1);", "cpp"),
+    (3, "corctl feed create --max-lag 30s --name orders", "sh"),
+    (4, "String token = client.getAuthToken();", "java"),
+    (5, "auth = Auth(); token = auth.get(); auth.token", "py"),
+    (6, "raise HTTPResponseError('STR-2031')", ""),
+    (7, "token = parse_json_data(raw)  # see Node.js v3.1.2", "Python"),
+]
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> CodeIndex:
+    folder = tmp_path_factory.mktemp("code")
+    build_code(folder, iter(BLOCKS))
+    return CodeIndex(folder)
+
+
+@pytest.mark.parametrize(
+    ("text", "best"),
+    [
+        ("getAuthToken", 4),
+        ("getUserById", 1),
+        ("get_user_by_id", 0),
+        ("std::vector", 2),
+        ("vector", 2),
+        ("--max-lag", 3),
+        ("max lag", 3),
+        ("STR-2031", 6),
+        ("http response", 6),
+        ("node.js", 7),
+        ("3.1.2", 7),
+        ("json", 7),
+    ],
+)
+def test_the_block_that_holds_the_identifier_comes_first(index: CodeIndex, text: str, best: int) -> None:
+    assert index.search(text, 3).chunks[0] == best
+
+
+def test_camel_case_finds_snake_case_and_the_other_way_round(index: CodeIndex) -> None:
+    for text in ("getUserById", "get_user_by_id"):
+        assert set(index.search(text, 2).chunks.tolist()) == {0, 1}
+
+
+def test_a_language_restricts_the_search_itself(index: CodeIndex) -> None:
+    assert index.search("token", 1, "java").chunks.tolist() == [4]
+    assert set(index.search("token", 9, "python").chunks.tolist()) == {5, 7}
+    assert index.search("token", 9, "python") == index.search("token", 9, " PY ")
+    assert len(index.search("token", 9, "cobol")) == 0
+    assert index.search("user", 9, "ts").chunks.tolist() == [1]
+
+
+def test_a_mask_restricts_further(index: CodeIndex) -> None:
+    mask = np.arange(len(BLOCKS)) != 5
+    assert index.search("token", 9, "python", mask).chunks.tolist() == [7]
+    assert 5 not in index.search("token", 9, allowed=mask).chunks
+
+
+def test_languages_are_counted_under_one_name(index: CodeIndex) -> None:
+    expected = {"python": 3, "typescript": 1, "cpp": 1, "bash": 1, "java": 1, "": 1}
+    assert dict(index.languages) == expected
+    assert [canonical(name) for name in ("C++", "c#", "Shell", "rust", "")] == ["cpp", "csharp", "bash", "rust", ""]
+
+
+def test_blocks_must_be_numbered_in_order(tmp_path: Path) -> None:
+    with pytest.raises(IndexError_, match="code block 7 came where 1 was due"):
+        build_code(tmp_path, [(0, "a", ""), (7, "b", "")])
+
+
+def test_no_blocks(tmp_path: Path) -> None:
+    build_code(tmp_path, [])
+    index = CodeIndex(tmp_path)
+    assert len(index) == 0
+    assert len(index.search("token", 5, "python")) == 0
+
+
+def test_nothing_to_find(index: CodeIndex) -> None:
+    for text in ("", "::", "--", "unheardof"):
+        assert len(index.search(text, 5)) == 0
+
+
+def test_missing_damaged_and_closed(tmp_path: Path) -> None:
+    with pytest.raises(IndexError_, match="there is no lexical index"):
+        CodeIndex(tmp_path / "none")
+    build_code(tmp_path, BLOCKS)
+    index = CodeIndex(tmp_path)
+    index.check()
+    index.close()
+    with pytest.raises(IndexError_, match="is closed"):
+        index.search("token", 5)
+    (commit,) = tmp_path.glob("segments_*")
+    commit.write_bytes(commit.read_bytes().replace(b"python", b"cython"))
+    with pytest.raises(IndexError_, match="is damaged"):
+        CodeIndex(tmp_path)

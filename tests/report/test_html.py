@@ -1,0 +1,181 @@
+"""The page holds everything, lets nothing out of its quotes and fetches nothing."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragbench.experiment import results as results_
+from ragbench.experiment.results import Results
+from ragbench.report import html
+
+BROKEN = "document.title='broken'"
+
+
+class Page(HTMLParser):
+    """Elements with their attributes, the text of scripts and styles, and all other text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.raw: dict[str, list[str]] = {"script": [], "style": []}
+        self.text = ""
+        self._inside = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        self._inside = tag
+        if tag in self.raw:
+            self.raw[tag].append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._inside = ""
+
+    def handle_data(self, data: str) -> None:
+        if self._inside in self.raw:
+            self.raw[self._inside][-1] += data
+        else:
+            self.text += data
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+@pytest.fixture(scope="session")
+def text(ablation: Results) -> str:
+    return html.render(ablation)
+
+
+@pytest.fixture(scope="session")
+def parsed(text: str) -> Page:
+    return Page(text)
+
+
+def headings(page: Page) -> set[str]:
+    return {str(attributes["id"]) for attributes in page.all("section") if attributes.get("id")}
+
+
+def test_an_ablation_shows_every_section(parsed: Page, ablation: Results) -> None:
+    expected = {"verdicts", "configurations", "trade-off", "latency", "interactions", "losses", "types", "queries"}
+    assert headings(parsed) == expected | {"environment", "methods"}
+    assert {str(link["href"]) for link in parsed.all("a")} == {f"#{name}" for name in headings(parsed)} | {"#main"}
+    for said in ("Which of p4, p8 and p10 pay for themselves?", "All 3 factors off", "lantern", *ablation.arms):
+        assert said in parsed.text
+    data = json.loads(parsed.raw["script"][0])
+    assert set(data["figures"]) == {"effects", "pareto", "latency", "interactions", "losses"}
+    assert {str(place["data-figure"]) for place in parsed.all("div") if "data-figure" in place} == set(data["figures"])
+
+
+def test_every_verdict_stands_with_its_reason(parsed: Page, ablation: Results) -> None:
+    import pandas as pd
+
+    verdicts = pd.read_csv(ablation.folder / "verdicts.csv", keep_default_na=False)
+    for row in verdicts[verdicts["kind"] == "main"].to_dict(orient="records"):
+        assert row["reason"] in parsed.text
+    assert "only hints" not in parsed.text
+    assert "It takes at least 25 queries to make a conclusion stable." in parsed.text
+
+
+def test_two_arms_without_latency(comparison: Results) -> None:
+    page = Page(html.render(comparison))
+    assert headings(page) == {"verdicts", "configurations", "losses", "types", "queries", "environment", "methods"}
+    assert "Latency was not measured." in page.text
+    assert set(json.loads(page.raw["script"][0])["figures"]) == {"effects", "losses"}
+
+
+def test_one_arm_without_sections(alone: Results) -> None:
+    page = Page(html.render(alone))
+    assert headings(page) == {"configurations", "types", "queries", "environment", "methods"}
+    assert json.loads(page.raw["script"][0])["figures"] == {}
+
+
+def test_a_run_that_kept_no_hits_still_has_a_report(alone: Results, tmp_path_factory: pytest.TempPathFactory) -> None:
+    import shutil
+
+    folder = tmp_path_factory.mktemp("old") / "run"
+    shutil.copytree(alone.folder, folder)
+    (folder / "topics.parquet").unlink()
+    (folder / "arms" / "lexical_only" / "top.parquet").unlink()
+    data = json.loads(Page(html.render(results_.load(folder))).raw["script"][0])["explorer"]
+    assert data["texts"] == 0
+    assert [query["text"] for query in data["queries"]] == [query["qid"] for query in data["queries"]]
+
+
+@pytest.mark.parametrize("which", ["ablation", "comparison"])
+def test_no_text_breaks_out(which: str, request: pytest.FixtureRequest) -> None:
+    text = html.render(request.getfixturevalue(which))
+    page = Page(text)
+    assert text.count("</script>") == text.count("<script") == len(page.all("script")) == 3
+    assert [script.get("type") for script in page.all("script")] == ["application/json", None, None]
+    assert page.all("img") == page.all("b") == page.all("iframe") == page.all("object") == []
+    assert not [name for _, attributes in page.elements for name in attributes if name.startswith("on")]
+    data = json.loads(page.raw["script"][0])
+    assert BROKEN in json.dumps(data["explorer"])
+    assert BROKEN not in page.raw["script"][1] + page.raw["script"][2]
+
+
+def test_the_hostile_arm_is_shown_letter_by_letter(comparison: Results) -> None:
+    page = Page(html.render(comparison))
+    assert f"<script>{BROKEN}</script>" in page.text
+    bars = json.loads(page.raw["script"][0])["figures"]["losses"]["data"][0]["y"]
+    assert f"&lt;script&gt;{BROKEN}&lt;/script&gt;" in bars
+
+
+def test_nothing_is_fetched(parsed: Page, text: str) -> None:
+    addresses = [
+        (tag, name, value)
+        for tag, attributes in parsed.elements
+        for name, value in attributes.items()
+        if name in {"src", "href", "srcset", "action", "poster", "data", "style"}
+    ]
+    assert all(str(value).startswith("#") or value == "data:," for _, _, value in addresses), addresses
+    assert not re.search(r"url\(|@import|https?:", "".join(parsed.raw["style"]) + parsed.raw["script"][2])
+    (policy,) = [str(meta["content"]) for meta in parsed.all("meta") if "http-equiv" in meta]
+    assert policy.startswith("default-src 'none';")
+    for script in parsed.raw["script"][1:]:
+        assert f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'" in policy
+    assert "unsafe-inline" not in policy.split("style-src")[0]
+
+
+def test_tables_can_be_heard(parsed: Page) -> None:
+    tables = parsed.all("table")
+    assert len(tables) == len(parsed.all("caption")) >= 7
+    assert all(cell.get("scope") in {"col", "row"} for cell in parsed.all("th"))
+    ids = [attributes["id"] for _, attributes in parsed.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    named = [attributes["aria-labelledby"] for _, attributes in parsed.elements if "aria-labelledby" in attributes]
+    assert set(named) <= set(ids)
+
+
+def test_equal_results_give_equal_bytes(ablation: Results, text: str) -> None:
+    code = (
+        "import hashlib, sys; from pathlib import Path\n"
+        "from ragbench.experiment import results; from ragbench.report import html\n"
+        "page = html.render(results.load(Path(sys.argv[1])))\n"
+        "print(hashlib.sha256(page.encode()).hexdigest())\n"
+    )
+    environment = {**os.environ, "PYTHONHASHSEED": "77", "TZ": "Asia/Tokyo"}
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(ablation.folder)], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == hashlib.sha256(text.encode()).hexdigest()
+
+
+@given(
+    st.recursive(st.text() | st.integers() | st.none(), lambda each: st.lists(each) | st.dictionaries(st.text(), each))
+)
+def test_embedded_json_reads_back_and_holds_no_tag(value: object) -> None:
+    text = html.embedded(value)
+    assert json.loads(text) == value
+    assert not set(text) & set("<>&\u2028\u2029")

@@ -1,0 +1,71 @@
+"""The methods text takes its numbers from the record and cites what it uses."""
+
+import importlib
+import pkgutil
+import re
+
+import pytest
+
+import ragbench.stages
+from ragbench.experiment.results import Results
+from ragbench.report import references
+from ragbench.report.methods import methods, stages
+
+
+def test_numbers_are_those_of_the_record(ablation: Results) -> None:
+    text = methods(ablation).text
+    record = ablation.record
+    for said in (
+        f"'{record['benchmark']['name']}' (digest {record['benchmark']['digest'][:12]}) has "
+        f"{record['benchmark']['documents']} documents",
+        "We ran the 6 topics of the split 'all'",
+        "5 of them have a relevant document",
+        "We compare 7 configurations. Design: All 3 factors off",
+        "after 1 warm-up queries every system answers 2 sampled queries twice",
+        "k1 = 0.9 and b = 0.4",
+        "10,000 resamples",
+        "50 ms for anything else",
+        f"numpy {record['environment']['packages']['numpy']}",
+    ):
+        assert said in text, said
+
+
+@pytest.mark.parametrize("which", ["ablation", "comparison", "alone"])
+def test_every_citation_has_its_work_and_every_work_is_cited(which: str, request: pytest.FixtureRequest) -> None:
+    found = methods(request.getfixturevalue(which))
+    body = "\n".join(text for _, text in found.paragraphs)
+    cited = {int(number) for group in re.findall(r"\[([\d, ]+)\]", body) for number in group.split(",")}
+    assert cited == set(range(1, len(found.works) + 1))
+    assert "http" not in found.text
+
+
+def test_one_arm_says_nothing_of_comparisons(alone: Results) -> None:
+    assert "Statistics" not in [title for title, _ in methods(alone).paragraphs]
+
+
+def test_stages_are_named_by_class_in_their_order() -> None:
+    config = {"order": ["p8.limit", "p6", "cut"], "p8": {"limit": {"_target_": "a.b.LimitPerDocument"}}, "p6": {}}
+    assert list(stages({**config, "cut": {"_target_": "a.Cut"}})) == ["LimitPerDocument", "Cut"]
+
+
+def test_sources_are_of_stages_that_exist() -> None:
+    names = set()
+    for module in pkgutil.iter_modules(ragbench.stages.__path__):
+        names |= set(vars(importlib.import_module(f"ragbench.stages.{module.name}")))
+    assert set(references.OF_STAGE) <= names
+
+
+def test_a_reference_in_print_and_as_bibtex() -> None:
+    assert references.RRF.text == (
+        "G. V. Cormack, C. L. A. Clarke, S. Büttcher: Reciprocal rank fusion outperforms Condorcet and individual rank "
+        "learning methods. SIGIR, 2009. doi:10.1145/1571941.1572114"
+    )
+    assert references.NDCG.key == "jarvelin2002"
+    assert "author       = {Järvelin, Kalervo and Kekäläinen, Jaana}," in references.NDCG.bibtex
+
+
+def test_keys_are_unique() -> None:
+    works = [value for value in vars(references).values() if isinstance(value, references.Reference)]
+    keys = [work.key for work in works]
+    assert len(keys) == len(set(keys)) >= 20
+    assert references.bibliography(works).count("@misc{") == len(keys)

@@ -1,0 +1,48 @@
+"""`ragbench report` from the command line."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ragbench import cli
+from ragbench.experiment.results import Results
+
+
+def test_the_report_goes_into_the_folder(alone: Results, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["report", str(alone.folder)]) == 0
+    path = alone.folder / "report.html"
+    assert capsys.readouterr().out == f"report in {path}\n"
+    assert path.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+
+
+def test_the_newest_run_and_another_place(
+    alone: Results, around: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (place,) = [word for word in around if word.startswith("paths.results=")]
+    out = tmp_path / "deep" / "page.html"
+    assert cli.main(["report", place, "--out", str(out), "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["report"] == str(out)
+    assert answer["bytes"] == out.stat().st_size
+    assert Path(answer["run"]).parent == alone.folder.parent
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["{tmp}"], "holds no results"),
+        (["a", "b"], "a report is about one run, got 2: a, b"),
+        (["{run}", "--out", "{tmp}"], "is a folder: name a file such as"),
+        (["paths.results={tmp}"], "run an experiment first"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence(
+    words: list[str], said: str, alone: Results, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    filled = [word.format(tmp=tmp_path, run=alone.folder) for word in words]
+    extra = [] if any("paths" in word for word in filled) else [f"paths.results={tmp_path}"]
+    assert cli.main(["report", *filled, *extra]) == 2
+    err = capsys.readouterr().err
+    assert said in err
+    assert err.count("\n") == 1

@@ -1,0 +1,82 @@
+"""P3: signals, priority and weights of seeds 000 and 001."""
+
+import pytest
+
+from ragbench.errors import ConfigError
+from ragbench.stages.classify import Classify, classify
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "getUserById function",  # camelCase, the example of seed 001
+        "HTTPResponse body",  # the second half of the same pattern
+        "parse_json_data",  # snake_case
+        "what does `lambda_` do",  # backticks
+        "changes in v1.2.3",
+        "changes in 5.0-beta",
+        'the "exact phrase" here',
+        "the \u201cexact phrase\u201d here",
+        "the getToken guide",  # factual comes before navigational
+        "how does parse_json work",  # and before exploratory
+    ],
+)
+def test_factual(text: str) -> None:
+    assert classify(text) == "factual"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "in the auth section",
+        "config guide",
+        "Chapter on tokens",
+        "migration TUTORIAL",
+        "api documentation",
+        "install docs",
+        "see [[authentication]]",
+        "how does the auth section work",  # navigational comes before exploratory
+    ],
+)
+def test_navigational(text: str) -> None:
+    assert classify(text) == "navigational"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["How do I configure authentication?", "what is a checkpoint", "why are queries slow", "database optimization", ""],
+)
+def test_exploratory_by_a_question_or_by_default(text: str) -> None:
+    assert classify(text) == "exploratory"
+
+
+@pytest.mark.parametrize(
+    ("text", "found", "weights"),
+    [
+        # seed 001: keyword=1.5, the others 1.0; then semantic=1.3; graph x1.5 from its table
+        ("getUserById function", "factual", {"lexical": 1.5}),
+        ("How do I configure authentication?", "exploratory", {"dense": 1.3}),
+        ("config guide", "navigational", {"graph": 1.5}),
+    ],
+)
+def test_weights_of_the_seeds(state, text: str, found: str, weights: dict[str, float]) -> None:
+    (after,) = Classify()([state(text)], None)
+    assert after.query_class == found
+    assert after.weights == weights
+
+
+def test_multiplies_what_is_there_already(state) -> None:
+    (after,) = Classify(factual=2.0)([state("getUserById").with_weight("lexical", 0.5)], None)
+    assert after.weights == {"lexical": 1.0}
+
+
+def test_override_takes_one_class_for_every_query(state) -> None:
+    both = Classify(override="navigational")([state("getUserById"), state("how")], None)
+    assert [(each.query_class, each.weights) for each in both] == [("navigational", {"graph": 1.5})] * 2
+
+
+@pytest.mark.parametrize("name", ["factual", "navigational", "exploratory"])
+@pytest.mark.parametrize("value", [-0.1, float("nan")])
+def test_bad_parameters_are_named(name: str, value: float) -> None:
+    with pytest.raises(ConfigError, match=rf"p3\.{name} must be at least 0"):
+        Classify(**{name: value})

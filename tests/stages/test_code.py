@@ -1,0 +1,52 @@
+"""P7: code blocks found by identifiers, answered with the chunk that holds them."""
+
+import pytest
+
+from ragbench.errors import ConfigError
+from ragbench.stages.code import RetrieveCode
+
+
+def found(state, index, text: str, **parameters) -> list[str]:
+    (after,) = RetrieveCode(**parameters)([state(text)], index)
+    return [index.chunks.text(chunk) for chunk in after.rankings["code"].chunks]
+
+
+@pytest.mark.parametrize("text", ["getAuthToken", "get_auth_token", "auth token", "where is getAuthToken defined"])
+def test_a_function_is_found_by_its_name_and_its_parts(state, index, text: str) -> None:
+    assert "def getAuthToken" in found(state, index, text)[0]
+
+
+def test_a_class_is_found(state, index) -> None:
+    assert "LampClient.from_env()" in found(state, index, "LampClient")[0]
+
+
+@pytest.mark.parametrize(("language", "expected"), [("cpp", 1), ("C++", 1), ("python", 0), ("py", 0), ("bash", 0)])
+def test_language(state, index, language: str, expected: int) -> None:
+    assert len(found(state, index, "RetryPolicy", language=language)) == expected
+
+
+def test_an_unknown_language_is_refused_with_those_there_are(state, index) -> None:
+    with pytest.raises(ConfigError, match=r"p7\.language is pyhton, but .* are in: bash, cpp, python"):
+        RetrieveCode(language="pyhton")([state("x")], index)
+
+
+def test_a_chunk_counts_once_with_its_best_block(state, index) -> None:
+    (after,) = RetrieveCode()([state("lantern mast client getAuthToken policy")], index)
+    chunks = after.rankings["code"].chunks.tolist()
+    assert len(set(chunks)) == len(chunks)
+    scores = after.rankings["code"].scores.tolist()
+    assert scores == sorted(scores, reverse=True)
+
+
+@pytest.mark.parametrize("text", ["", "zzz", "weather"])
+def test_nothing_is_found_for_what_no_code_holds(state, index, text: str) -> None:
+    assert found(state, index, text) == []
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [({"depth": 0}, r"p7\.depth must be at least 1, got 0"), ({"language": " "}, r"p7\.language must name a fence")],
+)
+def test_bad_parameters_are_named(parameters: dict, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        RetrieveCode(**parameters)

@@ -1,0 +1,26 @@
+"""P8, first stage: equal texts."""
+
+from dataclasses import replace
+
+from ragbench.stages.dedup_exact import DropEqualTexts
+
+TEXTS = ("same", "other", "same", "Same", "same ")
+
+
+def test_the_best_of_equal_texts_stays(state, handmade, page) -> None:
+    index = handmade([page("a", TEXTS[:3]), page("b", TEXTS[3:])])
+    (after,) = DropEqualTexts()([state(fused=[(2, 0.9), (1, 0.8), (0, 0.7), (3, 0.6), (4, 0.5)])], index)
+    # only exact copies count: another case or a blank more make another text
+    assert after.fused.chunks.tolist() == [2, 1, 3, 4]
+    assert after.counts[1:] == (("after_content_dedup", 4),)
+
+
+def test_a_guaranteed_copy_stays(state, handmade, page) -> None:
+    index = handmade([page("a", ("same", "same"))])
+    given = replace(state(fused=[(0, 0.9), (1, 0.8)]), guaranteed=frozenset({1}))
+    assert DropEqualTexts()([given], index)[0].fused.chunks.tolist() == [0, 1]
+
+
+def test_nothing_stays_nothing(state, handmade, page) -> None:
+    (after,) = DropEqualTexts()([state(fused=[])], handmade([page("a")]))
+    assert len(after.fused) == 0

@@ -1,0 +1,32 @@
+"""P13: children become their parents."""
+
+from dataclasses import replace
+
+from ragbench.stages.expand_parents import ExpandToParents
+
+
+def test_a_parent_appears_once_with_its_best_childs_score(state, handmade, page) -> None:
+    # children 0-2 of page a (parents 4, 4, 5), child 3 of page b has none
+    index = handmade([page("a", ("x", "y", "z"), parents=(0, 0, 1)), page("b", ("w",))])
+    assert index.chunks.chunk_ids == ["a#0", "a#1", "a#2", "b#0", "a#p0", "a#p1"]
+    given = state(fused=[(1, 0.9), (2, 0.8), (3, 0.7), (0, 0.6)])
+    (after,) = ExpandToParents()([given], index)
+    assert after.fused.chunks.tolist() == [4, 5, 3]
+    assert after.fused.scores.tolist() == given.fused.scores.tolist()[:3]
+
+
+def test_without_parents_nothing_changes(state, handmade, page) -> None:
+    given = state(fused=[(1, 0.9), (0, 0.8)])
+    (after,) = ExpandToParents()([given], handmade([page("a", ("x", "y"))]))
+    assert after.fused == given.fused
+
+
+def test_what_is_guaranteed_of_a_child_holds_for_its_parent(state, handmade, page) -> None:
+    index = handmade([page("a", ("x", "y"), parents=(0, 1))])
+    (after,) = ExpandToParents()([replace(state(fused=[(0, 0.9), (1, 0.8)]), guaranteed=frozenset({1}))], index)
+    assert after.guaranteed == {3}
+
+
+def test_nothing_stays_nothing(state, handmade, page) -> None:
+    (after,) = ExpandToParents()([state(fused=[])], handmade([page("a", ("x",), parents=(0,))]))
+    assert len(after.fused) == 0

@@ -1,0 +1,107 @@
+"""Filters of P9: what they mean, and that every source searches inside them."""
+
+import pytest
+
+from ragbench.errors import ConfigError
+from ragbench.stages.code import RetrieveCode
+from ragbench.stages.dense import RetrieveDense
+from ragbench.stages.filters import FilterDocuments
+from ragbench.stages.lexical import RetrieveLexical
+from ragbench.types import Filters
+
+
+def found(stage, given, index) -> set[str]:
+    (after,) = stage([given], index)
+    return {index.chunks.docno(chunk) for chunk in after.rankings[stage.source].chunks}
+
+
+def admitted(state, index, **conditions) -> set[str]:
+    (given,) = FilterDocuments(**conditions)([state("lamps schedules account controller mast")], index)
+    by_meaning, by_words = found(RetrieveDense(), given, index), found(RetrieveLexical(), given, index)
+    assert by_words <= by_meaning
+    return by_meaning
+
+
+@pytest.mark.parametrize(
+    ("conditions", "docnos"),
+    [
+        ({"category": "Reference"}, {"reference/limits"}),
+        ({"category": "tutorial"}, {"guides/first-lamp"}),  # `type` is the category's other name
+        ({"author": "ada  quist"}, {"guides/first-lamp", "reference/limits"}),
+        ({"author": "Bo Lind"}, {"reference/limits"}),
+        ({"tags": ("lantern/schedules",)}, {"guides/schedules", "guides/schedules-v1"}),
+        ({"tags": ("#Time", "oncall")}, {"guides/schedules", "2026-01-14"}),
+        ({"modified_after": "2025-11-02", "modified_before": "2025-11-03"}, {"guides/first-lamp"}),
+        ({"modified_after": "2026-01-20", "modified_before": "2026-01-21"}, {"guides/schedules"}),
+        ({"modified_before": "1980-01-02"}, set()),
+        ({"author": "Ada Quist", "category": "reference"}, {"reference/limits"}),
+        ({"tags": ("lanter",)}, set()),  # the beginning of a word is no tag above it
+        ({"category": "nothing"}, set()),
+    ],
+)
+def test_conditions(state, index, conditions: dict, docnos: set[str]) -> None:
+    assert admitted(state, index, **conditions) == docnos
+
+
+def test_a_tag_admits_those_below_it(state, index) -> None:
+    assert admitted(state, index, tags=("lantern",)) == {
+        "index",
+        "guides/authentication",
+        "guides/first-lamp",
+        "guides/schedules",
+        "guides/schedules-v1",
+    }
+
+
+def test_as_many_hits_as_without_filters(state, index) -> None:
+    (given,) = FilterDocuments(tags=("lantern/schedules",))([state("how do I sign in")], index)
+    for stage in (RetrieveDense(depth=2), RetrieveLexical(depth=2)):
+        (after,) = stage([given.with_text("lexical", "lamps schedule dusk")], index)
+        assert len(after.rankings[stage.source]) == 2
+
+
+def test_code_is_filtered(state, index) -> None:
+    everywhere = found(RetrieveCode(), state("LampClient getAuthToken policy"), index)
+    assert everywhere == {"guides/first-lamp", "guides/authentication", "reference/errors"}
+    (given,) = FilterDocuments(author="Ada Quist")([state("LampClient getAuthToken policy")], index)
+    assert found(RetrieveCode(), given, index) == {"guides/first-lamp"}
+
+
+def test_states_may_have_different_filters(state, index) -> None:
+    from dataclasses import replace
+
+    plain = state("lamps")
+    tutorial = replace(plain, filters=Filters(category="tutorial"))
+    together = RetrieveDense()([plain, tutorial, plain], index)
+    assert together == [RetrieveDense()([each], index)[0] for each in (plain, tutorial, plain)]
+    assert RetrieveDense().question(plain) != RetrieveDense().question(tutorial)
+
+
+def test_says_how_many_documents_pass(state, index) -> None:
+    (after,) = FilterDocuments(author="Ada Quist")([state()], index)
+    assert after.filters == Filters(author="Ada Quist")
+    assert after.notes == ("2 of 8 documents pass the filters",)
+    assert FilterDocuments(author="Ada Quist", tags=("a", "b")).describe() == "filter by author Ada Quist, tags a or b"
+
+
+def test_no_conditions_no_filter(state, index) -> None:
+    assert FilterDocuments()([state()], index) == [state()]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ({"category": " "}, r"filters\.category must not be blank"),
+        ({"author": ""}, r"filters\.author must not be blank"),
+        ({"tags": ("auth", "#AUTH")}, r"filters\.tags must be different tags"),
+        ({"tags": ("#",)}, r"filters\.tags"),
+        ({"modified_after": "soon"}, r"filters\.modified_after must be a date such as 2026-01-31, got soon"),
+        (
+            {"modified_after": "2026-01-01", "modified_before": "2026-01-01"},
+            r"filters\.modified_after must be before filters\.modified_before, got 2026-01-01 and 2026-01-01",
+        ),
+    ],
+)
+def test_bad_parameters_are_named(parameters: dict, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        FilterDocuments(**parameters)

@@ -1,0 +1,111 @@
+"""Graph: neighbours of what was found, scored, bounded and represented by one chunk each."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from ragbench.errors import ConfigError
+from ragbench.stages.fuse import Fuse
+from ragbench.stages.graph import FollowLinks
+from ragbench.types import Filters
+
+
+@pytest.fixture
+def chain(handmade, page):
+    """a -> b -> c -> d, and e linked with nobody; one chunk each, numbers 0 to 4."""
+    return handmade([page("a", links=["b"]), page("b", links=["c"]), page("c", links=["d"]), page("d"), page("e")])
+
+
+def neighbours(stage: FollowLinks, given, index) -> dict[int, float]:
+    ranking = stage([given], index)[0].rankings["graph"]
+    return dict(zip(ranking.chunks.tolist(), ranking.scores.tolist(), strict=True))
+
+
+def test_links_are_followed_both_ways_for_one_hop(state, chain) -> None:
+    assert neighbours(FollowLinks(), state(dense=[1]), chain) == {0: 1.0, 2: 1.0}
+
+
+def test_a_neighbour_gets_the_rank_of_its_best_seed(state, chain) -> None:
+    # e first (no links), then d (neighbour c, 1/2), then a (neighbour b, 1/3)
+    assert neighbours(FollowLinks(), state(dense=[4, 3, 0]), chain) == pytest.approx({2: 1 / 2, 1: 1 / 3})
+
+
+def test_every_further_hop_costs_the_factor(state, chain) -> None:
+    assert neighbours(FollowLinks(hops=2), state(dense=[0]), chain) == {1: 1.0, 2: 0.5}
+    assert neighbours(FollowLinks(hops=3), state(dense=[0]), chain) == {1: 1.0, 2: 0.5, 3: 0.25}
+
+
+def test_the_half_of_seed_001_is_a_weight_in_fusion(state, chain) -> None:
+    # seed 001, end to end: a neighbour alone in the graph's list gets 0.5 * 1/(60+1) = 0.0082
+    (after,) = FollowLinks()([state(dense=[0])], chain)
+    assert after.weights == {"graph": 0.5}
+    ranking = Fuse().fuse(after)
+    assert dict(zip(ranking.chunks.tolist(), ranking.scores.tolist(), strict=True)) == pytest.approx(
+        {0: 1 / 61, 1: 0.5 / 61}, rel=1e-6
+    )
+
+
+def test_multiplies_the_weight_of_a_navigational_query(state, chain) -> None:
+    (after,) = FollowLinks()([state(dense=[0]).with_weight("graph", 1.5)], chain)
+    assert after.weights == {"graph": 0.75}
+
+
+def test_only_the_first_seeds_are_followed(state, chain) -> None:
+    assert neighbours(FollowLinks(seeds=1), state(dense=[4, 3]), chain) == {}
+    assert neighbours(FollowLinks(seeds=2), state(dense=[4, 3]), chain) == {2: 0.5}
+
+
+def test_seeds_come_from_all_sources_by_best_rank(state, chain) -> None:
+    # d is first in lexical, a second in dense: both sources are searched, ranks 1 for e and d (chunk numbers decide)
+    assert neighbours(FollowLinks(seeds=2), state(dense=[4, 0], lexical=[3]), chain) == {2: 1.0}
+
+
+def test_a_document_of_many_chunks_takes_one_place(state, handmade, page) -> None:
+    angles = [0, 80, 40, 10, 60]
+    vectors = [(math.cos(math.radians(a)), math.sin(math.radians(a))) for a in angles]
+    index = handmade([page("a", links=["long"]), page("long", ("p", "q", "r", "s"))], vectors)
+    # chunk 3, at 10 degrees, is nearest to the seed's chunk at 0
+    assert neighbours(FollowLinks(), state(dense=[0]), index) == {3: 1.0}
+    # but what another source found of the document stands for it
+    assert neighbours(FollowLinks(), state(dense=[0], lexical=[4]), index) == {0: 0.5, 4: 1.0}
+
+
+def test_depth_keeps_the_best(state, handmade, page) -> None:
+    index = handmade([page("hub", links=[f"n{n}" for n in range(6)]), *(page(f"n{n}") for n in range(6))])
+    assert list(neighbours(FollowLinks(depth=3), state(dense=[0]), index)) == [1, 2, 3]
+
+
+def test_a_neighbour_without_chunks_is_passed_over(state, handmade, page) -> None:
+    index = handmade([page("a", links=["empty", "b"]), page("empty", ()), page("b")])
+    assert neighbours(FollowLinks(), state(dense=[0]), index) == {1: 1.0}
+
+
+def test_filters_hold_for_neighbours(state, handmade, page) -> None:
+    index = handmade([page("a", links=["b", "c"]), page("b"), page("c", tags=["auth/tokens"])])
+    given = replace(state(dense=[0]), filters=Filters(tags=("auth",)))
+    assert neighbours(FollowLinks(depth=1), given, index) == {2: 1.0}
+
+
+def test_nothing_found_has_no_neighbours(state, chain) -> None:
+    assert neighbours(FollowLinks(), state(dense=[]), chain) == {}
+
+
+def test_the_defaults_are_those_of_the_seed() -> None:
+    assert (FollowLinks().factor, FollowLinks().hops) == (0.5, 1)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ({"factor": 1.5}, r"graph\.factor must be between 0 and 1, got 1\.5"),
+        ({"factor": float("nan")}, r"graph\.factor"),
+        ({"hops": 0}, r"graph\.hops must be between 1 and 3, got 0"),
+        ({"hops": 4}, r"graph\.hops must be between 1 and 3, got 4"),
+        ({"seeds": 0}, r"graph\.seeds must be at least 1"),
+        ({"depth": 0}, r"graph\.depth must be at least 1"),
+    ],
+)
+def test_bad_parameters_are_named(parameters: dict, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        FollowLinks(**parameters)

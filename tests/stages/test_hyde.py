@@ -1,0 +1,93 @@
+"""HyDE: whose hypothesis is embedded, and what happens without one."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from ragbench.errors import ConfigError, ModelError
+from ragbench.models.chat import ChatSpec
+from ragbench.stages.dense import RetrieveDense
+from ragbench.stages.hyde import SupposeAnswer
+from ragbench.types import Query, QueryState
+
+ENDPOINT = "http://localhost:11434/v1"
+GIVEN = "Add a Tool definition in list_tools() and register it."
+
+
+class Chat:
+    """An index whose chat model answers, or fails, as told."""
+
+    def __init__(self, answer: str | None = "Written.") -> None:
+        self.answer, self.prompts, self.specs = answer, [], []
+
+    def chat(self, spec):
+        self.specs.append(spec)
+        return SimpleNamespace(complete=self.complete)
+
+    def complete(self, prompt):
+        self.prompts.append(prompt)
+        if self.answer is None:
+            raise ModelError("the chat endpoint gave no text")
+        return self.answer
+
+
+def asked(hypothesis: str | None = None) -> QueryState:
+    return QueryState(Query("q", "How do I add a new tool?", hypothesis))
+
+
+def test_the_one_of_the_topic_is_taken() -> None:
+    (after,) = SupposeAnswer()([asked(GIVEN)], None)
+    assert after.texts == {"hypothesis": GIVEN}
+    assert after.notes == (f"hypothesis, the one given: {GIVEN}",)
+
+
+def test_the_text_of_the_command_line_comes_first() -> None:
+    (after,) = SupposeAnswer(text="Mine.", endpoint=ENDPOINT, model="m")([asked(GIVEN)], Chat())
+    assert after.texts == {"hypothesis": "Mine."}
+
+
+def test_the_endpoint_is_asked_last() -> None:
+    index = Chat()
+    stage = SupposeAnswer(endpoint=ENDPOINT, model="m", prompt="Q {query} {x}", timeout_s=2.0, max_tokens=9)
+    states = stage([asked(), asked(GIVEN), asked("  ")], index)
+    assert [each.texts["hypothesis"] for each in states] == ["Written.", GIVEN, "Written."]
+    assert index.prompts == ["Q How do I add a new tool? {x}"] * 2
+    assert index.specs[0] == ChatSpec(ENDPOINT, "m", 2.0, 9, 0.0, None)
+
+
+def test_a_failing_endpoint_falls_back_to_the_query_and_says_so() -> None:
+    (after,) = SupposeAnswer(endpoint=ENDPOINT, model="m")([asked()], Chat(None))
+    assert after.texts == {}
+    assert after.notes == ("no hypothesis, the query itself is embedded: the chat endpoint gave no text",)
+
+
+def test_without_anything_the_query_is_embedded() -> None:
+    (after,) = SupposeAnswer()([asked()], None)
+    assert after.texts == {}
+
+
+def test_finds_what_the_hypothesis_describes(index) -> None:
+    query = Query(
+        "q", "What do I have to do here?", "The mast has no power because the breaker at its foot has tripped."
+    )
+    plain, supposed = (
+        RetrieveDense(depth=1)(states, index)[0].rankings["dense"].chunks[0]
+        for states in ([QueryState(query)], SupposeAnswer()([QueryState(query)], index))
+    )
+    assert "breaker" in index.chunks.text(supposed)
+    assert plain != supposed
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ({"text": " "}, r"hyde\.text must not be blank"),
+        ({"prompt": "no place"}, r"hyde\.prompt must hold \{query\}"),
+        ({"endpoint": "ftp://x", "model": "m"}, "must begin with http:// or https://"),
+        ({"endpoint": ENDPOINT}, "needs the name of a model"),
+        ({"endpoint": ENDPOINT, "model": "m", "timeout_s": 0.0}, "timeout_s must be above 0"),
+    ],
+)
+def test_bad_parameters_are_named(parameters: dict, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        SupposeAnswer(**parameters)

@@ -1,0 +1,256 @@
+"""Laws of every stage that a configuration file names, and of every subset of switches.
+
+A stage keeps length and order, never changes what it is given, answers one query alone as in any company, answers alike
+every time, and drops no guaranteed hit. A pipeline of any subset of switches gives at most `top_n` hits, none twice,
+in an order that its scores agree with.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import importlib
+import math
+import pkgutil
+from collections.abc import Iterator
+from functools import lru_cache
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+
+import ragbench.stages
+from ragbench import app, locations
+from ragbench.configuration import Settings
+from ragbench.errors import ConfigError
+from ragbench.executor import Arm, execute
+from ragbench.fingerprint import canonical
+from ragbench.pipeline import start
+from ragbench.stages.stage import Retriever, Stage
+from ragbench.types import Query, QueryState
+
+CONF = locations.configuration()
+WITH_STAGES = sorted(
+    f"{path.parent.name}={path.stem}"
+    for path in CONF.glob("*/*.yaml")
+    if path.parent.name != "exp" and "_target_: ragbench.stages." in path.read_text(encoding="utf-8")
+)
+# What a switch needs beside it to be used for real.
+COMPANY = {
+    "p13=on": ["p8=on"],
+    "filters=on": ["filters.tags=[lantern]"],
+    "dynamic_weights=on": ["p3=on"],
+    "p11=on": ["p3=on"],
+}
+QUERIES = (
+    Query("t1", "LNT-301"),
+    Query("t2", "how do lamps know when the sun sets"),
+    Query("t3", "getAuthToken", hypothesis="A function that exchanges a secret for a token."),
+    Query("t4", "too many wrong passwords in the authentication guide"),
+    Query("t5", "zzz"),
+    Query("t6", ""),
+)
+
+
+@lru_cache(maxsize=256)
+def composed(*overrides: str) -> Settings:
+    return app.compose(list(overrides))[0]
+
+
+def stages_of(settings_: Settings, group: str | None = None) -> Iterator[tuple[int, str, Stage]]:
+    for place, (name, stage) in enumerate(settings_.pipeline):
+        if group is None or name.split(".")[0] == group:
+            yield place, name, stage
+
+
+CASES = [
+    pytest.param((overrides, place), id=f"{overrides[0] if overrides else 'default'}:{name}")
+    for overrides, group in [((), None), *(((o, *COMPANY.get(o, ())), o.split("=")[0]) for o in WITH_STAGES)]
+    for place, name, _ in stages_of(composed(*overrides), group)
+]
+
+
+@pytest.fixture
+def case(request, make_index) -> tuple[Stage, list[QueryState], object]:
+    """The stage, the states it meets in its pipeline, and the index."""
+    overrides, place = request.param
+    settings_ = composed(*overrides)
+    index = make_index(settings_.index)
+    states = start(QUERIES)
+    for _, stage in settings_.pipeline.stages[:place]:
+        states = stage(states, index)
+    return settings_.pipeline.stages[place][1], states, index
+
+
+every_stage = pytest.mark.parametrize("case", CASES, indirect=True)
+
+
+@every_stage
+def test_length_and_order_are_kept(case) -> None:
+    stage, states, index = case
+    assert [each.query for each in stage(states, index)] == [each.query for each in states]
+    assert stage([], index) == []
+
+
+@every_stage
+def test_what_is_given_is_not_changed(case) -> None:
+    stage, states, index = case
+    before = copy.deepcopy(states)
+    stage(states, index)
+    assert states == before
+
+
+@every_stage
+def test_a_batch_gives_what_single_queries_give(case) -> None:
+    stage, states, index = case
+    together = stage(states, index)
+    assert together == [stage([each], index)[0] for each in states]
+    assert together == stage(states[::-1], index)[::-1]
+
+
+@every_stage
+def test_the_answer_is_always_the_same(case) -> None:
+    stage, states, index = case
+    assert stage(states, index) == stage(states, index) == copy.deepcopy(stage)(states, index)
+
+
+@every_stage
+def test_describes_itself_and_has_a_fingerprint(case) -> None:
+    stage, _, _ = case
+    assert isinstance(stage, Stage)
+    assert stage.describe().strip()
+    assert "\n" not in stage.describe()
+    assert canonical(stage) == canonical(copy.deepcopy(stage))
+
+
+@every_stage
+def test_rankings_are_sound(case) -> None:
+    stage, states, index = case
+    for after in stage(states, index):
+        for ranking in [*after.rankings.values(), *([after.fused] if after.fused is not None else [])]:
+            assert len(set(ranking.chunks.tolist())) == len(ranking)
+            assert np.all(np.diff(ranking.scores) <= 0)
+            assert np.isfinite(ranking.scores).all()
+
+
+@every_stage
+def test_nothing_guaranteed_is_dropped(case) -> None:
+    stage, states, index = case
+    for state in states:
+        if state.fused is None or not len(state.fused):
+            continue
+        last_two = frozenset(state.fused.chunks[-2:].tolist())
+        (after,) = stage([dataclasses.replace(state, guaranteed=last_two)], index)
+        assert len(after.guaranteed) in (1, len(last_two))  # two children may have one parent
+        assert after.guaranteed <= set(after.fused.chunks.tolist())
+
+
+@every_stage
+def test_questions_decide_the_answers_of_retrievers(case) -> None:
+    stage, states, index = case
+    if isinstance(stage, Retriever):
+        for state in states:
+            twin = dataclasses.replace(
+                state, query=Query("other", state.query.text), notes=("x",), weights={"dense": 9}
+            )
+            assert stage.question(twin) == stage.question(state)
+            assert stage.retrieve([twin], index) == stage.retrieve([state], index)
+            hash(stage.question(state))
+
+
+def classes() -> list[type]:
+    modules = [
+        importlib.import_module(f"ragbench.stages.{m.name}") for m in pkgutil.iter_modules(ragbench.stages.__path__)
+    ]
+    return [
+        cls
+        for module in modules
+        for cls in vars(module).values()
+        if isinstance(cls, type) and cls.__module__ == module.__name__ and dataclasses.is_dataclass(cls)
+    ]
+
+
+def test_every_stage_can_be_configured() -> None:
+    configured = {type(stage) for case in CASES for _, _, stage in stages_of(composed(*case.values[0][0]))}
+    assert {cls.__name__ for cls in classes()} == {cls.__name__ for cls in configured}
+
+
+NUMBERS = [
+    pytest.param(cls, field.name, id=f"{cls.__name__}.{field.name}")
+    for cls in classes()
+    for field in dataclasses.fields(cls)
+    if field.type in ("float", "int") and field.default is not dataclasses.MISSING
+]
+
+
+@pytest.mark.parametrize(("cls", "name"), NUMBERS)
+def test_what_is_no_number_or_absurd_is_refused_by_name(cls: type, name: str) -> None:
+    absurd = [float("nan")] if (cls.__name__, name) == ("Calibrate", "threshold") else [float("nan"), -1e9]
+    for value in absurd:
+        if cls.__annotations__[name] == "int" and math.isnan(value):
+            continue
+        with pytest.raises(ConfigError, match=name.removesuffix("_")) as caught:
+            cls(**{name: value})
+        assert "\n" not in str(caught.value)
+
+
+# Subsets of switches ------------------------------------------------------------------------------------------------
+
+SWITCHES = {
+    **{f"p{n}": ("off", "on") for n in range(1, 13)},
+    "p13": ("off", "on", "expand_only"),
+    "graph": ("off", "on"),
+    "community": ("off", "on"),
+    "recency": ("off", "on"),
+    "dynamic_weights": ("off", "on"),
+    "hyde": ("off", "on"),
+    "filters": ("off", "on"),
+    "calibration": ("on", "off", "isotonic"),
+}
+DETAILS = {
+    "p6=on": [(), ("p6.blend=true", "p6.depth=3")],
+    "p8=on": [(), ("p8.limit.max_per_doc=1",)],
+    "p11=on": [(), ("p11.scale=score",), ("p11.lambda_=0.3", "p11.candidates=4")],
+    "p12=on": [(), ("p12.unit=word", "p12.threshold=0.4")],
+    "graph=on": [(), ("graph.hops=2",)],
+    "filters=on": [("filters.tags=[lantern]",), ("filters.author=ada quist",), ("filters.category=nothing",)],
+}
+
+
+@st.composite
+def overrides(draw: st.DrawFn) -> tuple[str, ...]:
+    chosen = {group: draw(st.sampled_from(options)) for group, options in SWITCHES.items()}
+    if chosen["p10"] == "on" and chosen["calibration"] == "off":
+        chosen["calibration"] = "on"
+    words = [f"{group}={option}" for group, option in chosen.items()]
+    for word in list(words):
+        words += draw(st.sampled_from(DETAILS.get(word, [()])))
+    return (*words, f"cut.top_n={draw(st.integers(1, 12))}")
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(words=overrides())
+def test_invariants_hold_for_every_subset_of_switches(words: tuple[str, ...], make_index) -> None:
+    settings_ = composed(*words)
+    index = make_index(settings_.index)
+    states = settings_.pipeline(QUERIES, index)
+    assert [each.query.qid for each in states] == [each.qid for each in QUERIES]
+    bounded = not {"calibration=off", "p6=off", "p11=off"} <= set(words)
+    event(f"{sum(word.endswith('=on') for word in words)} switches on")
+    for state in states:
+        ranking = state.fused
+        assert len(ranking) <= settings_.config["cut"]["top_n"]
+        assert np.all(np.diff(ranking.scores) <= 0)
+        assert np.all(ranking.scores >= 0)
+        assert not bounded or np.all(ranking.scores <= 1)
+        assert len(set(ranking.chunks.tolist())) == len(ranking)
+        assert "p13=off" not in words or np.all(ranking.chunks < index.chunks.n_retrievable)
+        if state.filters is not None:
+            assert index.allowed(state.filters)[ranking.chunks].all()
+        left = [n for _, n in state.counts]
+        assert left == sorted(left, reverse=True)
+    assert settings_.pipeline(QUERIES, index) == states
+    assert [settings_.pipeline([query], index)[0] for query in QUERIES] == states
+    (outcome,) = execute([Arm("all", settings_.pipeline, index)], QUERIES)
+    assert list(outcome.final) == states
