@@ -14,7 +14,6 @@ from ragbench import locations
 from ragbench.configuration import Settings
 from ragbench.errors import ConfigError
 
-
 # Where and how is measured, not what: no part of an arm's name.
 _AROUND = {"data", "split", "seed", "measures", "latency", "tracking", "paths", "statistics", "budget"}
 
@@ -102,5 +101,5 @@ def _sentence(error: Exception, overrides: Sequence[str]) -> str:
     if group or key:
         name = group[1] if group else next((_key(o) for o in overrides if key and _key(o).endswith(key[1])), "")
         name = name or (key[1] if key else "")
-        return f"unknown key '{name}': it does not exist, or belongs to a switch that is off (ragbench list shows all keys)"
+        return f"unknown key '{name}': it does not exist, or belongs to a switch that is off (see ragbench config)"
     return " ".join((text + (f" ({cause})" if cause and cause not in text else "")).split())

@@ -34,8 +34,8 @@ def main() -> None:
     request = json.loads(sys.stdin.read())
     from ragbench.benchmark.load import load
     from ragbench.configuration import Settings
-    from ragbench.workshop import Workshop
     from ragbench.models.access import Models
+    from ragbench.workshop import Workshop
 
     settings = Settings("cold", request["config"])
     workshop = Workshop.of(settings, load(settings.config["data"]), say=lambda message: None)

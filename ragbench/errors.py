@@ -20,7 +20,7 @@ class BenchmarkError(RagbenchError):
     """Topics, judgments or splits that cannot be used."""
 
 
-class IndexError_(RagbenchError):
+class IndexError_(RagbenchError):  # noqa: N801 -- stays apart from Python's own
     """An index artefact that is missing, foreign or damaged."""
 
 

@@ -1,8 +1,8 @@
 """Quality: run many pipelines over many queries, doing shared work once.
 
 Pipelines form a prefix tree of stage values: a stage that follows the same stages over the same artefacts runs once,
-whatever the pipelines are called. Below the tree, a retriever answers each distinct question once, so that a change of a
-fusion weight, or of a classification before it, does not search again. The results equal those of each pipeline alone.
+whatever the pipelines are called. Below the tree, a retriever answers each distinct question once, so that a change of
+a fusion weight, or of a classification before it, does not search again. The results equal those of each alone.
 """
 
 from __future__ import annotations
@@ -120,9 +120,7 @@ def apply(
     }
     if new:
         answers.update(zip(new, stage.retrieve(list(new.values()), index), strict=True))
-    return [
-        state.with_ranking(stage.source, answers[question]) for question, state in zip(asked, states, strict=True)
-    ]
+    return [state.with_ranking(stage.source, answers[question]) for question, state in zip(asked, states, strict=True)]
 
 
 def count(level: Mapping[str, Node]) -> int:

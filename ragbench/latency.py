@@ -1,14 +1,15 @@
 """Speed: how long one query takes, one at a time, with nothing remembered.
 
-Protocol: warm up, then rounds; in every round every arm answers every sampled query once, arms in a new seeded order for
-each query, so that a slow moment of the machine falls on all arms alike. Models run without caches and with pinned
-threads. The time is service time in a closed loop: the next query starts when the last one is answered. Starting cold is
-measured apart, in a fresh process (`ragbench.coldstart`).
+Protocol: warm up, then rounds; in every round every arm answers every sampled query once, arms in a new seeded order
+for each query, so that a slow moment of the machine falls on all arms alike. Models run without caches and with pinned
+threads. The time is service time in a closed loop: the next query starts when the last one is answered. Starting cold
+is measured apart, in a fresh process (`ragbench.coldstart`).
 """
 
 from __future__ import annotations
 
 import gc
+import itertools
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -123,7 +124,7 @@ def time_query(arm: Arm, query: Query) -> list[float]:
     for _, stage in arm.pipeline.stages:
         states = stage(states, arm.index)
         marks.append(clock())
-    times = [(after - before) / 1e6 for before, after in zip(marks, marks[1:], strict=False)]
+    times = [(after - before) / 1e6 for before, after in itertools.pairwise(marks)]
     return [*times, (marks[-1] - marks[0]) / 1e6]
 
 

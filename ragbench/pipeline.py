@@ -114,7 +114,5 @@ def hits(ranking: Ranking, index: Index, top_n: int) -> list[Hit]:
             header_path=table.header_path(chunk),
             text=table.text(chunk),
         )
-        for rank, (chunk, score) in enumerate(
-            zip(ranking.chunks[:top_n], ranking.scores[:top_n], strict=True), start=1
-        )
+        for rank, (chunk, score) in enumerate(zip(ranking.chunks[:top_n], ranking.scores[:top_n], strict=True), start=1)
     ]

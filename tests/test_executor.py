@@ -19,7 +19,9 @@ def arms(index) -> list[Arm]:
     return [
         Arm("rrf60", Pipeline((*retrieve, ("fuse", Fuse()), ("cut", Cut(10)))), index),
         Arm("rrf20", Pipeline((*retrieve, ("fuse", Fuse(k=20)), ("cut", Cut(10)))), index),
-        Arm("calibrated", Pipeline((*retrieve, ("fuse", Fuse()), ("calibration", Calibrate()), ("cut", Cut(10)))), index),
+        Arm(
+            "calibrated", Pipeline((*retrieve, ("fuse", Fuse()), ("calibration", Calibrate()), ("cut", Cut(10)))), index
+        ),
         Arm("uncut", Pipeline((*retrieve, ("fuse", Fuse()))), index),
         Arm("words", Pipeline((retrieve[1], ("fuse", Fuse()))), index),
     ]

@@ -1,4 +1,4 @@
-"""The sub-commands, one module each: `DESCRIPTION`, `EXAMPLES`, `add_arguments(parser)` and `main(arguments) -> exit code`.
+"""The sub-commands, one module each: `DESCRIPTION`, `EXAMPLES`, `add_arguments(parser)`, `main(arguments)`.
 
 `SUMMARY` is what `ragbench --help` shows; a module is imported only when its command is called.
 """

@@ -6,7 +6,9 @@ import argparse
 
 from ragbench import console
 
-DESCRIPTION = "Run the arms of a design and say of every proposal whether to adopt it, with effect, interval and latency."
+DESCRIPTION = (
+    "Run the arms of a design and say of every proposal whether to adopt it, with effect, interval and latency."
+)
 EXAMPLES = """examples:
   ragbench ablate +exp=all                                     leave out each proposal in turn
   ragbench ablate +exp=baseline design=add_one                 add each proposal to the baseline

@@ -113,11 +113,15 @@ def _agreement(benchmark: Benchmark, arguments: argparse.Namespace) -> int:
 def _describe(benchmark: Benchmark, arguments: argparse.Namespace) -> int:
     import pandas as pd
 
-    rows = pd.DataFrame([(t.type, t.split, t.qid.rsplit("-", 1)[0]) for t in benchmark.topics], columns=["type", "split", "area"])
+    rows = pd.DataFrame(
+        [(t.type, t.split, t.qid.rsplit("-", 1)[0]) for t in benchmark.topics], columns=["type", "split", "area"]
+    )
     table = pd.crosstab(rows["type"], rows["split"], margins=True, margins_name="all").reset_index()
     judged = sum(len(grades) for grades in (benchmark.section_qrels or benchmark.document_qrels).values())
     if arguments.json:
-        console.print_json({"documents": len(benchmark.documents), "judgments": judged, "topics": table.to_dict("records")})
+        console.print_json(
+            {"documents": len(benchmark.documents), "judgments": judged, "topics": table.to_dict("records")}
+        )
         return 0
     console.print_table(table, f"{benchmark.name}: {len(benchmark.documents)} documents, {judged} judgments")
     return 0

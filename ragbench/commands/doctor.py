@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ragbench import console
-from ragbench.exit_codes import BAD_INPUT
 from ragbench.errors import RagbenchError
+from ragbench.exit_codes import BAD_INPUT
 
 DESCRIPTION = "Check every part a run needs by using it for real, and say what to do where one fails."
 EXAMPLES = """examples:

@@ -43,5 +43,5 @@ def main(arguments: argparse.Namespace) -> int:
     folder = Path(data["qrels"] or locations.builtin() / "qrels")
     folder.mkdir(parents=True, exist_ok=True)
     merged = merge_into_folder(pool, folder, arguments.overwrite)
-    print(f"{merged.added} added, {merged.unchanged} known, {merged.replaced} replaced, {merged.left} not graded; {folder}")
+    print(f"{merged.added} added, {merged.unchanged} known, {merged.replaced} replaced, {merged.left} open; {folder}")
     return 0

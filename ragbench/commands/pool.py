@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ragbench import console
-
-DESCRIPTION = "Write the section-query pairs that runs return and nobody has judged, best first, as a CSV a person can fill."
+DESCRIPTION = (
+    "Write the section-query pairs that runs return and nobody has judged, best first, as a CSV a person can fill."
+)
 EXAMPLES = """examples:
   ragbench pool results/runs/A                       every arm of a run, 20 deep, into pool.csv
   ragbench pool results/runs/A other.trec --depth 10 --out todo.csv
@@ -17,7 +17,9 @@ then: ragbench judge pool.csv
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Runs, depth and where to write."""
-    parser.add_argument("words", nargs="*", metavar="run|key=value", help="results folders (default: the newest), run files")
+    parser.add_argument(
+        "words", nargs="*", metavar="run|key=value", help="results folders (default: the newest), run files"
+    )
     parser.add_argument("--depth", type=int, default=20, help="how deep to look into each run (default 20)")
     parser.add_argument("--out", default="pool.csv", metavar="FILE", help="the file to write (default pool.csv)")
     parser.add_argument("--replace", action="store_true", help="write over grades in an existing file")
@@ -34,12 +36,12 @@ def main(arguments: argparse.Namespace) -> int:
     overrides = [word for word in arguments.words if "=" in word and not Path(word).exists()]
     (settings,) = app.compose(overrides)
     given = [Path(word) for word in arguments.words if word not in overrides]
-    runs = {}
+    runs: dict[str, dict[str, list[tuple[str, float]]]] = {}
     for source in given or [results.latest(settings.results)]:
         files = sorted(source.glob("arms/*/sections.trec")) if source.is_dir() else [source]
         runs |= {f"{source.name}/{file.parent.name}/{file.name}": pool.read_run(file) for file in files}
     benchmark = load(settings.config["data"])
     rows = pool.pool(runs, benchmark.section_qrels, arguments.depth, arguments.by_topic)
     written = pool.write_pool(Path(arguments.out), rows, benchmark, replace=arguments.replace)
-    print(f"{written} unjudged pairs of {len(runs)} runs in {arguments.out}; grade them with: ragbench judge {arguments.out}")
+    print(f"{written} unjudged pairs of {len(runs)} runs in {arguments.out}; grade: ragbench judge {arguments.out}")
     return 0

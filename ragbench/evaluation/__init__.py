@@ -1,0 +1,1 @@
+"""Measures, statistics, verdicts and diagnosis."""

@@ -27,8 +27,8 @@ COLUMNS = ("arm", "qid", "section", "grade", "outcome", "stage", "rank", "best_s
 def diagnose(outcome: Outcome, table: ChunkTable, qrels: Qrels, cutoff: int = 10) -> pd.DataFrame:
     """One row for every relevant section of every query.
 
-    `outcome` says what became of it, `stage` where: `found` among the first `cutoff` hits; `never retrieved` by any source;
-    `fused out`, below the cut-off after fusion though a source had it above; `never near the top` in any ranking;
+    `outcome` says what became of it, `stage` where: `found` among the first `cutoff` hits; `never retrieved` by any
+    source; `fused out`, below the cut-off after fusion though a source had it above; `never near the top`;
     `dropped` by a filter, deduplication or limit; `ranked down` by a later stage. Ranks count from 1, 0 is absent.
     """
     import pandas as pd
@@ -53,12 +53,13 @@ def losses(diagnosis: pd.DataFrame) -> pd.DataFrame:
 
 def sentences(diagnosis: pd.DataFrame) -> list[str]:
     """The losses in words: `p10 drops 31 of 74 relevant sections`."""
-    relevant = diagnosis.groupby("arm").size()
+    relevant = diagnosis.groupby("arm").size().to_dict()
     said = []
-    for row in losses(diagnosis).itertuples():
-        if row.outcome != FOUND:
-            what = f"{row.stage} drops" if row.outcome == "dropped" else f"{row.outcome} ({row.stage}):"
-            said.append(f"{row.arm}: {what} {row.sections} of {relevant[row.arm]} relevant sections")
+    for row in losses(diagnosis).to_dict(orient="records"):
+        if row["outcome"] != FOUND:
+            dropped = row["outcome"] == "dropped"
+            what = f"{row['stage']} drops" if dropped else f"{row['outcome']} ({row['stage']}):"
+            said.append(f"{row['arm']}: {what} {row['sections']} of {relevant[row['arm']]} relevant sections")
     return said
 
 

@@ -1,7 +1,7 @@
 """Measures of a run against judgments, by ir_measures, for every query.
 
-Documents are scored by their best chunk; sections by the best chunk that overlaps them. Topics without a relevant document
-take no part in the measures; for them `Silence` says whether the pipeline answered with nothing.
+Documents are scored by their best chunk; sections by the best chunk that overlaps them. Topics without a relevant
+document take no part in the measures; for them `Silence` says whether the pipeline answered with nothing.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def decreasing(scored: Iterable[tuple[str, float]]) -> list[tuple[str, float]]:
 
 
 def evaluate(run: Run, qrels: Qrels, measures: Sequence[str] = MEASURES) -> pd.DataFrame:
-    """One row per query and measure: qid, measure, value. Queries of the run without a relevant judgment are left out."""
+    """One row per query and measure: qid, measure, value. Queries without a relevant judgment only have `Silence`."""
     import ir_measures
     import pandas as pd
 

@@ -1,0 +1,1 @@
+"""Running experiments: arms, results, designs, comparisons."""

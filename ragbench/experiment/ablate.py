@@ -73,9 +73,11 @@ def verdicts(ablation: Ablation, results: Results) -> pd.DataFrame:
     frame = table(found)
     shared = ablation.settings[0]
     p95 = _p95(results)
-    judged = {each.name: float(results.values(each.name, JUDGED).mean()) for each in ablation.settings} if (
-        JUDGED in set(results.per_query["measure"])
-    ) else {}
+    judged = (
+        {each.name: float(results.values(each.name, JUDGED).mean()) for each in ablation.settings}
+        if (JUDGED in set(results.per_query["measure"]))
+        else {}
+    )
     rows: list[dict[str, Any]] = []
     for effect in found:
         if len(effect.contrast.factors) > 1:
@@ -117,7 +119,10 @@ def _p95(results: Results) -> dict[str, dict[str, float]]:
     if not len(results.latency):
         return {}
     total = results.latency[results.latency["stage"] == "total"].set_index("arm")
-    return {column: total[column].to_dict() for column in ("p95", "p95_low", "p95_high")}
+    return {
+        column: {str(arm): float(value) for arm, value in total[column].items()}
+        for column in ("p95", "p95_low", "p95_high")
+    }
 
 
 def _default_factors(base: Settings, design: str) -> list[str]:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 def values(sources: Sequence[str], benchmark: Benchmark, split: str, names: Sequence[str]) -> dict[str, pd.DataFrame]:
     """By arm, one row per query and one column per measure, for every arm of every source.
 
-    A source is a results folder, an arm's folder below one, or a TREC run file. Arms that several sources name alike get
-    the source's name before theirs.
+    A source is a results folder, an arm's folder below one, or a TREC run file. Arms that several sources name alike
+    get the source's name before theirs.
     """
     topics = {topic.qid for topic in benchmark.select(split)}
     found: dict[str, pd.DataFrame] = {}

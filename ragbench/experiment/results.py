@@ -35,8 +35,8 @@ PER_QUERY_COLUMNS = ("arm", "level", "split", "type", "qid", "measure", "value")
 class Results:
     """The outcome of an experiment.
 
-    `per_query`: arm, level (document or section), split, type, qid, measure, value. `latency`: arm, stage, p50, p95, p99
-    and more, in milliseconds; empty when time was not measured.
+    `per_query`: arm, level (document or section), split, type, qid, measure, value. `latency`: arm, stage, p50, p95,
+    p99 and more, in milliseconds; empty when time was not measured.
     """
 
     folder: Path
@@ -67,7 +67,7 @@ class Results:
         return frame[chosen].set_index("qid")["value"].sort_index()
 
     def _repr_html_(self) -> str:
-        return str(self.summary().to_html(index=False, float_format="%.4f", na_rep=""))
+        return self.summary().to_html(index=False, float_format="{:.4f}".format, na_rep="")
 
 
 def load(folder: Path) -> Results:
@@ -125,5 +125,3 @@ def trec(run: Run, tag: str) -> str:
         for rank, (target, score) in enumerate(run[qid], start=1)
     )
     return "".join(lines)
-
-

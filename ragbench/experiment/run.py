@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 PLAN, DONE = "plan.json", "done.json"
 
 
-
 def run(
     settings: Sequence[Settings],
     benchmark: Benchmark,
@@ -115,7 +114,9 @@ def _write_arm(
         frame = measures.evaluate(run_, qrels, settings.measures)
         frame.insert(0, "level", level)
         frames.append(frame)
-        results.write_text(place / ("run.trec" if level == "document" else "sections.trec"), results.trec(run_, "ragbench"))
+        results.write_text(
+            place / ("run.trec" if level == "document" else "sections.trec"), results.trec(run_, "ragbench")
+        )
     per_query = facts.merge(pd.concat(frames, ignore_index=True), on="qid")
     per_query.insert(0, "arm", settings.name)
     per_query = per_query[list(results.PER_QUERY_COLUMNS)]
@@ -158,7 +159,9 @@ def _latency_table(timings: Mapping[str, latency.Timing], cold: Mapping[str, Map
         for place, stage in enumerate(timing.columns)
     ]
     rows += [
-        {"arm": name, "stage": f"cold {what}", "p50": value} for name, each in cold.items() for what, value in each.items()
+        {"arm": name, "stage": f"cold {what}", "p50": value}
+        for name, each in cold.items()
+        for what, value in each.items()
     ]
     return pd.DataFrame(rows) if rows else pd.DataFrame({"arm": [], "stage": []})
 

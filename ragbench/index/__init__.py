@@ -1,0 +1,1 @@
+"""Index artefacts: what search reads."""

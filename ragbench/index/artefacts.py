@@ -68,7 +68,9 @@ class ArtefactStore:
                     return found
                 return self._build(kind, fingerprint, folder, inputs, build)
         except PermissionError as error:
-            raise IndexError_(f"cannot write index artefacts below {self.root}: {error.strerror}; set paths.index") from None
+            raise IndexError_(
+                f"cannot write index artefacts below {self.root}: {error.strerror}; set paths.index"
+            ) from None
 
     def list(self) -> Iterator[Artefact]:
         """Every finished artefact, by kind and fingerprint."""
@@ -92,9 +94,7 @@ class ArtefactStore:
             self.say(f"index artefact {folder} is damaged: {reason}; it is built again")
         return None
 
-    def _build(
-        self, kind: str, fingerprint: str, folder: Path, inputs: Any, build: Callable[[Path], None]
-    ) -> Artefact:
+    def _build(self, kind: str, fingerprint: str, folder: Path, inputs: Any, build: Callable[[Path], None]) -> Artefact:
         for stale in folder.parent.glob(f".{fingerprint}.tmp-*"):
             shutil.rmtree(stale, ignore_errors=True)
         if folder.exists():

@@ -1,6 +1,6 @@
 """The chunk table: what every other artefact points into, kept as memory-mapped Arrow columns.
 
-Chunks that can be retrieved come first, in document order; parent chunks (P13) follow them. A chunk's number is its row.
+Chunks that can be retrieved come first, in document order; parent chunks (P13) follow. A chunk's number is its row.
 """
 
 from __future__ import annotations
@@ -216,7 +216,8 @@ def _blocks(
     for number, document in enumerate(documents):
         for block in document.code_blocks:
             overlaps = [
-                (min(chunk.end, block.end) - max(chunk.start, block.start), -row) for row, chunk in spans.get(number, [])
+                (min(chunk.end, block.end) - max(chunk.start, block.start), -row)
+                for row, chunk in spans.get(number, [])
             ]
             if overlaps and max(overlaps)[0] > 0:
                 yield -max(overlaps)[1], block.language, block.code, block.start_line, block.end_line

@@ -90,8 +90,7 @@ class DenseIndex:
         wanted = min(depth + 16, len(self))
         scores, chunks = self._index.search(queries, wanted, params=parameters)
         return [
-            self._exact(query, scores[row], chunks[row], depth, wanted, parameters)
-            for row, query in enumerate(queries)
+            self._exact(query, scores[row], chunks[row], depth, wanted, parameters) for row, query in enumerate(queries)
         ]
 
     def _exact(

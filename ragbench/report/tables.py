@@ -55,12 +55,13 @@ def stages(results: Results) -> pd.DataFrame:
 
 def show_verdicts(frame: pd.DataFrame) -> None:
     """Every proposal's effect and verdict, and the reasons below the table."""
+    rows = frame.to_dict(orient="records")
     shown = frame.assign(
-        proposal=[f"{row.factor} x {row.other}" if row.other else row.factor for row in frame.itertuples()],
-        interval=[f"[{row.ci_low:+.3f}, {row.ci_high:+.3f}]" for row in frame.itertuples()],
+        proposal=[f"{row['factor']} x {row['other']}" if row["other"] else str(row["factor"]) for row in rows],
+        interval=[f"[{row['ci_low']:+.3f}, {row['ci_high']:+.3f}]" for row in rows],
     )
     names = ["proposal", "effect", "interval", "p_holm", "wins", "ties", "losses", "mde", "latency_ms", "verdict"]
     print_table(columns(shown, names), f"Effect on {PRIMARY}", {"effect": "+.4f", "latency_ms": "+.1f", "mde": ".3f"})
-    for row in frame.itertuples():
-        if row.reason:
-            print(f"{row.factor}: {row.verdict}. {row.reason}")
+    for row in rows:
+        if row["reason"]:
+            print(f"{row['factor']}: {row['verdict']}. {row['reason']}")

@@ -86,9 +86,7 @@ print("built" if artefact.built else "found", flush=True)
 
 
 def slow(folder: Path, seconds: float) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", SLOW, str(folder), str(seconds)], stdout=subprocess.PIPE, text=True
-    )
+    return subprocess.Popen([sys.executable, "-c", SLOW, str(folder), str(seconds)], stdout=subprocess.PIPE, text=True)
 
 
 def test_a_killed_build_is_not_taken_for_finished(tmp_path: Path) -> None:
