@@ -113,7 +113,7 @@ def _log_arm(mlflow: Any, results: Results, settings: Settings, benchmark: Bench
 
 
 def _log_experiment(mlflow: Any, results: Results) -> None:
-    for name in ("experiment.json", "summary.csv", "latency.csv"):
+    for name in ("experiment.json", "summary.csv", "latency.csv", "verdicts.csv", "design.txt", "report.html"):
         if (results.folder / name).is_file():
             mlflow.log_artifact(str(results.folder / name))
 

@@ -51,6 +51,9 @@ def main(arguments: argparse.Namespace) -> int:
 
     write_text(results.folder / "verdicts.csv", frame.to_csv(index=False))
     write_text(results.folder / "design.txt", f"{ablation.design.describe()}\n")
+    from ragbench.report import html
+
+    report = html.write(results.folder)
     tracking_run = tracking.log(results, ablation.settings, benchmark, console.say) if tracked else None
     if arguments.json:
         console.print_json(
@@ -62,5 +65,6 @@ def main(arguments: argparse.Namespace) -> int:
     print(ablation.design.describe())
     tables.show(results)
     tables.show_verdicts(frame)
+    print(f"report in {report}")
     print(f"results in {results.folder}" + (f", MLflow run {tracking_run}" if tracking_run else ""))
     return 0

@@ -40,6 +40,10 @@ def main(arguments: argparse.Namespace) -> int:
         console.say(f"warning: {warning}")
     with console.progress(arguments.quiet or arguments.json) as progress:
         results = run(settings, benchmark, progress=progress, say=console.say)
+    if len(settings) > 1:
+        from ragbench.report import html
+
+        html.write(results.folder)
     tracking_run = tracking.log(results, settings, benchmark, console.say) if tracked else None
     if arguments.json:
         console.print_json(
