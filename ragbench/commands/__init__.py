@@ -6,6 +6,7 @@
 SUMMARY = {
     "run": "measure one configuration, or a sweep of them, on a benchmark",
     "ablate": "run the arms of a design and judge every proposal",
+    "tune": "search for better parameters on the training queries, confirm them once on the test queries",
     "compare": "compare finished runs, also of other systems",
     "report": "write a finished run as one HTML file that opens offline",
     "diagnose": "say at which stage relevant sections were lost",
@@ -19,6 +20,7 @@ SUMMARY = {
     "learn-weights": "learn the weights of fusion on the training queries",
     "index": "build the index artefacts and inspect them",
     "config": "print the composed configuration and the pipeline as a sentence",
+    "reference": "measure the presets and ablations into REFERENCE.md",
     "ui": "open MLflow on the store the runs were written to",
     "doctor": "check Java, models, Lucene, FAISS, MLflow, disk",
 }
