@@ -8,7 +8,7 @@ BIN := .venv/bin
 	$(BIN)/pip install --quiet -e ".[dev]" -c constraints.txt
 	touch $@
 
-.PHONY: install run test check bench
+.PHONY: install run test notebooks outputs check bench
 install: .venv/installed
 
 run: .venv/installed
@@ -16,6 +16,15 @@ run: .venv/installed
 
 test: .venv/installed
 	$(BIN)/python -m pytest
+
+notebooks: .venv/installed
+	$(BIN)/python -m pytest --nbmake --nbmake-timeout=600 notebooks
+
+# Writes the notebooks anew from their scripts, with outputs.
+outputs: .venv/installed
+	$(BIN)/jupytext --quiet --to ipynb notebooks/*.py
+	$(BIN)/jupyter nbconvert --log-level WARN --to notebook --execute --inplace \
+		--ExecutePreprocessor.record_timing=False notebooks/*.ipynb
 
 check: .venv/installed
 	$(BIN)/ruff check .

@@ -1,1 +1,40 @@
-"""Find out which retrieval ideas improve search over your markdown documentation, by how much, at what cost."""
+"""ragbench: find out which retrieval ideas improve search over your markdown documentation, by how much, at what cost.
+
+from ragbench import Experiment
+
+results = Experiment.sweep("+exp=baseline,phase1").run()
+results.verdicts
+
+import ragbench
+
+for hit in ragbench.load("bundle").search("how do I rotate a key"):
+    print(hit.docno, hit.header_path, hit.score)
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ragbench.benchmark.benchmark import Benchmark
+    from ragbench.export.loaded import load
+    from ragbench.workbench import Experiment, Own, Results, Tuning, tune
+
+__all__ = ["Benchmark", "Experiment", "Own", "Results", "Tuning", "load", "tune"]
+
+_HOME = {
+    "Benchmark": "ragbench.benchmark.benchmark",
+    "Experiment": "ragbench.workbench",
+    "Own": "ragbench.workbench",
+    "Results": "ragbench.workbench",
+    "Tuning": "ragbench.workbench",
+    "load": "ragbench.export.loaded",
+    "tune": "ragbench.workbench",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:  # when first asked for: importing the package must stay cheap
+        return getattr(importlib.import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'ragbench' has no attribute '{name}'")

@@ -15,13 +15,22 @@ from ragbench.configuration import Settings
 from ragbench.errors import ConfigError
 
 # Where and how is measured, not what: no part of an arm's name.
-_AROUND = {"data", "split", "seed", "measures", "latency", "tracking", "paths", "statistics", "budget"}
+_AROUND = {
+    *("data", "split", "seed", "measures", "latency", "statistics", "budget", "tune"),
+    *("tracking", "paths", "execution", "artefacts"),
+}
 
 
-def compose(overrides: Sequence[str], sweep: bool = False) -> list[Settings]:
-    """The settings for overrides, one for every combination when `sweep` allows `key=a,b`. Checked, in order."""
+def compose(overrides: Sequence[str]) -> Settings:
+    """The settings for overrides, checked."""
     with _hydra():
-        batches = _expand(overrides) if sweep else [list(overrides)]
+        return _settings(overrides, set()).check()
+
+
+def sweep(overrides: Sequence[str]) -> list[Settings]:
+    """The settings for every combination of `key=a,b`, in order, checked; each has a name of its own."""
+    with _hydra():
+        batches = _expand(overrides)
         varying = {key for key in map(_key, batches[0]) if len({_of(batch, key) for batch in batches}) > 1}
         settings = [_settings(batch, varying) for batch in batches]
     names = [each.name for each in settings]
@@ -96,6 +105,10 @@ def _sentence(error: Exception, overrides: Sequence[str]) -> str:
     if choice:
         options = ", ".join(choice[3].split())
         return f"{choice[1]} cannot be '{choice[2]}': the choices are {options}"
+    listed = re.search(r"Could not load '([^']+)/([^'/]+)'", text)
+    if listed:
+        options = ", ".join(sorted(path.stem for path in (locations.configuration() / listed[1]).glob("*.yaml")))
+        return f"{listed[1]} cannot be '{listed[2]}': the choices are {options}"
     group = re.search(r"Could not override '([^']+)'.*No match in the defaults list", text, re.DOTALL)
     key = re.search(r"Key '([^']+)' is not in struct", text + cause)
     if group or key:

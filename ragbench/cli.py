@@ -1,6 +1,7 @@
 """The command line: find the sub-command, run it, turn errors into one sentence.
 
-Exit codes: 0 done, 1 a check failed (verify, gate, data check), 2 bad input or a missing part, 130 interrupted.
+Exit codes: 0 done, 1 a check (verify, gate, data check) or an arm failed, 2 bad input or a missing part, 130
+interrupted.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ import sys
 from collections.abc import Sequence
 
 from ragbench.commands import SUMMARY
-from ragbench.errors import RagbenchError
-from ragbench.exit_codes import BAD_INPUT, INTERRUPTED
+from ragbench.errors import ArmsFailed, RagbenchError
+from ragbench.exit_codes import BAD_INPUT, FAILED, INTERRUPTED
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -41,15 +42,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     module.add_arguments(parser)
+    parser.add_argument("--verbose", "-v", action="store_true", help="what libraries log, and where an error came from")
     try:
         parsed = parser.parse_intermixed_args(words[1:])
     except SystemExit as stop:
         return int(stop.code or 0)
+    if parsed.verbose:
+        import logging
+
+        logging.basicConfig(level=logging.INFO)
     try:
         return int(module.main(parsed))
     except RagbenchError as error:
+        if parsed.verbose:
+            import traceback
+
+            traceback.print_exc()
         print(f"ragbench: {error}", file=sys.stderr)
-        return BAD_INPUT
+        return FAILED if isinstance(error, ArmsFailed) else BAD_INPUT
     except KeyboardInterrupt:
         print("ragbench: interrupted; finished parts are kept", file=sys.stderr)
         return INTERRUPTED
@@ -61,6 +71,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def entry() -> None:
     """The console script."""
+    if "_ARGCOMPLETE" in os.environ:
+        from ragbench import completion
+
+        completion.answer()
     raise SystemExit(main())
 
 
@@ -76,5 +90,7 @@ def _overview() -> str:
             *lines,
             "",
             "ragbench COMMAND --help explains a command with examples. First run: ragbench run +exp=baseline",
+            "Exit codes: 0 done, 1 a check (data check, verify, gate) or an arm failed, 2 bad input or a missing part,",
+            "130 interrupted.",
         ]
     )

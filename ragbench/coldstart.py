@@ -1,4 +1,8 @@
-"""How long the first query takes in a fresh process: `python -m ragbench.coldstart`, fed a configuration on stdin."""
+"""What a fresh process needs for its first query, in time and memory: `python -m ragbench.coldstart`.
+
+It is fed a configuration on standard input. Memory is measured here, for each arm apart, as the experiment's own
+process holds all arms at once.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragbench.errors import RagbenchError
@@ -16,8 +22,14 @@ if TYPE_CHECKING:
     from ragbench.configuration import Settings
 
 
+PEAK_MEMORY = "peak_memory_mb"
+
+
 def measure(settings: Settings, text: str) -> Mapping[str, float]:
-    """Milliseconds from a new process's first line to `ready` (index and models open) and to the `first answer`."""
+    """Milliseconds from a new process's first line to `ready` (index and models open) and to the `first answer`.
+
+    `peak_memory_mb` is the largest resident set of that process, in MiB.
+    """
     request = json.dumps({"config": plain(settings.config), "text": text})
     done = subprocess.run(
         [sys.executable, "-m", "ragbench.coldstart"], input=request, capture_output=True, text=True, check=False
@@ -39,13 +51,28 @@ def main() -> None:
 
     settings = Settings("cold", request["config"])
     workshop = Workshop.of(settings, load(settings.config["data"]), say=lambda message: None)
-    workshop = Workshop(workshop.benchmark, workshop.store, Models(threads=settings.latency.threads))
+    store = replace(workshop.store, remote=None)  # everything is here already
+    workshop = Workshop(workshop.benchmark, store, Models(threads=settings.latency.threads))
     (arm,) = workshop.arms([settings])
     arm.index.prepare(arm.pipeline.needs)
     ready = time.perf_counter()
     arm.pipeline.search(request["text"], arm.index)
     answered = time.perf_counter()
-    print(json.dumps({"ready": (ready - started) * 1e3, "first answer": (answered - started) * 1e3}))
+    times = {"ready": (ready - started) * 1e3, "first answer": (answered - started) * 1e3}
+    print(json.dumps({**times, PEAK_MEMORY: peak_memory_bytes() / 2**20}))
+
+
+def peak_memory_bytes() -> int:
+    """The largest resident set this process has had."""
+    try:
+        status = Path("/proc/self/status").read_text(encoding="ascii")
+    except OSError:
+        import resource
+
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return peak if sys.platform == "darwin" else peak * 1024
+    # On Linux, not ru_maxrss: a new program inherits there the peak of the one that started it.
+    return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM:"))
 
 
 if __name__ == "__main__":

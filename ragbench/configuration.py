@@ -11,7 +11,7 @@ import difflib
 import importlib
 import json
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +22,7 @@ from ragbench.errors import ConfigError
 from ragbench.index.dense import DenseSpec
 from ragbench.index.index import IndexSpec
 from ragbench.index.lexical import LexicalSpec
+from ragbench.index.shards import Sharding
 from ragbench.index.vocabulary import VocabularySpec
 from ragbench.latency import LatencySpec
 from ragbench.models.resolve import EncoderSpec, check_name
@@ -63,6 +64,11 @@ class Settings:
             vocabulary=build(VocabularySpec, node["vocabulary"], "index.vocabulary"),
             headings=bool(self._optional("p2", "headings")),
         )
+
+    @cached_property
+    def sharding(self) -> Sharding:
+        """How a large index is built; it shapes nothing."""
+        return build(Sharding, self.config["index"].get("build", {}), "index.build")
 
     @cached_property
     def latency(self) -> LatencySpec:
@@ -110,33 +116,26 @@ class Settings:
 
     def check(self) -> Settings:
         """Build every value once, so that what is wrong is said before any work starts."""
-        _ = self.latency, self.split, self.measures
+        _ = self.latency, self.sharding, self.split, self.measures
         check_name(self.index.encoder.name, "encoder")
         for _, stage in self.pipeline:
             if isinstance(stage, Rerank):
                 check_name(stage.model, "cross-encoder")
         return self
 
-    def _stages(self) -> typing.Iterator[tuple[str, Stage]]:
+    def _stages(self) -> Iterator[tuple[str, Stage]]:
         order = self.config["order"]
         repeated = [entry for entry in order if order.count(entry) > 1]
         if repeated:
             raise ConfigError(f"order names '{repeated[0]}' more than once")
-        nodes = {str(entry): self._node(str(entry)) for entry in order}
-        replaced = {name for node in nodes.values() for name in node.get(REPLACES, ())}
-        for entry, node in nodes.items():
-            if "_target_" in node and entry not in replaced:
-                stage = make(node, entry)
-                if not isinstance(stage, Stage):
-                    raise ConfigError(f"{entry}._target_ is no stage: {node['_target_']} lacks the stage protocol")
-                yield entry, stage
-
-    def _node(self, entry: str) -> Mapping[str, Any]:
-        """The configuration of an entry of `order`, empty when it is off."""
-        if entry.split(".")[0] not in self.config:
-            raise ConfigError(f"order names '{entry}', which is no stage; known: {', '.join(self._known())}")
-        node = self._optional(*entry.split("."))
-        return node if isinstance(node, Mapping) else {}
+        for entry in order:
+            if str(entry).split(".")[0] not in self.config:
+                raise ConfigError(f"order names '{entry}', which is no stage; known: {', '.join(self._known())}")
+        for entry, node in active(self.config):
+            stage = make(node, entry)
+            if not isinstance(stage, Stage):
+                raise ConfigError(f"{entry}._target_ is no stage: {node['_target_']} lacks the stage protocol")
+            yield entry, stage
 
     def _known(self) -> list[str]:
         return sorted(key for key, value in self.config.items() if isinstance(value, Mapping))
@@ -148,10 +147,21 @@ class Settings:
         return sorted(fields.items())
 
     def _optional(self, *keys: str) -> Any:
-        node: Any = self.config
-        for key in keys:
-            node = node.get(key) if isinstance(node, Mapping) else None
-        return node
+        return _at(self.config, keys)
+
+
+def active(config: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The entries of `order` that are on and not replaced by another, with their configuration."""
+    nodes = {str(entry): _at(config, str(entry).split(".")) for entry in config["order"]}
+    on = {entry: node for entry, node in nodes.items() if isinstance(node, Mapping) and "_target_" in node}
+    replaced = {name for node in on.values() for name in node.get(REPLACES, ())}
+    return ((entry, node) for entry, node in on.items() if entry not in replaced)
+
+
+def _at(node: Any, keys: Sequence[str]) -> Any:
+    for key in keys:
+        node = node.get(key) if isinstance(node, Mapping) else None
+    return node
 
 
 def make(node: Mapping[str, Any], where: str) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -31,7 +32,11 @@ def say(message: str) -> None:
 
 @contextmanager
 def progress(quiet: bool = False) -> Iterator[Callable[[str, int, int], None]]:
-    """Bars for tasks as they come up, on standard error; nothing when quiet or not a terminal."""
+    """Bars for tasks as they come up, on standard error; nothing when quiet, or neither a terminal nor a notebook."""
+    if not quiet and "ipykernel" in sys.modules:
+        with _notebook_progress() as report:
+            yield report
+        return
     if quiet or not sys.stderr.isatty():
         yield lambda task, done, total: None
         return
@@ -48,6 +53,38 @@ def progress(quiet: bool = False) -> Iterator[Callable[[str, int, int], None]]:
             bars.update(tasks[task], completed=done, total=total)
 
         yield report
+
+
+@contextmanager
+def _notebook_progress() -> Iterator[Callable[[str, int, int], None]]:
+    """Bars as plain HTML that is emptied at the end: a widget would stay in the saved notebook."""
+    from html import escape
+
+    from IPython.display import display
+
+    tasks: dict[str, tuple[int, int]] = {}
+    handle: Any = None
+    drawn = 0.0
+
+    def report(task: str, done: int, total: int) -> None:
+        nonlocal handle, drawn
+        tasks[task] = done, total
+        if handle is None:
+            handle = display({"text/plain": ""}, raw=True, display_id=True)  # type: ignore[no-untyped-call] # IPython's
+        if time.monotonic() - drawn < 0.2:
+            return
+        drawn = time.monotonic()
+        bars = [
+            f"<div>{escape(name)} <progress value='{now}' max='{most}'></progress> {now}/{most}</div>"
+            for name, (now, most) in tasks.items()
+        ]
+        handle.update({"text/plain": "", "text/html": "".join(bars)}, raw=True)
+
+    try:
+        yield report
+    finally:
+        if handle is not None:
+            handle.update({"text/plain": ""}, raw=True)
 
 
 def print_json(value: Any) -> None:
@@ -84,14 +121,16 @@ def columns(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     return frame[[name for name in names if name in frame.columns]]
 
 
-def markdown(frame: pd.DataFrame) -> str:
-    """A data frame as a markdown table, numbers with four decimals."""
+def markdown(frame: pd.DataFrame, formats: Mapping[str, str] | None = None) -> str:
+    """A data frame as a markdown table; numbers with four decimals unless `formats` says otherwise."""
     names = [str(name) for name in frame.columns]
     numeric = [frame[name].dtype.kind in "fiu" for name in frame.columns]
     head = f"| {' | '.join(names)} |"
     rule = "|" + "|".join("---:" if right else "---" for right in numeric) + "|"
     rows = [
-        "| " + " | ".join(_cell(row[name], None).replace("|", "\\|") for name in frame.columns) + " |"
+        "| "
+        + " | ".join(_cell(row[name], (formats or {}).get(str(name))).replace("|", "\\|") for name in frame.columns)
+        + " |"
         for row in frame.to_dict(orient="records")
     ]
     return "\n".join([head, rule, *rows])

@@ -32,9 +32,17 @@ class JavaError(RagbenchError):
     """No usable Java runtime."""
 
 
+class ArmsFailed(RagbenchError):
+    """Arms of an experiment that could not be computed, after all others were; the command line answers with 1."""
+
+
 class TrackingError(RagbenchError):
     """The MLflow store cannot be used."""
 
 
 class ResultsError(RagbenchError):
     """A results folder that is missing or unreadable."""
+
+
+class BundleError(RagbenchError):
+    """An exported bundle that is missing, damaged, or made for something other than what is here."""

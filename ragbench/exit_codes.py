@@ -1,7 +1,7 @@
 """What the command line answers with: 0 is done."""
 
 FAILED = 1
-"""A check did not pass: `data check`, `verify`, `gate`."""
+"""A check did not pass (`data check`, `verify`, `gate`), or arms of an experiment failed."""
 BAD_INPUT = 2
 """Bad input, or a part that is missing; one sentence on standard error says which."""
 INTERRUPTED = 130

@@ -33,7 +33,11 @@ TOTAL = "total"
 
 @dataclass(frozen=True)
 class LatencySpec:
-    """How to measure. `queries`: how many are sampled; `rounds`: how often each is asked; `warmup`: queries before."""
+    """How to measure. `queries`: how many are sampled; `rounds`: how often each is asked; `warmup`: queries before.
+
+    `arrival_qps`: rates of arrival for the open loop (`ragbench.open_loop`), None to leave it out; `arrivals`: queries
+    sent at each rate.
+    """
 
     enabled: bool = True
     queries: int = 40
@@ -42,13 +46,24 @@ class LatencySpec:
     threads: int = 1
     seed: int = 13
     cold_start: bool = True
+    arrival_qps: float | tuple[float, ...] | None = None
+    arrivals: int = 100
 
     def __post_init__(self) -> None:
-        for name in ("queries", "rounds", "threads"):
+        for name in ("queries", "rounds", "threads", "arrivals"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"latency.{name} must be at least 1, got {getattr(self, name)}")
         if self.warmup < 0:
             raise ConfigError(f"latency.warmup must be at least 0, got {self.warmup}")
+        for rate in self.rates:
+            if not rate > 0:
+                raise ConfigError(f"latency.arrival_qps must be above 0, got {rate:g}")
+
+    @property
+    def rates(self) -> tuple[float, ...]:
+        """The rates of the open loop, ascending, each once."""
+        given = self.arrival_qps
+        return tuple(sorted(set(given))) if isinstance(given, tuple) else () if given is None else (given,)
 
 
 @dataclass(frozen=True)
@@ -82,12 +97,7 @@ def measure(
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(limits=spec.threads):
-        models = arms[0].index.models.uncached(spec.threads)
-        fresh = [Arm(arm.name, arm.pipeline, arm.index.with_models(models)) for arm in arms]
-        for arm in fresh:
-            arm.index.prepare(arm.pipeline.needs)
-            for query in sample[: spec.warmup]:
-                arm.pipeline([query], arm.index)
+        fresh = without_caches(arms, sample[: spec.warmup], spec.threads)
         rows: dict[str, list[list[float]]] = {arm.name: [] for arm in fresh}
         qids: list[str] = []
         total = spec.rounds * len(sample)
@@ -114,6 +124,17 @@ def measure(
         )
         for arm in fresh
     }
+
+
+def without_caches(arms: Sequence[Arm], warmup: Sequence[Query], threads: int) -> list[Arm]:
+    """The arms with models that remember nothing, warmed up with some queries."""
+    models = arms[0].index.models.uncached(threads)
+    fresh = [Arm(arm.name, arm.pipeline, arm.index.with_models(models)) for arm in arms]
+    for arm in fresh:
+        arm.index.prepare(arm.pipeline.needs)
+        for query in warmup:
+            arm.pipeline([query], arm.index)
+    return fresh
 
 
 def time_query(arm: Arm, query: Query) -> list[float]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ragbench.errors import ConfigError
@@ -13,6 +14,7 @@ from ragbench.stages.stage import Stage
 from ragbench.types import Hit, Query, QueryState, Ranking
 
 if TYPE_CHECKING:
+    from ragbench.index.chunks import ChunkTable
     from ragbench.index.index import Index
 
 
@@ -80,7 +82,7 @@ class Pipeline:
         """The best `top_n` hits for one query, as a person reads them."""
         query = text if isinstance(text, Query) else Query(qid="q", text=text)
         (state,) = self([query], index)
-        return hits(state.fused or Ranking.empty(), index, top_n)
+        return hits(state.fused or Ranking.empty(), index, top_n, state.contexts)
 
 
 _MEANING = {
@@ -101,8 +103,10 @@ def clean(text: str) -> str:
     return re.sub(r"[\x00-\x1f\x7f]+", " ", text).strip()[:10_000]
 
 
-def hits(ranking: Ranking, index: Index, top_n: int) -> list[Hit]:
-    """A ranking's first `top_n` entries with their texts."""
+def hits(
+    ranking: Ranking, index: Index, top_n: int, contexts: Mapping[int, tuple[int, ...]] = MappingProxyType({})
+) -> list[Hit]:
+    """A ranking's first `top_n` entries with their texts; those with a context have its text in their details."""
     table = index.chunks
     return [
         Hit(
@@ -113,6 +117,20 @@ def hits(ranking: Ranking, index: Index, top_n: int) -> list[Hit]:
             title=table.titles[table.document[chunk]],
             header_path=table.header_path(chunk),
             text=table.text(chunk),
+            details={"context": joined(table, contexts[int(chunk)])} if int(chunk) in contexts else {},
         )
         for rank, (chunk, score) in enumerate(zip(ranking.chunks[:top_n], ranking.scores[:top_n], strict=True), start=1)
     ]
+
+
+def joined(table: ChunkTable, chunks: Sequence[int]) -> str:
+    """The texts of chunks of one document, in its order, what overlaps written once and a gap as a blank line."""
+    text, end = "", 0
+    for chunk in chunks:
+        start, stop = table.span(chunk)
+        if not text:
+            text, end = table.text(chunk), stop
+        elif stop > end:
+            text += table.text(chunk)[end - start :] if start <= end else f"\n\n{table.text(chunk)}"
+            end = stop
+    return text

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ragbench import open_loop
 from ragbench.errors import TrackingError
 from ragbench.evaluation.measures import metric_name
 from ragbench.experiment.results import slug
@@ -18,8 +19,11 @@ if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Benchmark
     from ragbench.configuration import Settings
     from ragbench.experiment.results import Results
+    from ragbench.experiment.tune_confirm import Confirmation
+    from ragbench.experiment.tune_outcome import Tuned
 
 _PARAMETER_LIMIT = 6000
+_MORE = ("open_loop.csv", "verdicts.csv", "design.txt", "report.html")
 
 
 def store_uri(settings: Settings) -> str:
@@ -68,10 +72,65 @@ def log(results: Results, settings: Sequence[Settings], benchmark: Benchmark, sa
                 with mlflow.start_run(run_name=each.name, nested=True):
                     _log_arm(mlflow, results, each, benchmark)
         return str(parent.info.run_id)
-    except (mlflow.exceptions.MlflowException, OSError, sqlite3.Error) as error:
-        first = str(error).splitlines()[0]
-        say(f"MLflow could not be written ({first}); all results are in {results.folder}")
+    except Exception as error:  # the layers below MLflow raise kinds of their own; the results are on disk
+        first = (str(error).splitlines() or [""])[0]
+        say(f"MLflow could not be written ({type(error).__name__}: {first}); all results are in {results.folder}")
         return None
+
+
+def log_tuning(
+    tuned: Tuned, confirmation: Confirmation | None, benchmark: Benchmark, say: Callable[[str], None]
+) -> str | None:
+    """Log a search: a parent with the arms of its evaluation on test and every trial below it. Returns the run's id."""
+    mlflow = _mlflow()
+    try:
+        mlflow.set_tracking_uri(store_uri(tuned.base))
+        _experiment(mlflow, tuned.base)
+        with mlflow.start_run(run_name=f"tune {tuned.base.name}") as parent:
+            folder = tuned.folder if confirmation is None else confirmation.results.folder
+            mlflow.set_tags({"ragbench.kind": "tuning", "ragbench.folder": str(folder)})
+            mlflow.log_params(flat(tuned.base.config["tune"]))
+            mlflow.log_metrics(_search_metrics(tuned))
+            for file in sorted(each for each in tuned.folder.iterdir() if each.suffix in (".csv", ".md", ".txt")):
+                mlflow.log_artifact(str(file), "search")
+            if confirmation is not None:
+                _log_experiment(mlflow, confirmation.results)
+                for each in confirmation.settings:
+                    with mlflow.start_run(run_name=each.name, nested=True):
+                        _log_arm(mlflow, confirmation.results, each, benchmark)
+            _log_trials(mlflow, tuned, parent.info)
+        return str(parent.info.run_id)
+    except Exception as error:  # as above
+        first = (str(error).splitlines() or [""])[0]
+        say(f"MLflow could not be written ({type(error).__name__}: {first}); all results are in {tuned.folder}")
+        return None
+
+
+def _search_metrics(tuned: Tuned) -> dict[str, float]:
+    named = {"preset": tuned.preset, "winner": tuned.winner}
+    found = {
+        f"train_{each.name}.{name}": value
+        for name, trial in named.items()
+        for each, value in zip(tuned.rules.objectives, trial.objectives, strict=True)
+    }
+    if tuned.folds:
+        found |= {"searched": tuned.inner, "held_out": tuned.held_out, "optimism": tuned.optimism}
+    return found
+
+
+def _log_trials(mlflow: Any, tuned: Tuned, parent: Any) -> None:
+    """The trials of the search over all training topics, by the client: a tenth of the time of `start_run`."""
+    client = mlflow.MlflowClient()
+    for trial in next(iter(tuned.trials.values())):
+        tags = {"mlflow.parentRunId": parent.run_id, "ragbench.kind": "trial", "ragbench.folder": str(tuned.folder)}
+        made = client.create_run(parent.experiment_id, run_name=f"trial {trial.number}", tags=tags)
+        reached = zip(tuned.rules.objectives, trial.objectives, strict=True)
+        client.log_batch(
+            made.info.run_id,
+            metrics=[mlflow.entities.Metric(o.name, value, parent.start_time, trial.number) for o, value in reached],
+            params=[mlflow.entities.Param(key, str(value)) for key, value in trial.values.items()],
+        )
+        client.set_terminated(made.info.run_id)
 
 
 def _mlflow() -> Any:
@@ -113,13 +172,13 @@ def _log_arm(mlflow: Any, results: Results, settings: Settings, benchmark: Bench
 
 
 def _log_experiment(mlflow: Any, results: Results) -> None:
-    for name in ("experiment.json", "summary.csv", "latency.csv", "verdicts.csv", "design.txt", "report.html"):
+    for name in ("experiment.json", "summary.csv", "latency.csv", *_MORE):
         if (results.folder / name).is_file():
             mlflow.log_artifact(str(results.folder / name))
 
 
 def metrics(results: Results, arm: str) -> dict[str, float]:
-    """Stable metric names: `ndcg_at_10`, `section_ndcg_at_10`, `ndcg_at_10.factual`, `p95_ms`, `rerank_p95_ms` ..."""
+    """Stable metric names: `ndcg_at_10`, `section_ndcg_at_10`, `ndcg_at_10.factual`, `p95_ms`, `p6_p95_ms` ..."""
     frame = results.per_query[results.per_query["arm"] == arm]
     found: dict[str, float] = {}
     for (level, measure), values in frame.groupby(["level", "measure"], observed=True)["value"]:
@@ -132,6 +191,13 @@ def metrics(results: Results, arm: str) -> dict[str, float]:
         stage = "" if row["stage"] == "total" else str(row["stage"]).replace(" ", "_") + "_"
         found |= {f"{stage}{p}_ms": float(row[p]) for p in ("p50", "p95", "p99")}
     found["index_bytes"] = float(results.record["index_bytes"][arm])
+    if arm in results.peak_memory_mb:
+        found["peak_memory_mb"] = results.peak_memory_mb[arm]
+    under_load = results.open_loop[results.open_loop["arm"] == arm]
+    for row in under_load.to_dict(orient="records"):
+        found |= {f"response_{p}_ms_at_{row['qps']:g}_qps": float(row[p]) for p in ("p50", "p95", "p99")}
+    if len(under_load):
+        found["saturation_qps"] = open_loop.saturation(under_load)[arm]
     return {name: value for name, value in found.items() if value == value}
 
 

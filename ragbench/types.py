@@ -7,6 +7,7 @@
 | `CodeBlock`  | a fenced block with language and lines              | `corpus`           | the code index (P7)   |
 | `Chunk`      | the unit of retrieval, a span of one document       | `corpus.chunking`  | `index`               |
 | `Query`      | `qid` and text, with the benchmark's annotations    | `benchmark`        | `stages`              |
+| `ExpandedQuery` | a query with other phrasings (v3)                | `stages`           | `stages`              |
 | `Filters`    | which documents may be found at all                 | `stages`           | `index`               |
 | `Ranking`    | chunk numbers and scores, best first                | `stages`           | `stages`, `executor`  |
 | `QueryState` | a query on its way through the pipeline             | `executor`         | `stages`              |
@@ -138,12 +139,42 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
+class ExpandedQuery:
+    """A query as lexical search v3 sees it (seed 002, "Query expansion").
+
+    `queries` are the original and the other phrasings, which widen what is recalled; `salient_terms` come from the
+    original alone and decide the order.
+    """
+
+    original_query: str
+    salient_terms: tuple[str, ...] = ()
+    expanded_queries: tuple[str, ...] = ()
+
+    @property
+    def queries(self) -> tuple[str, ...]:
+        """The original, then the other phrasings."""
+        return (self.original_query, *self.expanded_queries)
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The salient terms that begin with `#`."""
+        return tuple(term for term in self.salient_terms if term.startswith("#"))
+
+    @property
+    def ranking_text(self) -> str:
+        """What is ranked by: the salient terms, the original where there are none."""
+        return " ".join(self.salient_terms) or self.original_query
+
+
+@dataclass(frozen=True, slots=True)
 class Filters:
     """Which documents may be found: those that meet every condition given; None and `()` set no condition.
 
-    Seed 000, P9. `category` and `author` are compared without regard to case, with any author of a document. `tags`:
-    at least one of them, itself or above one of the document's (`auth` admits `auth/tokens`). `modified_after`
-    (inclusive) and `modified_before` (exclusive) are in seconds since the epoch.
+    Seed 000, P9, and seed 004, feature 3. `category`, `author`, `doc_type`, `product` and `component` are compared
+    without regard to case, `author` with any author of a document. `tags`: at least one of them, itself or above one of
+    the document's (`auth` admits `auth/tokens`). `modified_after` (inclusive) and `modified_before` (exclusive) are in
+    seconds since the epoch. `min_bytes` and `max_bytes` (both inclusive) bound the size of the file.
+    `heading_levels` is a condition on chunks: the level of the heading a chunk begins under is one of them (0: none).
     """
 
     category: str | None = None
@@ -151,6 +182,12 @@ class Filters:
     tags: tuple[str, ...] = ()
     modified_after: float | None = None
     modified_before: float | None = None
+    doc_type: str | None = None
+    product: str | None = None
+    component: str | None = None
+    min_bytes: int | None = None
+    max_bytes: int | None = None
+    heading_levels: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -215,7 +252,9 @@ class QueryState:
     its own weights (1 when absent). `rankings` holds one ranking by source; `fused` is the ranking after fusion and
     every later stage, None before it. `counts` lists (filter, hits left) in the order applied, first of all
     `original_count` before any, `clusters_merged` the hits merged by semantic deduplication. `guaranteed` are hits
-    that no later stage may drop. `notes` say in words what a stage decided, for explanations.
+    that no later stage may drop. `notes` say in words what a stage decided, for explanations. `expanded` is the query
+    with other phrasings, None before expansion. `candidates` are the documents, by row, that recall left to rank, None
+    for all. `contexts` names, by hit, the chunks whose texts are returned for it, in text order, itself included.
     """
 
     query: Query
@@ -229,6 +268,9 @@ class QueryState:
     clusters_merged: int = 0
     guaranteed: frozenset[int] = frozenset()
     notes: tuple[str, ...] = ()
+    expanded: ExpandedQuery | None = None
+    candidates: tuple[int, ...] | None = None
+    contexts: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
 
     def text_for(self, source: str) -> str:
         """The text to send to a source."""

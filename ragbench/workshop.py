@@ -11,6 +11,7 @@ from ragbench.executor import Arm
 from ragbench.fingerprint import digest
 from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.index import Index, IndexSpec
+from ragbench.index.remote import RemoteStore
 from ragbench.models.access import Models
 
 Progress = Callable[[str, int, int], None]
@@ -29,8 +30,7 @@ class Workshop:
     @staticmethod
     def of(settings: Settings, benchmark: Benchmark, progress: Progress | None = None, say: Say = print) -> Workshop:
         """A workshop in the folders that the settings name."""
-        store = ArtefactStore(settings.index_folder, say)
-        return Workshop(benchmark, store, Models(cache=settings.cache_folder), progress)
+        return Workshop(benchmark, store_of(settings, say), Models(cache=settings.cache_folder), progress)
 
     def arms(self, settings: Sequence[Settings]) -> list[Arm]:
         """One arm for each of the settings; arms with equal specifications share an index."""
@@ -46,7 +46,14 @@ class Workshop:
                     self.store,
                     self.models,
                     self.progress,
+                    settings[0].sharding,
                 )
             return built[key]
 
         return [Arm(each.name, each.pipeline, index(each.index)) for each in settings]
+
+
+def store_of(settings: Settings, say: Say) -> ArtefactStore:
+    """The store of index artefacts that the settings name."""
+    url = settings.config.get("artefacts", {}).get("url")
+    return ArtefactStore(settings.index_folder, say, RemoteStore(str(url), say) if url else None)

@@ -68,3 +68,56 @@ def make_index(benchmark_small: Benchmark, workplace: Path, models: Models):
 @pytest.fixture(scope="session")
 def index(make_index) -> Index:
     return make_index()
+
+
+@pytest.fixture(scope="session")
+def small_bundle(workplace: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bundle of the default pipeline over the handbook in tests/data/phases, with three golden queries."""
+    from ragbench import app
+    from ragbench.benchmark.load import load
+    from ragbench.experiment.run import run
+    from ragbench.export import bundle, measured
+
+    questions = {"how do programs prove their identity": "authentication", "counters": "metrics", "moose": ""}
+    folder = tmp_path_factory.mktemp("bundle")
+    rows = [f"{text},{docno and docno + '.md'},test" for text, docno in questions.items()]
+    (folder / "questions.csv").write_text("\n".join(["text,relevant,split", *rows]), encoding="utf-8")
+    places = [f"data.corpus={DATA / 'phases'}", f"data.queries={folder / 'questions.csv'}"]
+    settings = app.compose(["data=vault", *places, f"paths.results={workplace}", "latency.enabled=false", "name=small"])
+    handbook = load(settings.config["data"])
+    arm = measured.find(run([settings], handbook, folder=folder / "run", say=lambda sentence: None).folder)
+    return bundle.write(arm, handbook, folder / "bundle", evidence=measured.evidence(arm), say=lambda sentence: None)
+
+
+@pytest.fixture(scope="session")
+def write_results():
+    """A function that writes the folder of a finished run: nDCG@10 of every arm, perhaps its p95 in milliseconds."""
+    import json
+
+    import pandas as pd
+    import yaml
+
+    from ragbench import app
+    from ragbench.experiment import environment, results
+
+    settings = app.compose([])
+    record = {"split": "test", "benchmark": {"name": "made", "digest": "d" * 64}, "overrides": {}}
+    record["environment"] = environment.describe()
+
+    def write(folder: Path, arms: dict[str, list[float]], p95_ms: dict[str, float] | None = None) -> Path:
+        for arm, values in arms.items():
+            rows = [(arm, "document", "test", "x", f"q{n}", "nDCG@10", value) for n, value in enumerate(values)]
+            place = folder / "arms" / results.slug(arm)
+            results.write_text(place / "config.yaml", yaml.safe_dump({**settings.config, "name": arm}))
+            results.write_table(
+                place / "per_query.parquet", pd.DataFrame(rows, columns=list(results.PER_QUERY_COLUMNS))
+            )
+        if p95_ms:
+            columns = ["arm", "stage", "p50", "p95", "p99", "p95_low", "p95_high"]
+            times = [(arm, "total", p95 / 2, p95, p95, p95 * 0.95, p95 * 1.05) for arm, p95 in p95_ms.items()]
+            results.write_text(folder / "latency.csv", pd.DataFrame(times, columns=columns).to_csv(index=False))
+        made = {**record, "arms": list(arms), "topics": max(map(len, arms.values()))}
+        results.write_text(folder / results.RECORD, json.dumps(made))
+        return folder
+
+    return write

@@ -19,9 +19,9 @@ def test_every_file_composes(path: Path) -> None:
     if group == "data":
         pytest.skip("data sets are loaded by their own tests")
     override = f"+exp={option}" if group == "exp" else f"{group}={option}"
-    if group in ("tune", "design", "execution"):
+    if group in ("tune", "design"):
         override = f"+{override}"
-    (settings,) = app.compose([override])
+    settings = app.compose([override])
     assert len(settings.pipeline) >= 3
 
 
@@ -57,13 +57,13 @@ def test_what_is_wrong_is_one_sentence(overrides: list[str], said: str) -> None:
 
 
 def test_a_switch_changes_only_its_artefact() -> None:
-    plain, weighted = (app.compose(overrides)[0].index for overrides in ([], ["p4=on"]))
+    plain, weighted = (app.compose(overrides).index for overrides in ([], ["p4=on"]))
     assert plain.lexical != weighted.lexical
     assert (plain.chunker, plain.dense, plain.headings) == (weighted.chunker, weighted.dense, weighted.headings)
 
 
 def test_a_sweep_is_every_combination_with_telling_names() -> None:
-    settings = app.compose(["p2=on,off", "fuse.k=20,60", "dense.depth=50"], sweep=True)
+    settings = app.sweep(["p2=on,off", "fuse.k=20,60", "dense.depth=50"])
     assert [each.name for each in settings] == [
         "p2=on fuse.k=20",
         "p2=on fuse.k=60",
@@ -74,13 +74,13 @@ def test_a_sweep_is_every_combination_with_telling_names() -> None:
 
 
 def test_an_experiment_names_its_arm() -> None:
-    assert app.compose(["+exp=baseline"])[0].name == "baseline"
-    assert app.compose([])[0].name == "default"
+    assert app.compose(["+exp=baseline"]).name == "baseline"
+    assert app.compose([]).name == "default"
 
 
 def test_two_arms_of_one_name_are_refused() -> None:
     with pytest.raises(ConfigError, match="two arms would be called 'same'"):
-        app.compose(["name=same", "+exp=baseline,baseline"], sweep=True)
+        app.sweep(["name=same", "+exp=baseline,baseline"])
 
 
 def test_missing_and_unknown_keys_and_wrong_types() -> None:

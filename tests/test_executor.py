@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from ragbench.executor import Arm, count, execute, explain, plan
+from ragbench.executor import Arm, Session, count, execute, explain, plan
 from ragbench.pipeline import Pipeline
 from ragbench.stages.calibrate import Calibrate
 from ragbench.stages.cut import Cut
@@ -56,3 +56,16 @@ def test_retrievers_answer_each_question_once(arms: list[Arm], benchmark_small, 
     queries = [topic.query() for topic in benchmark_small.topics]
     list(execute(arms, queries))
     assert asked == {query.qid: 1 for query in queries}
+
+
+@pytest.mark.parametrize("limit_bytes", [512 << 20, 20_000, 0])
+def test_a_session_gives_what_each_pipeline_gives_alone(limit_bytes: int, arms: list[Arm], benchmark_small) -> None:
+    queries = [topic.query() for topic in benchmark_small.topics]
+    session = Session(queries, limit_bytes)
+    for arm in [*arms, *arms]:
+        alone = arm.pipeline(queries, arm.index)
+        assert [s.fused for s in session.final(arm.pipeline, arm.index)] == [s.fused for s in alone]
+    # The ten distinct prefixes are computed once where they are remembered, all 36 stages where nothing is.
+    assert session.computed + session.reused == 36
+    if limit_bytes != 20_000:
+        assert session.computed == (10 if limit_bytes else 36)

@@ -49,7 +49,8 @@ def timings(index, benchmark_small):
 
 def test_a_stage_that_sleeps_shows_in_its_own_row_and_nowhere_else(timings) -> None:
     frame = timings["sleepy"].frame()
-    assert frame["sleep"].median() == pytest.approx(20, abs=3)
+    # The shortest sleep: on a busy machine others end late.
+    assert 20 <= frame["sleep"].min() < 23
     assert frame["fuse"].median() < 5
     assert frame["cut"].median() < 5
 

@@ -9,11 +9,13 @@ from ragbench.benchmark.documents import IDS, Collected, Form, identifier, read_
 from ragbench.benchmark.judgments import (
     Grades,
     QrelsOption,
+    UnknownTopics,
     check_grades,
     convention,
     qrels_files,
     read_judgments,
     reconcile,
+    require_topics,
 )
 from ragbench.benchmark.lines import read_objects
 from ragbench.errors import BenchmarkError
@@ -26,14 +28,15 @@ def load_beir(
     grades: Grades | None = None,
     markdown: bool = False,
     title_in_text: bool = True,
+    unknown_topics: UnknownTopics = "fail",
     topics: bool = True,
 ) -> Benchmark:
     """Read a BEIR folder; files may be packed (`.jsonl.gz`, `.tsv.gz`).
 
     `qrels` names the files in `qrels/` (or paths) to use; each is a split named as the file up to its first dot, or as
     the mapping's key says. `grades` maps the collection's grades where they mean something else (1 is best, -1 is the
-    source). `markdown` and `title_in_text`: see `Form`. With `topics=False` only the documents are read. Raises
-    BenchmarkError with file and line.
+    source). `markdown` and `title_in_text`: see `Form`. With `unknown_topics="warn"` judgments of unknown
+    topics are left out. With `topics=False` only the documents are read. Raises BenchmarkError with file and line.
     """
     if not folder.is_dir():
         raise BenchmarkError(f"{folder} is not a folder: data.folder must hold corpus.jsonl, queries.jsonl and qrels/")
@@ -47,7 +50,10 @@ def load_beir(
         return Benchmark(name, documents, (), {}, warnings=warnings)
     docnos = {document.docno for document in documents}
     listed = read_queries(_packed(folder / "queries.jsonl"))
-    by_split = {split: read_judgments(path, grades) for split, path in qrels_files(folder / "qrels", qrels).items()}
+    files = qrels_files(folder / "qrels", qrels)
+    by_split = {split: read_judgments(path, grades) for split, path in files.items()}
+    if unknown_topics == "fail":
+        require_topics({files[split]: judged for split, judged in by_split.items()}, {topic.qid for topic in listed})
     judged = reconcile(str(folder / "qrels"), listed, by_split, lambda target: target if target in docnos else None)
     return Benchmark(
         name, documents, judged.topics, judged.qrels, warnings=warnings + judged.warnings, version=convention(grades)

@@ -47,7 +47,7 @@ class Benchmark:
     """Documents with topics and judgments; `section_qrels` is empty where only documents were judged.
 
     `warnings` are what the loader met; `version` names the conventions of the source where they are not the usual ones
-    (such as what a grade means).
+    (such as what a grade means); `source` is what `load` was asked for, None for a benchmark built in memory.
     """
 
     name: str
@@ -57,6 +57,7 @@ class Benchmark:
     section_qrels: Qrels = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     version: str = ""
+    source: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if not self.documents:

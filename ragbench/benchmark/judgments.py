@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ragbench.benchmark.benchmark import Qrels, Topic
 from ragbench.benchmark.documents import identifier
@@ -20,6 +20,9 @@ Grades = Mapping[int, int | None]
 
 QrelsOption = str | Sequence[str] | Mapping[str, str] | None
 """Files of judgments: one name, several, or names by split; None takes all there are."""
+
+UnknownTopics = Literal["fail", "warn"]
+"""What judgments of a topic that is not among the topics do: end the reading, or be left out and counted."""
 
 _QUERY = {"query-id", "query_id", "qid", "topic", "query"}
 _DOCUMENT = {"corpus-id", "corpus_id", "doc-id", "doc_id", "docid", "docno", "document"}
@@ -45,6 +48,35 @@ def read_judgments(path: Path, grades: Grades | None = None) -> dict[str, dict[s
     judged twice differently.
     """
     qrels: dict[str, dict[str, int]] = {}
+    for number, qid, target, given in _judged(path):
+        where = f"{path}:{number}"
+        grade = parse_grade(given, where)
+        if grades is not None:
+            if grade not in grades:
+                raise BenchmarkError(f"{where}: grade {grade} is missing from grades, which has {_listed(grades)}")
+            mapped = grades[grade]
+            if mapped is None:
+                continue
+            grade = mapped
+        if qrels.setdefault(qid, {}).setdefault(target, grade) != grade:
+            raise BenchmarkError(f"{where} judges {target} for {qid} again with another grade: keep one of them")
+    return {qid: judged for qid, judged in qrels.items() if judged}
+
+
+def require_topics(by_file: Mapping[Path, Qrels], qids: Collection[str]) -> None:
+    """Raise BenchmarkError with file and line when a file judges a topic that is not among `qids`."""
+    for path, qrels in by_file.items():
+        strangers = {identifier(qid) for qid in qrels if qid not in qids}
+        if strangers:
+            number, qid = next((number, qid) for number, qid, _, _ in _judged(path) if qid in strangers)
+            raise BenchmarkError(
+                f"{path}:{number} judges topic '{qid}', which is not among the topics: correct the id, or leave the "
+                f"judgments of such topics ({len(strangers)}) out with data.unknown_topics=warn"
+            )
+
+
+def _judged(path: Path) -> Iterator[tuple[int, str, str, str]]:
+    """(line number, qid, document, grade as written) of every line but the header."""
     places: tuple[int, int, int] | None = None
     fields, tabs = 0, False
     for number, line in read_lines(path):
@@ -62,17 +94,7 @@ def read_judgments(path: Path, grades: Grades | None = None) -> dict[str, dict[s
         qid, target = identifier(cells[places[0]]), identifier(cells[places[1]])
         if not qid or not target:
             raise BenchmarkError(f"{where} lacks the id of a query or of a document")
-        grade = parse_grade(cells[places[2]].strip(), where)
-        if grades is not None:
-            if grade not in grades:
-                raise BenchmarkError(f"{where}: grade {grade} is missing from grades, which has {_listed(grades)}")
-            mapped = grades[grade]
-            if mapped is None:
-                continue
-            grade = mapped
-        if qrels.setdefault(qid, {}).setdefault(target, grade) != grade:
-            raise BenchmarkError(f"{where} judges {target} for {qid} again with another grade: keep one of them")
-    return {qid: judged for qid, judged in qrels.items() if judged}
+        yield number, qid, target, cells[places[2]].strip()
 
 
 def check_grades(grades: Mapping[Any, Any] | None) -> Grades | None:

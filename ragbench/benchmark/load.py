@@ -7,10 +7,12 @@ import inspect
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 from ragbench.benchmark.benchmark import Benchmark
+from ragbench.benchmark.judgments import UnknownTopics
 from ragbench.errors import ConfigError
 
 LOADERS = ("builtin", "native", "beir", "trec", "ir_datasets", "vault")
@@ -31,7 +33,7 @@ def load(spec: Mapping[str, Any], topics: bool = True) -> Benchmark:
     if seed is not None and (not isinstance(seed, int) or isinstance(seed, bool)):
         raise ConfigError(f"data.resplit must be a whole number (a seed) or null, got {seed!r}")
     loader = _loader(name)
-    benchmark = loader(**_checked(name, loader, options, topics), topics=topics)
+    benchmark = replace(loader(**_checked(name, loader, options, topics), topics=topics), source=dict(spec))
     if seed is None or not topics:
         return benchmark
     from ragbench.benchmark.split import resplit
@@ -44,6 +46,7 @@ def load_builtin(
     qrels: Path | None = None,
     name: str = "builtin",
     on_error: Literal["warn", "fail"] = "warn",
+    unknown_topics: UnknownTopics = "fail",
     topics: bool = True,
 ) -> Benchmark:
     """The benchmark that comes with ragbench; `corpus` and `qrels` replace its folders."""
@@ -51,7 +54,7 @@ def load_builtin(
     from ragbench.benchmark.native import load_native
 
     root = locations.builtin()
-    return load_native(corpus or root / "corpus", qrels or root / "qrels", name, on_error, topics)
+    return load_native(corpus or root / "corpus", qrels or root / "qrels", name, on_error, unknown_topics, topics)
 
 
 def _loader(name: str) -> Callable[..., Benchmark]:

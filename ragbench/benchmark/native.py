@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic, docno_of_section
-from ragbench.benchmark.judgments import parse_grade, unknown_names
+from ragbench.benchmark.judgments import UnknownTopics, parse_grade, require_topics, unknown_names
 from ragbench.benchmark.lines import read_lines, read_objects, write_atomically
 from ragbench.errors import BenchmarkError
 
@@ -26,13 +26,14 @@ def load_native(
     qrels: Path,
     name: str = "benchmark",
     on_error: Literal["warn", "fail"] = "warn",
+    unknown_topics: UnknownTopics = "fail",
     topics: bool = True,
 ) -> Benchmark:
     """Read a benchmark from its two folders; with `topics=False` only its documents.
 
     A folder without judgments gives a warning, for they are made by pooling runs and judging the pool. Judgments of
-    unknown topics, documents or headings are kept and counted in a warning. Raises BenchmarkError for topics or
-    judgments that cannot be read, CorpusError for documents.
+    unknown documents or headings are kept and counted in a warning, with `unknown_topics="warn"` also those of unknown
+    topics. Raises BenchmarkError for topics or judgments that cannot be read, CorpusError for documents.
     """
     from ragbench.corpus.reader import read_vault
 
@@ -47,6 +48,8 @@ def load_native(
             f"{qrels} holds no judgments: pool the results of some runs and judge them (ragbench pool, judge)"
         )
     qids = {topic.qid for topic in listed}
+    if unknown_topics == "fail":
+        require_topics(judgment_files(qrels, (document_qrels, section_qrels)), qids)
     docnos = {document.docno for document in vault.documents}
     sections = {f"{document.docno}#{section.anchor}" for document in vault.documents for section in document.sections}
     warnings += unknown_names(str(qrels / DOCUMENTS), document_qrels, qids, docnos, "documents")
@@ -60,6 +63,12 @@ def read_judgment_folder(folder: Path) -> tuple[dict[str, dict[str, int]], dict[
     if (folder / DOCUMENTS).exists():
         return read_qrels(folder / DOCUMENTS), section_qrels
     return best_sections(section_qrels), section_qrels
+
+
+def judgment_files(folder: Path, read: tuple[Qrels, Qrels]) -> dict[Path, Qrels]:
+    """The files of a folder that there are, with what `read_judgment_folder` has read from them."""
+    found = {folder / name: qrels for name, qrels in zip((DOCUMENTS, SECTIONS), read, strict=True)}
+    return {path: qrels for path, qrels in found.items() if path.exists()}
 
 
 def read_topics(path: Path) -> tuple[Topic, ...]:

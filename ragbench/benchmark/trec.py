@@ -12,11 +12,13 @@ from ragbench.benchmark.documents import Collected, Form, identifier, make_docum
 from ragbench.benchmark.judgments import (
     Grades,
     QrelsOption,
+    UnknownTopics,
     check_grades,
     convention,
     qrels_files,
     read_judgments,
     reconcile,
+    require_topics,
 )
 from ragbench.benchmark.lines import MAX_LINE_BYTES, raw_lines, read_lines
 from ragbench.errors import BenchmarkError
@@ -42,6 +44,7 @@ def load_trec(
     grades: Grades | None = None,
     markdown: bool = False,
     title_in_text: bool = True,
+    unknown_topics: UnknownTopics = "fail",
     topics: bool = True,
 ) -> Benchmark:
     """Read documents, topics and judgments.
@@ -49,8 +52,8 @@ def load_trec(
     `corpus` is a file or a folder (all files below it, names in order): JSONL (id, text, title ...) or `<DOC>` text,
     told apart by the first character. `queries` is a `<top>` file, of which `field` becomes the query and the
     description its need, or a table of qid and text separated by a tab. `qrels`: one file is the split `test`, a
-    mapping names splits. Everything may be packed (`.gz`). `encoding` holds for documents and topics. Raises
-    BenchmarkError with file and line.
+    mapping names splits. Everything may be packed (`.gz`). `encoding` holds for documents and topics. With
+    `unknown_topics="warn"` judgments of unknown topics are left out. Raises BenchmarkError with file and line.
     """
     name, grades = name or corpus.resolve().stem, check_grades(grades)
     collected = Collected(Form(markdown, title_in_text))
@@ -67,6 +70,8 @@ def load_trec(
     judged_qids = {qid for judged in by_split.values() for qid in judged}
     # Early topics are numbered 051 where the judgments say 51.
     listed = [_renumbered(topic, judged_qids) for topic in listed]
+    if unknown_topics == "fail":
+        require_topics({files[split]: judged for split, judged in by_split.items()}, {topic.qid for topic in listed})
     docnos = {document.docno for document in documents}
     source = " and ".join(str(path) for path in files.values())
     judged = reconcile(source, listed, by_split, lambda target: target if target in docnos else None)

@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.benchmark.documents import Names, identifier
-from ragbench.benchmark.judgments import Grades, check_grades, convention, read_judgments
+from ragbench.benchmark.judgments import Grades, UnknownTopics, check_grades, convention, read_judgments, require_topics
 from ragbench.benchmark.lines import read_rows
-from ragbench.benchmark.native import DOCUMENTS, SECTIONS, best_sections, read_judgment_folder
+from ragbench.benchmark.native import DOCUMENTS, SECTIONS, best_sections, judgment_files, read_judgment_folder
 from ragbench.errors import BenchmarkError
 
 _NAMES = {
@@ -35,6 +35,7 @@ def load_vault(
     grades: Grades | None = None,
     include: Sequence[str] = ("**/*.md", "**/*.markdown"),
     on_error: Literal["warn", "fail"] = "warn",
+    unknown_topics: UnknownTopics = "fail",
     topics: bool = True,
 ) -> Benchmark:
     """Read a vault with queries in a CSV, TSV or JSONL file.
@@ -43,7 +44,8 @@ def load_vault(
     relevant (docnos, paths, file names or wikilinks, with `#heading` for a section, several separated by `;`, grade 1
     each), split, type, need, hypothesis, group. `qrels` adds judgments: a folder with sections.qrels or
     documents.qrels, as `ragbench judge` writes it, or a file in the form of BEIR or TREC; they win over `relevant`.
-    Judgments of unknown documents are left out with a warning. Raises BenchmarkError with file and line.
+    Judgments of unknown documents are left out with a warning, those of unknown topics too with
+    `unknown_topics="warn"`. Raises BenchmarkError with file and line.
     """
     from ragbench.corpus.reader import read_vault
 
@@ -57,7 +59,9 @@ def load_vault(
     names = Names(vault.documents)
     listed, documents, sections = read_query_rows(queries, names, warnings)
     if qrels is not None:
-        judged_documents, judged_sections = _judgments(qrels, names, grades, {topic.qid for topic in listed}, warnings)
+        judged_documents, judged_sections = _judgments(
+            qrels, names, grades, {topic.qid for topic in listed}, unknown_topics, warnings
+        )
         for qid, found in judged_documents.items():
             documents.setdefault(qid, {}).update(found)
         for qid, found in judged_sections.items():
@@ -132,7 +136,12 @@ def _targets(cell: Any, where: str) -> list[str]:
 
 
 def _judgments(
-    path: Path, names: Names, grades: Grades | None, qids: set[str], warnings: list[str]
+    path: Path,
+    names: Names,
+    grades: Grades | None,
+    qids: set[str],
+    unknown_topics: UnknownTopics,
+    warnings: list[str],
 ) -> tuple[_Pairs, _Pairs]:
     """Judgments from a folder or file, by the ids of the vault."""
     if path.is_dir():
@@ -143,6 +152,8 @@ def _judgments(
         sources = read_judgment_folder(path)
     else:
         sources = read_judgments(path, grades), {}
+    if unknown_topics == "fail":
+        require_topics(judgment_files(path, sources) if path.is_dir() else {path: sources[0]}, qids)
     documents: _Pairs = {}
     sections: _Pairs = {}
     missing: list[str] = []

@@ -63,7 +63,7 @@ def main(arguments: argparse.Namespace) -> int:
         raise ConfigError(f"--depth must be at least 1, got {arguments.depth}")
     if not 0 <= arguments.threshold <= 1:
         raise ConfigError(f"--threshold must be between 0 and 1, got {arguments.threshold}")
-    (settings,) = app.compose(arguments.overrides)
+    settings = app.compose(arguments.overrides)
     benchmark = load(settings.config["data"])
     with console.progress(arguments.quiet or arguments.json) as progress:
         arm, stage = _before_calibration(settings, benchmark, progress)

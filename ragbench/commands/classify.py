@@ -47,7 +47,7 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.evaluation.classification import agreement
 
     asked = any(override.startswith("split=") for override in arguments.overrides)
-    (settings,) = app.compose(arguments.overrides if asked else [*arguments.overrides, "split=train"])
+    settings = app.compose(arguments.overrides if asked else [*arguments.overrides, "split=train"])
     benchmark = load(settings.config["data"])
     result = agreement(benchmark.select(settings.split))
     if arguments.json:

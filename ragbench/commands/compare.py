@@ -32,7 +32,7 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.experiment import compare
 
     overrides = [word for word in arguments.words if "=" in word and not Path(word).exists()]
-    (settings,) = app.compose(overrides)
+    settings = app.compose(overrides)
     sources = [
         word if Path(word).exists() else tracking.folder_of(settings, word)
         for word in arguments.words

@@ -24,7 +24,7 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench import app
     from ragbench.fingerprint import plain
 
-    (settings,) = app.compose(arguments.overrides)
+    settings = app.compose(arguments.overrides)
     if arguments.json:
         console.print_json(plain(settings.config))
         return 0

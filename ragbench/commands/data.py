@@ -41,7 +41,7 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench import app
     from ragbench.benchmark.load import load
 
-    (settings,) = app.compose(arguments.overrides)
+    settings = app.compose(arguments.overrides)
     benchmark = load(settings.config["data"])
     if arguments.task == "check":
         return _check(benchmark, arguments)
@@ -59,6 +59,8 @@ def _check(benchmark: Benchmark, arguments: argparse.Namespace) -> int:
 
     from ragbench.benchmark.check import check
 
+    for warning in benchmark.warnings:
+        console.say(f"warning: {warning}")
     findings = check(benchmark)
     counts = Counter(finding.severity for finding in findings)
     if arguments.json:

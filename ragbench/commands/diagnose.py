@@ -33,7 +33,7 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.evaluation.diagnosis import losses, sentences
     from ragbench.experiment import results
 
-    (settings,) = app.compose(arguments.overrides)
+    settings = app.compose(arguments.overrides)
     folder = Path(arguments.run) if arguments.run else results.latest(settings.results)
     known = results.load(folder).arms
     arms = arguments.arms.split(",") if arguments.arms else known

@@ -83,7 +83,7 @@ def _parts(overrides: list[str]) -> Iterator[tuple[str, Callable[[], str], str]]
 def _settings(overrides: list[str]) -> str:
     from ragbench import app
 
-    (settings,) = app.compose(overrides)
+    settings = app.compose(overrides)
     return f"composed: {settings.pipeline!r}"
 
 
@@ -123,7 +123,7 @@ def _encoder(overrides: list[str]) -> str:
     from ragbench import app
     from ragbench.models.access import Models
 
-    (settings,) = app.compose(overrides)
+    settings = app.compose(overrides)
     encoder = Models().encoder(settings.index.encoder)
     vector = encoder.encode_queries(["harbour"])[0]
     return f"{encoder.name}, {len(vector)} dimensions, digest {encoder.digest[:12]}"
@@ -144,7 +144,7 @@ def _benchmark(overrides: list[str]) -> str:
     from ragbench import app
     from ragbench.benchmark.load import load
 
-    (settings,) = app.compose(overrides)
+    settings = app.compose(overrides)
     benchmark = load(settings.config["data"])
     return f"{benchmark.name}: {len(benchmark.documents)} documents, {len(benchmark.topics)} topics"
 
@@ -152,7 +152,7 @@ def _benchmark(overrides: list[str]) -> str:
 def _mlflow(overrides: list[str]) -> str:
     from ragbench import app, tracking
 
-    (settings,) = app.compose(overrides)
+    settings = app.compose(overrides)
     uri = tracking.store_uri(settings)
     tracking.check_store(uri)
     import importlib.metadata
@@ -163,7 +163,7 @@ def _mlflow(overrides: list[str]) -> str:
 def _disk(overrides: list[str]) -> str:
     from ragbench import app
 
-    (settings,) = app.compose(overrides)
+    settings = app.compose(overrides)
     settings.results.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(settings.results).free
     if free < _FREE_BYTES:

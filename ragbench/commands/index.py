@@ -28,7 +28,7 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench import app
     from ragbench.index.artefacts import ArtefactStore
 
-    (settings,) = app.compose(arguments.overrides)
+    settings = app.compose(arguments.overrides)
     if arguments.list:
         found = list(ArtefactStore(settings.index_folder, console.say).list())
     else:

@@ -34,7 +34,7 @@ def main(arguments: argparse.Namespace) -> int:
     if not arguments.merge:
         judge_in_terminal(pool)
         return 0
-    (settings,) = app.compose(arguments.overrides)
+    settings = app.compose(arguments.overrides)
     data = settings.config["data"]
     if data["loader"] not in ("builtin", "native", "vault"):
         raise ConfigError(f"grades cannot be merged into data={data['loader']}: use data=native or data=vault")

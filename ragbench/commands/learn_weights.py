@@ -45,7 +45,7 @@ def main(arguments: argparse.Namespace) -> int:
 
     if arguments.draws < 1:
         raise ConfigError(f"--draws must be at least 1, got {arguments.draws}")
-    (settings,) = app.compose(arguments.overrides)
+    settings = app.compose(arguments.overrides)
     stages = settings.pipeline.stages
     place, fuse = next(((n, stage) for n, (_, stage) in enumerate(stages) if isinstance(stage, Fuse)), (0, None))
     if fuse is None:

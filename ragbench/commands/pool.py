@@ -34,7 +34,7 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.experiment import results
 
     overrides = [word for word in arguments.words if "=" in word and not Path(word).exists()]
-    (settings,) = app.compose(overrides)
+    settings = app.compose(overrides)
     given = [Path(word) for word in arguments.words if word not in overrides]
     runs: dict[str, dict[str, list[tuple[str, float]]]] = {}
     for source in given or [results.latest(settings.results)]:

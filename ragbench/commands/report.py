@@ -12,6 +12,7 @@ EXAMPLES = """examples:
   ragbench report                                     the newest run, as report.html in its folder
   ragbench report results/runs/A --out report-A.html  another run, another place
   ragbench report 3f2a...                             an MLflow run by its id
+  ragbench report --picture pareto.svg                also quality against time as a picture
 """
 
 
@@ -22,6 +23,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--out", metavar="FILE", type=Path, help="the file to write (default: report.html in the folder)"
+    )
+    parser.add_argument(
+        "--picture", metavar="FILE", type=Path, help="also draw quality against time as SVG into this file"
     )
     console.add_output(parser)
 
@@ -34,7 +38,7 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.report import html
 
     overrides = [word for word in arguments.words if "=" in word and not Path(word).exists()]
-    (settings,) = app.compose(overrides)
+    settings = app.compose(overrides)
     named = [word for word in arguments.words if word not in overrides]
     if len(named) > 1:
         raise ResultsError(
@@ -50,9 +54,19 @@ def main(arguments: argparse.Namespace) -> int:
         folder = folder if (folder / results.RECORD).is_file() else folder.parent.parent
     if arguments.out is not None and arguments.out.is_dir():
         raise ResultsError(f"--out {arguments.out} is a folder: name a file such as {arguments.out / html.FILE}")
+    if arguments.picture is not None:
+        from ragbench.report import picture
+
+        try:
+            results.write_text(arguments.picture, picture.svg(results.load(folder)))
+        except OSError as error:
+            raise ResultsError(f"cannot write {arguments.picture} ({error.strerror}): name another file") from None
     path = html.write(folder, arguments.out)
     if arguments.json:
-        console.print_json({"run": str(folder), "report": str(path), "bytes": path.stat().st_size})
-    else:
-        print(f"report in {path}")
+        said = {"run": str(folder), "report": str(path), "bytes": path.stat().st_size}
+        console.print_json(said if arguments.picture is None else {**said, "picture": str(arguments.picture)})
+        return 0
+    print(f"report in {path}")
+    if arguments.picture is not None:
+        print(f"picture in {arguments.picture}")
     return 0

@@ -35,9 +35,9 @@ def main(arguments: argparse.Namespace) -> int:
     if not arguments.query.strip():
         raise ConfigError("the query is empty: say what to search for")
     if arguments.hypothesis is None:
-        (settings,) = app.compose(arguments.overrides)
+        settings = app.compose(arguments.overrides)
     else:
-        (settings,) = app.compose([*arguments.overrides, "hyde=on"])
+        settings = app.compose([*arguments.overrides, "hyde=on"])
         settings = settings.with_value("hyde.text", arguments.hypothesis).check()
     from ragbench import explanation
     from ragbench.benchmark.load import load

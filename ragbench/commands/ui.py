@@ -25,7 +25,7 @@ def main(arguments: argparse.Namespace) -> int:
     """Replace this process by MLflow's server."""
     from ragbench import app, tracking
 
-    (settings,) = app.compose(arguments.overrides)
+    settings = app.compose(arguments.overrides)
     uri = tracking.store_uri(settings)
     tracking.check_store(uri)
     print(f"MLflow on http://127.0.0.1:{arguments.port} for {uri}; stop it with Ctrl-C", flush=True)

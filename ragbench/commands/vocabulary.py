@@ -34,7 +34,7 @@ def main(arguments: argparse.Namespace) -> int:
         raise ConfigError(f"--top must be at least 1, got {arguments.top}")
     if not arguments.text.strip():
         raise ConfigError("the text is empty: say what to look up")
-    (settings,) = app.compose(["p1=on", *arguments.overrides])
+    settings = app.compose(["p1=on", *arguments.overrides])
     stage = next((stage for _, stage in settings.pipeline if isinstance(stage, ExpandTerms)), None)
     if stage is None:
         raise ConfigError("p1 is off, so there is no vocabulary to look at: leave out p1=off")

@@ -43,7 +43,7 @@ class HeaderChunker:
     def chunk(self, document: Document) -> list[Chunk]:
         """The chunks of one document; none for a document without text."""
         sizes = Sizes(self.min_chars, self.max_chars, self.overlap_chars)
-        return [_chunk(document, str(number), span) for number, span in enumerate(spans(document, sizes))]
+        return [chunk_of_span(document, str(number), span) for number, span in enumerate(spans(document, sizes))]
 
 
 @dataclass(frozen=True)
@@ -75,10 +75,10 @@ class ParentChildChunker:
         children: list[Chunk] = []
         parents: list[Chunk] = []
         for span in spans(document, Sizes(self.parent_min, self.parent_max, self.parent_overlap)):
-            parent = _chunk(document, f"p{len(parents)}", span, is_parent=True)
+            parent = chunk_of_span(document, f"p{len(parents)}", span, is_parent=True)
             parents.append(parent)
             for part in spans(document, child_sizes, span.core, span.end):
-                children.append(_chunk(document, str(len(children)), part, parent=parent.chunk_id))
+                children.append(chunk_of_span(document, str(len(children)), part, parent=parent.chunk_id))
         return children + parents
 
 
@@ -111,10 +111,13 @@ class GroupedChunker:
             else:
                 runs.append(Span(chunk.start, chunk.start, chunk.end))
             children.append(replace(chunk, parent=f"{document.docno}#p{len(runs) - 1}"))
-        return children + [_chunk(document, f"p{n}", run, is_parent=True) for n, run in enumerate(runs)]
+        return children + [chunk_of_span(document, f"p{n}", run, is_parent=True) for n, run in enumerate(runs)]
 
 
-def _chunk(document: Document, name: str, span: Span, parent: str | None = None, is_parent: bool = False) -> Chunk:
+def chunk_of_span(
+    document: Document, name: str, span: Span, parent: str | None = None, is_parent: bool = False
+) -> Chunk:
+    """The chunk `docno#name` of a span that is blank at neither side."""
     sections = sections_between(document.sections, span.start, span.end)
     return Chunk(
         chunk_id=f"{document.docno}#{name}",

@@ -96,7 +96,8 @@ def _rank(ranking: Ranking | None, chunks: NDArray[np.int32]) -> int:
     """The best rank of any of the chunks, from 1; 0 when none is there."""
     if ranking is None or not len(ranking):
         return 0
-    places = np.flatnonzero(np.isin(ranking.chunks, chunks))
+    # A section has few chunks: comparing with each is several times as fast as np.isin.
+    places = np.flatnonzero((ranking.chunks[:, None] == chunks).any(axis=1))
     return int(places[0]) + 1 if len(places) else 0
 
 

@@ -1,11 +1,13 @@
 """Adopt, reject or inconclusive: what a comparison means for the person who has to decide, in one sentence.
 
-The order of the questions: is the idea within its latency budget (beyond it, no gain helps); do the arms have
-comparable judgments (otherwise neither wins); is the difference in quality more than chance; and in which direction.
+The order of the questions: is the idea within its latency budget (beyond it, no gain helps); are the judgments fair to
+the arm that does worse (otherwise it may only be the less judged); is the difference in quality more than chance; and
+in which direction.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -18,8 +20,12 @@ BUDGETS_MS = {"p6": 150.0}
 """Seed 000: re-ranking may add 150 ms to a query, any other change 50 ms."""
 OTHER_BUDGET_MS = 50.0
 
-JUDGED_LIMIT = 0.05
-"""Arms whose Judged@10 differ by more have no winner until the unjudged documents they return are judged."""
+UNJUDGED_LIMIT = 0.05
+"""An arm that does worse and has so many more unjudged hits (Unjudged@10, a share of the first ten) has not lost yet.
+
+Unjudged hits count as not relevant, so that judging them can only help the arm that returns them. An arm that returns
+fewer hits has no fewer of its places judged: empty places are not unjudged.
+"""
 
 
 @dataclass(frozen=True)
@@ -67,26 +73,26 @@ def judge(
     p_holm: float,
     budget_ms: float,
     latency: LatencyCost | None = None,
-    judged_difference: float | None = None,
+    unjudged_difference: float | None = None,
     measure: str = "nDCG@10",
 ) -> Verdict:
     """The verdict on the candidate of `comparison`.
 
     `p_holm` is its p value after Holm's adjustment over the declared family; significance is at 1 - confidence.
-    `latency` is None when it was not measured, and the reason then says so. `judged_difference` is the candidate's
-    Judged@10 minus the baseline's, as a share (0.05 = 5 points), None when unknown. Where the latency interval reaches
-    across the budget, a gain is inconclusive.
+    `latency` is None when it was not measured, and the reason then says so. `unjudged_difference` is the
+    candidate's Unjudged@10 minus the baseline's, as a share (0.05 = 5 points), None when unknown: where the arm that
+    does worse has too many more, nothing is decided. Where the latency interval reaches across the budget, a gain is
+    inconclusive.
     """
     quality = f"{measure} {comparison.difference:+.3f} [{comparison.ci_low:+.3f}, {comparison.ci_high:+.3f}]"
     evidence = f"{quality}, {_p(p_holm)}, {comparison.n} queries"
     if latency is not None and latency.bounds[0] > budget_ms:
         return Verdict("reject", f"It adds {latency.text} to p95, above the budget of {budget_ms:.0f} ms ({evidence}).")
-    # A difference of exactly 5 points is allowed, also when subtraction leaves it a rounding error above.
-    if judged_difference is not None and abs(judged_difference) > JUDGED_LIMIT + 1e-9:
+    if undervalues_the_worse(comparison.difference, unjudged_difference):
         return Verdict(
             "inconclusive",
-            f"Judged@10 differs by {100 * judged_difference:+.1f} points, more than {100 * JUDGED_LIMIT:.0f}, "
-            f"so neither arm wins until their unjudged results are pooled and judged ({evidence}).",
+            f"Unjudged@10 differs by {100 * (unjudged_difference or 0):+.1f} points, and the arm with more does worse, "
+            f"so neither wins until their unjudged hits are pooled and judged ({evidence}).",
         )
     if p_holm > 1 - comparison.confidence:
         return Verdict("inconclusive", _undecided(comparison, quality, p_holm))
@@ -94,6 +100,8 @@ def judge(
         return Verdict("reject", f"It lowers quality: {evidence}.")
     if latency is None:
         return Verdict("adopt", f"It raises quality: {evidence}; its latency was not measured.")
+    if budget_ms == math.inf:
+        return Verdict("adopt", f"It raises quality: {evidence}; {latency.text} on p95, for which no budget is set.")
     if latency.bounds[1] > budget_ms:
         return Verdict(
             "inconclusive",
@@ -101,6 +109,18 @@ def judge(
             f"{budget_ms:.0f} ms is not settled: time more queries.",
         )
     return Verdict("adopt", f"It raises quality: {evidence}; {latency.text} on p95 is within {budget_ms:.0f} ms.")
+
+
+def undervalues_the_worse(difference: float, unjudged_difference: float | None) -> bool:
+    """Whether the arm that does worse has over 5 points more unjudged hits; both are candidate minus baseline.
+
+    False when the arms are equal or the judgments unknown.
+    """
+    if unjudged_difference is None or difference == 0:
+        return False
+    more = unjudged_difference if difference < 0 else -unjudged_difference
+    # Exactly 5 points are allowed, also when subtraction leaves a rounding error above.
+    return more > UNJUDGED_LIMIT + 1e-9
 
 
 def _undecided(comparison: Comparison, quality: str, p_holm: float) -> str:

@@ -10,9 +10,10 @@ import numpy as np
 
 from ragbench.configuration import Settings
 from ragbench.errors import ConfigError
-from ragbench.evaluation.measures import PRIMARY
+from ragbench.evaluation.measures import PRIMARY, UNJUDGED
 from ragbench.evaluation.verdict import LatencyCost, judge, latency_budget_ms
 from ragbench.experiment.design import Design, Effect, design_named, table
+from ragbench.experiment.results import write_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from ragbench.experiment.results import Results
 
 SWITCHES = (*(f"p{n}" for n in range(1, 14)), "graph", "community", "dynamic_weights", "recency", "calibration", "hyde")
-JUDGED = "Judged@10"
 
 
 @dataclass(frozen=True)
@@ -73,11 +73,7 @@ def verdicts(ablation: Ablation, results: Results) -> pd.DataFrame:
     frame = table(found)
     shared = ablation.settings[0]
     p95 = _p95(results)
-    judged = (
-        {each.name: float(results.values(each.name, JUDGED).mean()) for each in ablation.settings}
-        if (JUDGED in set(results.per_query["measure"]))
-        else {}
-    )
+    unjudged = {each.name: float(results.values(each.name, UNJUDGED).mean()) for each in ablation.settings}
     rows: list[dict[str, Any]] = []
     for effect in found:
         if len(effect.contrast.factors) > 1:
@@ -90,7 +86,7 @@ def verdicts(ablation: Ablation, results: Results) -> pd.DataFrame:
             p_holm=effect.p_holm,
             budget_ms=budget,
             latency=cost,
-            judged_difference=effect.contrast.difference(judged) if judged else None,
+            unjudged_difference=effect.contrast.difference(unjudged),
         )
         rows.append(
             {
@@ -102,6 +98,14 @@ def verdicts(ablation: Ablation, results: Results) -> pd.DataFrame:
         )
     for column in ("latency_ms", "budget_ms", "verdict", "reason"):
         frame[column] = [row[column] for row in rows]
+    return frame
+
+
+def conclude(ablation: Ablation, results: Results) -> pd.DataFrame:
+    """The verdicts, written beside the results with a description of the design."""
+    frame = verdicts(ablation, results)
+    write_text(results.folder / "verdicts.csv", frame.to_csv(index=False))
+    write_text(results.folder / "design.txt", f"{ablation.design.describe()}\n")
     return frame
 
 

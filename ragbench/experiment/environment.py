@@ -6,7 +6,6 @@ import importlib.metadata
 import os
 import platform
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -38,14 +37,6 @@ def describe() -> dict[str, Any]:
         "packages": {name: importlib.metadata.version(name) for name in _PACKAGES},
         "hash_seed": os.environ.get("PYTHONHASHSEED", "random"),
     }
-
-
-def peak_memory_bytes() -> int:
-    """The largest resident set this process has had."""
-    import resource
-
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
 
 
 def _git() -> dict[str, Any] | None:

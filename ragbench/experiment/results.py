@@ -2,7 +2,8 @@
 
     <folder>/experiment.json        name, command, benchmark, environment, arms
     <folder>/summary.csv            arm, level, split, type, measure, mean, n
-    <folder>/latency.csv            arm, stage, p50, p95, p99 ... in milliseconds
+    <folder>/latency.csv            arm, stage, p50, p95, p99 ... of the service time in milliseconds
+    <folder>/open_loop.csv          arm, qps, load, p50, p95, p99 ... of the response time in milliseconds
     <folder>/topics.parquet         qid, split, type, text, need
     <folder>/arms/<arm>/config.yaml, pipeline.txt, run.trec, sections.trec, metadata.yaml,
                        per_query.parquet, top.parquet, diagnosis.parquet, latency.parquet, done.json
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 RECORD = "experiment.json"
 TOPICS, TOP = "topics.parquet", "top.parquet"
+OPEN_LOOP = "open_loop.csv"
 PER_QUERY_COLUMNS = ("arm", "level", "split", "type", "qid", "measure", "value")
 
 
@@ -65,6 +67,19 @@ class Results:
         if split != "all":
             chosen &= frame["split"] == split
         return frame[chosen].set_index("qid")["value"].sort_index()
+
+    @property
+    def open_loop(self) -> pd.DataFrame:
+        """What `ragbench.open_loop.table` gives; empty when no rate of arrival was asked for."""
+        import pandas as pd
+
+        path = self.folder / OPEN_LOOP
+        return pd.read_csv(path) if path.is_file() else pd.DataFrame({"arm": [], "qps": []})
+
+    @property
+    def peak_memory_mb(self) -> Mapping[str, float]:
+        """By arm, the largest resident set of a process that answers one query, in MiB; empty when not measured."""
+        return {str(arm): float(mb) for arm, mb in self.record.get("peak_memory_mb", {}).items()}
 
     def _repr_html_(self) -> str:
         return self.summary().to_html(index=False, float_format="{:.4f}".format, na_rep="")

@@ -1,1 +1,1 @@
-"""What leaves for production."""
+"""What a person ships: configuration files of other systems, bundles that run elsewhere, and checks of both."""

@@ -14,12 +14,15 @@ import shutil
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ragbench.errors import IndexError_
 from ragbench.fingerprint import plain, short
+
+if TYPE_CHECKING:
+    from ragbench.index.remote import RemoteStore
 
 MANIFEST = "manifest.json"
 _FULL_CHECK_BYTES = 256 * 2**20
@@ -45,10 +48,14 @@ class Artefact:
 
 @dataclass(frozen=True)
 class ArtefactStore:
-    """A folder of artefacts. `say` receives one sentence when something was found damaged and is rebuilt."""
+    """A folder of artefacts. `say` receives one sentence when something was found damaged and is rebuilt.
+
+    `remote` shares them with other machines: what it has is fetched, what it lacks is built here and put there.
+    """
 
     root: Path
     say: Say = lambda message: None
+    remote: RemoteStore | None = None
 
     def get(self, kind: str, inputs: Any, build: Callable[[Path], None]) -> Artefact:
         """The artefact of a kind shaped by `inputs`; `build` fills an empty folder when it does not exist yet."""
@@ -58,6 +65,8 @@ class ArtefactStore:
         folder = self.root / kind / fingerprint
         found = self._open(kind, fingerprint, folder, quietly=True)
         if found is not None:
+            if self.remote is not None:
+                self.remote.offer(found)
             return found
         try:
             folder.parent.mkdir(parents=True, exist_ok=True)
@@ -66,6 +75,8 @@ class ArtefactStore:
                 found = self._open(kind, fingerprint, folder)
                 if found is not None:
                     return found
+                if self.remote is not None:
+                    return self._shared(self.remote, kind, fingerprint, folder, inputs, build)
                 return self._build(kind, fingerprint, folder, inputs, build)
         except PermissionError as error:
             raise IndexError_(
@@ -85,7 +96,7 @@ class ArtefactStore:
             return None
         try:
             manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-            reason = _defect(manifest, kind, fingerprint, folder)
+            reason = defect(manifest, kind, fingerprint, folder)
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             reason = f"its manifest is unreadable ({type(error).__name__})"
         if reason is None:
@@ -93,6 +104,20 @@ class ArtefactStore:
         if not quietly:
             self.say(f"index artefact {folder} is damaged: {reason}; it is built again")
         return None
+
+    def _shared(
+        self, remote: RemoteStore, kind: str, fingerprint: str, folder: Path, inputs: Any, build: Callable[[Path], None]
+    ) -> Artefact:
+        draft = folder.parent / f".{fingerprint}.tmp-fetched"
+        built = remote.obtain(kind, fingerprint, draft, lambda: self._build(kind, fingerprint, folder, inputs, build))
+        if built is not None:
+            return built
+        if folder.exists():
+            shutil.rmtree(folder)
+        _settle(draft, folder)
+        return Artefact(
+            kind, fingerprint, folder, json.loads((folder / MANIFEST).read_text(encoding="utf-8")), built=False
+        )
 
     def _build(self, kind: str, fingerprint: str, folder: Path, inputs: Any, build: Callable[[Path], None]) -> Artefact:
         for stale in folder.parent.glob(f".{fingerprint}.tmp-*"):
@@ -116,18 +141,32 @@ class ArtefactStore:
                 },
             }
             (draft / MANIFEST).write_text(json.dumps(manifest, indent=1, sort_keys=True), encoding="utf-8")
-            for path in [*draft.rglob("*"), draft]:
-                _flush(path)
-            draft.rename(folder)
-            _flush(folder.parent)
+            _settle(draft, folder)
         except BaseException:
             shutil.rmtree(draft, ignore_errors=True)
             raise
         return Artefact(kind, fingerprint, folder, manifest, built=True)
 
 
-def _defect(manifest: Mapping[str, Any], kind: str, fingerprint: str, folder: Path) -> str | None:
-    """What is wrong with an artefact, None when nothing is. Small artefacts are read in full, large ones by size."""
+@dataclass(frozen=True)
+class Survey(ArtefactStore):
+    """A store that builds chunk tables alone: what else is missing is an empty artefact with `built` set.
+
+    The size of the chunk table is part of what names other artefacts, and it is made in no time beside them.
+    """
+
+    def get(self, kind: str, inputs: Any, build: Callable[[Path], None]) -> Artefact:
+        """The artefact when it exists, else one without files."""
+        if kind == "chunks":
+            return replace(super().get(kind, inputs, build), built=False)
+        fingerprint = short([kind, inputs])
+        folder = self.root / kind / fingerprint
+        found = self._open(kind, fingerprint, folder, quietly=True)
+        return found or Artefact(kind, fingerprint, folder, {"files": {}}, built=True)
+
+
+def defect(manifest: Mapping[str, Any], kind: str, fingerprint: str, folder: Path, in_full: bool = False) -> str | None:
+    """What is wrong with an artefact, None when nothing is. Large ones are compared by size only, unless `in_full`."""
     if (manifest["kind"], manifest["fingerprint"]) != (kind, fingerprint):
         return "it was made for something else"
     if short([kind, manifest["inputs"]]) != fingerprint:
@@ -136,7 +175,7 @@ def _defect(manifest: Mapping[str, Any], kind: str, fingerprint: str, folder: Pa
     present = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()} - {MANIFEST, "write.lock"}
     if present != set(files):
         return f"files are missing or foreign: {', '.join(sorted(present ^ set(files)))}"
-    read_in_full = sum(entry["bytes"] for entry in files.values()) <= _FULL_CHECK_BYTES
+    read_in_full = in_full or sum(entry["bytes"] for entry in files.values()) <= _FULL_CHECK_BYTES
     for name, entry in files.items():
         path = folder / name
         if path.stat().st_size != entry["bytes"]:
@@ -149,6 +188,14 @@ def _defect(manifest: Mapping[str, Any], kind: str, fingerprint: str, folder: Pa
 def _digest(path: Path) -> str:
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+
+
+def _settle(draft: Path, folder: Path) -> None:
+    """Flush a complete folder to disk and give it its name."""
+    for path in [*draft.rglob("*"), draft]:
+        _flush(path)
+    draft.rename(folder)
+    _flush(folder.parent)
 
 
 def _flush(path: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -83,6 +84,42 @@ def build_chunks(folder: Path, documents: Sequence[Document], chunks_of: Iterabl
     )
 
 
+def merge_chunks(folder: Path, parts: Sequence[Path]) -> None:
+    """Write the tables of several folders one after the other, batch by batch: documents and chunks in that order.
+
+    Chunks, documents and parents get new numbers; retrievable chunks of all parts come before the parents.
+    """
+    import pyarrow as pa
+
+    tables = [ChunkTable(part) for part in parts]
+    n_retrievable = sum(table.n_retrievable for table in tables)
+
+    def renumbered(chunk_table: pa.Table, name: str, shift: int) -> pa.Table:
+        numbers = chunk_table[name].to_numpy()
+        column = pa.array(np.where(numbers < 0, numbers, numbers + shift), pa.int32())
+        return chunk_table.set_column(chunk_table.schema.get_field_index(name), name, column)
+
+    def moved(want_parents: bool) -> Iterable[pa.Table]:
+        n_documents, n_parents = 0, 0
+        for table in tables:
+            own = table.n_retrievable
+            rows = table._chunks.slice(own) if want_parents else table._chunks.slice(0, own)
+            rows = renumbered(rows, "document", n_documents)
+            yield renumbered(rows, "parent", n_retrievable + n_parents - own)
+            n_documents += table.n_documents
+            n_parents += len(table) - own
+
+    def blocks() -> Iterable[pa.Table]:
+        first = 0
+        for table in tables:
+            yield renumbered(table.blocks, "chunk", first)
+            first += table.n_retrievable
+
+    _write_all(folder / _CHUNKS, tables[0]._chunks.schema, (rows for level in (False, True) for rows in moved(level)))
+    _write_all(folder / _DOCUMENTS, tables[0]._documents.schema, (table._documents for table in tables))
+    _write_all(folder / _BLOCKS, tables[0].blocks.schema, blocks())
+
+
 class ChunkTable:
     """Chunks, their documents and their code blocks, read from an artefact's folder without copying it into memory."""
 
@@ -91,6 +128,7 @@ class ChunkTable:
         self._chunks = _read(folder / _CHUNKS)
         self._documents = _read(folder / _DOCUMENTS)
         self._blocks = _read(folder / _BLOCKS)
+        self._first_document = 0
 
     def __len__(self) -> int:
         return int(self._chunks.num_rows)
@@ -108,7 +146,7 @@ class ChunkTable:
     @cached_property
     def document(self) -> NDArray[np.int32]:
         """The document's row of every chunk, shape (n,)."""
-        return self._numbers("document")
+        return self._numbers("document") - np.int32(self._first_document)
 
     @cached_property
     def parent(self) -> NDArray[np.int32]:
@@ -147,6 +185,27 @@ class ChunkTable:
         owners = self.document[: self.n_retrievable]
         first[owners[::-1]] = np.arange(self.n_retrievable, dtype=np.int32)[::-1]
         return first
+
+    def part(self, first: int, stop: int) -> ChunkTable:
+        """The documents from `first` to before `stop` with their retrievable chunks, both counted from 0 again."""
+        part = copy(self)
+        part.__dict__ = {name: value for name, value in self.__dict__.items() if name.startswith("_")}
+        start, end = self.chunks_of(first)[0], self.chunks_of(stop - 1)[1]
+        part._chunks = self._chunks.slice(start, end - start)
+        part._documents = self._documents.slice(first, stop - first)
+        part._blocks = self._blocks.slice(0, 0)
+        part._first_document = self._first_document + first
+        return part
+
+    def chunks_of(self, document: int) -> tuple[int, int]:
+        """The first retrievable chunk of a document's row and the one after its last."""
+        first, last = self._ranges
+        return int(first[document]), int(last[document])
+
+    @cached_property
+    def _ranges(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        owners, rows = self.document[: self.n_retrievable], np.arange(self.n_documents)
+        return np.searchsorted(owners, rows, side="left"), np.searchsorted(owners, rows, side="right")
 
     @cached_property
     def frontmatter(self) -> list[Mapping[str, Any]]:
@@ -235,11 +294,18 @@ def _write(path: Path, columns: Mapping[str, pa.Array]) -> None:
     import pyarrow as pa
 
     table = pa.table(dict(columns))
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-        writer.write_table(table)
+    _write_all(path, table.schema, [table])
+
+
+def _write_all(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> None:
+    import pyarrow as pa
+
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
+        for table in tables:
+            writer.write_table(table)
 
 
 def _read(path: Path) -> pa.Table:
     import pyarrow as pa
 
-    return pa.ipc.open_file(pa.memory_map(str(path))).read_all().combine_chunks()
+    return pa.ipc.open_file(pa.memory_map(str(path))).read_all()

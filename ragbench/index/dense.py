@@ -1,13 +1,12 @@
 """The dense artefact: unit vectors of the chunks, searched by inner product with FAISS.
 
-Exact search (`flat`) is the default; `hnsw` trades recall for speed on large collections (Malkov and Yashunin, 2018).
+The vectors themselves stay on disk and are mapped; `ragbench.index.neighbours` knows the structures over them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -16,24 +15,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.errors import ConfigError
+from ragbench.index import neighbours
 from ragbench.types import Ranking
 
 VERSION = 1
-_VECTORS, _INDEX = "vectors.npy", "index.faiss"
+VECTORS = "vectors.npy"
+_INDEX = "index.faiss"
+# Candidates of compressed vectors, times the depth, that are scored again by the vectors themselves.
+_RESCORED = 2
 
 
 @dataclass(frozen=True)
 class DenseSpec:
     """What shapes the dense artefact besides the model and the passages.
 
-    `kind`: `flat` or `hnsw`. `m`: links per node (2-64). `ef_construction`, `ef_search`: breadth of the beam while
-    building and searching (1-4096).
+    `kind`: `flat` (exact), `hnsw`, `ivf_sq8`, or `auto`, which chooses by the number of chunks. `m`: links per node
+    (2-64). `ef_construction`, `ef_search`: breadth of the beam while building and searching a graph (1-4096). `lists`:
+    cells of `ivf_sq8` (at least 1; 4 sqrt(n) when None). `probes`: cells that a search looks into (at least 1).
     """
 
-    kind: Literal["flat", "hnsw"] = "flat"
+    kind: Literal["flat", "hnsw", "ivf_sq8", "auto"] = "flat"
     m: int = 32
     ef_construction: int = 200
     ef_search: int = 128
+    lists: int | None = None
+    probes: int = 256
 
     def __post_init__(self) -> None:
         if not 2 <= self.m <= 64:
@@ -41,20 +47,30 @@ class DenseSpec:
         for name in ("ef_construction", "ef_search"):
             if not 1 <= getattr(self, name) <= 4096:
                 raise ConfigError(f"index.dense.{name} must be between 1 and 4096, got {getattr(self, name)}")
+        for name in ("lists", "probes"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ConfigError(f"index.dense.{name} must be at least 1, got {value}")
+
+    def chosen(self, n_vectors: int) -> DenseSpec:
+        """The same with the kind that `auto` means for a number of vectors."""
+        return replace(self, kind=neighbours.kind_for(n_vectors)) if self.kind == "auto" else self
 
 
 def build_dense(folder: Path, spec: DenseSpec, vectors: NDArray[np.float32]) -> None:
     """Write the vectors, float32 of shape (n, dim) with unit rows, and the searchable index over them."""
-    faiss = _faiss()
-    np.save(folder / _VECTORS, vectors, allow_pickle=False)
-    if spec.kind == "flat":
-        return
-    index = faiss.IndexHNSWFlat(vectors.shape[1], spec.m, faiss.METRIC_INNER_PRODUCT)
-    index.hnsw.efConstruction = spec.ef_construction
-    # Insertion by several threads would make the graph depend on their timing.
-    with _one_thread(faiss):
-        index.add(np.ascontiguousarray(vectors))
-    faiss.write_index(index, str(folder / _INDEX))
+    np.save(folder / VECTORS, vectors, allow_pickle=False)
+    build_neighbours(folder, spec)
+
+
+def build_neighbours(folder: Path, spec: DenseSpec) -> None:
+    """Write the searchable index over the vectors that lie in `folder` already."""
+    vectors = np.load(folder / VECTORS, mmap_mode="r", allow_pickle=False)
+    kind = spec.chosen(len(vectors)).kind
+    if kind == "hnsw":
+        neighbours.build_hnsw(folder / _INDEX, vectors, spec.m, spec.ef_construction)
+    elif kind == "ivf_sq8" and len(vectors):
+        neighbours.build_ivf(folder / _INDEX, vectors, spec.lists)
 
 
 class DenseIndex:
@@ -62,21 +78,18 @@ class DenseIndex:
 
     def __init__(self, folder: Path, spec: DenseSpec) -> None:
         """Open the artefact in `folder`."""
-        self.spec = spec
         self._folder = folder
-        self.vectors: NDArray[np.float32] = np.load(folder / _VECTORS, mmap_mode="r", allow_pickle=False)
+        self.vectors: NDArray[np.float32] = np.load(folder / VECTORS, mmap_mode="r", allow_pickle=False)
+        self.spec = spec.chosen(len(self.vectors))
 
     def __len__(self) -> int:
         return len(self.vectors)
 
     @cached_property
     def _index(self) -> Any:
-        faiss = _faiss()
-        if self.spec.kind == "hnsw":
-            index = faiss.read_index(str(self._folder / _INDEX))
-            index.hnsw.efSearch = self.spec.ef_search
-            return index
-        index = faiss.IndexFlatIP(self.vectors.shape[1])
+        if self.spec.kind != "flat":
+            return neighbours.opened(self._folder / _INDEX)
+        index = neighbours.library().IndexFlatIP(self.vectors.shape[1])
         index.add(np.ascontiguousarray(self.vectors))
         return index
 
@@ -86,7 +99,10 @@ class DenseIndex:
         """The best `depth` chunks of every query, float32 (n, dim); `allowed` (n_chunks,) restricts the search."""
         if not len(self) or not len(queries):
             return [Ranking.empty() for _ in queries]
-        parameters = self._parameters(allowed)
+        parameters = self._parameters(neighbours.library(), allowed)
+        if self.spec.kind == "ivf_sq8":
+            _, candidates = self._index.search(queries, min(_RESCORED * depth, len(self)), params=parameters)
+            return [self._rescored(query, candidates[row], depth) for row, query in enumerate(queries)]
         wanted = min(depth + 16, len(self))
         scores, chunks = self._index.search(queries, wanted, params=parameters)
         return [
@@ -110,39 +126,22 @@ class DenseIndex:
         found = chunks >= 0
         return Ranking.of(chunks[found], scores[found], depth)
 
-    def _parameters(self, allowed: NDArray[np.bool_] | None) -> Any:
-        if allowed is None:
-            return None
-        faiss = _faiss()
-        selector = faiss.IDSelectorBatch(np.flatnonzero(allowed[: len(self)]).astype(np.int64))
+    def _rescored(self, query: NDArray[np.float32], candidates: NDArray[np.int64], depth: int) -> Ranking:
+        """What one byte a component found, in the order of the vectors themselves."""
+        chunks = np.sort(candidates[candidates >= 0])
+        return Ranking.of(chunks, self.vectors[chunks] @ query, depth)
+
+    def _parameters(self, faiss: Any, allowed: NDArray[np.bool_] | None) -> Any:
+        selector = None
+        if allowed is not None:
+            selector = faiss.IDSelectorBatch(np.flatnonzero(allowed[: len(self)]).astype(np.int64))
         if self.spec.kind == "hnsw":
             return faiss.SearchParametersHNSW(sel=selector, efSearch=self.spec.ef_search)
-        return faiss.SearchParameters(sel=selector)
+        if self.spec.kind == "ivf_sq8":
+            return faiss.SearchParametersIVF(sel=selector, nprobe=self.spec.probes)
+        return None if selector is None else faiss.SearchParameters(sel=selector)
 
     def similarities(self, chunks: Sequence[int] | NDArray[np.int32]) -> NDArray[np.float32]:
         """Cosine similarity of chunks to each other, float32 (n, n)."""
         rows = np.asarray(self.vectors[np.asarray(chunks)], dtype=np.float32)
         return rows @ rows.T
-
-
-def _faiss() -> Any:
-    """FAISS with results that depend neither on the number of queries in a call nor on threads.
-
-    Above a number of queries FAISS changes to matrix products, whose rounding differs from that of single queries; the
-    threshold is moved out of reach (measured at 20,000 x 384: 1.1 ms a query, against 5.9 ms alone in a matrix
-    product).
-    """
-    import faiss
-
-    faiss.cvar.distance_compute_blas_threshold = 2**31 - 1
-    return faiss
-
-
-@contextmanager
-def _one_thread(faiss: Any) -> Iterator[None]:
-    before = faiss.omp_get_max_threads()
-    faiss.omp_set_num_threads(1)
-    try:
-        yield
-    finally:
-        faiss.omp_set_num_threads(before)

@@ -1,14 +1,16 @@
-"""Which documents meet the conditions of a search: category, author, tags and times (P9)."""
+"""Which documents meet the conditions of a search: category, author, tags and times (P9), type, folders and size."""
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ragbench.corpus.doc_type import component_of, doc_type, product_of
 from ragbench.corpus.metadata import Metadata, read_metadata, tag_lineage
 
 if TYPE_CHECKING:
@@ -39,7 +41,70 @@ class Facets:
             passes &= self._modified >= filters.modified_after
         if filters.modified_before is not None:
             passes &= self._modified < filters.modified_before
+        for name, column in (("doc_type", "doc_types"), ("product", "products"), ("component", "components")):
+            if getattr(filters, name) is not None:
+                wanted = _folded(getattr(filters, name))
+                passes &= _flags(_folded(value) == wanted for value in getattr(self, column))
+        if filters.min_bytes is not None:
+            passes &= self._sizes >= filters.min_bytes
+        if filters.max_bytes is not None:
+            passes &= self._sizes <= filters.max_bytes
         return passes
+
+    def under_headings(self, levels: Sequence[int]) -> NDArray[np.bool_]:
+        """Whether each chunk begins under a heading of one of the levels, shape (n_chunks,)."""
+        return np.isin(self.heading_level, list(levels))
+
+    @cached_property
+    def heading_level(self) -> NDArray[np.int32]:
+        """The level of the heading under which each chunk begins, 0 for none, shape (n_chunks,)."""
+        levels = self._table.document_column("levels")
+        found = (
+            levels[document][sections[0]] if sections else 0
+            for document, sections in zip(self._table.document.tolist(), self._table.sections, strict=True)
+        )
+        return np.fromiter(found, dtype=np.int32, count=len(self._table))
+
+    @cached_property
+    def doc_types(self) -> Sequence[str]:
+        """The type of every document: declared, else inferred from its name and text (seed 004)."""
+        table = self._table
+        parts: list[list[str]] = [[] for _ in range(table.n_documents)]
+        for document, text in zip(table.document.tolist(), table.texts(0, table.n_retrievable), strict=False):
+            parts[document].append(text)
+        return [
+            doc_type(path, "\n".join(texts), metadata, title)
+            for path, texts, metadata, title in zip(
+                table.document_column("path"), parts, self._metadata, table.titles, strict=True
+            )
+        ]
+
+    def metadata_of(self, chunk: int) -> dict[str, Any]:
+        """What seed 004 keeps beside every chunk, except when it was indexed; `last_modified` in ISO 8601, UTC."""
+        document = int(self._table.document[chunk])
+        return {
+            "last_modified": datetime.datetime.fromtimestamp(self._modified[document], datetime.UTC).isoformat(),
+            "file_size": int(self._sizes[document]),
+            "heading_level": int(self.heading_level[chunk]),
+            "tags": list(self._table.document_column("tags")[document]),
+            "doc_type": self.doc_types[document],
+            "product": self.products[document],
+            "component": self.components[document],
+        }
+
+    @cached_property
+    def products(self) -> Sequence[str]:
+        """The outermost folder of every document."""
+        return [product_of(docno) for docno in self._table.docnos]
+
+    @cached_property
+    def components(self) -> Sequence[str]:
+        """The second folder of every document."""
+        return [component_of(docno) for docno in self._table.docnos]
+
+    @cached_property
+    def _sizes(self) -> NDArray[np.int64]:
+        return np.asarray(self._table.document_column("size_bytes"), dtype=np.int64)
 
     @cached_property
     def _metadata(self) -> Sequence[Metadata]:

@@ -58,10 +58,17 @@ class GraphIndex:
         """The documents that a document links to or is linked from."""
         return self._neighbours.get(node, frozenset())
 
+    def linking_to(self, node: int) -> frozenset[int]:
+        """The documents that link to a document."""
+        return self._linking.get(node, frozenset())
+
+    def tags_of(self, node: int) -> frozenset[str]:
+        """The tags of a document."""
+        return self._tags[node]
+
     def chunks_of(self, node: int) -> tuple[int, int]:
         """The range of a document's retrievable chunks."""
-        first, last = self._ranges
-        return int(first[node]), int(last[node])
+        return self._table.chunks_of(node)
 
     @cached_property
     def _neighbours(self) -> dict[int, frozenset[int]]:
@@ -72,7 +79,12 @@ class GraphIndex:
         return {node: frozenset(others) for node, others in found.items()}
 
     @cached_property
-    def _ranges(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        owners = self._table.document[: self._table.n_retrievable]
-        nodes = np.arange(self._table.n_documents)
-        return np.searchsorted(owners, nodes, side="left"), np.searchsorted(owners, nodes, side="right")
+    def _linking(self) -> dict[int, frozenset[int]]:
+        found: dict[int, set[int]] = {}
+        for source, target in self.edges.tolist():
+            found.setdefault(target, set()).add(source)
+        return {node: frozenset(others) for node, others in found.items()}
+
+    @cached_property
+    def _tags(self) -> list[frozenset[str]]:
+        return [frozenset(tags) for tags in self._table.document_column("tags")]

@@ -5,7 +5,7 @@ Stages read from it; they never see files. `prepare` builds ahead of time what a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -15,14 +15,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.corpus.chunking import Chunker, HeaderChunker
-from ragbench.corpus.metadata import Metadata, read_metadata
 from ragbench.errors import ConfigError
 from ragbench.fingerprint import digest, short
-from ragbench.index import chunks, code, dense, graph, lexical, synonyms, trigrams, vocabulary
+from ragbench.index import (
+    chunks,
+    code,
+    dense,
+    graph,
+    lexical,
+    prefixes,
+    scan,
+    sharded,
+    synonyms,
+    trigrams,
+    vocabulary,
+)
 from ragbench.index.artefacts import Artefact, ArtefactStore
 from ragbench.index.dense import DenseSpec
 from ragbench.index.filters import Facets
 from ragbench.index.lexical import LexicalSpec
+from ragbench.index.names import NoteNames
+from ragbench.index.shards import Sharding, Shards
+from ragbench.index.texts import FIELDS, lexical_rows, passages_of
 from ragbench.index.vocabulary import VocabularySpec
 from ragbench.models.access import Models
 from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec
@@ -33,6 +47,8 @@ if TYPE_CHECKING:
     from ragbench.index.dense import DenseIndex
     from ragbench.index.graph import GraphIndex
     from ragbench.index.lexical import LexicalIndex
+    from ragbench.index.prefixes import PrefixIndex
+    from ragbench.index.scan import ScanIndex
     from ragbench.index.synonyms import Synonyms
     from ragbench.index.trigrams import TrigramIndex
     from ragbench.index.vocabulary import Vocabulary
@@ -44,9 +60,6 @@ Progress = Callable[[str, int, int], None]
 
 # Answers for this many different filters are remembered, a byte a document each.
 _FILTERS_KEPT = 64
-
-# The text of a chunk's row for every field the lexical index can hold, by field name.
-FIELDS = ("content", "title", "headers", "keywords", "description", "tags", "aliases", "author")
 
 
 @dataclass(frozen=True)
@@ -80,6 +93,7 @@ class Index:
         store: ArtefactStore,
         models: Models,
         progress: Progress | None = None,
+        sharding: Sharding | None = None,
     ) -> None:
         """`collection` is a digest over all documents: with `spec` it names every artefact."""
         self.spec = spec
@@ -88,6 +102,7 @@ class Index:
         self.models = models
         self._documents = documents
         self._progress = progress
+        self._sharding = sharding or Sharding()
 
     def __repr__(self) -> str:
         return f"Index({self.collection[:8]}, {short(self.spec)})"
@@ -101,7 +116,7 @@ class Index:
 
     def with_models(self, models: Models) -> Index:
         """The same artefacts, already open, with other models: how latency is measured past the caches."""
-        twin = Index(self.spec, self.collection, self._documents, self.store, models, self._progress)
+        twin = Index(self.spec, self.collection, self._documents, self.store, models, self._progress, self._sharding)
         twin.__dict__.update(
             {name: value for name, value in self.__dict__.items() if name not in {"models", "encoder"}}
         )
@@ -114,14 +129,17 @@ class Index:
     def _fingerprint(self, need: str) -> str:
         if need == "encoder":
             return self.encoder.digest
-        if need in ("facets", "modified"):
+        if need in ("facets", "modified", "names"):
             return self.collection
         artefact: Artefact = getattr(self, f"{need}_artefact")
         return artefact.fingerprint
 
-    def artefacts(self) -> list[Artefact]:
-        """The artefacts opened so far, in the order they were opened."""
-        return [value for name, value in self.__dict__.items() if name.endswith("_artefact")]
+    def artefacts(self, needs: Iterable[str] | None = None) -> list[Artefact]:
+        """The artefacts of the named parts, sorted; of all opened so far, in the order they were opened, when None."""
+        if needs is None:
+            return [value for name, value in self.__dict__.items() if name.endswith("_artefact")]
+        names = [f"{need}_artefact" for need in sorted(set(needs) | {"chunks"})]
+        return [getattr(self, name) for name in names if hasattr(type(self), name)]
 
     # chunks -----------------------------------------------------------------------------------------------------
 
@@ -130,12 +148,16 @@ class Index:
         """The chunk table's artefact."""
         inputs = [self.collection, chunks.VERSION, self.spec.chunker.version, self.spec.chunker]
 
-        def build(folder: Path) -> None:
+        def build(folder: Path, shards: Shards) -> None:
             documents = self._documents()
-            chunked = (self.spec.chunker.chunk(document) for document in documents)
-            chunks.build_chunks(folder, documents, self._counted("chunking", chunked, len(documents)))
+            if self._large(len(documents)):
+                tick = self._ticks("chunking", len(documents))
+                sharded.build_chunks(folder, documents, self.spec.chunker, shards, tick)
+            else:
+                chunked = (self.spec.chunker.chunk(document) for document in documents)
+                chunks.build_chunks(folder, documents, self._counted("chunking", chunked, len(documents)))
 
-        return self.store.get("chunks", inputs, build)
+        return self._get("chunks", inputs, build)
 
     @cached_property
     def chunks(self) -> ChunkTable:
@@ -154,8 +176,11 @@ class Index:
         return Facets(self.chunks, self.modified)
 
     def allowed(self, filters: Filters | None) -> NDArray[np.bool_] | None:
-        """Which chunks lie in documents that meet the filters, shape (n_chunks,); None without filters."""
-        return None if filters is None else self.passing(filters)[self.chunks.document]
+        """Which chunks meet the filters, or lie in documents that do, shape (n_chunks,); None without filters."""
+        if filters is None:
+            return None
+        allowed = self.passing(filters)[self.chunks.document]
+        return allowed & self.facets.under_headings(filters.heading_levels) if filters.heading_levels else allowed
 
     @cached_property
     def passing(self) -> Callable[[Filters], NDArray[np.bool_]]:
@@ -169,12 +194,16 @@ class Index:
         """The Lucene index's artefact."""
         inputs = [self.chunks_artefact.fingerprint, lexical.VERSION, self.spec.lexical]
 
-        def build(folder: Path) -> None:
-            names = [name for name, _ in self.spec.lexical.fields]
-            rows = self._counted("indexing words", lexical_rows(self.chunks, names), self.chunks.n_retrievable)
-            lexical.build_lexical(folder, self.spec.lexical, rows)
+        def build(folder: Path, shards: Shards) -> None:
+            if self._large(self.chunks.n_documents):
+                tick = self._ticks("indexing words", self.chunks.n_retrievable)
+                sharded.build_lexical(folder, self.spec.lexical, self.chunks_artefact.folder, shards, tick)
+            else:
+                names = [name for name, _ in self.spec.lexical.fields]
+                rows = self._counted("indexing words", lexical_rows(self.chunks, names), self.chunks.n_retrievable)
+                lexical.build_lexical(folder, self.spec.lexical, rows)
 
-        return self.store.get("lexical", inputs, build)
+        return self._get("lexical", inputs, build)
 
     @cached_property
     def lexical(self) -> LexicalIndex:
@@ -189,17 +218,23 @@ class Index:
         inputs = [
             self.chunks_artefact.fingerprint,
             dense.VERSION,
-            self.spec.dense,
+            self.spec.dense.chosen(self.chunks.n_retrievable),
             self.encoder.passage_digest,
             self.spec.headings,
         ]
 
-        def build(folder: Path) -> None:
-            passages = passages_of(self.chunks, self.spec.headings)
-            vectors = self.encoder.encode_passages(passages, self._ticks("embedding", len(passages)))
-            dense.build_dense(folder, self.spec.dense, vectors)
+        def build(folder: Path, shards: Shards) -> None:
+            if self._large(self.chunks.n_documents):
+                encoder = (self.models, self.spec.encoder)
+                tick = self._ticks("embedding", self.chunks.n_retrievable)
+                source, headings = self.chunks_artefact.folder, self.spec.headings
+                sharded.build_dense(folder, self.spec.dense, source, headings, encoder, shards, tick)
+            else:
+                passages = passages_of(self.chunks, self.spec.headings)
+                vectors = self.encoder.encode_passages(passages, self._ticks("embedding", len(passages)))
+                dense.build_dense(folder, self.spec.dense, vectors)
 
-        return self.store.get("dense", inputs, build)
+        return self._get("dense", inputs, build)
 
     @cached_property
     def dense(self) -> DenseIndex:
@@ -228,6 +263,35 @@ class Index:
     def chunk_of_block(self) -> NDArray[np.int32]:
         """The chunk that holds each code block."""
         return np.asarray(self.chunks.blocks["chunk"].to_numpy(), dtype=np.int32)
+
+    # lexical search v3 --------------------------------------------------------------------------------------------
+
+    @cached_property
+    def scan_artefact(self) -> Artefact:
+        """The artefact of paths and contents, as they are scanned."""
+        inputs = [self.chunks_artefact.fingerprint, scan.VERSION]
+        return self.store.get("scan", inputs, lambda folder: scan.build_scan(folder, self._documents()))
+
+    @cached_property
+    def scan(self) -> ScanIndex:
+        """Substrings of paths and contents."""
+        return scan.ScanIndex(self.scan_artefact.folder)
+
+    @cached_property
+    def prefixes_artefact(self) -> Artefact:
+        """The artefact of terms in five fields, in order."""
+        inputs = [self.chunks_artefact.fingerprint, prefixes.VERSION]
+        return self.store.get("prefixes", inputs, lambda folder: prefixes.build_prefixes(folder, self.chunks))
+
+    @cached_property
+    def prefixes(self) -> PrefixIndex:
+        """Terms and their beginnings, scored by BM25+ among candidates."""
+        return prefixes.PrefixIndex(self.prefixes_artefact.folder)
+
+    @cached_property
+    def names(self) -> NoteNames:
+        """What documents can be called."""
+        return NoteNames(self.chunks)
 
     # links ------------------------------------------------------------------------------------------------------
 
@@ -301,6 +365,19 @@ class Index:
         """A model that writes text."""
         return self.models.chat(spec)
 
+    # large collections ------------------------------------------------------------------------------------------
+
+    def _large(self, n_documents: int) -> bool:
+        return n_documents > self._sharding.shard_documents
+
+    def _get(self, kind: str, inputs: list[Any], build: Callable[[Path, Shards], None]) -> Artefact:
+        """An artefact that is built in shards when the collection is large; they outlive a build that is killed."""
+        place = self.store.root / "shards" / short([kind, inputs, self._sharding.shard_documents])
+        shards = Shards(place, self._sharding)
+        artefact = self.store.get(kind, inputs, lambda folder: build(folder, shards))
+        shards.discard()
+        return artefact
+
     # progress ---------------------------------------------------------------------------------------------------
 
     def _ticks(self, task: str, total: int) -> Callable[[int], None]:
@@ -319,46 +396,6 @@ class Index:
         for item in items:
             yield item
             tick(1)
-
-
-def lexical_rows(table: ChunkTable, names: Sequence[str]) -> Iterable[Mapping[str, str]]:
-    """One mapping field -> text for every retrievable chunk, in order. Fields of the document repeat in its chunks."""
-    shared = [
-        document_fields(title, read_metadata(frontmatter), tags)
-        for title, frontmatter, tags in zip(table.titles, table.frontmatter, table.document_column("tags"), strict=True)
-    ]
-    headings = table.document_column("headings")
-    for number, text in enumerate(table.texts(0, table.n_retrievable)):
-        document = table.document[number]
-        # The path of the first section, then the headings of the further ones that the chunk reaches into.
-        further = [headings[document][section] for section in table.sections[number][1:]]
-        fields = {
-            **shared[document],
-            "content": text,
-            "headers": " \n".join([*table.header_path(number), *further]),
-        }
-        yield {name: fields[name] for name in names}
-
-
-def document_fields(title: str, metadata: Metadata, tags: Iterable[str]) -> dict[str, str]:
-    """The searchable fields that a document lends to each of its chunks; a tag counts with all its parts."""
-    return {
-        "title": title,
-        "keywords": " \n".join(metadata.keywords),
-        "description": metadata.description,
-        "tags": " \n".join(tag.replace("/", " ") for tag in tags),
-        "aliases": " \n".join(metadata.aliases),
-        "author": " \n".join(metadata.authors),
-    }
-
-
-def passages_of(table: ChunkTable, headings: bool) -> list[str]:
-    """The texts to embed, one for every retrievable chunk; with `headings` as `A > B`, a blank line, then the chunk."""
-    texts = table.texts(0, table.n_retrievable)
-    if not headings:
-        return texts
-    paths = (" > ".join(table.header_path(number)) for number in range(len(texts)))
-    return [f"{path}\n\n{text}" if path else text for path, text in zip(paths, texts, strict=True)]
 
 
 def collection_digest(documents: Iterable[Document]) -> str:

@@ -204,6 +204,10 @@ def lucene() -> SimpleNamespace:
                 "build": f"(){boolean}",
             },
         ),
+        Merging=declared(
+            "org.apache.lucene.index.IndexWriter",
+            methods={"addIndexes": "([Lorg/apache/lucene/store/Directory;)J"},
+        ),
         BoostQuery=declared("org.apache.lucene.search.BoostQuery", constructors=(f"({query}F)V",)),
         Term=declared("org.apache.lucene.index.Term", constructors=("(Ljava/lang/String;Ljava/lang/String;)V",)),
         BytesRef=declared("org.apache.lucene.util.BytesRef", constructors=("([B)V",)),

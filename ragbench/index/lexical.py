@@ -16,8 +16,8 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -91,12 +91,44 @@ def build_lexical(
     spec: LexicalSpec,
     rows: Iterable[Mapping[str, str] | None],
     notes: Callable[[], Mapping[str, str]] = dict,
+    number: int = 0,
 ) -> None:
     """Write the index of `rows` into `folder`: field -> text for chunk 0, 1, 2 ...; None is a chunk never found.
 
     Fields that the specification does not name are passed over, missing ones are empty. `notes` is asked after the last
-    row for texts to keep with the index (`LexicalIndex.notes`). Raises `IndexError_` when the folder cannot be written.
+    row for texts to keep with the index (`LexicalIndex.notes`). `number` is that of the first chunk, other than 0 only
+    for `merge_lexical`. Raises `IndexError_` when the folder cannot be written.
     """
+
+    def add(writer: Any) -> int:
+        return _add(writer, [name for name, _ in spec.fields], rows, number)
+
+    _write(folder, spec, add, notes, number)
+
+
+def merge_lexical(folder: Path, spec: LexicalSpec, parts: Sequence[Path]) -> None:
+    """Write into `folder` one index of several, whose chunks follow each other in number from 0.
+
+    It is the index that their rows in one piece would give. Raises `IndexError_` as `build_lexical` does.
+    """
+
+    def add(writer: Any) -> int:
+        import jnius
+
+        with ExitStack() as opened:
+            sources = [_directory(part) for part in parts]
+            for source in sources:
+                opened.callback(source.close)
+            jnius.cast(lucene().Merging, writer).addIndexes(sources)
+        return int(writer.getDocStats().maxDoc)
+
+    _write(folder, spec, add, dict, 0)
+
+
+def _write(
+    folder: Path, spec: LexicalSpec, add: Callable[[Any], int], notes: Callable[[], Mapping[str, str]], number: int
+) -> None:
+    """Let `add` give chunks to a new index, which is then one segment, has its notes and is checked."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as cause:
@@ -106,7 +138,7 @@ def build_lexical(
         try:
             writer = _writer(directory, spec.analyzer)
             try:
-                n_chunks = _add(writer, [name for name, _ in spec.fields], rows)
+                n_chunks = add(writer)
                 writer.forceMerge(1)
                 kept = java("java.util.HashMap")()
                 for key, value in {**notes(), _LAYOUT: _layout(spec)}.items():
@@ -117,7 +149,7 @@ def build_lexical(
                 writer.rollback()
                 raise
             writer.close()
-            _verify_numbers(directory, n_chunks, folder)
+            _verify_numbers(directory, number, n_chunks, folder)
         finally:
             directory.close()
 
@@ -125,7 +157,8 @@ def build_lexical(
 def _directory(folder: Path) -> Any:
     """A folder for Lucene. No lock file: whoever builds holds the artefact's lock, and a finished one never changes."""
     no_locks = java("org.apache.lucene.store.NoLockFactory").INSTANCE
-    return java("org.apache.lucene.store.FSDirectory").open(java("java.nio.file.Paths").get(str(folder)), no_locks)
+    path = str(folder.absolute())  # a relative one would start where the process was when Java was started
+    return java("org.apache.lucene.store.FSDirectory").open(java("java.nio.file.Paths").get(path), no_locks)
 
 
 def _writer(directory: Any, analyzer_name: str) -> Any:
@@ -140,7 +173,7 @@ def _writer(directory: Any, analyzer_name: str) -> Any:
     return java("org.apache.lucene.index.IndexWriter")(directory, config)
 
 
-def _add(writer: Any, names: list[str], rows: Iterable[Mapping[str, str] | None]) -> int:
+def _add(writer: Any, names: list[str], rows: Iterable[Mapping[str, str] | None], first: int) -> int:
     """Add every row as a document and count them; one document and its fields serve for all."""
     searched, hidden = (java("org.apache.lucene.document.Document")() for _ in range(2))
     number = java("org.apache.lucene.document.NumericDocValuesField")(_NUMBER, 0)
@@ -155,7 +188,7 @@ def _add(writer: Any, names: list[str], rows: Iterable[Mapping[str, str] | None]
         searched.add(field)
     n_chunks = 0
     for row in rows:
-        number.setLongValue(n_chunks)
+        number.setLongValue(first + n_chunks)
         if row is None:
             writer.addDocument(hidden)
         else:
@@ -166,14 +199,14 @@ def _add(writer: Any, names: list[str], rows: Iterable[Mapping[str, str] | None]
     return n_chunks
 
 
-def _verify_numbers(directory: Any, n_chunks: int, folder: Path) -> None:
+def _verify_numbers(directory: Any, first: int, n_chunks: int, folder: Path) -> None:
     reader = java("org.apache.lucene.index.DirectoryReader").open(directory)
     try:
         numbers = java("org.apache.lucene.index.MultiDocValues").getNumericValues(reader, _NUMBER)
         same = (
             reader.maxDoc() == n_chunks
             and reader.leaves().size() <= 1
-            and all(numbers.nextDoc() == numbers.longValue() == number for number in range(n_chunks))
+            and all(numbers.nextDoc() + first == numbers.longValue() == first + n for n in range(n_chunks))
         )
     finally:
         reader.close()

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ragbench.configuration import active
 from ragbench.evaluation.by_type import FEW
-from ragbench.evaluation.verdict import BUDGETS_MS, JUDGED_LIMIT, OTHER_BUDGET_MS
+from ragbench.evaluation.verdict import BUDGETS_MS, OTHER_BUDGET_MS, UNJUDGED_LIMIT
 from ragbench.report import evidence
 from ragbench.report import references as works
 from ragbench.report.cells import listed
@@ -19,6 +20,12 @@ if TYPE_CHECKING:
     from ragbench.experiment.results import Results
 
 _DIGITS = 12  # of a digest, enough to tell collections and models apart in print
+_STRUCTURES = {
+    "flat": "exact search",
+    "hnsw": "an HNSW graph",
+    "ivf_sq8": "an inverted file of one byte a component, its candidates scored again exactly,",
+    "auto": "exact search or an index chosen by the number of chunks",
+}
 
 
 @dataclass(frozen=True)
@@ -89,7 +96,7 @@ def _systems(results: Results, configs: Mapping[str, Mapping[str, Any]], cite: C
     if "RetrieveDense" in used:
         encoder, kind = index["encoder"]["name"], index["dense"]["kind"]
         source = f" {cite(works.BGE)}" if encoder.startswith("bge-") else ""
-        exact = "exact search" if kind == "flat" else f"an {kind.upper()} graph"
+        exact = _STRUCTURES[kind]
         parts.append(
             f"Meaning is matched by the inner product of unit vectors from {encoder}{source}, {exact} in FAISS "
             f"{cite(works.FAISS)}."
@@ -116,12 +123,7 @@ _TOLD = {
 
 def stages(config: Mapping[str, Any]) -> Iterator[str]:
     """The class names of the stages that a configuration turns on, in the order they run."""
-    for entry in config["order"]:
-        node: Any = config
-        for key in str(entry).split("."):
-            node = node.get(key) if isinstance(node, Mapping) else None
-        if isinstance(node, Mapping) and "_target_" in node:
-            yield str(node["_target_"]).rpartition(".")[2]
+    return (str(node["_target_"]).rpartition(".")[2] for _, node in active(config))
 
 
 def _fields(config: Mapping[str, Any]) -> set[str]:
@@ -149,9 +151,12 @@ def _measures(results: Results, config: Mapping[str, Any], cite: Citations) -> s
     )
     if (results.per_query["level"] == "section").any():
         text += "; judged sections are evaluated too, each by the best chunk that overlaps it"
-    if evidence.JUDGED in config["measures"] and len(results.arms) > 1:
-        points = f"{100 * JUDGED_LIMIT:.0f} points"
-        text += f". Where the Judged@10 of two systems differs by more than {points} we name no winner"
+    if len(results.arms) > 1:
+        points = f"{100 * UNJUDGED_LIMIT:.0f} points"
+        text += (
+            f". Where the worse of two systems has more unjudged documents among its first ten, by over {points}, "
+            f"we name no winner"
+        )
     return text + "."
 
 

@@ -83,8 +83,10 @@ def arms(results: Results) -> Table:
     if measure in sections.columns:
         columns.append((f"Section {measure}", "of sections instead of documents"))
     if total is not None:
-        columns += [("p50, ms", "median time of a query"), ("p95, ms", "with its 95% interval")]
+        columns += [("p50, ms", "median service time of a query"), ("p95, ms", "with its 95% interval")]
     columns.append(("Index, MB", "bytes of all artefacts it reads"))
+    if results.peak_memory_mb:
+        columns.append(("Memory, MB", "peak of a process that answers one query"))
     rows = []
     for arm in results.arms:
         cells = [Cell(arm), Cell(plain(_at(means, arm, measure)))]
@@ -97,6 +99,8 @@ def arms(results: Results) -> Table:
             p95 = f"[{_at(total, arm, 'p95_low'):.0f}, {_at(total, arm, 'p95_high'):.0f}]" if arm in total.index else ""
             cells += [Cell(plain(_at(total, arm, "p50"), 1)), Cell(plain(_at(total, arm, "p95"), 1), p95)]
         cells.append(Cell(f"{results.record['index_bytes'][arm] / 1e6:.1f}"))
+        if results.peak_memory_mb:
+            cells.append(Cell(f"{results.peak_memory_mb[arm]:.0f}"))
         rows.append(tuple(cells))
     return Table("Means over all measured topics", tuple(columns), tuple(rows))
 
@@ -195,7 +199,7 @@ def _counts(row: Mapping[str, Any]) -> Cell:
 
 def _cost(row: Mapping[str, Any]) -> Cell:
     whole = round(row["latency_ms"]) + 0.0  # no negative zero
-    return Cell(signed(whole, 0), f"of {row['budget_ms']:.0f} allowed")
+    return Cell(signed(whole, 0), f"of {row['budget_ms']:.0f} allowed" if row["budget_ms"] < math.inf else "no budget")
 
 
 def _comparison(row: Mapping[str, Any] | None) -> Sequence[Cell]:

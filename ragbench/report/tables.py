@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ragbench import open_loop
 from ragbench.console import columns, print_table
 from ragbench.evaluation.measures import MEASURES, PRIMARY, SILENCE
 
@@ -16,23 +17,34 @@ _LATENCY = dict.fromkeys(("p50", "p95", "p99"), ".1f")
 
 
 def show(results: Results) -> None:
-    """Measures overall and by query type, and latency."""
+    """Measures overall and by query type, service time, and response time in the open loop."""
     quality = with_latency(results, results.summary(("split",)))
-    print_table(columns(quality, ["arm", "split", "n", *MEASURES, SILENCE, "p50 ms", "p95 ms"]), "Documents", _FORMATS)
+    print_table(columns(quality, ["arm", "split", "n", *MEASURES, SILENCE, *_FORMATS]), "Documents", _FORMATS)
     if (results.per_query["level"] == "section").any():
         sections = results.summary(("split",), level="section")
         print_table(columns(sections, ["arm", "split", "n", *MEASURES]), "Sections", _FORMATS)
     if results.per_query["type"].nunique() > 1:
         print_table(by_type(results), f"{PRIMARY} by query type")
     if len(results.latency):
-        print_table(stages(results), "Milliseconds per query", _LATENCY)
+        print_table(stages(results), "Service time of a query, milliseconds", _LATENCY)
+    if len(results.open_loop):
+        print_table(columns(results.open_loop, list(_OPEN_LOOP)), "Response time at rates of arrival, ms", _OPEN_LOOP)
+        print("\n".join(open_loop.sentences(results.open_loop)))
 
 
-_FORMATS = {"p50 ms": ".1f", "p95 ms": ".1f"}
+_FORMATS = {"p50 ms": ".1f", "p95 ms": ".1f", "index MB": ".1f", "peak MB": ".0f"}
+_OPEN_LOOP = {
+    **{"arm": "", "qps": "g", "load": ".2f", "keeps_up": ""},
+    **dict.fromkeys(("p50", "p95", "p99", "service", "waiting_p95", "expected_p95"), ".1f"),
+    "queue_at_end": "",
+}
 
 
 def with_latency(results: Results, frame: pd.DataFrame) -> pd.DataFrame:
-    """A table with columns for the whole query's p50 and p95 in milliseconds."""
+    """A table with columns for the whole query's p50 and p95 service time, index size and peak memory of every arm."""
+    frame = frame.assign(**{"index MB": frame["arm"].map(results.record["index_bytes"]) / 1e6})
+    if results.peak_memory_mb:
+        frame = frame.assign(**{"peak MB": frame["arm"].map(results.peak_memory_mb)})
     if not len(results.latency):
         return frame
     total = results.latency[results.latency["stage"] == "total"].set_index("arm")

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Cut:
-    """Keep the first `top_n` (at least 1) hits. Guaranteed ones among the rest take the places of the last others."""
+    """Keep the first `top_n` (at least 1) hits. Guaranteed ones among the rest take the places of the last others.
+
+    Guaranteed hits all stay, even if there are more than `top_n`.
+    """
 
     top_n: int = 100
 
@@ -40,7 +43,6 @@ class Cut:
         if len(ranking) <= self.top_n or not state.guaranteed:
             return ranking.head(self.top_n)
         guaranteed = np.isin(ranking.chunks, list(state.guaranteed))
-        guaranteed &= np.cumsum(guaranteed) <= self.top_n
         left = self.top_n - int(guaranteed.sum())
         return ranking.keep(guaranteed | (~guaranteed & (np.cumsum(~guaranteed) <= left)))
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class ExpandToParents:
     """Replace every hit by its parent chunk with the best child's score; a parent appears once. Seed 000, P13.
 
-    A chunk without a parent stays as it is.
+    A chunk without a parent stays as it is, and so does one that is returned with a context already.
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks"})
@@ -34,9 +34,9 @@ class ExpandToParents:
 
     def _expanded(self, state: QueryState, index: Index) -> QueryState:
         ranking = fused(state)
-        units = _units(ranking.chunks, index)
+        units = _units(ranking.chunks, state, index)
         first = np.sort(np.unique(units, return_index=True)[1])
-        guaranteed = _units(np.array(sorted(state.guaranteed), dtype=np.int32), index)
+        guaranteed = _units(np.array(sorted(state.guaranteed), dtype=np.int32), state, index)
         return replace(
             state,
             fused=Ranking.ordered(units[first], ranking.scores[first]),
@@ -48,7 +48,7 @@ class ExpandToParents:
         return "expand to parents"
 
 
-def _units(chunks: NDArray[np.int32], index: Index) -> NDArray[np.int32]:
-    """Every chunk's parent, or the chunk itself where it has none."""
+def _units(chunks: NDArray[np.int32], state: QueryState, index: Index) -> NDArray[np.int32]:
+    """Every chunk's parent, or the chunk itself where it has none or a context."""
     parents = index.chunks.parent[chunks]
-    return np.where(parents >= 0, parents, chunks)
+    return np.where((parents >= 0) & ~np.isin(chunks, list(state.contexts)), parents, chunks)

@@ -1,4 +1,4 @@
-"""Filters of P9: search only among documents that meet conditions."""
+"""Filters of P9 and of Librarian: search only among documents that meet conditions."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
+from ragbench.corpus.doc_type import DOC_TYPES
 from ragbench.corpus.metadata import normalise_tags, timestamp
 from ragbench.errors import ConfigError
 from ragbench.stages.stage import NOTHING
@@ -20,9 +21,15 @@ if TYPE_CHECKING:
 class FilterDocuments:
     """Let every source find only documents that meet all conditions given; seed 000, P9 "Filtering Capability".
 
+    Seed 004, "Enhanced Metadata Filtering", adds the conditions from `doc_type` on and filters after the search; here
+    all of them act inside it.
+
     The sources restrict their own search, so that as many hits come back as without filters, if enough documents pass.
     `category` and `author` are names, `tags` admit a document by any of them or by a tag below (`auth` admits
     `auth/tokens`), `modified_after` (inclusive) and `modified_before` (exclusive) are dates such as 2026-01-31.
+    `doc_type` is declared in the frontmatter or inferred (`ragbench.corpus.doc_type`), `product` and `component` are
+    the first and second folder, `min_bytes` and `max_bytes` (inclusive) bound the file, `heading_levels` (0 to 6) admit
+    the chunks that begin under a heading of such a level.
     """
 
     category: str | None = None
@@ -30,6 +37,12 @@ class FilterDocuments:
     tags: tuple[str, ...] = ()
     modified_after: str | None = None
     modified_before: str | None = None
+    doc_type: str | None = None
+    product: str | None = None
+    component: str | None = None
+    min_bytes: int | None = None
+    max_bytes: int | None = None
+    heading_levels: tuple[int, ...] = ()
 
     needs: ClassVar[frozenset[str]] = frozenset({"facets"})
     requires: ClassVar[frozenset[str]] = NOTHING
@@ -40,7 +53,7 @@ class FilterDocuments:
     }
 
     def __post_init__(self) -> None:
-        for name in ("category", "author"):
+        for name in ("category", "author", "doc_type", "product", "component"):
             value = getattr(self, name)
             if value is not None and not value.strip():
                 raise ConfigError(f"filters.{name} must not be blank: give a name or null")
@@ -54,6 +67,17 @@ class FilterDocuments:
                 f"filters.modified_after must be before filters.modified_before, "
                 f"got {self.modified_after} and {self.modified_before}"
             )
+        if self.doc_type is not None and " ".join(self.doc_type.casefold().split()) not in DOC_TYPES:
+            raise ConfigError(f"filters.doc_type must be one of {', '.join(DOC_TYPES)}, got {self.doc_type}")
+        for name in ("min_bytes", "max_bytes"):
+            if (getattr(self, name) or 0) < 0:
+                raise ConfigError(f"filters.{name} must be at least 0, got {getattr(self, name)}")
+        if self.min_bytes is not None and self.max_bytes is not None and self.min_bytes > self.max_bytes:
+            raise ConfigError(
+                f"filters.min_bytes must be at most filters.max_bytes, got {self.min_bytes} and {self.max_bytes}"
+            )
+        if not set(self.heading_levels) <= set(range(7)):
+            raise ConfigError(f"filters.heading_levels must be numbers from 0 to 6, got {list(self.heading_levels)}")
 
     @cached_property
     def conditions(self) -> Filters:
@@ -64,6 +88,12 @@ class FilterDocuments:
             tags=normalise_tags(self.tags),
             modified_after=_moment("modified_after", self.modified_after),
             modified_before=_moment("modified_before", self.modified_before),
+            doc_type=self.doc_type,
+            product=self.product,
+            component=self.component,
+            min_bytes=self.min_bytes,
+            max_bytes=self.max_bytes,
+            heading_levels=self.heading_levels,
         )
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
@@ -76,8 +106,10 @@ class FilterDocuments:
 
     def describe(self) -> str:
         """In words."""
-        given = [(f.name, getattr(self, f.name)) for f in fields(self) if getattr(self, f.name)]
-        named = (f"{name} {' or '.join(value) if name == 'tags' else value}" for name, value in given)
+        given = [(f.name, getattr(self, f.name)) for f in fields(self) if getattr(self, f.name) not in (None, ())]
+        named = (
+            f"{name} {' or '.join(map(str, value)) if isinstance(value, tuple) else value}" for name, value in given
+        )
         return f"filter by {', '.join(named)}" if given else "filter by nothing"
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -77,6 +78,16 @@ def fused(state: QueryState) -> Ranking:
     if state.fused is None:
         raise TypeError(f"query {state.query.qid} has not been fused yet")
     return state.fused
+
+
+def ranked(state: QueryState, source: str) -> Ranking:
+    """The fused ranking, before fusion that of one source; empty when there is none."""
+    return state.rankings.get(source, Ranking.empty()) if state.fused is None else state.fused
+
+
+def with_ranked(state: QueryState, source: str, ranking: Ranking) -> QueryState:
+    """The state with what `ranked` reads replaced."""
+    return state.with_ranking(source, ranking) if state.fused is None else replace(state, fused=ranking)
 
 
 def kept(state: QueryState, mask: NDArray[np.bool_]) -> Ranking:

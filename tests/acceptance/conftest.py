@@ -23,7 +23,7 @@ VAULT = Path(__file__).parent.parent / "data" / "phases"
 
 @lru_cache(maxsize=64)
 def composed(*overrides: str) -> Settings:
-    return app.compose(list(overrides))[0]
+    return app.compose(list(overrides))
 
 
 @dataclass(frozen=True)

@@ -327,7 +327,7 @@ def test_ngrams_remove_more_than_nine_in_ten_exact_copies(handbook) -> None:
 
 def test_ngrams_remove_near_copies_before_the_semantic_stage_sees_them(handbook) -> None:
     overrides = ("p12=on", "p8=on", "p8.content_hash=null")
-    names = [name for name, _ in app.compose(list(overrides))[0].pipeline]
+    names = [name for name, _ in app.compose(list(overrides)).pipeline]
     assert names.index("p12") < names.index("p8.semantic") < names.index("p8.limit")
     both = handbook.state("taking a backup and restoring it", *overrides)
     alone = handbook.state("taking a backup and restoring it", "p8=on", "p8.content_hash=null")
@@ -345,7 +345,7 @@ def test_ngrams_after_the_semantic_stage_are_refused(late: str) -> None:
 
 
 def test_mmr_takes_the_place_of_the_semantic_stage() -> None:
-    names = [name for name, _ in app.compose(["p8=on", "p11=on"])[0].pipeline]
+    names = [name for name, _ in app.compose(["p8=on", "p11=on"]).pipeline]
     assert "p11" in names
     assert "p8.semantic" not in names
 
@@ -387,7 +387,7 @@ def test_without_p13_no_chunk_has_a_parent(handbook) -> None:
 
 @pytest.mark.parametrize("preset", [PHASE1, PHASE2, PHASE3, PHASE4, "+exp=all"])
 def test_the_order_of_every_phase_and_its_invariants(handbook, preset: str) -> None:
-    names = [name for name, _ in app.compose([preset])[0].pipeline]
+    names = [name for name, _ in app.compose([preset]).pipeline]
     later = [name for name in ORDER if name in names]
     assert names[names.index("calibration") :] == later
     for text in ("jobs in a queue", "getAuthToken", "auth", "zzz qqq"):
@@ -400,7 +400,7 @@ def test_the_order_of_every_phase_and_its_invariants(handbook, preset: str) -> N
 
 def test_the_phases_turn_on_what_the_seeds_list() -> None:
     def on(preset: str) -> set[str]:
-        config = app.compose([preset])[0].config
+        config = app.compose([preset]).config
         switched = {f"p{n}" for n in (1, 3, 5, 6, 7, 10, 11, 12) if config[f"p{n}"]}
         switched |= {"p2"} if config["p2"]["headings"] else set()
         switched |= {p for p in ("p4", "p9") if config[p]["fields"]}
@@ -433,7 +433,7 @@ def test_a_linked_document_is_found_without_the_words(handbook) -> None:
 def test_hyde_finds_what_the_hypothesis_describes(handbook) -> None:
     from ragbench.types import Query
 
-    (settings,) = app.compose(["hyde=on", "lexical=null"])
+    settings = app.compose(["hyde=on", "lexical=null"])
     query = Query(
         "q", "What do I have to do next?", "Start the new version beside the old one and move the load balancer over."
     )

@@ -41,6 +41,12 @@ SWITCHES = (
     "dynamic_weights=on",
     "calibration=isotonic",
     "filters=on filters.tags=[area1]",
+    "expansion=on recall=on rank_v3=on",
+    "folder_boost=on graph_boost=on normalise=on diverse=on",
+    "merge=on",
+    "average=on",
+    "guarantee=on",
+    "context=on keywords=on",
     "index.lexical.analyzer=technical",
     "+exp=all p6=off",
 )
@@ -135,7 +141,7 @@ def arms(documents, tmp_path_factory: pytest.TempPathFactory) -> list[Arm]:
     indexes: dict[str, Index] = {}
     made = []
     for switch in ("", *SWITCHES, "p6=on"):
-        (settings,) = app.compose(switch.split())
+        settings = app.compose(switch.split())
         key = repr(settings.index)
         if key not in indexes:
             indexes[key] = Index(settings.index, "synthetic", lambda: documents, store, WithoutEncoder(threads=2))

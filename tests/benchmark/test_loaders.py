@@ -141,7 +141,8 @@ BROKEN: list[tuple[dict[str, str | bytes], str]] = [
     ({"test": "q1\td1\t1\nq1\td1\n"}, "test.tsv:2 must have 3 fields like the first line, got 2"),
     ({"test": "q1 d1\n"}, "test.tsv:1 must have three fields"),
     ({"test": "q1\t\t1\n"}, "test.tsv:1 lacks the id"),
-    ({"test": "x1\td1\t1\n"}, "no topic has both a text and a judgment"),
+    ({"test": "q1\td1\t1\nx1\td1\t1\n"}, "test.tsv:2 judges topic 'x1', which is not among the topics"),
+    ({"test": "q1\tgone\t1\n"}, "no topic has both a text and a judgment"),
 ]
 
 
@@ -168,7 +169,7 @@ def test_what_does_not_fit_is_left_out_with_a_count(tmp_path: Path) -> None:
         queries='{"_id": "q1", "text": "a"}\n{"_id": "q2", "text": "b"}\n{"_id": "q3", "text": "c"}\n',
         test="query-id\tcorpus-id\tscore\nq1\td1\t1\nq1\tgone\t1\nq2\tgone\t2\nq9\td1\t1\nq1\td2\t-1\n",
     )
-    benchmark = load(spec)
+    benchmark = load(spec | {"unknown_topics": "warn"})
     assert [topic.qid for topic in benchmark.topics] == ["q1"]
     assert benchmark.document_qrels == {"q1": {"d1": 1, "d2": -1}}
     told = "\n".join(benchmark.warnings)

@@ -83,7 +83,7 @@ def test_a_collection_without_judgments_is_loaded_to_be_pooled(tmp_path: Path) -
 def test_what_judgments_name_in_vain_is_counted(tmp_path: Path) -> None:
     (tmp_path / "topics.jsonl").write_bytes((TEA / "qrels/topics.jsonl").read_bytes())
     (tmp_path / "sections.qrels").write_text("q1 0 tea/brewing#watr 1\nq1 0 gone# 1\nq9 0 index#hot-drinks 1\n")
-    told = "\n".join(load_native(TEA / "vault", tmp_path).warnings)
+    told = "\n".join(load_native(TEA / "vault", tmp_path, unknown_topics="warn").warnings)
     assert "sections.qrels: 2 judgment(s) of unknown sections: tea/brewing#watr, gone#" in told
     assert "documents.qrels: 1 judgment(s) of unknown documents: gone" in told
     assert "1 topic(s) with judgments have no text: q9" in told

@@ -46,7 +46,7 @@ def test_judgments_of_a_file_win_over_the_column_and_may_name_paths(tmp_path: Pa
     qrels.write_text(
         "query-id\tcorpus-id\tscore\na\tindex.md\t3\na\ttea/storing#Storing tea\t2\nz\tindex\t1\na\tgone.md\t1\n"
     )
-    benchmark = load_vault(TEA / "vault", queries, qrels)
+    benchmark = load_vault(TEA / "vault", queries, qrels, unknown_topics="warn")
     assert benchmark.document_qrels == {"a": {"index": 3, "tea/storing": 1}}
     # White space is encoded in judgments, as in every id; a heading is found all the same.
     assert benchmark.section_qrels == {"a": {"tea/storing#storing-tea": 2}}

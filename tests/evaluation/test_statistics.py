@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragbench.errors import BenchmarkError, ConfigError
-from ragbench.evaluation.by_type import compare_by_type
 from ragbench.evaluation.statistics import (
     align,
     bootstrap_intervals,
@@ -273,31 +272,3 @@ def test_align_sorts_by_qid_and_refuses_different_queries():
     assert arrays["b"].tolist() == [3.0, 4.0]
     with pytest.raises(BenchmarkError, match="arm 'b' and arm 'a' do not share query 'q2'"):
         align({"a": {"q1": 1.0, "q2": 1.0}, "b": {"q1": 1.0}})
-
-
-def test_by_type_compares_every_type_apart_and_warns_of_few():
-    generator = np.random.default_rng(14)
-    baseline = generator.random(43)
-    candidate = baseline + like_ndcg(generator, 43)
-    kinds = ["lookup"] * 30 + ["how-to"] * 12 + [None]
-    frame = compare_by_type(candidate, baseline, kinds, seed=2).set_index("kind")
-    assert list(frame.index) == ["(none)", "how-to", "lookup"]
-    assert list(frame["n"]) == [1, 12, 30]
-    alone = compare(candidate[:30], baseline[:30], seed=2, family=3)
-    assert frame.loc["lookup", ["difference", "ci_low", "p_value", "mde"]].tolist() == [
-        alone.difference,
-        alone.ci_low,
-        alone.p_value,
-        alone.mde,
-    ]
-    assert frame["p_holm"].tolist() == holm(frame["p_value"].to_numpy()).tolist()
-    assert frame.loc["lookup", "warning"] == ""
-    assert frame.loc["how-to", "warning"].startswith("only 12 queries of type 'how-to'")
-    assert frame.loc["(none)", "warning"].startswith("only 1 query of")
-
-
-def test_by_type_refuses_values_without_types():
-    with pytest.raises(BenchmarkError, match="2 and 2 values and 1 query types"):
-        compare_by_type([1.0, 2.0], [1.0, 2.0], ["lookup"], seed=1)
-    with pytest.raises(BenchmarkError, match="no query to compare"):
-        compare_by_type([], [], [], seed=1)

@@ -4,7 +4,7 @@ import pytest
 
 from ragbench.errors import ConfigError
 from ragbench.evaluation.statistics import Comparison, compare
-from ragbench.evaluation.verdict import LatencyCost, judge, latency_budget_ms
+from ragbench.evaluation.verdict import LatencyCost, judge, latency_budget_ms, undervalues_the_worse
 
 
 def comparison(difference, low, high, **fields):
@@ -27,7 +27,7 @@ NOISE = comparison(0.004, -0.010, 0.018)
 
 
 @pytest.mark.parametrize(
-    ("compared", "p_holm", "latency", "judged", "outcome", "reason"),
+    ("compared", "p_holm", "latency", "unjudged", "outcome", "reason"),
     [
         (GAIN, 0.002, LatencyCost(20), 0.0, "adopt", "It raises quality"),
         (GAIN, 0.002, LatencyCost(-5), 0.0, "adopt", "-5 ms on p95 is within 50 ms"),
@@ -42,18 +42,30 @@ NOISE = comparison(0.004, -0.010, 0.018)
         (LOSS, 0.002, None, None, "reject", "It lowers quality"),
         (NOISE, 0.4, LatencyCost(3), 0.0, "inconclusive", "may be chance"),
         (NOISE, 0.4, LatencyCost(80), 0.0, "reject", "above the budget"),
-        (GAIN, 0.002, LatencyCost(20), 0.051, "inconclusive", "Judged@10 differs by +5.1 points"),
-        (LOSS, 0.002, LatencyCost(20), -0.2, "inconclusive", "neither arm wins until"),
-        (GAIN, 0.002, LatencyCost(20), 0.75 - 0.70, "adopt", "It raises quality"),  # 5 points and a rounding error
-        (GAIN, 0.002, LatencyCost(80), 0.2, "reject", "above the budget"),  # judging more would not make it faster
+        (GAIN, 0.002, LatencyCost(20), -0.051, "inconclusive", "Unjudged@10 differs by -5.1 points"),
+        (LOSS, 0.002, LatencyCost(20), 0.2, "inconclusive", "neither wins until"),
+        (LOSS, 0.002, LatencyCost(20), -0.2, "reject", "It lowers quality"),  # returns less, so less is unjudged
+        (GAIN, 0.002, LatencyCost(20), 0.2, "adopt", "It raises quality"),  # judging more could only help it
+        (GAIN, 0.002, LatencyCost(20), 0.70 - 0.75, "adopt", "It raises quality"),  # 5 points and a rounding error
+        (GAIN, 0.002, LatencyCost(80), -0.2, "reject", "above the budget"),  # judging more would not make it faster
     ],
 )
-def test_verdict(compared, p_holm, latency, judged, outcome, reason):
-    verdict = judge(compared, p_holm=p_holm, budget_ms=50, latency=latency, judged_difference=judged)
+def test_verdict(compared, p_holm, latency, unjudged, outcome, reason):
+    verdict = judge(compared, p_holm=p_holm, budget_ms=50, latency=latency, unjudged_difference=unjudged)
     assert verdict.outcome == outcome
     assert reason in verdict.reason
     assert verdict.reason.endswith(".")
     assert "\n" not in verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("difference", "unjudged", "expected"),
+    [(-0.1, 0.06, True), (-0.1, -0.06, False), (0.1, -0.06, True), (0.1, 0.06, False), (0.0, 0.9, False)],
+)
+def test_judgments_are_unfair_only_where_the_worse_arm_lacks_them(difference, unjudged, expected):
+    assert undervalues_the_worse(difference, unjudged) is expected
+    assert not undervalues_the_worse(difference, None)
+    assert not undervalues_the_worse(difference, math.nan)
 
 
 def test_the_reason_carries_the_evidence():

@@ -77,12 +77,61 @@ def test_hnsw_finds_nearly_all(vectors: np.ndarray, index: DenseIndex, tmp_path:
     assert found >= 0.95 * 600
 
 
-def test_an_empty_collection(tmp_path: Path) -> None:
-    build_dense(tmp_path, DenseSpec(), np.zeros((0, 32), dtype=np.float32))
-    assert len(DenseIndex(tmp_path, DenseSpec()).search(np.ones((1, 32), dtype=np.float32), 5)[0]) == 0
+@pytest.fixture(scope="module")
+def cells(vectors: np.ndarray, tmp_path_factory: pytest.TempPathFactory) -> DenseIndex:
+    folder = tmp_path_factory.mktemp("cells")
+    spec = DenseSpec(kind="ivf_sq8", lists=16, probes=8)
+    build_dense(folder, spec, vectors)
+    return DenseIndex(folder, spec)
 
 
-@pytest.mark.parametrize("parameters", [{"m": 1}, {"ef_search": 0}, {"ef_construction": 5000}])
+def test_cells_find_nearly_all_and_score_exactly(cells: DenseIndex, index: DenseIndex, vectors: np.ndarray) -> None:
+    queries = vectors[200:260]
+    found = cells.search(queries, 10)
+    exact = index.search(queries, 10)
+    both = sum(len(set(a.chunks.tolist()) & set(e.chunks.tolist())) for a, e in zip(found, exact, strict=True))
+    assert both >= 0.85 * 600  # vectors without any structure are the hardest
+    for query, ranking in zip(queries, found, strict=True):
+        assert np.allclose(ranking.scores, vectors[ranking.chunks] @ query, atol=1e-6)
+
+
+def test_cells_answer_a_batch_as_single_queries(cells: DenseIndex, vectors: np.ndarray) -> None:
+    queries = vectors[200:240]
+    assert cells.search(queries, 20) == [cells.search(query[None], 20)[0] for query in queries]
+
+
+def test_cells_respect_a_filter(cells: DenseIndex, vectors: np.ndarray) -> None:
+    allowed = np.arange(len(vectors)) % 2 == 0
+    (ranking,) = cells.search(vectors[:1], 30, allowed)
+    assert len(ranking) == 30
+    assert allowed[ranking.chunks].all()
+
+
+@pytest.mark.parametrize("kind", ["hnsw", "ivf_sq8"])
+def test_the_same_vectors_give_the_same_bytes(kind, vectors: np.ndarray, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        build_dense(tmp_path / name, DenseSpec(kind=kind), vectors)
+    assert (tmp_path / "a" / "index.faiss").read_bytes() == (tmp_path / "b" / "index.faiss").read_bytes()
+
+
+def test_auto_chooses_by_the_number_of_vectors(vectors: np.ndarray, index: DenseIndex, tmp_path: Path) -> None:
+    chosen = [DenseSpec(kind="auto").chosen(n).kind for n in (0, 50_000, 50_001, 200_000, 200_001, 10**9)]
+    assert chosen == ["flat", "flat", "hnsw", "hnsw", "ivf_sq8", "ivf_sq8"]
+    build_dense(tmp_path, DenseSpec(kind="auto"), vectors)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["vectors.npy"]
+    assert DenseIndex(tmp_path, DenseSpec(kind="auto")).search(vectors[:9], 20) == index.search(vectors[:9], 20)
+
+
+@pytest.mark.parametrize("kind", ["flat", "hnsw", "ivf_sq8", "auto"])
+def test_every_kind_takes_an_empty_collection(kind, tmp_path: Path) -> None:
+    build_dense(tmp_path, DenseSpec(kind=kind), np.zeros((0, 32), dtype=np.float32))
+    assert not len(DenseIndex(tmp_path, DenseSpec(kind=kind)).search(np.ones((1, 32), dtype=np.float32), 5)[0])
+
+
+@pytest.mark.parametrize(
+    "parameters", [{"m": 1}, {"ef_search": 0}, {"ef_construction": 5000}, {"lists": 0}, {"probes": 0}]
+)
 def test_bad_parameters_are_named(parameters: dict) -> None:
     with pytest.raises(ConfigError, match=f"index.dense.{next(iter(parameters))}"):
         DenseSpec(**parameters)

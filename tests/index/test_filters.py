@@ -8,7 +8,7 @@ import pytest
 
 from ragbench.index.chunks import ChunkTable, build_chunks
 from ragbench.index.filters import Facets
-from ragbench.types import Document, Filters
+from ragbench.types import Chunk, Document, Filters, Section
 
 
 def document(docno: str, frontmatter: dict[str, Any], tags: tuple[str, ...] = ()) -> Document:
@@ -46,3 +46,62 @@ def facets(tmp_path: Path) -> Facets:
 )
 def test_passing(facets: Facets, filters: Filters, passing: str) -> None:
     assert "".join(np.array(list("abcd"))[facets.passing(filters)]) == passing
+
+
+@pytest.fixture
+def librarian(tmp_path: Path) -> Facets:
+    """Of seed 004's fields: p/c/guide of 5 bytes with two chunks, p/api of 9, lone of 12 that says its type."""
+
+    def made(docno: str, size: int, levels: tuple[int, ...], **frontmatter: Any) -> Document:
+        sections = tuple(Section(n, level, ("h",) * level, f"h{n}", 0, 1) for n, level in enumerate(levels))
+        return Document(docno, f"{docno}.md", docno, "text", frontmatter, sections, (), (), (), 0.0, size, docno)
+
+    documents = [
+        made("p/c/guide", 5, (0, 2)),
+        made("p/api", 9, (3,)),
+        made("lone", 12, (), type="Reference", tags=["x"]),
+    ]
+    sections = [[(0,), (1, 0)], [(0,)], [()]]
+    chunks = [
+        [Chunk(f"{d.docno}#{n}", d.docno, "text", (), each, 0, 4) for n, each in enumerate(found)]
+        for d, found in zip(documents, sections, strict=True)
+    ]
+    build_chunks(tmp_path, documents, chunks)
+    return Facets(ChunkTable(tmp_path), np.array([0.0, 86_400.0, 172_800.0]))
+
+
+@pytest.mark.parametrize(
+    ("filters", "passing"),
+    [
+        (Filters(doc_type="guide"), [0]),
+        (Filters(doc_type="API"), [1]),
+        (Filters(doc_type="reference"), [2]),
+        (Filters(product="P"), [0, 1]),
+        (Filters(component="c"), [0]),
+        (Filters(product="p", component=""), [1]),
+        (Filters(min_bytes=9), [1, 2]),
+        (Filters(max_bytes=9), [0, 1]),
+        (Filters(min_bytes=6, max_bytes=11), [1]),
+        (Filters(doc_type="guide", min_bytes=6), []),
+    ],
+)
+def test_conditions_of_librarian(librarian: Facets, filters: Filters, passing: list[int]) -> None:
+    assert np.flatnonzero(librarian.passing(filters)).tolist() == passing
+
+
+def test_levels_of_the_headings_chunks_begin_under(librarian: Facets) -> None:
+    assert librarian.heading_level.tolist() == [0, 2, 3, 0]
+    assert librarian.under_headings((2, 3)).tolist() == [False, True, True, False]
+    assert librarian.under_headings((0,)).tolist() == [True, False, False, True]
+
+
+def test_the_fields_kept_beside_every_chunk(librarian: Facets) -> None:
+    assert librarian.metadata_of(1) == {
+        "last_modified": "1970-01-01T00:00:00+00:00",
+        "file_size": 5,
+        "heading_level": 2,
+        "tags": [],
+        "doc_type": "guide",
+        "product": "p",
+        "component": "c",
+    }

@@ -53,8 +53,8 @@ def around(workplace: Path) -> list[str]:
 @pytest.fixture(scope="session")
 def ablation(hostile: Benchmark, around: list[str]) -> Results:
     """Pairs of p4, p8 and p10, with verdicts, as `ragbench ablate` writes them."""
-    (base,) = app.compose(["+exp=baseline", "design=pairwise", "factors=[p4,p8,p10]", *around])
-    planned = ablate.plan(base, lambda overrides: app.compose(overrides)[0])
+    base = app.compose(["+exp=baseline", "design=pairwise", "factors=[p4,p8,p10]", *around])
+    planned = ablate.plan(base, app.compose)
     found = run(planned.settings, hostile, command="ablate", say=lambda message: None)
     write_text(found.folder / "verdicts.csv", ablate.verdicts(planned, found).to_csv(index=False))
     write_text(found.folder / "design.txt", f"{planned.design.describe()}\n")
@@ -74,6 +74,6 @@ def comparison(hostile: Benchmark, around: list[str]) -> Results:
 def alone(hostile: Benchmark, around: list[str]) -> Results:
     """One arm on a benchmark without judged sections."""
     documents = Benchmark("plain", hostile.documents, hostile.topics, hostile.document_qrels)
-    (settings,) = app.compose(["+exp=lexical_only", *around])
+    settings = app.compose(["+exp=lexical_only", *around])
     quick = settings.with_value("latency.enabled", False)
     return results.load(run([quick], documents, say=lambda message: None).folder)

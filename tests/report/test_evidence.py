@@ -33,8 +33,13 @@ def test_latency_costs_add_half_widths_in_quadrature(ablation: Results) -> None:
 
 def test_arms_judged_too_differently_are_named(ablation: Results) -> None:
     first = ablation.arms[0]
-    judged = {arm: float(ablation.values(arm, "Judged@10").mean()) for arm in ablation.arms}
-    far = [arm for arm in ablation.arms[1:] if abs(judged[arm] - judged[first]) > 0.05 + 1e-9]
+    value = {arm: float(ablation.values(arm).mean()) for arm in ablation.arms}
+    unjudged = {arm: float(ablation.values(arm, "Unjudged@10").mean()) for arm in ablation.arms}
+    far = [
+        arm
+        for arm in ablation.arms[1:]
+        if (unjudged[arm] - unjudged[first]) * np.sign(value[first] - value[arm]) > 0.05 + 1e-9
+    ]
     assert [note.split("'")[1] for note in evidence.judged_notes(ablation)] == far
 
 

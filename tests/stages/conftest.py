@@ -15,6 +15,9 @@ from ragbench.index.chunks import ChunkTable, build_chunks
 from ragbench.index.dense import DenseIndex, DenseSpec, build_dense
 from ragbench.index.filters import Facets
 from ragbench.index.graph import GraphIndex, build_graph
+from ragbench.index.names import NoteNames
+from ragbench.index.prefixes import PrefixIndex, build_prefixes
+from ragbench.index.scan import ScanIndex, build_scan
 from ragbench.index.trigrams import TrigramIndex, build_trigrams
 from ragbench.types import Chunk, Document, Link, Query, QueryState, Ranking
 
@@ -79,6 +82,8 @@ def handmade(tmp_path: Path) -> Callable[..., SimpleNamespace]:
         table = ChunkTable(folder)
         build_graph(folder, table)
         build_trigrams(folder, table)
+        build_prefixes(folder, table)
+        build_scan(folder, documents)
         rows = np.zeros((table.n_retrievable, 2)) if vectors is None else np.asarray(vectors)
         (tmp_path / "dense").mkdir()
         build_dense(tmp_path / "dense", DenseSpec(), rows.astype(np.float32))
@@ -89,6 +94,9 @@ def handmade(tmp_path: Path) -> Callable[..., SimpleNamespace]:
             graph=GraphIndex(folder, table),
             trigrams=TrigramIndex(folder),
             dense=DenseIndex(tmp_path / "dense", DenseSpec()),
+            prefixes=PrefixIndex(folder),
+            scan=ScanIndex(folder),
+            names=NoteNames(table),
             modified=modified,
             facets=facets,
             passing=facets.passing,

@@ -1,0 +1,70 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 03 Error analysis: from a mean to a sentence about one query
+#
+# The five proposals of the first phase together do worse than the plain baseline. Which topics make the difference, and
+# which stage is to blame?
+
+# %%
+import plotly.io
+
+from ragbench import Experiment
+
+plotly.io.renderers.default = "plotly_mimetype"
+results = Experiment.sweep("+exp=baseline,phase1", "split=train", "latency.enabled=false").run()
+results.summary().round(3)
+
+# %% [markdown]
+# The per-query table is tidy: a row for every arm, topic and measure.
+
+# %%
+primary = results.per_query.query("measure == 'nDCG@10' and level == 'document'")
+by_topic = primary.pivot(index="qid", columns="arm", values="value")
+by_topic["difference"] = by_topic["phase1"] - by_topic["baseline"]
+by_topic = by_topic.join(results.topics.set_index("qid")[["type", "text"]]).sort_values("difference")
+by_topic.head(5).round(2)
+
+# %%
+by_topic.tail(3).round(2)
+
+# %% [markdown]
+# The worst loss, side by side. `section_grade` is what a judge said of the section, 0 to 3. Where a row ends early, that
+# arm returned no more hits.
+
+# %%
+worst = by_topic.index[0]
+print(f"{worst}: {by_topic.loc[worst, 'text']}")
+results.side_by_side(worst, depth=5)
+
+# %% [markdown]
+# What became of its relevant sections? `outcome` and `stage` tell where each was lost.
+
+# %%
+fates = results.fates
+fates[fates["qid"] == worst].drop(columns=["qid"])
+
+# %% [markdown]
+# The section was found by the words of the query, fused to a good place, and then dropped by P10, the threshold on
+# confidence. Is that one unlucky query? Over all topics:
+
+# %%
+results.losses.groupby("arm").head(5)
+
+# %%
+results.plot_losses()
+
+# %% [markdown]
+# No: more than half of the relevant sections end there. Either P10 stays off, or its threshold is tuned, as in notebook
+# 04.
+#
+# The same from the command line: `ragbench diagnose --query QID --arms baseline,phase1`; and in the report, where the
+# explorer sorts topics by their difference: `ragbench report`.

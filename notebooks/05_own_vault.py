@@ -1,0 +1,106 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 05 Your own notes
+#
+# From a folder of markdown to a verdict: load it, write down questions, see what pipelines return, judge what nobody has
+# judged, run. A folder of six notes stands in for yours.
+
+# %%
+import tempfile
+from pathlib import Path
+
+place = Path(tempfile.mkdtemp())
+notes = {
+    "kitchen/sourdough": "# Sourdough\n\n## Feeding\n\nFeed the starter every morning with equal parts of flour and water.\n\n"
+    "## Baking\n\nHeat the oven to 240 degrees with a pot inside. Bake 25 minutes closed, 20 minutes open.\n",
+    "kitchen/coffee": "# Coffee\n\nEighteen grams in, thirty-six out, in half a minute. Grind finer when it runs too fast.\n",
+    "garden/tomatoes": "# Tomatoes\n\n## Blight\n\nBrown spots that spread after rain. Remove the leaves, water the soil only.\n",
+    "garden/compost": "# Compost\n\nLayers of green and brown. Turn it when it smells: it wants air.\n",
+    "house/boiler": "# Boiler\n\n## Error E4\n\nPressure below one bar. Open the filling loop until the needle stands at 1.5.\n",
+    "house/wifi": "# Wi-Fi\n\nThe guest network is called `meadow`. Restart the router by holding the button for ten seconds.\n",
+}
+for docno, text in notes.items():
+    file = place / "notes" / f"{docno}.md"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+
+# %% [markdown]
+# Questions come from needs you really had, before you look at any result. Name the note that answers it where you know
+# it.
+
+# %%
+questions = place / "questions.csv"
+_ = questions.write_text(
+    "text,relevant\n"
+    "E4,house/boiler.md\n"
+    "how hot must the oven be for bread,kitchen/sourdough.md\n"
+    "espresso comes out too quickly,kitchen/coffee.md\n"
+    "spots on the leaves,garden/tomatoes.md\n"
+    "heap stinks,garden/compost.md\n"
+    "password for visitors,house/wifi.md\n"
+)
+
+# %%
+from ragbench import Experiment
+
+vault = [
+    "data=vault",
+    f"data.corpus={place / 'notes'}",
+    f"data.queries={questions}",
+    f"paths.results={place / 'results'}",
+    "latency.enabled=false",
+    "tracking.enabled=false",
+]
+results = Experiment.sweep("+exp=lexical_only,dense_only,baseline", *vault).run()
+results.summary().round(2)
+
+# %%
+for row in results.verdicts.itertuples():
+    print(f"{row.factor}: {row.verdict}. {row.reason}")
+
+# %% [markdown]
+# With six questions hardly anything can be shown, and the verdict says so. How many would you need? `mde` is the smallest
+# difference that this number of topics shows four times out of five.
+
+# %%
+results.verdicts[["factor", "effect", "n", "mde"]].round(3)
+
+# %% [markdown]
+# What did the pipelines return that nobody has judged? The pool is a table for a person: it names neither system nor
+# rank.
+
+# %%
+from ragbench.benchmark.pool import pool, read_run, write_pool
+
+benchmark = Experiment.single(*vault).benchmark
+runs = {str(path): read_run(path) for path in sorted(results.folder.glob("arms/*/sections.trec"))}
+rows = pool(runs, benchmark.section_qrels, depth=3, by_topic=True)
+write_pool(place / "pool.csv", rows, benchmark)
+print(f"{len(rows)} pairs of question and section")
+
+# %% [markdown]
+# `judge_widget` shows the pairs one by one with buttons 0 to 3 (`ragbench judge pool.csv` does so in a terminal). It
+# needs a person, so here the first two are graded by a session without buttons.
+
+# %%
+from ragbench.benchmark.judge import JudgingSession, merge_into_folder
+
+session = JudgingSession(place / "pool.csv")
+for _ in range(2):
+    item = session.item
+    print(item.query, "->", item.section)
+    session.grade(3 if "blight" in item.section else 0)
+merged = merge_into_folder(place / "pool.csv", place / "qrels")
+print(f"{merged.added} judgments added, {merged.left} pairs still open")
+
+# %% [markdown]
+# The next run reads them with `data.qrels=<that folder>`. `ragbench data check` finds what would make numbers wrong.

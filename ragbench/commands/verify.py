@@ -1,0 +1,73 @@
+"""`ragbench verify`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ragbench import console
+from ragbench.exit_codes import FAILED
+
+if TYPE_CHECKING:
+    from ragbench.export.verify import Check
+
+DESCRIPTION = """Check on this machine that a bundle still does what was measured; exit code 1 when it does not.
+
+Replays its golden queries and compares ids and scores; looks for its models, documents and index; times its queries."""
+EXAMPLES = """examples:
+  ragbench verify bundle
+  ragbench verify bundle --corpus ~/notes --latency-tolerance 1.0     p95 may be twice as high here
+  ragbench verify bundle --no-latency --json                          in a CI whose machines vary
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The bundle, what to compare with, output options."""
+    parser.add_argument("bundle", type=Path, help="the folder that ragbench export wrote")
+    parser.add_argument("--corpus", type=Path, metavar="PATH", help="where the documents lie on this machine")
+    parser.add_argument(
+        "--latency-tolerance",
+        type=float,
+        default=0.5,
+        metavar="SHARE",
+        help="how much higher p95 may be (default 0.5: half)",
+    )
+    parser.add_argument("--no-latency", action="store_true", help="do not time queries")
+    console.add_output(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Check and print; 1 when a check fails."""
+    from ragbench.export.verify import verify
+
+    with console.progress(arguments.quiet or arguments.json) as progress:
+        checks = verify(
+            arguments.bundle,
+            corpus=arguments.corpus,
+            latency_tolerance=arguments.latency_tolerance,
+            latency=not arguments.no_latency,
+            progress=progress,
+        )
+        return show(checks, arguments.json)
+
+
+def show(checks: Iterable[Check], as_json: bool) -> int:
+    """Print checks, each as it is known, or all as JSON; the exit code."""
+    from rich.console import Console
+    from rich.text import Text
+
+    marks = {"passes": ("passes ", "green"), "fails": ("FAILS  ", "bold red"), "not checked": ("-      ", "yellow")}
+    screen = Console(highlight=False, soft_wrap=True)
+    done = []
+    for check in checks:
+        done.append(check)
+        if not as_json:
+            said = check.said if check.outcome != "not checked" else f"not checked: {check.said}"
+            screen.print(Text.assemble(marks[check.outcome], (f"{check.part:<30} ", "bold"), said))
+    failed = any(check.outcome == "fails" for check in done)
+    if as_json:
+        rows = [{"part": check.part, "outcome": check.outcome, "said": check.said} for check in done]
+        console.print_json({"passes": not failed, "checks": rows})
+    return FAILED if failed else 0

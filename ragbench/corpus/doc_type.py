@@ -1,0 +1,101 @@
+"""What kind of document it is, by its name and text; and its product and component, by its folders (seed 004)."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from ragbench.corpus.metadata import Metadata
+
+DOC_TYPES = ("api", "architecture", "guide", "reference", "documentation")
+
+# Words of a file's name, in the order they are tried: the first that the name holds decides. Those of the seed are api,
+# endpoint, architecture, design, guide, tutorial and reference.
+_NAMES = (
+    ("documentation", r"changelog|release-notes|policy|postmortem|faq"),
+    ("api", r"(?<![a-z])api|endpoint"),
+    ("architecture", r"architecture|design|(?<![a-z])adr(?![a-z])"),
+    ("guide", r"guide|tutorial|quickstart|getting-started|how-?to|install|upgrad|migrat|troubleshoot|runbook"),
+    ("reference", r"reference|glossary|configuration|settings|error|codes"),
+)
+_FOLDERS = (("architecture", r"adrs?|decisions|architecture|design"), ("guide", r"guides|tutorials|how-?to|runbooks"))
+_DOING = re.compile(r"(?!(?:during|string|king|ring|thing|being|spring|something|anything)\b)[a-z]{2,}ing\b")
+_TASK = re.compile(
+    r"(?:add|ask|back up|build|change|check|choose|configure|connect|create|deploy|enable|get|install|migrate|move|open"
+    r"|pause|prepare|publish|put|read|register|remove|renew|replace|restore|revoke|rotate|run|set|start|store|take|test"
+    r"|update|upgrade|use|verify|watch|write)\b",
+)
+_STEP = re.compile(r"before you (?:start|begin)|prerequisites|step \d")
+_HEADING = re.compile(r"^#{2,6}[ \t]+(?:\d+[.:)][ \t]+)?(.+)$", re.MULTILINE)
+_TABLE_LINE = re.compile(r"^[ \t]*\|", re.MULTILINE)
+_LINE = re.compile(r"^[ \t]*\S", re.MULTILINE)
+_CODE = re.compile(r"^[ \t]*(?:export |public |async )*(?:class|function) \w+[^.\n]*[{(:]", re.MULTILINE)
+_TASKS = 2  # headings that say what to do
+_TABLES = 0.3  # of the lines
+_HEAD = 500  # characters in which `architecture` must stand
+
+DECLARED: Mapping[str, str] = MappingProxyType(
+    {
+        "api": "api",
+        "architecture": "architecture",
+        "decision": "architecture",
+        "design": "architecture",
+        "guide": "guide",
+        "how-to": "guide",
+        "tutorial": "guide",
+        "runbook": "guide",
+        "troubleshooting": "guide",
+        "reference": "reference",
+        "glossary": "reference",
+        "changelog": "documentation",
+        "documentation": "documentation",
+        "explanation": "documentation",
+        "journal": "documentation",
+        "policy": "documentation",
+        "postmortem": "documentation",
+    }
+)
+"""The types that authors give (Diataxis and its neighbours) as those of `DOC_TYPES`."""
+
+
+def infer_doc_type(path: str, text: str, title: str = "") -> str:
+    """One of `DOC_TYPES` from a file's name, folders and title, else from its text.
+
+    Seed 004, "Infer document type", whose words come first. Its `class ` and `function ` are taken for code only where
+    they declare something, and it knows neither titles, headings nor tables, nor most of the names.
+    """
+    name = posixpath.splitext(posixpath.basename(path))[0].lower()
+    for kind, words in _NAMES:
+        if re.search(words, name):
+            return kind
+    for kind, words in _FOLDERS:
+        if any(re.fullmatch(words, folder) for folder in path.lower().split("/")[:-1]):
+            return kind
+    headings = [heading.lower() for heading in _HEADING.findall(text)]
+    tasks = sum(bool(_TASK.match(heading)) for heading in headings)
+    called = title.lower()
+    if _DOING.match(called) or _TASK.match(called) or tasks >= _TASKS or any(map(_STEP.match, headings)):
+        return "guide"
+    if len(_TABLE_LINE.findall(text)) > _TABLES * len(_LINE.findall(text)):
+        return "reference"
+    if _CODE.search(text):
+        return "api"
+    return "architecture" if "architecture" in text[:_HEAD].lower() else "documentation"
+
+
+def doc_type(path: str, text: str, metadata: Metadata, title: str = "") -> str:
+    """The type that the frontmatter declares (`category`, `type`), where it is one of `DECLARED`; else the inferred."""
+    return DECLARED.get(metadata.category.lower().strip()) or infer_doc_type(path, text, title)
+
+
+def product_of(docno: str) -> str:
+    """The outermost folder of a document, `""` for one that lies in none."""
+    return docno.split("/")[0] if "/" in docno else ""
+
+
+def component_of(docno: str) -> str:
+    """The folder inside the product's, `""` without one."""
+    parts = docno.split("/")
+    return parts[1] if len(parts) > 2 else ""

@@ -1,0 +1,109 @@
+"""The chunkers of Librarian (seed 004, feature 2): by headings of level 2 and 3, and by size with an overlap."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ragbench.corpus.chunking import chunk_of_span
+from ragbench.corpus.spans import Span
+from ragbench.errors import ConfigError
+from ragbench.types import Chunk, Document
+
+CHARS_PER_TOKEN = 4
+_SENTENCE_REACH = 200  # characters before the end of a piece in which a sentence may end it
+_SENTENCE_ENDS = (". ", "! ", "? ")
+_HEADING_LEVELS = (2, 3)
+
+
+@dataclass(frozen=True)
+class LibrarianFixedChunker:
+    """Pieces of `chunk_size` tokens (at least 1) of 4 characters, of which the last `chunk_overlap` repeat in the next.
+
+    A piece ends after a sentence where one ends in its last 200 characters, unless the next piece would then not begin
+    later than this one: so that cutting comes to an end for every size. A document shorter than one piece stays whole,
+    and the piece that reaches the end is the last. Raises ConfigError when the overlap is not smaller than the piece.
+    """
+
+    chunk_size: int = 512
+    chunk_overlap: int = 50
+    version: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        _check(self.chunk_size, self.chunk_overlap)
+
+    def chunk(self, document: Document) -> list[Chunk]:
+        """The chunks of one document; none for a document without text."""
+        return _chunks(document, pieces(document.text, 0, len(document.text), self.chunk_size, self.chunk_overlap))
+
+
+@dataclass(frozen=True)
+class LibrarianSemanticChunker:
+    """The text under every heading of level 2 or 3, deeper headings included; what stands before the first is a chunk.
+
+    A section of more than twice `chunk_size` tokens is cut as `LibrarianFixedChunker` cuts, and so is a document
+    without such headings; one shorter than `chunk_size` tokens stays whole. A line in a code fence is no heading.
+    Raises ConfigError when the overlap is not smaller than the piece.
+    """
+
+    chunk_size: int = 512
+    chunk_overlap: int = 50
+    version: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        _check(self.chunk_size, self.chunk_overlap)
+
+    def chunk(self, document: Document) -> list[Chunk]:
+        """The chunks of one document; none for a document without text."""
+        return _chunks(document, self._ranges(document))
+
+    def _ranges(self, document: Document) -> Iterator[tuple[int, int]]:
+        end = len(document.text)
+        chars = self.chunk_size * CHARS_PER_TOKEN
+        headings = [section.start for section in document.sections if section.level in _HEADING_LEVELS]
+        starts = sorted({0, *headings}) if document.text[: headings[0] if headings else 0].strip() else headings
+        if end < chars:
+            yield 0, end
+        elif len(starts) < 2:
+            yield from pieces(document.text, 0, end, self.chunk_size, self.chunk_overlap)
+        else:
+            for start, stop in zip(starts, [*starts[1:], end], strict=True):
+                if len(document.text[start:stop].strip()) > 2 * chars:
+                    yield from pieces(document.text, start, stop, self.chunk_size, self.chunk_overlap)
+                else:
+                    yield start, stop
+
+
+def pieces(text: str, start: int, end: int, chunk_size: int, chunk_overlap: int) -> Iterator[tuple[int, int]]:
+    """The ranges of fixed pieces of the characters `start` to `end`; every one begins later than the one before."""
+    chars, overlap = chunk_size * CHARS_PER_TOKEN, chunk_overlap * CHARS_PER_TOKEN
+    while end - start > chars:
+        stop = start + chars
+        # A full stop that is followed by a blank inside the piece; the cut goes between the two.
+        last = max(text.rfind(ending, max(start, stop - _SENTENCE_REACH), stop) for ending in _SENTENCE_ENDS) + 1
+        if last > start + overlap:
+            stop = last
+        yield start, stop
+        start = stop - overlap
+    if start < end:
+        yield start, end
+
+
+def _chunks(document: Document, ranges: Iterator[tuple[int, int]]) -> list[Chunk]:
+    """Chunks `docno#0`, `docno#1` ... of the ranges without the blanks around them; blank ranges give none."""
+    trimmed = (_trimmed(document.text, start, stop) for start, stop in ranges)
+    spans = [Span(start, start, stop) for start, stop in trimmed if start < stop]
+    return [chunk_of_span(document, str(number), span) for number, span in enumerate(spans)]
+
+
+def _trimmed(text: str, start: int, stop: int) -> tuple[int, int]:
+    piece = text[start:stop]
+    return start + len(piece) - len(piece.lstrip()), start + len(piece.rstrip())
+
+
+def _check(size: int, overlap: int) -> None:
+    if size < 1:
+        raise ConfigError(f"chunk_size must be at least 1 token, got {size}")
+    if not 0 <= overlap < size:
+        raise ConfigError(f"chunk_overlap must be at least 0 and less than chunk_size {size}, got {overlap}")

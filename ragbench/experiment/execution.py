@@ -1,0 +1,235 @@
+"""Where the arms of an experiment are computed: here, or in several processes that keep what they loaded.
+
+`execution=local` walks the prefix tree in this process. `joblib` and `ray` split the tree into as many groups of
+neighbouring arms as there are workers; a worker runs its group arm by arm, reusing what the arms before computed, and
+helps with the longest remaining group when its own is done. Every arm comes back as soon as it is finished. An arm that
+fails, or whose process dies, is tried again, and in the end reported by `ArmsFailed`, after all others are done.
+The results are the same bytes in every case.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from itertools import accumulate, pairwise, takewhile
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from ragbench import executor
+from ragbench.configuration import Settings, build
+from ragbench.errors import ArmsFailed, ConfigError, RagbenchError
+from ragbench.experiment.worker import Failure, Job
+from ragbench.fingerprint import digest
+from ragbench.models.parallel import threads_for
+
+if TYPE_CHECKING:
+    from ragbench.benchmark.benchmark import Benchmark
+    from ragbench.executor import Arm, Outcome
+    from ragbench.types import Query
+    from ragbench.workshop import Progress, Say
+
+
+@dataclass(frozen=True)
+class ExecutionSpec:
+    """The `execution` node of the configuration.
+
+    `workers`: processes, as many as processors when None. `retries`: how often an arm that failed is tried again.
+    `memory_mb`: for intermediate results, of each worker. `address`: of a running Ray cluster, such as `10.0.0.1:6379`,
+    `auto` for the one on this machine; None starts one and stops it at the end.
+    """
+
+    kind: Literal["local", "joblib", "ray"] = "local"
+    workers: int | None = None
+    retries: int = 2
+    memory_mb: int = 512
+    address: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, least in (("workers", 1), ("retries", 0), ("memory_mb", 1)):
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise ConfigError(f"execution.{name} must be at least {least}, got {value}")
+
+
+class Workers(Protocol):
+    """Numbered processes, each running one arm at a time. A future that raises means that its process has died."""
+
+    count: int
+
+    def submit(self, number: int, settings: Settings) -> Future[Outcome | Failure]:
+        """Let a worker run an arm."""
+
+    def restart(self, number: int) -> None:
+        """Replace a worker that has died."""
+
+
+def spec_of(settings: Settings) -> ExecutionSpec:
+    """How the settings want their arms computed. Raises ConfigError for what cannot be, also for a missing Ray."""
+    spec = build(ExecutionSpec, settings.config.get("execution", {}), "execution")
+    if spec.kind == "ray":
+        from ragbench.experiment.execution_ray import check
+
+        check()
+    return spec
+
+
+def outcomes(
+    pairs: Sequence[tuple[Settings, Arm]],
+    benchmark: Benchmark,
+    queries: Sequence[Query],
+    progress: Progress | None = None,
+    say: Say = print,
+) -> Iterator[Outcome]:
+    """Run arms, each with the settings it was made from, and yield each as it finishes.
+
+    Raises ArmsFailed after the last one when some could not be computed.
+    """
+    if not pairs:
+        return
+    settings, arms = [each for each, _ in pairs], [arm for _, arm in pairs]
+    spec = spec_of(settings[0])
+    failed: list[Failure] = []
+    answers = (
+        _here(arms, queries, spec, progress)
+        if spec.kind == "local"
+        else _elsewhere(settings, benchmark, queries, spec, progress, say)
+    )
+    for answer in answers:
+        if isinstance(answer, Failure):
+            say(f"arm '{answer.arm}' failed: {answer.reason}\n{answer.details}".rstrip())
+            failed.append(answer)
+        else:
+            yield answer
+    if failed:
+        names = ", ".join(f"'{each.arm}'" for each in failed)
+        reason = failed[0].reason.rstrip(".")
+        raise ArmsFailed(
+            f"{len(failed)} of {len(settings)} arms failed ({names}: {reason}); the others are written, "
+            "and the same command tries again only what is missing"
+        )
+
+
+def _here(
+    arms: Sequence[Arm], queries: Sequence[Query], spec: ExecutionSpec, progress: Progress | None
+) -> Iterator[Outcome | Failure]:
+    finished = set()
+    try:
+        for outcome in executor.execute(arms, queries, progress):
+            finished.add(outcome.arm)
+            yield outcome
+        return
+    except RagbenchError:
+        if len(arms) == 1:
+            raise
+    # One branch of the tree failed: each of the arms that are left for itself, so that the sound ones are computed.
+    session = executor.Session(queries, spec.memory_mb << 20)
+    for arm in arms:
+        if arm.name not in finished:
+            try:
+                yield session.outcome(arm)
+            except RagbenchError as error:
+                yield Failure.of(arm.name, error)
+
+
+def _elsewhere(
+    settings: Sequence[Settings],
+    benchmark: Benchmark,
+    queries: Sequence[Query],
+    spec: ExecutionSpec,
+    progress: Progress | None,
+    say: Say,
+) -> Iterator[Outcome | Failure]:
+    workers = min(spec.workers or threads_for(None), len(settings))
+    threads = max(1, threads_for(None) // workers)
+    job = Job.of(settings[0], benchmark, queries, threads, spec.memory_mb << 20)
+    pool: AbstractContextManager[Workers]
+    if spec.kind == "joblib":
+        from ragbench.experiment.execution_joblib import JoblibWorkers
+
+        pool = JoblibWorkers(job, workers)
+    else:
+        from ragbench.experiment.execution_ray import RayWorkers
+
+        pool = RayWorkers(job, workers, spec.address)
+    done = 0
+    with pool as ready:
+        # Without the values they have built: a worker builds its own.
+        parts = [[Settings(s.name, s.config, s.overrides) for s in part] for part in groups(settings, ready.count)]
+        for answer in dispatch(parts, ready, spec.retries, say):
+            done += 1
+            if progress is not None:
+                progress("running arms", done, len(settings))
+            yield answer
+
+
+def dispatch(
+    parts: Sequence[Sequence[Settings]], workers: Workers, retries: int, say: Say
+) -> Iterator[Outcome | Failure]:
+    """Give every worker its part, arm by arm; one whose part is done takes the last arm of the longest."""
+    waiting = [deque(part) for part in parts]
+    tried: Counter[str] = Counter()
+    running: dict[Future[Outcome | Failure], tuple[int, Settings]] = {}
+
+    def give(number: int) -> None:
+        longest = max(waiting, key=len)
+        if waiting[number] or longest:
+            arm = waiting[number].popleft() if waiting[number] else longest.pop()
+            running[workers.submit(number, arm)] = (number, arm)
+
+    for number in range(len(parts)):
+        give(number)
+    while running:
+        for future in wait(running, return_when=FIRST_COMPLETED).done:
+            number, arm = running.pop(future)
+            tried[arm.name] += 1
+            died = future.exception()
+            if died is not None:
+                answer: Outcome | Failure = Failure(arm.name, f"its process died ({Failure.of(arm.name, died).reason})")
+                workers.restart(number)
+            else:
+                answer = future.result()
+            again = isinstance(answer, Failure) and tried[arm.name] <= retries
+            if again:
+                say(f"arm '{arm.name}' failed and is tried again: {answer.reason}")  # type: ignore[union-attr]
+                waiting[number].append(arm)
+            give(number)
+            if not again:
+                yield answer
+
+
+def groups(settings: Sequence[Settings], count: int) -> list[list[Settings]]:
+    """At most `count` groups of about equal work, arms that share long prefixes in one, none of them empty."""
+    ordered = _neighbours([(each, _keys(each)) for each in settings], 0)
+    shared = [0]
+    for (_, before), (_, keys) in pairwise(ordered):
+        shared.append(sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, keys, strict=False))))
+    costs = [max(1, len(keys) - same) for (_, keys), same in zip(ordered, shared, strict=True)]
+    done = [0, *accumulate(costs)]
+    share = done[-1] / count
+    cuts = {0, len(ordered)}
+    for number in range(1, count):
+        # Near the place that would be fair, cut where the arms on both sides have least in common.
+        off = {place: abs(done[place] - number * share) for place in range(1, len(ordered))}
+        near = [place for place in off if off[place] <= share / 4] or sorted(off, key=off.__getitem__)[:1]
+        cuts |= set(sorted(near, key=lambda place: (shared[place], off[place]))[:1])
+    return [[each for each, _ in ordered[begin:end]] for begin, end in pairwise(sorted(cuts))]
+
+
+def _keys(settings: Settings) -> tuple[str, ...]:
+    """A name for each stage. Where the executor asks for the artefacts a stage reads, the specification must do."""
+    return tuple(
+        digest([type(stage).__module__, stage, settings.index if stage.needs else None])
+        for _, stage in settings.pipeline
+    )
+
+
+def _neighbours(arms: Sequence[tuple[Settings, tuple[str, ...]]], depth: int) -> list[tuple[Settings, tuple[str, ...]]]:
+    """The arms in the order of their prefix tree."""
+    below: dict[str, list[tuple[Settings, tuple[str, ...]]]] = {}
+    for arm in arms:
+        if len(arm[1]) > depth:
+            below.setdefault(arm[1][depth], []).append(arm)
+    ended = [arm for arm in arms if len(arm[1]) == depth]
+    return [*ended, *(arm for branch in below.values() for arm in _neighbours(branch, depth + 1))]

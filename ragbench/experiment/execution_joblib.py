@@ -1,0 +1,54 @@
+"""Worker processes on this machine, by loky: started afresh, never forked from a process in which Java runs.
+
+Each worker is an executor of one process, so that arms find what their neighbours left there, and so that a process
+that dies is known to have died of the arm it was running and takes no other arm with it.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, Self
+
+from ragbench.experiment import worker
+
+if TYPE_CHECKING:
+    from ragbench.configuration import Settings
+    from ragbench.executor import Outcome
+    from ragbench.experiment.worker import Failure, Job
+
+
+class JoblibWorkers:
+    """`count` processes for a job, as a context: they end with it."""
+
+    def __init__(self, job: Job, count: int) -> None:
+        self.count = count
+        self._job = job
+        self._executors: list[Any] = []
+
+    def __enter__(self) -> Self:
+        self._executors = [self._executor() for _ in range(self.count)]
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for each in self._executors:
+            each.shutdown(wait=True, kill_workers=True)
+
+    def submit(self, number: int, settings: Settings) -> Future[Outcome | Failure]:
+        """Let a worker run an arm."""
+        future: Future[Outcome | Failure] = self._executors[number].submit(worker.run, settings)
+        return future
+
+    def restart(self, number: int) -> None:
+        """Replace a worker that has died."""
+        self._executors[number].shutdown(wait=True, kill_workers=True)
+        self._executors[number] = self._executor()
+
+    def _executor(self) -> Any:
+        from joblib.externals.loky import ProcessPoolExecutor
+
+        return ProcessPoolExecutor(
+            max_workers=1,
+            initializer=worker.begin,
+            initargs=(self._job,),
+            env={"OPENBLAS_NUM_THREADS": "1"},
+        )

@@ -1,0 +1,56 @@
+"""What an experiment would do, said before it is done: nothing is embedded, indexed, searched or measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ragbench import executor
+from ragbench.benchmark.benchmark import Benchmark
+from ragbench.configuration import Settings
+from ragbench.executor import Arm
+from ragbench.experiment.run import finished, plan_digest, stopped
+from ragbench.index.artefacts import Survey
+from ragbench.models.access import Models
+from ragbench.workshop import Workshop
+
+
+def explain(settings: Sequence[Settings], benchmark: Benchmark, command: str) -> str:
+    """The prefix tree of the arms, the artefacts to build and to reuse, the arms finished already, what is timed.
+
+    `command` is the one that would run it: an experiment continues only what the same command began.
+    """
+    shared = settings[0]
+    store = Survey(shared.index_folder)
+    arms = Workshop(benchmark, store, Models(cache=shared.cache_folder)).arms(settings)
+    begun = stopped(shared.results, plan_digest(command, benchmark, shared, arms))
+    done = [arm.name for arm in arms if begun is not None and finished(begun, arm) is not None]
+    left = [arm for arm in arms if arm.name not in done]
+    queries = len(benchmark.select(shared.split))
+    lines = [executor.explain(executor.plan(left, prepare=False), queries)] if left else []
+    if done:
+        lines.append(f"finished already, read from {begun}: {', '.join(done)}")
+    lines += _artefacts(arms)
+    lines.append(f"embeddings and re-ranking scores computed before are found in {shared.cache_folder}")
+    spec = shared.latency
+    if spec.enabled:
+        sampled = min(spec.queries, queries)
+        lines.append(f"then every arm is timed: {sampled} queries x {spec.rounds}, after {spec.warmup} to warm up")
+        lines += ["and starts cold in a fresh process"] if spec.cold_start else []
+        lines += [f"and is sent {spec.arrivals} queries at {rate:g} a second" for rate in spec.rates]
+    return "\n".join(lines)
+
+
+def _artefacts(arms: Sequence[Arm]) -> list[str]:
+    """A line for every artefact: whether it is found or to be built, and for whom where not for all."""
+    readers: dict[tuple[str, str], list[str]] = {}
+    missing: dict[tuple[str, str], bool] = {}
+    for arm in arms:
+        for artefact in arm.index.artefacts(arm.pipeline.needs):
+            key = artefact.kind, artefact.fingerprint
+            readers.setdefault(key, []).append(arm.name)
+            missing[key] = artefact.built
+    lines = [f"{len(missing)} artefacts, {sum(missing.values())} to build"]
+    for key, names in sorted(readers.items()):
+        who = "all arms" if len(names) == len(arms) else ", ".join(names)
+        lines.append(f"  {key[0]} {key[1]}: {'to build' if missing[key] else 'found'}, for {who}")
+    return lines

@@ -1,0 +1,153 @@
+"""What a worker process does: keep the models, the Java machine and the results so far, and run one arm at a time.
+
+A worker gets plain values (`Job` once, `Settings` for every arm) and gives an `Outcome` back; the driver writes it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ragbench.errors import BenchmarkError, RagbenchError
+
+if TYPE_CHECKING:
+    from ragbench.benchmark.benchmark import Benchmark
+    from ragbench.configuration import Settings
+    from ragbench.executor import Arm, Outcome
+    from ragbench.index.index import Index, IndexSpec
+    from ragbench.types import Document, Query
+
+
+@dataclass(frozen=True)
+class Job:
+    """What all arms of an experiment share.
+
+    `data` describes the benchmark to `ragbench.benchmark.load`, None when it was built in memory: then its `documents`
+    travel along. `collection` is the digest they must have. Relative paths mean those below `folder`; stages of a
+    user's own are found on the driver's `path`.
+    """
+
+    config: Mapping[str, Any]
+    queries: Sequence[Query]
+    collection: str
+    data: Mapping[str, Any] | None
+    documents: Sequence[Document]
+    folder: Path
+    path: tuple[str, ...]
+    threads: int
+    memory_bytes: int
+
+    @staticmethod
+    def of(settings: Settings, benchmark: Benchmark, queries: Sequence[Query], threads: int, memory_bytes: int) -> Job:
+        """The job of running `queries` over a benchmark; the settings name the folders."""
+        return Job(
+            settings.config,
+            tuple(queries),
+            benchmark.collection,
+            benchmark.source,
+            tuple(benchmark.documents) if benchmark.source is None else (),
+            Path.cwd(),
+            tuple(sys.path),
+            threads,
+            memory_bytes,
+        )
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An arm that could not be run, and why; `details` is the traceback of what nobody foresaw."""
+
+    arm: str
+    reason: str
+    details: str = ""
+
+    @staticmethod
+    def of(arm: str, error: BaseException) -> Failure:
+        """From what was raised."""
+        if isinstance(error, RagbenchError):
+            return Failure(arm, str(error))
+        first = (str(error).splitlines() or [""])[0]
+        return Failure(arm, f"{type(error).__name__}: {first}", "".join(traceback.format_exception(error)))
+
+
+@dataclass
+class Worker:
+    """One process's models, indexes and intermediate results, made when first needed and then kept."""
+
+    job: Job
+    _indexes: dict[IndexSpec, Index] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        # Before numpy is loaded where that can be; the driver's command line sets the same.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        if self.job.folder.is_dir():  # another machine need not have it
+            os.chdir(self.job.folder)
+        sys.path += [entry for entry in self.job.path if entry not in sys.path]
+        from threadpoolctl import threadpool_limits
+
+        from ragbench.configuration import Settings
+        from ragbench.executor import Session
+        from ragbench.models.access import Models
+
+        threadpool_limits(limits=1, user_api="blas")
+        self._shared = Settings("worker", self.job.config)
+        self._models = Models(cache=self._shared.cache_folder, threads=self.job.threads)
+        self._session = Session(self.job.queries, self.job.memory_bytes)
+
+    def run(self, settings: Settings) -> Outcome | Failure:
+        """The outcome of one arm. Whatever goes wrong is an answer too: only a dying process raises in the driver."""
+        try:
+            return self._session.outcome(self._arm(settings))
+        except Exception as error:
+            return Failure.of(settings.name, error)
+
+    def _arm(self, settings: Settings) -> Arm:
+        from ragbench.executor import Arm
+        from ragbench.index.index import Index
+        from ragbench.workshop import store_of
+
+        if settings.index not in self._indexes:
+            store = store_of(self._shared, lambda message: None)
+            self._indexes[settings.index] = Index(
+                settings.index, self.job.collection, self._documents, store, self._models
+            )
+        return Arm(settings.name, settings.pipeline, self._indexes[settings.index])
+
+    def _documents(self) -> Sequence[Document]:
+        """The collection, read only when an artefact must be built."""
+        if self.job.data is None:
+            return self.job.documents
+        if not hasattr(self, "_loaded"):
+            from ragbench.benchmark.load import load
+
+            self._loaded = load(self.job.data, topics=False)
+            if self._loaded.collection != self.job.collection:
+                raise BenchmarkError(
+                    f"a worker reads other documents from data={dict(self.job.data)} than the driver did: "
+                    "give every machine the same files and the same version of ragbench"
+                )
+        return self._loaded.documents
+
+
+_worker: Worker | None = None
+_job: Job | None = None
+
+
+def begin(job: Job) -> None:
+    """Take over a job in a process of its own (`run` starts the work)."""
+    global _job, _worker
+    _job, _worker = job, None
+
+
+def run(settings: Settings) -> Outcome | Failure:
+    """Run an arm of the job in this process, starting the worker with the first."""
+    global _worker
+    if _worker is None:
+        assert _job is not None, "begin() comes first"
+        _worker = Worker(_job)
+    return _worker.run(settings)

@@ -1,0 +1,277 @@
+"""A bundle: a folder that runs a measured pipeline elsewhere and can be checked there.
+
+    bundle.json       what it is, what was measured, on which machine; names and digests of all that it needs
+    config.yaml       the composed configuration
+    golden.jsonl      the run's queries, each with the ids and scores of its first hits
+    modified.json     when each document was modified, for filters and recency
+    index/            the artefacts (built there when first loaded, with include_index=false)
+
+It is written under another name and then renamed, so that it is either absent or complete. Its rankings are those of
+the run: both are compared while it is written. Places of this machine stay out, but for those of the documents.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ragbench.benchmark.benchmark import Benchmark
+from ragbench.benchmark.pool import read_run
+from ragbench.errors import BundleError, ResultsError
+from ragbench.evaluation.measures import document_run
+from ragbench.experiment import environment
+from ragbench.export.measured import Evidence, MeasuredArm
+from ragbench.fingerprint import plain
+from ragbench.models.resolve import CrossEncoderSpec
+from ragbench.stages.recency import BoostRecent
+from ragbench.stages.rerank import Rerank
+from ragbench.types import Query, QueryState, Ranking
+from ragbench.workshop import Progress, Say, Workshop
+
+if TYPE_CHECKING:
+    from ragbench.executor import Arm
+    from ragbench.index.index import Index
+    from ragbench.models import CrossEncoder, Encoder
+    from ragbench.pipeline import Pipeline
+
+FORMAT = 1
+RECORD, CONFIG, GOLDEN, MODIFIED, INDEX = "bundle.json", "config.yaml", "golden.jsonl", "modified.json", "index"
+GOLDEN_DEPTH = 20
+"""Hits of a golden query that are kept."""
+
+_DOCUMENT_PATHS = ("corpus", "folder", "queries", "qrels")
+_PLACES = {"paths": ("results", "index", "cache"), "tracking": ("uri",), "artefacts": ("url",)}
+_KEYS = {
+    "name",
+    "collection",
+    "artefacts",
+    "include_index",
+    "models",
+    "latency_ms",
+    "environment",
+    "files",
+    "benchmark",
+}
+
+
+@dataclass(frozen=True)
+class Golden:
+    """A query with the first hits it had when the bundle was written: chunk ids and scores, best first."""
+
+    query: Query
+    ids: tuple[str, ...]
+    scores: tuple[float, ...]
+
+
+def write(
+    measured: MeasuredArm,
+    benchmark: Benchmark,
+    out: Path,
+    *,
+    evidence: Evidence,
+    caution: str | None = None,
+    include_index: bool = True,
+    progress: Progress | None = None,
+    say: Say = print,
+) -> Path:
+    """Write the bundle of an arm into the new folder `out`.
+
+    `caution` is what must be said about an unproven gain. Raises BundleError when `out` exists, ResultsError when the
+    documents, judgments or rankings are no longer those of the run.
+    """
+    if out.exists():
+        raise BundleError(f"{out} exists already: name a new folder with out=, or delete it first")
+    expected = measured.results.record["benchmark"]["digest"]
+    if benchmark.digest != expected:
+        raise ResultsError(
+            f"the documents or judgments of '{benchmark.name}' have changed since the run {measured.results.folder}: "
+            "run the experiment again and export that"
+        )
+    workshop = Workshop.of(measured.settings, benchmark, progress, say)
+    (arm,) = workshop.arms([measured.settings])
+    needs = arm.pipeline.needs | {"chunks", "facets"}
+    arm.index.prepare(needs)
+    states = _replayed(measured, arm, benchmark)
+    draft = out.with_name(f".{out.name}.{uuid.uuid4().hex[:8]}")
+    try:
+        draft.mkdir(parents=True)
+        texts = {
+            CONFIG: _yaml(plain(_movable(measured.settings.config))),
+            GOLDEN: "".join(_golden_lines(states, arm.index)),
+            MODIFIED: json.dumps(dict(zip(arm.index.chunks.docnos, arm.index.modified.tolist(), strict=True))),
+        }
+        for name, text in texts.items():
+            (draft / name).write_text(text, encoding="utf-8")
+        if include_index:
+            for artefact in arm.index.artefacts():
+                place = draft / INDEX / artefact.kind / artefact.fingerprint
+                shutil.copytree(artefact.folder, place, ignore=shutil.ignore_patterns("write.lock"))
+        record = {
+            "format": FORMAT,
+            "name": measured.name,
+            "from": {"run": measured.results.folder.name, "arm": measured.name, **_about(measured)},
+            "benchmark": {"name": benchmark.name, "digest": benchmark.digest, "documents": len(benchmark.documents)},
+            "collection": benchmark.collection,
+            "pipeline": repr(arm.pipeline),
+            "artefacts": arm.index.fingerprints(needs),
+            "include_index": include_index,
+            "models": _models(arm),
+            "golden": len(states),
+            "quality": measured.quality,
+            "latency_ms": measured.latency,
+            "evidence": {"gain": evidence.gain, "baseline": evidence.baseline, "sentence": evidence.sentence},
+            "cautions": [*([caution] if caution else []), *_cautions(arm.pipeline)],
+            "environment": {"run": measured.results.record["environment"], "export": environment.describe()},
+            "files": {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()},
+        }
+        (draft / RECORD).write_text(json.dumps(record, indent=1, default=str), encoding="utf-8")
+        for path in [*draft.rglob("*"), draft]:
+            _flush(path)
+        draft.rename(out)
+        _flush(out.parent)
+    except OSError as error:
+        raise BundleError(f"cannot write the bundle {out} ({error.strerror}): name another folder with out=") from None
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return out
+
+
+def read_record(folder: Path) -> Mapping[str, Any]:
+    """What `bundle.json` says; BundleError when the folder is no bundle that this version reads."""
+    try:
+        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise BundleError(f"{folder} is no bundle ({RECORD} is missing): make one with ragbench export") from None
+    except (OSError, ValueError) as error:
+        raise BundleError(
+            f"{folder / RECORD} cannot be read ({type(error).__name__}): export the bundle again"
+        ) from None
+    if not isinstance(record, dict) or record.get("format") != FORMAT:
+        raise BundleError(f"{folder} is a bundle of another version of ragbench: export it again with this one")
+    if missing := sorted(_KEYS - set(record)):
+        raise BundleError(f"{folder / RECORD} lacks '{missing[0]}': export the bundle again")
+    return record
+
+
+def read_golden(folder: Path) -> list[Golden]:
+    """The golden queries of a bundle."""
+    try:
+        lines = (folder / GOLDEN).read_text(encoding="utf-8").split("\n")
+        rows = [json.loads(line) for line in lines if line]
+        return [
+            Golden(
+                Query(row["qid"], row["text"], row["hypothesis"], row["kind"]), tuple(row["ids"]), tuple(row["scores"])
+            )
+            for row in rows
+        ]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise BundleError(
+            f"{folder / GOLDEN} cannot be read ({type(error).__name__}): export the bundle again"
+        ) from None
+
+
+def cross_encoders(pipeline: Pipeline) -> list[CrossEncoderSpec]:
+    """The cross-encoders that a pipeline loads."""
+    return [CrossEncoderSpec(stage.model, stage.max_length) for _, stage in pipeline if isinstance(stage, Rerank)]
+
+
+def scored_ids(ranking: Ranking | None, index: Index, depth: int) -> tuple[list[str], list[float]]:
+    """The first `depth` chunk ids and scores of a ranking."""
+    head = (ranking or Ranking.empty()).head(depth)
+    return [index.chunks.chunk_ids[chunk] for chunk in head.chunks.tolist()], [float(score) for score in head.scores]
+
+
+def _replayed(measured: MeasuredArm, arm: Arm, benchmark: Benchmark) -> list[QueryState]:
+    """The run's queries through the pipeline; ResultsError when a ranking is not the one that was measured.
+
+    A ranking that depends on more than the bundle is not compared.
+    """
+    topics = {topic.qid: topic for topic in benchmark.topics}
+    run = read_run(measured.folder / "run.trec")
+    qids = [topic.qid for topic in benchmark.select(str(measured.results.record["split"]))]
+    states = arm.pipeline([topics[qid].query() for qid in qids], arm.index)
+    found = document_run(states, arm.index.chunks)
+    for qid in [] if _cautions(arm.pipeline) else qids:
+        if [docno for docno, _ in found[qid]] != [docno for docno, _ in run.get(qid, [])]:
+            raise ResultsError(
+                f"query {qid} ranks otherwise than in the run {measured.results.folder}: a model, a package or the "
+                "code has changed since, so run the experiment again and export that"
+            )
+    return states
+
+
+def _golden_lines(states: Sequence[QueryState], index: Index) -> Iterable[str]:
+    for state in states:
+        ids, scores = scored_ids(state.fused, index, GOLDEN_DEPTH)
+        query = state.query
+        row = {"qid": query.qid, "text": query.text, "hypothesis": query.hypothesis, "kind": query.kind}
+        yield json.dumps({**row, "ids": ids, "scores": scores}, ensure_ascii=True) + "\n"
+
+
+def _about(measured: MeasuredArm) -> dict[str, Any]:
+    record = measured.results.record
+    overrides = [each for each in measured.settings.overrides if each.lstrip("+~").split(".")[0] not in _PLACES]
+    return {"split": record["split"], "topics": record["topics"], "overrides": overrides}
+
+
+def _models(arm: Arm) -> list[dict[str, Any]]:
+    """The models that the pipeline loads, each with its specification and its digests."""
+    encoders = [arm.index.spec.encoder] if "encoder" in arm.pipeline.needs else []
+    loaded: list[tuple[str, Any, Encoder | CrossEncoder]] = [
+        *(("encoder", spec, arm.index.encoder) for spec in encoders),
+        *(("cross-encoder", spec, arm.index.cross_encoder(spec)) for spec in cross_encoders(arm.pipeline)),
+    ]
+    return [
+        {
+            "kind": kind,
+            "name": model.name,
+            "spec": {key: value for key, value in plain(spec).items() if key},
+            "digest": model.digest,
+            "weights": dict(model.weights),
+        }
+        for kind, spec, model in loaded
+    ]
+
+
+def _cautions(pipeline: Pipeline) -> list[str]:
+    """Sentences for what makes rankings depend on more than the bundle."""
+    found = []
+    for name, stage in pipeline:
+        if isinstance(stage, BoostRecent) and stage.now is None:
+            found.append(
+                f"{name} counts ages from the clock, so rankings change with time: set {name}.now to check them"
+            )
+        if endpoint := getattr(stage, "endpoint", None):
+            found.append(f"{name} asks the server {endpoint}, which is no part of the bundle")
+    return found
+
+
+def _movable(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The configuration without places of this machine; those of the documents no longer depend on a working folder."""
+    data = {
+        key: str(Path(value).expanduser().absolute()) if key in _DOCUMENT_PATHS and value else value
+        for key, value in config["data"].items()
+    }
+    emptied = {key: {**config[key], **dict.fromkeys(names)} for key, names in _PLACES.items() if key in config}
+    return {**config, **emptied, "data": data}
+
+
+def _yaml(value: Any) -> str:
+    import yaml
+
+    return str(yaml.safe_dump(value, sort_keys=True))
+
+
+def _flush(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

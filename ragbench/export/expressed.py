@@ -1,0 +1,116 @@
+"""Translate a pipeline parameter by parameter, and know which ones have not been translated.
+
+An exporter reads through a `Reading`. What it never read, and what the other system does not do in the same way by
+itself, is left over and becomes a sentence: a stage or parameter added later turns up there without further work.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+from ragbench.configuration import Settings
+from ragbench.fingerprint import plain
+from ragbench.index.index import IndexSpec
+
+S = TypeVar("S")
+
+Fixed = Mapping[tuple[str, str], Any]
+"""(class, parameter) -> the one value the other system has; for the index, class `index` and a dotted parameter."""
+
+
+class Reading:
+    """The stages and the index of a configuration, with a memory of what was read."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._stages = list(settings.pipeline)
+        self._read: set[tuple[str, str]] = set()
+        self._needs = settings.pipeline.needs | {"chunks"}
+        self.index: IndexSpec = settings.index
+
+    def stage(self, cls: type[S]) -> S | None:
+        """The stage of a class, None when there is none."""
+        return next((stage for _, stage in self._stages if isinstance(stage, cls)), None)
+
+    def value(self, cls: type[Any], name: str, otherwise: Any) -> Any:
+        """A parameter of the stage of a class, `otherwise` when the stage is off; from now on it counts as read."""
+        self._read.add((cls.__name__, name))
+        stage = self.stage(cls)
+        return otherwise if stage is None else getattr(stage, name)
+
+    def index_value(self, name: str) -> Any:
+        """A parameter of the index by its dotted name, None when it has none; from now on it counts as read."""
+        self._read.add(("index", name))
+        return flat_index(self.index).get(name)
+
+    def left_over(self, known: Sequence[type[Any]], fixed: Fixed, system: str) -> list[str]:
+        """A sentence for every stage the system lacks and every parameter neither read nor fixed to the same value."""
+        names = {cls.__name__ for cls in known}
+        sentences = []
+        for name, stage in self._stages:
+            parameters = _parameters(stage)
+            kind = type(stage).__name__
+            if kind not in names:
+                told = ", ".join(f"{key}={_shown(value)}" for key, value in parameters.items())
+                sentences.append(f"{name} ({stage.describe()}): {system} has no such step{told and f'; {told}'}")
+                continue
+            sentences += self._differing(kind, name, parameters, fixed, system)
+        parts = {key: value for key, value in flat_index(self.index).items() if _part(key) in self._needs}
+        return sentences + self._differing("index", "index", parts, fixed, system)
+
+    def out_of_order(self, order: Sequence[type[Any]], system: str) -> list[str]:
+        """A sentence for every stage that runs before one which the system runs earlier."""
+        place = {cls.__name__: number for number, cls in enumerate(order)}
+        known = [(name, type(stage).__name__) for name, stage in self._stages if type(stage).__name__ in place]
+        return [
+            f"order: {first} runs before {second} here; {system} runs it after"
+            for (first, kind), (second, next_kind) in itertools.pairwise(known)
+            if place[kind] > place[next_kind]
+        ]
+
+    def _differing(self, kind: str, where: str, parameters: Mapping[str, Any], fixed: Fixed, system: str) -> list[str]:
+        sentences = []
+        for key, value in parameters.items():
+            if (kind, key) in self._read:
+                continue
+            if (kind, key) not in fixed:
+                sentences.append(f"{where}.{key} = {_shown(value)}: {system} has no key for it")
+            elif plain(fixed[kind, key]) != value:
+                sentences.append(f"{where}.{key} = {_shown(value)}: {system} always has {_shown(fixed[kind, key])}")
+        return sentences
+
+
+def flat_index(spec: IndexSpec) -> dict[str, Any]:
+    """The index specification as one level: `chunker`, `chunker.min_chars`, `lexical.k1`, `headings` ..."""
+    found: dict[str, Any] = {}
+    for field in dataclasses.fields(spec):
+        value = getattr(spec, field.name)
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            if field.name == "chunker":
+                found["chunker"] = type(value).__name__
+            found |= {f"{field.name}.{key}": each for key, each in _parameters(value).items()}
+        else:
+            found[field.name] = value
+    if found["dense.kind"] == "flat":  # the others shape a graph that a flat index does not have
+        for key in ("m", "ef_construction", "ef_search", "lists", "probes"):
+            found.pop(f"dense.{key}")
+    found["lexical.fields"] = dict(found["lexical.fields"])
+    return found
+
+
+def _part(key: str) -> str:
+    """The part of the index that a parameter shapes."""
+    first = key.split(".")[0]
+    return {"chunker": "chunks", "headings": "dense"}.get(first, first)
+
+
+def _parameters(stage: Any) -> dict[str, Any]:
+    return {field.name: plain(getattr(stage, field.name)) for field in dataclasses.fields(stage)}
+
+
+def _shown(value: Any) -> str:
+    return textwrap.shorten(json.dumps(plain(value), ensure_ascii=True, default=str), 200, placeholder=" ...")

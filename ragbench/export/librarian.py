@@ -1,0 +1,135 @@
+"""Write a configuration as the `config.json` of Librarian (seed 004), all six of its sections.
+
+JSON has no comments: what the format cannot say stands under the key `ragbench`, beside the sections that Librarian
+looks up by name, and it passes over keys it does not look up. Sections about files and transport are not a retrieval
+configuration; they get the values of Librarian's own example.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ragbench.configuration import Settings
+from ragbench.corpus.librarian_chunking import CHARS_PER_TOKEN, LibrarianFixedChunker, LibrarianSemanticChunker
+from ragbench.export.expressed import Reading
+from ragbench.models import bundled
+from ragbench.stages.average import AverageScores
+from ragbench.stages.context import AddNeighbours
+from ragbench.stages.cut import Cut
+from ragbench.stages.dense import RetrieveDense
+from ragbench.stages.fuse import Fuse
+from ragbench.stages.keywords import RerankByKeywords
+from ragbench.stages.lexical import RetrieveLexical
+
+_SYSTEM = "Librarian"
+_KNOWN = (RetrieveDense, RetrieveLexical, Fuse, AverageScores, AddNeighbours, RerankByKeywords, Cut)
+
+_FIXED: dict[tuple[str, str], Any] = {
+    ("AddNeighbours", "neighbours"): 1,
+    ("RerankByKeywords", "weight"): 0.3,
+    ("RerankByKeywords", "cap"): 5,
+    ("index", "headings"): False,
+    ("index", "encoder.query_prefix"): "",
+    ("index", "encoder.passage_prefix"): "",
+    ("index", "lexical.fields"): {"content": 1.0},
+}
+
+
+def values(settings: Settings) -> tuple[dict[str, Any], list[str]]:
+    """The sections by name, and a sentence for everything they cannot say."""
+    read = Reading(settings)
+    dense, lexical = read.stage(RetrieveDense) is not None, read.stage(RetrieveLexical) is not None
+    reranks = dense and read.stage(RerankByKeywords) is not None
+    mode = "rerank" if reranks else "hybrid" if dense and lexical else "semantic" if dense else "keyword"
+    candidates = int(read.value(RerankByKeywords, "depth", 50))
+    most = int(read.value(Cut, "top_n", 50))
+    read.value(Fuse, "k", None)  # said once, with the fusion
+    weights = {**read.value(Fuse, "weights", {}), **read.value(AverageScores, "weights", {})}
+    of_dense = float(weights.get("dense", 1.0)) if dense else 0.0
+    of_lexical = float(weights.get("lexical", 1.0)) if lexical else 0.0
+    model = str(read.index_value("encoder.name"))
+    packed = bundled.find(model)
+    sections: dict[str, Any] = {
+        "docs": {
+            "root_path": "./docs",
+            "file_extensions": [".md", ".txt", ".docx"],
+            "max_file_size_mb": 10,
+            "watch_for_changes": True,
+            "index_on_startup": True,
+        },
+        "search": {
+            "max_results": most,
+            "snippet_length": 200,
+            "context_lines": 3,
+            "min_keyword_length": int(read.value(RerankByKeywords, "min_length", 2)),
+            "mode": mode,
+            "rerank_candidates": candidates,
+            "rerank_keyword_threshold": float(read.value(RerankByKeywords, "threshold", 0.1)),
+        },
+        "embeddings": {
+            "enabled": dense,
+            "model": packed.aliases[0] if packed and packed.aliases else model,
+            "persist_directory": None,
+            "semantic_weight": round(of_dense / (of_dense + of_lexical), 6) if of_dense + of_lexical else 0.5,
+        },
+        "chunking": _chunking(read),
+        "metadata": {"extract_tags": True, "infer_doc_type": True, "track_modifications": True},
+        "mcp": {"transport": "http-sse", "host": "127.0.0.1", "port": 3001, "endpoint": "/mcp"},
+    }
+    # Seed 004, "Update Semantic Search": three times as many chunks as documents are wanted.
+    depths = {
+        ("RetrieveDense", "depth"): 3 * (candidates if reranks else most),
+        ("RetrieveLexical", "depth"): 3 * most,
+    }
+    missing = read.left_over(_KNOWN, {**_FIXED, **depths}, _SYSTEM)
+    return sections, missing + _done_otherwise(read, mode, lexical, weights)
+
+
+def render(settings: Settings, heading: Sequence[str]) -> tuple[str, list[str]]:
+    """The file and what it cannot say; `heading` are sentences that the key `ragbench` keeps."""
+    sections, missing = values(settings)
+    note = {"about": list(heading), "not_expressed": missing}
+    return json.dumps({**sections, "ragbench": note}, indent=2, ensure_ascii=True) + "\n", missing
+
+
+def _chunking(read: Reading) -> dict[str, Any]:
+    """Sizes in tokens; those of other chunkers converted from characters."""
+    read.index_value("chunker")
+    size, overlap = read.index_value("chunker.chunk_size"), read.index_value("chunker.chunk_overlap")
+    if size is None:
+        chars, chars_twice = read.index_value("chunker.max_chars"), read.index_value("chunker.overlap_chars")
+        size = max(1, round((chars or 512 * CHARS_PER_TOKEN) / CHARS_PER_TOKEN))
+        overlap = round((chars_twice or 0) / CHARS_PER_TOKEN)
+    fixed = isinstance(read.index.chunker, LibrarianFixedChunker)
+    return {
+        "enabled": True,
+        "chunk_size": size,
+        "chunk_overlap": overlap,
+        "strategy": "fixed" if fixed else "semantic",
+    }
+
+
+def _done_otherwise(read: Reading, mode: str, lexical: bool, weights: Mapping[str, Any]) -> list[str]:
+    """Where the system does something by itself that this configuration does not, or does it with other means."""
+    found = []
+    if read.stage(RerankByKeywords) is not None and mode != "rerank":
+        found.append(f"keywords: {_SYSTEM} re-ranks candidates of the semantic search, which is off")
+    if mode == "rerank" and lexical:
+        found.append(f"lexical is on: {_SYSTEM} re-ranks candidates of the semantic search alone")
+    if read.stage(Fuse) is not None and mode in ("hybrid", "rerank"):
+        found.append(f"fuse: {_SYSTEM} calculates with the scores, where reciprocal ranks were measured")
+    for source, weight in sorted(weights.items()):
+        if source not in ("dense", "lexical") and weight != 1.0:
+            found.append(f"fuse.weights.{source} = {weight:g}: {_SYSTEM} has no such source")
+    if mode != "keyword" and read.stage(AddNeighbours) is None:
+        found.append(f"context is off: {_SYSTEM} always returns the best chunk of a document with its neighbours")
+    chunker = read.index.chunker
+    if not isinstance(chunker, (LibrarianFixedChunker, LibrarianSemanticChunker)):
+        found.append(
+            f"index.chunker = {type(chunker).__name__}: {_SYSTEM} cuts at headings of level 2 and 3 or at fixed sizes, "
+            f"of {CHARS_PER_TOKEN} characters a token"
+        )
+    found.append(f"docs, metadata and mcp were not measured: they have the values of {_SYSTEM}'s own example")
+    return found

@@ -1,0 +1,195 @@
+"""Use a bundle: `ragbench.load("bundle").search("how do I rotate a key")`.
+
+A bundle names classes of Python to build its stages from, as every configuration does: load only bundles you trust.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ragbench.configuration import Settings, build
+from ragbench.errors import BundleError, ConfigError, IndexError_
+from ragbench.export import bundle
+from ragbench.fingerprint import short
+from ragbench.index.artefacts import Artefact, ArtefactStore
+from ragbench.index.index import Index
+from ragbench.models.access import Models
+from ragbench.pipeline import Pipeline, clean, hits, start
+from ragbench.stages.filters import FilterDocuments
+from ragbench.stages.hyde import SupposeAnswer
+from ragbench.types import Document, Hit, Query, Ranking
+
+if TYPE_CHECKING:
+    from ragbench.benchmark.benchmark import Benchmark
+
+
+@dataclass(frozen=True)
+class SealedStore(ArtefactStore):
+    """A folder of artefacts in which nothing is ever built: what is missing there is an error."""
+
+    def get(self, kind: str, inputs: Any, build: Callable[[Path], None]) -> Artefact:
+        """The artefact of a kind shaped by `inputs`; IndexError_ when the folder does not hold it undamaged."""
+        fingerprint = short([kind, inputs])
+        folder = self.root / kind / fingerprint
+        found = self._open(kind, fingerprint, folder, quietly=True)
+        if found is not None:
+            return found
+        if folder.exists():
+            raise IndexError_(f"the {kind} artefact in {folder} is damaged: export the bundle again")
+        raise IndexError_(
+            f"the bundle has no {kind} artefact that fits this installation ({folder} is missing): it was made with "
+            "another model or another version of ragbench, so export it again here"
+        )
+
+
+class LoadedBundle:
+    """A bundle that is open: its pipeline over its index. `search` may be called from several threads."""
+
+    def __init__(self, folder: Path, record: Mapping[str, Any], settings: Settings, index: Index) -> None:
+        self.folder = folder
+        self.record = record
+        self.settings = settings
+        self.index = index
+        self.pipeline: Pipeline = settings.pipeline
+
+    def __repr__(self) -> str:
+        return f"LoadedBundle({self.name!r}, {self.index.chunks.n_documents} documents: {self.pipeline!r})"
+
+    def __enter__(self) -> LoadedBundle:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def name(self) -> str:
+        """The name of the arm it was made of."""
+        return str(self.record["name"])
+
+    def search(
+        self,
+        text: str,
+        top_n: int = 10,
+        *,
+        filters: Mapping[str, Any] | FilterDocuments | None = None,
+        hypothesis: str | None = None,
+        deadline: float | None = None,
+    ) -> list[Hit]:
+        """The best `top_n` hits (at least 1) for a query.
+
+        `filters` are the parameters of the stage `filters`, such as `{"category": "guide"}`. `hypothesis` is a supposed
+        answer, for pipelines with HyDE. Raises TimeoutError at the first stage that would begin after `deadline` (of
+        `time.monotonic`), ConfigError for what cannot be searched for.
+        """
+        if top_n < 1:
+            raise ConfigError(f"top_n must be at least 1, got {top_n}")
+        if not clean(text):
+            raise ConfigError("the query is empty: say what to search for")
+        states = start([Query("q", text, hypothesis)])
+        wanted = self._filters(filters)
+        if wanted is not None:
+            states = wanted(states, self.index)
+        if hypothesis is not None and not any(isinstance(stage, SupposeAnswer) for _, stage in self.pipeline):
+            raise ConfigError("hypothesis cannot be used: this pipeline has no stage that embeds one")
+        for name, stage in self.pipeline:
+            if deadline is not None and time.monotonic() > deadline:
+                raise TimeoutError(f"the time limit was reached before the stage {name}")
+            states = stage(states, self.index)
+        (state,) = states
+        return hits(state.fused or Ranking.empty(), self.index, top_n, state.contexts)
+
+    def golden(self) -> list[bundle.Golden]:
+        """The queries that came with it and the hits they should have."""
+        return bundle.read_golden(self.folder)
+
+    def close(self) -> None:
+        """Let go of the index; searches fail from now on."""
+        opened = self.index.__dict__
+        if "lexical" in opened:
+            self.index.lexical.close()
+        if "code" in opened:
+            self.index.code.close()
+
+    def _filters(self, filters: Mapping[str, Any] | FilterDocuments | None) -> FilterDocuments | None:
+        if filters is None:
+            return None
+        if any(isinstance(stage, FilterDocuments) for _, stage in self.pipeline):
+            raise ConfigError("filters cannot be added: the pipeline of this bundle has its own")
+        return filters if isinstance(filters, FilterDocuments) else build(FilterDocuments, filters, "filters")
+
+
+def load(folder: str | Path, *, corpus: str | Path | None = None, threads: int | None = None) -> LoadedBundle:
+    """Open a bundle, its index and its models.
+
+    A bundle without an index builds it inside its folder, from the documents that it names. `corpus` says where these
+    lie now; documents that are named here are always compared with those that were measured. `threads` limits the
+    threads of one call of a model (None: all processors). Raises BundleError for what is no bundle or was made of other
+    documents, IndexError_ and ModelError for parts that do not fit.
+    """
+    place = Path(folder).expanduser()
+    record = bundle.read_record(place)
+    settings = settings_of(place, record)
+    sealed = bool(record["include_index"])
+    benchmark = None
+    if corpus is not None or not sealed:
+        benchmark = documents_of(settings, corpus)
+        if benchmark.collection != record["collection"]:
+            raise BundleError(
+                f"the documents are not those that {place} was made of: restore them, or run and export again"
+            )
+    index = Index(
+        settings.index,
+        str(record["collection"]),
+        _no_documents if benchmark is None else lambda: benchmark.documents,
+        SealedStore(place / bundle.INDEX) if sealed else ArtefactStore(place / bundle.INDEX),
+        Models(cache=None, threads=threads),
+        sharding=settings.sharding,
+    )
+    try:
+        times = json.loads((place / bundle.MODIFIED).read_text(encoding="utf-8"))
+        index.modified = np.array([times[docno] for docno in index.chunks.docnos], dtype=np.float64)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise BundleError(
+            f"{place / bundle.MODIFIED} cannot be read ({type(error).__name__}): export the bundle again"
+        ) from None
+    index.prepare(settings.pipeline.needs | {"facets"})
+    for spec in bundle.cross_encoders(settings.pipeline):
+        index.cross_encoder(spec)
+    return LoadedBundle(place, record, settings, index)
+
+
+def documents_of(settings: Settings, corpus: str | Path | None = None) -> Benchmark:
+    """The benchmark's documents, from where the configuration says or from `corpus`."""
+    from ragbench.benchmark.load import load as load_benchmark
+
+    data = dict(settings.config["data"])
+    if corpus is not None:
+        data["folder" if data.get("loader") == "beir" else "corpus"] = str(corpus)
+    return load_benchmark(data, topics=False)
+
+
+def settings_of(place: Path, record: Mapping[str, Any]) -> Settings:
+    """The configuration of a bundle, checked."""
+    import yaml
+
+    try:
+        config = yaml.safe_load((place / bundle.CONFIG).read_text(encoding="utf-8"))
+        return Settings(str(record["name"]), config).check()
+    except (OSError, yaml.YAMLError, UnicodeDecodeError, KeyError, TypeError, AttributeError) as error:
+        raise BundleError(
+            f"{place / bundle.CONFIG} is no configuration ({type(error).__name__}): export the bundle again"
+        ) from None
+
+
+def _no_documents() -> Sequence[Document]:
+    raise IndexError_("a bundle holds an index and no documents: what is missing there cannot be built")

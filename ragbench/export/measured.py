@@ -1,0 +1,171 @@
+"""The arm to export: its configuration and what its run found out about it, among that whether it is a gain at all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from ragbench.configuration import Settings
+from ragbench.errors import ConfigError, ResultsError
+from ragbench.evaluation.measures import PRIMARY, UNJUDGED
+from ragbench.evaluation.statistics import align, compare_all, holm
+from ragbench.evaluation.verdict import LatencyCost, judge
+from ragbench.experiment import results
+from ragbench.experiment.results import Results
+
+Gain = Literal["adopt", "inconclusive", "reject", "uncompared"]
+
+
+@dataclass(frozen=True)
+class MeasuredArm:
+    """An arm of a finished run with the configuration it was measured with."""
+
+    name: str
+    results: Results
+    settings: Settings
+
+    @property
+    def folder(self) -> Path:
+        """The arm's folder inside the run's."""
+        return self.results.folder / "arms" / results.slug(self.name)
+
+    @property
+    def quality(self) -> dict[str, float]:
+        """The mean of every measure over documents."""
+        frame = self.results.per_query
+        chosen = frame[(frame["arm"] == self.name) & (frame["level"] == "document")]
+        means = chosen.groupby("measure", observed=True)["value"].mean()
+        return {str(name): round(float(value), 6) for name, value in means.items()}
+
+    @property
+    def latency(self) -> dict[str, float] | None:
+        """Percentiles of a whole query in milliseconds, with the intervals of p50 and p95; None when not measured."""
+        return total_latency(self.results, self.name)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the run says for an arm: the outcome against its baseline, in one word and in one sentence."""
+
+    gain: Gain
+    sentence: str
+    baseline: str | None
+
+    @property
+    def needs_force(self) -> bool:
+        """Whether exporting it goes against, or beyond, what was measured."""
+        return self.gain in ("inconclusive", "reject")
+
+
+def find(folder: Path, arm: str | None = None) -> MeasuredArm:
+    """The arm of a run: `folder` is a results folder, or an arm's folder inside one; `arm` may be left out for one arm.
+
+    Raises ResultsError when there is no such run or arm.
+    """
+    import yaml
+
+    inside = not (folder / results.RECORD).is_file() and folder.parent.name == "arms"
+    loaded = results.load(folder.parent.parent if inside else folder)
+    if inside:
+        named = [name for name in loaded.arms if results.slug(name) == folder.name and arm in (None, name)]
+    elif arm is not None:
+        named = [name for name in loaded.arms if name == arm]
+    else:
+        named = loaded.arms
+    if not named:
+        raise ResultsError(f"the run {loaded.folder} has no arm '{arm or folder.name}'; arms: {', '.join(loaded.arms)}")
+    if len(named) > 1:
+        raise ResultsError(
+            f"the run {loaded.folder} has several arms ({', '.join(named)}): add arm=NAME, or name the folder of one, "
+            f"such as {loaded.folder / 'arms' / results.slug(named[-1])}"
+        )
+    path = loaded.folder / "arms" / results.slug(named[0]) / "config.yaml"
+    try:
+        config = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, yaml.YAMLError) as error:
+        raise ResultsError(f"{path} cannot be read ({type(error).__name__}): run the experiment again") from None
+    overrides = tuple(loaded.record.get("overrides", {}).get(named[0], ()))
+    return MeasuredArm(named[0], loaded, Settings(named[0], config, overrides))
+
+
+def evidence(measured: MeasuredArm, baseline: str | None = None) -> Evidence:
+    """What the run says for the arm against another arm of the run, the first one by default.
+
+    Holm's correction is over all arms of the run that are compared with that baseline. Latency counts only where
+    `budget.p95_ms` sets a budget for the whole change.
+    """
+    arms = measured.results.arms
+    base = baseline or arms[0]
+    if base not in arms:
+        raise ConfigError(f"baseline={base} is no arm of {measured.results.folder}; arms: {', '.join(arms)}")
+    if len(arms) == 1:
+        return Evidence("uncompared", "Its run compared it with nothing, so no gain is claimed.", None)
+    if base == measured.name:
+        return Evidence("uncompared", f"It is the arm that the {len(arms) - 1} others were compared with.", None)
+    by_qid = {arm: measured.results.values(arm) for arm in arms}
+    _, values = align({arm: {str(qid): float(value) for qid, value in by_qid[arm].items()} for arm in arms})
+    others = [arm for arm in arms if arm != base]
+    statistics = measured.settings.config["statistics"]
+    candidates = np.stack([values[arm] for arm in others])
+    compared = compare_all(
+        candidates,
+        np.broadcast_to(values[base], candidates.shape),
+        seed=int(measured.settings.config["seed"]),
+        resamples=int(statistics["resamples"]),
+        permutations=int(statistics["permutations"]),
+        confidence=float(statistics["confidence"]),
+    )
+    place = others.index(measured.name)
+    budget = measured.settings.config["budget"]["p95_ms"]
+    verdict = judge(
+        compared[place],
+        p_holm=float(holm([each.p_value for each in compared])[place]),
+        budget_ms=float("inf") if budget is None else float(budget),
+        latency=latency_cost(measured.latency, total_latency(measured.results, base)),
+        unjudged_difference=_unjudged(measured.results, measured.name, base),
+        measure=PRIMARY,
+    )
+    return Evidence(verdict.outcome, f"Against {base}: {verdict.reason}", base)
+
+
+def require_gain(found: Evidence, force: bool) -> str | None:
+    """What an export must say about an unproven gain, None when there is nothing to say; ConfigError without force."""
+    if not found.needs_force:
+        return None
+    if not force:
+        raise ConfigError(
+            f"the gain of this configuration is not established ({found.sentence.rstrip('.')}): "
+            "add force=true to export it all the same"
+        )
+    return f"Exported with force=true although its gain is not established. {found.sentence}"
+
+
+def total_latency(found: Results, arm: str) -> dict[str, float] | None:
+    """Percentiles of a whole query of an arm in milliseconds, None when time was not measured."""
+    frame = found.latency
+    if not len(frame):
+        return None
+    rows = frame[(frame["arm"] == arm) & (frame["stage"] == "total")]
+    if not len(rows):
+        return None
+    wanted = ("p50", "p95", "p99", "p95_low", "p95_high")
+    return {name: round(float(rows.iloc[0][name]), 3) for name in wanted}
+
+
+def latency_cost(candidate: Mapping[str, Any] | None, baseline: Mapping[str, Any] | None) -> LatencyCost | None:
+    """The difference of two p95, with the interval that independent measurements give; None where one is missing."""
+    if candidate is None or baseline is None:
+        return None
+    point = candidate["p95"] - baseline["p95"]
+    half = float(np.hypot(*((each["p95_high"] - each["p95_low"]) / 2 for each in (candidate, baseline))))
+    return LatencyCost(point, point - half, point + half)
+
+
+def _unjudged(found: Results, arm: str, base: str) -> float | None:
+    if UNJUDGED not in set(found.per_query["measure"]):
+        return None
+    return float(found.values(arm, UNJUDGED).mean() - found.values(base, UNJUDGED).mean())

@@ -1,0 +1,195 @@
+"""Does a bundle do here what it did where it was made? Models, documents, index, rankings and speed, each checked."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from ragbench.errors import BenchmarkError, ConfigError, CorpusError, ModelError, RagbenchError
+from ragbench.executor import Arm
+from ragbench.experiment import environment
+from ragbench.export import bundle
+from ragbench.export.bundle import Golden
+from ragbench.export.loaded import LoadedBundle, documents_of, load, settings_of
+from ragbench.latency import TOTAL, measure, percentiles
+from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, load_cross_encoder, load_encoder
+from ragbench.workshop import Progress
+
+Outcome = Literal["passes", "fails", "not checked"]
+
+SCORE_TOLERANCE = 1e-4
+"""Scores that differ by less, as a share of the larger, are equal: processors round differently."""
+LATENCY_TOLERANCE = 0.5
+"""By how much p95 may lie above the measured one, as a share of it."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """What was looked at, how it came out and what was seen."""
+
+    part: str
+    outcome: Outcome
+    said: str
+
+
+def verify(
+    folder: Path,
+    *,
+    corpus: Path | None = None,
+    latency_tolerance: float = LATENCY_TOLERANCE,
+    latency: bool = True,
+    progress: Progress | None = None,
+) -> Iterator[Check]:
+    """Check a bundle part by part, yielding each outcome as it is known. Raises BundleError for what is no bundle.
+
+    `corpus`: where the documents lie now; without it a bundle with an index passes over documents that are not here.
+    """
+    if latency_tolerance < 0:
+        raise ConfigError(f"--latency-tolerance must be at least 0, got {latency_tolerance:g}")
+    record = bundle.read_record(folder)
+    yield _files(folder, record)
+    yield from (_model(entry) for entry in record["models"])
+    yield _corpus(folder, record, corpus)
+    try:
+        loaded = load(folder, corpus=corpus)
+    except RagbenchError as error:
+        yield Check("index", "fails", str(error))
+        for part in ("rankings", "latency"):
+            yield Check(part, "not checked", "the bundle does not open")
+        return
+    with loaded:
+        yield _index(loaded)
+        golden = loaded.golden()
+        yield _rankings(loaded, golden, progress)
+        yield (
+            _latency(loaded, golden, latency_tolerance, progress)
+            if latency
+            else Check("latency", "not checked", "left out with --no-latency")
+        )
+    yield _environment(record)
+
+
+def same_ranking(expected: Golden, ids: Sequence[str], scores: Sequence[float]) -> str | None:
+    """What is different about a ranking, None when nothing is; hits with equal scores may stand in any order."""
+    if len(ids) != len(expected.ids):
+        return f"{len(ids)} hits instead of {len(expected.ids)}"
+    then = dict(zip(expected.ids, expected.scores, strict=True))
+    for rank, (name, score, before, score_before) in enumerate(
+        zip(ids, scores, expected.ids, expected.scores, strict=True), start=1
+    ):
+        if name != before and not (name in then and _close(then[name], score_before)):
+            return f"rank {rank} is {name} instead of {before}"
+        if not _close(score, score_before):
+            return f"rank {rank} has the score {score:.6g} instead of {score_before:.6g}"
+    return None
+
+
+def _files(folder: Path, record: Mapping[str, Any]) -> Check:
+    changed = []
+    for name, digest in record["files"].items():
+        try:
+            found = hashlib.sha256((folder / name).read_bytes()).hexdigest()
+        except OSError:
+            found = ""
+        if found != digest:
+            changed.append(name)
+    if changed:
+        return Check("files", "fails", f"{', '.join(changed)} changed after the export")
+    return Check("files", "passes", f"{len(record['files'])} files are as they were written")
+
+
+def _model(entry: Mapping[str, Any]) -> Check:
+    """The same weights under the same settings, or what is missing."""
+    part = f"model {entry['name']}"
+    try:
+        model: Any = (
+            load_encoder(EncoderSpec(**entry["spec"]))
+            if entry["kind"] == "encoder"
+            else load_cross_encoder(CrossEncoderSpec(**entry["spec"]))
+        )
+        weights, digest = dict(model.weights), model.digest
+    except (ModelError, ConfigError) as error:
+        return Check(part, "fails", str(error))
+    if weights != entry["weights"]:
+        return Check(part, "fails", "its weights are others than those that were measured")
+    if digest != entry["digest"]:
+        return Check(part, "fails", "its weights are the same, its settings or the library that runs it are not")
+    return Check(part, "passes", f"digest {digest[:12]}")
+
+
+def _corpus(folder: Path, record: Mapping[str, Any], corpus: Path | None) -> Check:
+    try:
+        benchmark = documents_of(settings_of(folder, record), corpus)
+    except (CorpusError, BenchmarkError, ConfigError) as error:
+        if corpus is None and record["include_index"]:
+            return Check("documents", "not checked", f"they are not here, name them with --corpus ({error})")
+        return Check("documents", "fails", str(error))
+    if benchmark.collection != record["collection"]:
+        before = record["benchmark"]["documents"]
+        return Check(
+            "documents",
+            "fails",
+            f"they have changed since the export ({len(benchmark.documents)} now, {before} then): run and export again",
+        )
+    return Check("documents", "passes", f"{len(benchmark.documents)} documents are those that were measured")
+
+
+def _index(loaded: LoadedBundle) -> Check:
+    found = loaded.index.fingerprints(loaded.record["artefacts"])
+    other = sorted(name for name, fingerprint in loaded.record["artefacts"].items() if found[name] != fingerprint)
+    if other:
+        return Check("index", "fails", f"{', '.join(other)} would be built otherwise by this version")
+    return Check("index", "passes", f"{len(loaded.index.artefacts())} artefacts are undamaged")
+
+
+def _rankings(loaded: LoadedBundle, golden: Sequence[Golden], progress: Progress | None) -> Check:
+    differing = []
+    for done, each in enumerate(golden, start=1):
+        (state,) = loaded.pipeline([each.query], loaded.index)
+        difference = same_ranking(each, *bundle.scored_ids(state.fused, loaded.index, bundle.GOLDEN_DEPTH))
+        if difference:
+            differing.append(f"{each.query.qid}: {difference}")
+        if progress is not None:
+            progress("replaying queries", done, len(golden))
+    if differing:
+        shown = "; ".join(differing[:3])
+        return Check("rankings", "fails", f"{len(differing)} of {len(golden)} queries rank otherwise ({shown})")
+    return Check("rankings", "passes", f"{len(golden)} queries rank as they did")
+
+
+def _latency(loaded: LoadedBundle, golden: Sequence[Golden], tolerance: float, progress: Progress | None) -> Check:
+    then = loaded.record["latency_ms"]
+    if then is None:
+        return Check("latency", "not checked", "the run did not measure time")
+    arm = Arm(loaded.name, loaded.pipeline, loaded.index)
+    spec = replace(loaded.settings.latency, enabled=True, cold_start=False)
+    timing = measure([arm], [each.query for each in golden], spec, progress)[loaded.name]
+    now = percentiles(timing.samples_ms[:, timing.columns.index(TOTAL)])
+    limit = then["p95"] * (1 + tolerance)
+    said = (
+        f"p95 {now['p95']:.1f} ms [{now['p95_low']:.1f}, {now['p95_high']:.1f}], "
+        f"{then['p95']:.1f} ms when measured, limit {limit:.1f} ms"
+    )
+    # The lower end: a machine that is busy for a moment is no slower pipeline.
+    return Check("latency", "fails" if now["p95_low"] > limit else "passes", said)
+
+
+def _environment(record: Mapping[str, Any]) -> Check:
+    then, now = record["environment"]["export"], environment.describe()
+    other = [
+        f"{name} {then['packages'].get(name)} -> {version}"
+        for name, version in now["packages"].items()
+        if then["packages"].get(name) != version
+    ]
+    if then["processor"] != now["processor"]:
+        other.append("another processor")
+    return Check(
+        "environment", "passes", f"differs ({', '.join(other)})" if other else "the same packages and processor"
+    )
+
+
+def _close(a: float, b: float) -> bool:
+    return a == b or abs(a - b) <= SCORE_TOLERANCE * max(abs(a), abs(b))

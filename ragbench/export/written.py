@@ -1,0 +1,99 @@
+"""Write an arm of a finished run in one of the formats, if its gain allows: what the command and notebooks call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+from ragbench.errors import ConfigError
+from ragbench.experiment.results import slug
+from ragbench.export import measured
+from ragbench.export.measured import Evidence, MeasuredArm
+from ragbench.workshop import Progress, Say
+
+Format = Literal["ragbench", "ragdocs", "librarian"]
+FORMATS: Mapping[str, str] = {"ragbench": ".bundle", "ragdocs": ".toml", "librarian": ".json"}
+"""The formats with the ends of their names."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """What was written where; `missing` are sentences on what the format cannot express or a bundle depends on."""
+
+    out: Path
+    format: Format
+    arm: str
+    evidence: Evidence
+    caution: str | None
+    missing: tuple[str, ...]
+
+
+def write(
+    run: Path,
+    out: Path | None = None,
+    *,
+    arm: str | None = None,
+    format: str = "ragbench",
+    baseline: str | None = None,
+    force: bool = False,
+    include_index: bool = True,
+    progress: Progress | None = None,
+    say: Say = print,
+) -> Written:
+    """Write an arm of the run in the folder `run`; into its folder `exports` where `out` is not given.
+
+    Raises ConfigError for an unknown format and, without `force`, for a gain over `baseline` (the run's first arm) that
+    is not established; ResultsError for an arm that is not there; BundleError when a bundle's folder exists.
+    """
+    form: Format | None = next((each for each in get_args(Format) if each == format), None)
+    if form is None:
+        raise ConfigError(f"format must be one of {', '.join(FORMATS)}, got {format}")
+    found = measured.find(run, arm)
+    evidence = measured.evidence(found, baseline)
+    caution = measured.require_gain(evidence, force)
+    place = out or found.results.folder / "exports" / f"{slug(found.name)}{FORMATS[form]}"
+    if form == "ragbench":
+        missing = _bundle(found, place, evidence, caution, include_index, progress, say)
+    else:
+        missing = _file(form, found, place, evidence, caution)
+    return Written(place, form, found.name, evidence, caution, tuple(missing))
+
+
+def _bundle(
+    arm: MeasuredArm,
+    out: Path,
+    evidence: Evidence,
+    caution: str | None,
+    include_index: bool,
+    progress: Progress | None,
+    say: Say,
+) -> list[str]:
+    from ragbench.benchmark.load import load
+    from ragbench.export import bundle
+
+    benchmark = load(arm.settings.config["data"])
+    bundle.write(
+        arm,
+        benchmark,
+        out,
+        evidence=evidence,
+        caution=caution,
+        include_index=include_index,
+        progress=progress,
+        say=say,
+    )
+    return [str(sentence) for sentence in bundle.read_record(out)["cautions"] if sentence != caution]
+
+
+def _file(form: Format, arm: MeasuredArm, out: Path, evidence: Evidence, caution: str | None) -> list[str]:
+    from ragbench.benchmark.lines import write_atomically
+    from ragbench.export import heading, librarian, ragdocs
+
+    render: Callable[..., tuple[str, list[str]]] = ragdocs.render if form == "ragdocs" else librarian.render
+    text, missing = render(arm.settings, heading.sentences(arm, evidence, caution))
+    if out.is_dir():
+        raise ConfigError(f"out={out} is a folder: name a file such as {out / f'config{FORMATS[form]}'}")
+    write_atomically(out, text)
+    return missing

@@ -1,0 +1,80 @@
+"""What documents are called, to find the notes that a query mentions: ids, ends of paths, titles and aliases."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import cached_property
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from ragbench.corpus.metadata import normalise_tags, read_metadata, timestamp
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from ragbench.index.chunks import ChunkTable
+
+_MENTION = re.compile(r"\[\[([^\[\]]+)\]\]")
+_TAG = re.compile(r"(?<![\w#&/])#([\w/-]*[^\W\d][\w/-]*)")
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+
+
+def mentions(text: str) -> tuple[str, ...]:
+    """The names in `[[note]]`, `[[note#heading]]` and `[[note|label]]`, each once, in order."""
+    written = (found.partition("|")[0].partition("#")[0].strip() for found in _MENTION.findall(text))
+    return tuple(dict.fromkeys(name for name in written if name))
+
+
+def tags_in(text: str) -> tuple[str, ...]:
+    """The `#tags` of a text without `#`, lower-case, each once, in order; numbers alone are none."""
+    return normalise_tags(_TAG.findall(text))
+
+
+class NoteNames:
+    """Documents by name, without regard to case."""
+
+    def __init__(self, table: ChunkTable) -> None:
+        """`table` holds the documents."""
+        self._table = table
+
+    def called(self, name: str) -> tuple[int, ...]:
+        """The rows of the documents that a mention means, in order.
+
+        A whole path means one document. Another name means all that bear it: as title, alias, or end of their path.
+        """
+        wanted = _folded(re.sub(r"\.(md|markdown)$", "", name.strip().strip("/"), flags=re.IGNORECASE))
+        return self._paths.get(wanted) or self._others.get(wanted, ())
+
+    @cached_property
+    def days(self) -> tuple[tuple[int, float], ...]:
+        """(row, day) of every daily note: one called by a day such as 2026-01-31, in seconds since the epoch."""
+        days = ((timestamp(name), rows) for name, rows in self._others.items() if _DAY.fullmatch(name))
+        return tuple(sorted((row, day) for day, rows in days if day is not None for row in rows))
+
+    @cached_property
+    def _paths(self) -> Mapping[str, tuple[int, ...]]:
+        return _grouped((_folded(unquote(docno)), row) for row, docno in enumerate(self._table.docnos))
+
+    @cached_property
+    def _others(self) -> Mapping[str, tuple[int, ...]]:
+        table = self._table
+        found: list[tuple[str, int]] = []
+        for row, (docno, title, frontmatter) in enumerate(
+            zip(table.docnos, table.titles, table.frontmatter, strict=True)
+        ):
+            parts = _folded(unquote(docno)).split("/")
+            found += [("/".join(parts[start:]), row) for start in range(len(parts))]
+            found += [(_folded(name), row) for name in (title, *read_metadata(frontmatter).aliases)]
+        return _grouped(found)
+
+
+def _grouped(pairs: Iterable[tuple[str, int]]) -> Mapping[str, tuple[int, ...]]:
+    groups: dict[str, dict[int, None]] = {}
+    for name, row in pairs:
+        groups.setdefault(name, {})[row] = None
+    return {name: tuple(rows) for name, rows in groups.items()}
+
+
+def _folded(name: str) -> str:
+    return " ".join(unicodedata.normalize("NFC", name).casefold().split())

@@ -1,0 +1,106 @@
+"""The FAISS structures behind dense search, and the one to choose for a number of vectors.
+
+| kind      | is                                                    | answers    | beside the vectors         |
+|-----------|-------------------------------------------------------|------------|----------------------------|
+| `flat`    | every vector compared                                 | exactly    | nothing                    |
+| `hnsw`    | a graph of near vectors, walked from the top          | nearly all | a copy and `m` links each  |
+| `ivf_sq8` | cells of near vectors, each component in one byte     | nearly all | a quarter                  |
+
+Malkov and Yashunin 2018 (HNSW); Jegou et al. 2011 (inverted files); Douze et al. 2024 (FAISS). Everything is built
+with one thread and fixed seeds: the same vectors give the same bytes (a graph would depend on the threads' timing).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Kind = Literal["flat", "hnsw", "ivf_sq8"]
+
+# Up to so many vectors an exact search stays under 3 ms and needs no building; from the second number on, the hours of
+# one thread that a graph takes are better spent otherwise. Measured in docs/scaling.md.
+FLAT_UP_TO, HNSW_UP_TO = 50_000, 200_000
+
+_FAR = 2**31 - 1
+_PER_LIST = 50  # vectors of the sample for every cell; FAISS warns below 39
+_ITERATIONS = 10
+_SEED = 13
+_AT_ONCE = 50_000  # vectors read from the file at a time
+
+
+def kind_for(n_vectors: int) -> Kind:
+    """The structure that `index.dense.kind=auto` means for a number of vectors."""
+    if n_vectors <= FLAT_UP_TO:
+        return "flat"
+    return "hnsw" if n_vectors <= HNSW_UP_TO else "ivf_sq8"
+
+
+def lists_for(n_vectors: int) -> int:
+    """How many cells `ivf_sq8` has unless it is told: 4 sqrt(n), at most a vector each."""
+    return max(1, min(n_vectors, round(4 * math.sqrt(n_vectors))))
+
+
+def build_hnsw(path: Path, vectors: NDArray[np.float32], m: int, ef_construction: int) -> None:
+    """Write the graph of the vectors, float32 (n, dim), to `path`."""
+    faiss = library()
+    index = faiss.IndexHNSWFlat(vectors.shape[1], m, faiss.METRIC_INNER_PRODUCT)
+    index.hnsw.efConstruction = ef_construction
+    for start in range(0, len(vectors), _AT_ONCE):
+        index.add(np.ascontiguousarray(vectors[start : start + _AT_ONCE]))
+    faiss.write_index(index, str(path))
+
+
+def build_ivf(path: Path, vectors: NDArray[np.float32], lists: int | None) -> None:
+    """Write cells around the centres of a seeded sample, their members in one byte a component, to `path`."""
+    faiss = library()
+    n, dim = vectors.shape
+    lists = min(lists or lists_for(n), n)
+    index = faiss.IndexIVFScalarQuantizer(
+        faiss.IndexFlatIP(dim), dim, lists, faiss.ScalarQuantizer.QT_8bit, faiss.METRIC_INNER_PRODUCT
+    )
+    index.cp.niter, index.cp.seed = _ITERATIONS, _SEED
+    index.cp.min_points_per_centroid = 1  # a collection of few vectors is no reason for a warning
+    size = min(n, lists * _PER_LIST)
+    sample = np.sort(np.random.default_rng(_SEED).choice(n, size, replace=False))
+    with _matrix_products(faiss):
+        index.train(np.ascontiguousarray(vectors[sample]))
+        for start in range(0, n, _AT_ONCE):
+            index.add(np.ascontiguousarray(vectors[start : start + _AT_ONCE]))
+    faiss.write_index(index, str(path))
+
+
+def opened(path: Path) -> Any:
+    """A structure from its file, mapped into memory: processes share its pages, and only those used are read."""
+    faiss = library()
+    return faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
+
+
+def library() -> Any:
+    """FAISS with results that depend neither on the number of queries in a call nor on threads; ask before every use.
+
+    Above a number of queries FAISS changes to matrix products, whose rounding differs from that of single queries; the
+    threshold is moved out of reach (measured at 20,000 x 384: 1.1 ms a query, against 5.9 ms alone in a matrix
+    product). Its threads wait for one another even when a single query gives work to one of them: on a busy machine of
+    two processors that costs 46 ms instead of 1.4 ms. The number of threads belongs to the thread that asks.
+    """
+    import faiss
+
+    faiss.cvar.distance_compute_blas_threshold = _FAR
+    faiss.omp_set_num_threads(1)
+    return faiss
+
+
+@contextmanager
+def _matrix_products(faiss: Any) -> Iterator[None]:
+    """Many vectors against many centres: here whole matrices are ten times as fast, and nothing is compared alone."""
+    faiss.cvar.distance_compute_blas_threshold = 20
+    try:
+        yield
+    finally:
+        faiss.cvar.distance_compute_blas_threshold = _FAR

@@ -1,0 +1,119 @@
+"""Artefacts of large collections, built in shards and put together: chunk table, Lucene index and vectors.
+
+Memory holds a few shards and never the collection. The result answers as one that was built in one piece.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ragbench.index import chunks, dense, lexical
+from ragbench.index.chunks import ChunkTable
+from ragbench.index.texts import lexical_rows, passages_of
+from ragbench.models.access import Models
+from ragbench.models.parallel import threads_for
+
+if TYPE_CHECKING:
+    from ragbench.corpus.chunking import Chunker
+    from ragbench.index.dense import DenseSpec
+    from ragbench.index.lexical import LexicalSpec
+    from ragbench.index.shards import Shards, Task, Tick
+    from ragbench.models import Encoder
+    from ragbench.models.resolve import EncoderSpec
+    from ragbench.types import Document
+
+_VECTORS = "part.npy"
+
+
+def build_chunks(folder: Path, documents: Sequence[Document], chunker: Chunker, shards: Shards, tick: Tick) -> None:
+    """The chunk table: every shard a small table of its own, then copied one after the other."""
+
+    def tasks() -> Iterator[tuple[int, Task]]:
+        for start in shards.sharding.starts(len(documents)):
+            part = documents[start : start + shards.sharding.shard_documents]
+            yield len(part), partial(_chunk, part, chunker)
+
+    chunks.merge_chunks(folder, shards.run(tasks(), tick))
+
+
+def build_lexical(folder: Path, spec: LexicalSpec, source: Path, shards: Shards, tick: Tick) -> None:
+    """The Lucene index of the chunk table in `source`: a segment for each shard, then merged into one."""
+    tasks = [
+        (stop - start, partial(_index_words, source, spec, first, last, start))
+        for first, last, start, stop in _ranges(source, shards)
+    ]
+    lexical.merge_lexical(folder, spec, shards.run(tasks, tick))
+
+
+def build_dense(
+    folder: Path,
+    spec: DenseSpec,
+    source: Path,
+    headings: bool,
+    encoder: tuple[Models, EncoderSpec],
+    shards: Shards,
+    tick: Tick,
+) -> None:
+    """The vectors of the chunk table in `source`, written to their place shard by shard, and the structure over them.
+
+    `encoder`: where models come from, and which one. Worker processes load it for themselves and share the processors.
+    """
+    models, wanted = encoder
+    workers = shards.sharding.workers
+    threads = models.threads if workers == 1 else max(1, threads_for(models.threads) // workers)
+    ranges = list(_ranges(source, shards))
+    tasks: list[tuple[int, Task]] = []
+    for first, last, start, stop in ranges:
+        embed = partial(_embed, source, headings, first, last)
+        if workers == 1:
+            tasks.append((stop - start, partial(embed, models.encoder(wanted))))
+        else:
+            tasks.append((stop - start, partial(_embed_elsewhere, embed, models.cache, threads, wanted)))
+    parts = shards.run(tasks, tick)
+    shape = (ranges[-1][3] if ranges else 0, models.encoder(wanted).dim)
+    vectors = np.lib.format.open_memmap(folder / dense.VECTORS, mode="w+", dtype=np.float32, shape=shape)
+    for part, (_, _, start, stop) in zip(parts, ranges, strict=True):
+        vectors[start:stop] = np.load(part / _VECTORS, mmap_mode="r", allow_pickle=False)
+    vectors.flush()
+    del vectors
+    dense.build_neighbours(folder, spec)
+
+
+def _ranges(source: Path, shards: Shards) -> Iterator[tuple[int, int, int, int]]:
+    """First document, the one after the last, first chunk and the one after the last of every shard."""
+    table = ChunkTable(source)
+    for first in shards.sharding.starts(table.n_documents):
+        last = min(first + shards.sharding.shard_documents, table.n_documents)
+        yield first, last, table.chunks_of(first)[0], table.chunks_of(last - 1)[1]
+
+
+def _chunk(documents: Sequence[Document], chunker: Chunker, folder: Path) -> None:
+    documents = tuple(documents)  # a lazy sequence makes its documents here, in the worker, and once
+    chunks.build_chunks(folder, documents, (chunker.chunk(document) for document in documents))
+
+
+def _index_words(source: Path, spec: LexicalSpec, first: int, last: int, number: int, folder: Path) -> None:
+    rows = lexical_rows(ChunkTable(source).part(first, last), [name for name, _ in spec.fields])
+    lexical.build_lexical(folder, spec, rows, number=number)
+
+
+def _embed(source: Path, headings: bool, first: int, last: int, encoder: Encoder, folder: Path) -> None:
+    passages = passages_of(ChunkTable(source).part(first, last), headings)
+    np.save(folder / _VECTORS, encoder.encode_passages(passages), allow_pickle=False)
+
+
+def _embed_elsewhere(
+    embed: partial[None], cached: Path | None, threads: int | None, spec: EncoderSpec, folder: Path
+) -> None:
+    embed(_encoder(cached, threads, spec), folder)
+
+
+@cache
+def _encoder(cached: Path | None, threads: int | None, spec: EncoderSpec) -> Encoder:
+    """The model of this process, loaded once."""
+    return Models(cached, threads).encoder(spec)

@@ -1,0 +1,128 @@
+"""Work on a large collection piece by piece: in worker processes, and never twice.
+
+A shard is a folder that one task fills. It gets its name when it is complete, so what a killed build had finished is
+found by the next one. Results depend on the tasks alone, not on how many processes ran them.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ragbench.errors import ConfigError, IndexError_
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+Task = Callable[[Path], None]
+"""Fills an empty folder; it must survive pickling."""
+Tick = Callable[[int], None]
+
+# Tasks sent ahead of each process: one that waits costs memory, none costs time.
+_AHEAD = 2
+
+
+@dataclass(frozen=True)
+class Sharding:
+    """How indexes are built: collections of more than `shard_documents` (at least 1) documents in shards of so many.
+
+    `workers` (at least 1) processes share the shards; 1 is this process, whose models use all processors by themselves.
+    Neither shapes what is found.
+    """
+
+    shard_documents: int = 2000
+    workers: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("shard_documents", "workers"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"index.build.{name} must be at least 1, got {getattr(self, name)}")
+
+    def starts(self, n_documents: int) -> range:
+        """The first document of every shard."""
+        return range(0, n_documents, self.shard_documents)
+
+
+@dataclass(frozen=True)
+class Shards:
+    """The shards of one artefact, below `folder`."""
+
+    folder: Path
+    sharding: Sharding
+
+    def run(self, tasks: Iterable[tuple[int, Task]], tick: Tick) -> list[Path]:
+        """The folders of all shards in the order of the tasks, after running those that were not finished before.
+
+        Each task comes with a number that `tick` is told when it is done. The first failure is raised at once.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        places: list[Path] = []
+
+        def unfinished() -> Iterable[tuple[int, Task, Path]]:
+            for size, task in tasks:
+                place = self.folder / f"{len(places):06}"
+                places.append(place)
+                if place.is_dir():
+                    tick(size)
+                else:
+                    yield size, task, place
+
+        if self.sharding.workers == 1:
+            for size, task, place in unfinished():
+                _fill(task, place)
+                tick(size)
+        else:
+            self._spread(iter(unfinished()), tick)
+        return places
+
+    def discard(self) -> None:
+        """Delete them, once the artefact they were made for is finished."""
+        if self.folder.exists():
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _spread(self, work: Any, tick: Tick) -> None:
+        """Processes are started afresh, never forked: Java may run in this one."""
+        from concurrent.futures import FIRST_COMPLETED, wait
+        from concurrent.futures.process import BrokenProcessPool
+
+        from joblib.externals.loky import ProcessPoolExecutor
+
+        count = self.sharding.workers
+        # BLAS and OpenMP of each process keep to one thread; the processes are what runs side by side.
+        pool = ProcessPoolExecutor(max_workers=count, env={"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"})
+        running: dict[Future[None], int] = {}
+        try:
+            while True:
+                for size, task, place in islice(work, _AHEAD * count - len(running)):
+                    running[pool.submit(_fill, task, place)] = size
+                if not running:
+                    return
+                for done in wait(running, return_when=FIRST_COMPLETED).done:
+                    size = running.pop(done)
+                    done.result()
+                    tick(size)
+        except BrokenProcessPool as cause:
+            raise IndexError_(
+                "a worker process died while it built a part of the index, perhaps for want of memory; run the command "
+                "again (finished parts are kept), with a smaller index.build.workers or index.build.shard_documents"
+            ) from cause
+        finally:
+            pool.shutdown(wait=True, kill_workers=True)
+
+
+def _fill(task: Task, place: Path) -> None:
+    draft = place.with_name(f".{place.name}.tmp")
+    if draft.exists():
+        shutil.rmtree(draft)
+    draft.mkdir()
+    task(draft)
+    for path in [*draft.rglob("*"), draft]:
+        descriptor = os.open(path, os.O_RDONLY)
+        os.fsync(descriptor)
+        os.close(descriptor)
+    draft.rename(place)

@@ -1,0 +1,1 @@
+"""A bundle at the service of others: over HTTP and over MCP, with limits and metrics, reloaded without a pause."""

@@ -1,0 +1,105 @@
+"""The doorkeeper of the HTTP service: bodies that are too large or too slow never reach it."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ragbench.serving.limits import Limits
+from ragbench.serving.messages import Problem
+from ragbench.serving.metrics import Metrics
+
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
+"""Names by which a service on this machine is asked; any other comes from a web page that pretends to be it."""
+
+
+def problem(status: int, sentence: str, retry_after: int | None = None) -> Response:
+    """A refusal as JSON."""
+    # Half of a surrogate pair, quoted from a request, cannot be written as UTF-8.
+    body = Problem(error=sentence.encode("utf-8", "replace").decode("utf-8")).model_dump_json()
+    headers = None if retry_after is None else {"Retry-After": str(retry_after)}
+    return Response(body, status, headers, "application/json")
+
+
+class Guard:
+    """ASGI middleware: reads the body of a request within the limits of size and time, and counts responses.
+
+    `hosts`: the names a request may be addressed to, None for any.
+    """
+
+    def __init__(self, app: ASGIApp, limits: Limits, metrics: Metrics, hosts: frozenset[str] | None) -> None:
+        self._app = app
+        self._limits = limits
+        self._metrics = metrics
+        self._hosts = hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or refuse it with 400, 408 or 413."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def counted(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                self._metrics.responses.labels(str(message["status"])).inc()
+            await send(message)
+
+        limit = self._limits.max_body
+        too_large = problem(413, f"the request is larger than {limit} bytes: send less")
+        too_large.headers["Connection"] = "close"  # what is left of the body is not read
+        headers = dict(scope["headers"])
+        host = re.sub(r":\d*$", "", headers.get(b"host", b"").decode("latin-1").lower())
+        if self._hosts is not None and host not in self._hosts:
+            elsewhere = problem(400, "the request is addressed to another host: ask 127.0.0.1 or localhost")
+            await elsewhere(scope, receive, counted)
+            return
+        announced = headers.get(b"content-length", b"0")
+        if announced.isdigit() and int(announced[:20]) > limit:
+            await too_large(scope, receive, counted)
+            return
+        try:
+            async with asyncio.timeout(self._limits.time_limit):
+                body = await _read(receive, limit)
+        except TimeoutError:
+            late = problem(408, f"the request took longer than {self._limits.time_limit:g} s to arrive")
+            late.headers["Connection"] = "close"
+            await late(scope, receive, counted)
+            return
+        if body is None:
+            return  # whoever asked has gone
+        if len(body) > limit:
+            await too_large(scope, receive, counted)
+            return
+        await self._app(scope, _replay(body, receive), counted)
+
+
+async def _read(receive: Receive, limit: int) -> bytes | None:
+    """The body, at most one message beyond `limit` bytes of it; None when the client went away."""
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        part = message.get("body", b"")
+        parts.append(part)
+        size += len(part)
+        if size > limit or not message.get("more_body", False):
+            return b"".join(parts)
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """A `receive` that gives the body first and then whatever comes."""
+    given = False
+
+    async def replayed() -> Message:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return replayed

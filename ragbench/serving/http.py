@@ -1,0 +1,91 @@
+"""The service over HTTP: POST /search, GET /health, GET /metrics, GET /openapi.json."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from ragbench.serving.guard import LOOPBACK, Guard, problem
+from ragbench.serving.messages import Health, Problem, SearchAnswer, SearchRequest, request_type
+from ragbench.serving.metrics import CONTENT_TYPE
+from ragbench.serving.service import LOG, Refused, SearchService
+
+_REFUSALS: dict[int | str, dict[str, Any]] = {
+    status: {"model": Problem, "description": description}
+    for status, description in {
+        400: "The request is not readable.",
+        408: "The request took too long to arrive.",
+        413: "The request is too large.",
+        422: "A value cannot be used.",
+        500: "The search failed.",
+        503: "Too many requests wait; Retry-After says when to try again.",
+        504: "The search took too long.",
+    }.items()
+}
+
+
+def create_app(service: SearchService, hosts: frozenset[str] | None = LOOPBACK) -> FastAPI:
+    """The application; `hosts` are the names it may be asked by, None for any."""
+    app = FastAPI(
+        title="ragbench",
+        version=version("ragbench"),
+        description="Search a documentation with a measured pipeline.",
+        docs_url=None,  # its pages load scripts from elsewhere
+        redoc_url=None,
+    )
+
+    async def search(request: SearchRequest) -> Response:
+        """The best hits for a query."""
+        answer = await service.search(request)
+        return Response(answer.model_dump_json(), media_type="application/json")
+
+    search.__annotations__["request"] = request_type(service.limits)  # so that the schema states the limits
+    app.post("/search", response_model=SearchAnswer, responses=_REFUSALS)(search)
+
+    @app.get("/health")
+    async def health() -> Health:
+        """What is being searched, and how."""
+        return service.health()
+
+    @app.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
+    async def metrics() -> Response:
+        """Counters and times in Prometheus' text form."""
+        return Response(service.metrics.text(), media_type=CONTENT_TYPE)
+
+    @app.exception_handler(Refused)
+    async def refused(_: Request, refusal: Refused) -> Response:
+        return problem(refusal.status, refusal.sentence, refusal.retry_after)
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(_: Request, error: RequestValidationError) -> Response:
+        return problem(422, first_sentence(error.errors()))
+
+    @app.exception_handler(HTTPException)
+    async def unknown(_: Request, error: HTTPException) -> Response:
+        response = problem(error.status_code, str(error.detail))
+        response.headers.update(error.headers or {})
+        return response
+
+    @app.exception_handler(Exception)
+    async def failed(_: Request, error: Exception) -> Response:
+        LOG.error("a request failed", exc_info=error)
+        return problem(500, "the request failed; the log of the service says why")
+
+    app.add_middleware(Guard, limits=service.limits, metrics=service.metrics, hosts=hosts)
+    return app
+
+
+def first_sentence(errors: Sequence[Any]) -> str:
+    """The first of pydantic's errors: where and what, without the value."""
+    first = errors[0]
+    if first["type"] == "json_invalid":
+        return "the request is not valid JSON"
+    where = ".".join(str(part) for part in first["loc"] if part != "body")
+    what = "must be an object" if first["type"] in ("model_type", "model_attributes_type") else str(first["msg"])
+    return f"{where or 'the request'}: {what[0].lower()}{what[1:]}"

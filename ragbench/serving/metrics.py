@@ -1,0 +1,53 @@
+"""What a service counts, in the text form that Prometheus reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+
+CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
+OUTCOMES = ("answered", "refused", "busy", "late", "failed")
+"""How a search can end: with hits, as bad input, for want of room, of time, or by an error of ours."""
+
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+
+class Metrics:
+    """Counters of one service, in a registry of its own."""
+
+    def __init__(self, waiting: Callable[[], int]) -> None:
+        """`waiting` tells how many requests wait for a worker."""
+        self._registry = CollectorRegistry()
+        self.searches = Counter(
+            "ragbench_searches", "Searches by how they ended.", ["outcome"], registry=self._registry
+        )
+        self.responses = Counter(
+            "ragbench_http_responses", "HTTP responses by status.", ["status"], registry=self._registry
+        )
+        self.reloads = Counter(
+            "ragbench_reloads", "Attempts to load the bundle again.", ["outcome"], registry=self._registry
+        )
+        for counter, outcomes in ((self.searches, OUTCOMES), (self.reloads, ("done", "failed"))):
+            for outcome in outcomes:
+                counter.labels(outcome)  # shown as 0 before it happens
+        self.search_seconds = Histogram(
+            "ragbench_search_seconds", "Time in the pipeline.", buckets=_SECONDS, registry=self._registry
+        )
+        self.request_seconds = Histogram(
+            "ragbench_request_seconds",
+            "Time of a search from its arrival to its end, in the queue and in the pipeline.",
+            buckets=_SECONDS,
+            registry=self._registry,
+        )
+        self.documents = Gauge("ragbench_documents", "Documents that can be found.", registry=self._registry)
+        self.bundle = Gauge(
+            "ragbench_bundle", "1 for the bundle that answers.", ["name", "version"], registry=self._registry
+        )
+        queue = Gauge("ragbench_queue_length", "Requests that wait for a worker.", registry=self._registry)
+        queue.set_function(waiting)
+
+    def text(self) -> bytes:
+        """All of them, in Prometheus' text form."""
+        return generate_latest(self._registry)

@@ -1,0 +1,88 @@
+"""Reload a bundle in the background: when asked to (SIGHUP), or when its folder changes."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+from ragbench.errors import RagbenchError
+from ragbench.index import jvm
+from ragbench.serving.service import LOG, SearchService
+from ragbench.workshop import Say
+
+Signature = tuple[tuple[str, int, int, int], ...]
+
+
+class Reloader:
+    """A thread that reloads the bundle of a service, one time after another.
+
+    `seen`: the signature of the folder before the service opened it. `poll_seconds`: how often to look whether the
+    folder has changed (None: only when asked). A changed folder is loaded once it has stayed the same for one more
+    look, so that one still being copied is left alone.
+    """
+
+    def __init__(self, service: SearchService, say: Say, seen: Signature, poll_seconds: float | None = None) -> None:
+        self._service = service
+        self._say = say
+        self._poll_seconds = poll_seconds
+        self._wake = threading.Event()
+        self._asked = self._stopped = False
+        self._thread = threading.Thread(target=self._run, name="reload", daemon=True)
+        self._seen = seen
+        self._thread.start()
+
+    def ask(self) -> None:
+        """Reload soon; fit for a signal handler."""
+        self._asked = True
+        self._wake.set()
+
+    def stop(self) -> None:
+        """Reload no more; a reload under way is left behind."""
+        self._stopped = True
+        self._wake.set()
+        self._thread.join(1.0)
+
+    def _run(self) -> None:
+        changed: Signature | None = None
+        while True:
+            self._wake.wait(self._poll_seconds)
+            self._wake.clear()
+            if self._stopped:
+                break
+            if self._asked:
+                self._asked, changed = False, None
+                self._seen = signature(self._service.folder)
+                self._reload()
+            elif self._poll_seconds is not None:
+                now = signature(self._service.folder)
+                if now in (self._seen, ()):  # () while one folder is exchanged for another
+                    changed = None
+                elif now != changed:
+                    changed = now
+                else:
+                    self._seen, changed = now, None
+                    self._reload()
+        jvm.detach()
+
+    def _reload(self) -> None:
+        try:
+            version = self._service.reload()
+        except RagbenchError as error:
+            self._say(f"ragbench: the bundle was not reloaded, the one before goes on answering ({error})")
+        except Exception:
+            LOG.exception("the bundle was not reloaded, the one before goes on answering")
+        else:
+            self._say(f"ragbench: the bundle was reloaded, version {version} answers now")
+
+
+def signature(folder: Path) -> Signature:
+    """Name, inode, time and size of every file of a bundle, Lucene's lock left out; empty when there is none."""
+    found = []
+    for path in folder.rglob("*"):
+        try:
+            facts = path.stat()
+        except OSError:  # gone since it was listed
+            continue
+        if path.is_file() and path.name != "write.lock":
+            found.append((path.relative_to(folder).as_posix(), facts.st_ino, facts.st_mtime_ns, facts.st_size))
+    return tuple(sorted(found))

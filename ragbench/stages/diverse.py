@@ -1,0 +1,62 @@
+"""Note-diverse selection of lexical search v3: every document once before any document twice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragbench.errors import ConfigError
+from ragbench.stages.stage import NOTHING, ranked, with_ranked
+from ragbench.types import QueryState
+
+if TYPE_CHECKING:
+    from ragbench.index.index import Index
+
+
+@dataclass(frozen=True)
+class KeepDiverse:
+    """Keep `top_k` (at least 1) hits: the best of every document first, the best of the rest in the places left.
+
+    Seed 002, `selectDiverseTopK`, of which it gives the name alone. What is kept stays in its order. It acts on the
+    fused ranking, where guaranteed hits stay in addition, before fusion on that of `source`.
+    """
+
+    source: str = "lexical"
+    top_k: int = 30
+
+    needs: ClassVar[frozenset[str]] = frozenset({"chunks"})
+    requires: ClassVar[frozenset[str]] = frozenset({"rankings"})
+    provides: ClassVar[frozenset[str]] = NOTHING
+    forbids: ClassVar[Mapping[str, str]] = {"parents": "it chooses among chunks, not their parents"}
+
+    def __post_init__(self) -> None:
+        if self.top_k < 1:
+            raise ConfigError(f"diverse.top_k must be at least 1, got {self.top_k}")
+
+    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
+        """Shorten the ranking of every state."""
+        return [self._kept(state, index) for state in states]
+
+    def _kept(self, state: QueryState, index: Index) -> QueryState:
+        ranking = ranked(state, self.source)
+        keep = self.chosen(index.chunks.document[ranking.chunks])
+        if state.fused is not None and state.guaranteed:
+            keep |= np.isin(ranking.chunks, list(state.guaranteed))
+        return with_ranked(state, self.source, ranking.keep(keep))
+
+    def chosen(self, documents: NDArray[np.int32]) -> NDArray[np.bool_]:
+        """Which hits stay, shape (n,), given the document of each, best first."""
+        first = np.zeros(len(documents), dtype=np.bool_)
+        first[np.unique(documents, return_index=True)[1]] = True
+        order = np.concatenate([np.flatnonzero(first), np.flatnonzero(~first)])
+        keep = np.zeros(len(documents), dtype=np.bool_)
+        keep[order[: self.top_k]] = True
+        return keep
+
+    def describe(self) -> str:
+        """In words."""
+        return f"keep {self.top_k} of many documents"

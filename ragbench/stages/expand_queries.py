@@ -1,0 +1,167 @@
+"""Query expansion of lexical search v3: other phrasings to recall by, salient terms to rank by."""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
+
+from ragbench.errors import ConfigError, ModelError
+from ragbench.models.chat import ChatSpec
+from ragbench.stages.stage import NOTHING
+from ragbench.types import ExpandedQuery, QueryState
+
+if TYPE_CHECKING:
+    from ragbench.index.index import Index
+
+PROMPT = """Someone searches their notes with this query: {query}
+
+Name the salient terms of the query: the words and #tags in it that say what is looked for, in their own language, no
+action words, nothing that the query does not hold. Then phrase the query in up to {variants} other ways.
+
+Answer in this form and with nothing else:
+<salient>
+<term>word</term>
+</salient>
+<queries>
+<query>another way to ask</query>
+</queries>"""
+
+_TERM = re.compile(r"#\w[\w/-]*|\w[\w'\u2019.+#/-]*")
+_TRAILING = ".'\u2019-/"
+_VALID = re.compile(r"#\w[\w/-]*|\w[\w \u2019'.+#/-]*")
+
+
+class ExpansionCache:
+    """The latest expansions by query; the one unused for longest leaves when there are more than `size`."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._kept: OrderedDict[str, ExpandedQuery] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def get(self, query: str) -> ExpandedQuery | None:
+        """What is kept for a query."""
+        if query in self._kept:
+            self._kept.move_to_end(query)
+        return self._kept.get(query)
+
+    def put(self, query: str, expanded: ExpandedQuery) -> None:
+        """Keep an expansion."""
+        self._kept[query] = expanded
+        self._kept.move_to_end(query)
+        while len(self._kept) > self.size:
+            self._kept.popitem(last=False)
+
+
+@dataclass(frozen=True)
+class ExpandQueries:
+    """Find the salient terms of the query, and with a model up to `max_variants` (0 to 10) other phrasings of it.
+
+    Seed 002, "Query expansion". The model at `endpoint` answers `prompt` ({query}, {variants}) in `<term>` and
+    `<query>` elements; a term of it counts when the query holds it. Without an endpoint, or when it fails or takes
+    longer than `timeout_s`, the terms of the query are its words and nothing is added. Terms have at least
+    `min_term_length` characters; the query is read up to `max_chars`. The latest `cache_size` answers are kept.
+    """
+
+    endpoint: str | None = None
+    model: str = ""
+    prompt: str = PROMPT
+    max_variants: int = 3
+    min_term_length: int = 2
+    max_chars: int = 1000
+    cache_size: int = 100
+    timeout_s: float = 5.0
+    max_tokens: int = 300
+    temperature: float = 0.0
+    key_variable: str | None = None
+
+    needs: ClassVar[frozenset[str]] = NOTHING
+    requires: ClassVar[frozenset[str]] = NOTHING
+    provides: ClassVar[frozenset[str]] = frozenset({"expanded"})
+    forbids: ClassVar[Mapping[str, str]] = {
+        "candidates": "candidates have been recalled already",
+        "expanded": "the query has been expanded already",
+    }
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.max_variants <= 10:
+            raise ConfigError(f"expansion.max_variants must be between 0 and 10, got {self.max_variants}")
+        for name in ("min_term_length", "max_chars", "cache_size"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"expansion.{name} must be at least 1, got {getattr(self, name)}")
+        if "{query}" not in self.prompt:
+            raise ConfigError("expansion.prompt must hold {query} where the query belongs")
+        if self.endpoint is None:
+            ChatSpec("http://unused", "unused", self.timeout_s, self.max_tokens, self.temperature)
+        else:
+            self._spec(self.endpoint)
+
+    @cached_property
+    def cache(self) -> ExpansionCache:
+        """The expansions a model gave."""
+        return ExpansionCache(self.cache_size)
+
+    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
+        """Expand the query of every state."""
+        return [self._expanded(state, index) for state in states]
+
+    def _expanded(self, state: QueryState, index: Index) -> QueryState:
+        query = state.query.text[: self.max_chars]
+        if self.endpoint is None or not query:
+            return replace(state, expanded=self.fallback(query))
+        found = self.cache.get(query)
+        if found is None:
+            question = self.prompt.replace("{variants}", str(self.max_variants)).replace("{query}", query)
+            try:
+                found = self.parse(query, index.chat(self._spec(self.endpoint)).complete(question))
+            except ModelError as error:
+                return replace(state, expanded=self.fallback(query)).with_note(f"query not expanded: {error}")
+            self.cache.put(query, found)
+        note = f"expanded to: {'; '.join(found.queries)}; salient: {', '.join(found.salient_terms) or 'nothing'}"
+        return replace(state, expanded=found).with_note(note)
+
+    def fallback(self, query: str) -> ExpandedQuery:
+        """The words and tags of a query, each once, in order; no other phrasings."""
+        return ExpandedQuery(query, self._terms(found.rstrip(_TRAILING) for found in _TERM.findall(query)))
+
+    def parse(self, query: str, answer: str) -> ExpandedQuery:
+        """What a model answered; its terms are kept where the query holds them, the query's own words if none is."""
+        lowered = query.lower()
+        salient = self._terms(term for term in _elements("term", _block("salient", answer)) if term.lower() in lowered)
+        variants: dict[str, str] = {}
+        for phrasing in _elements("query", _block("queries", answer)):
+            if phrasing.lower() != lowered:
+                variants.setdefault(phrasing.lower(), phrasing[: self.max_chars])
+        expanded = tuple(variants.values())[: self.max_variants]
+        return ExpandedQuery(query, salient or self.fallback(query).salient_terms, expanded)
+
+    def _terms(self, found: Iterable[str]) -> tuple[str, ...]:
+        """The valid terms, lower-cased, each once."""
+        lowered = (term.lower() for term in found)
+        return tuple(
+            dict.fromkeys(t for t in lowered if len(t.lstrip("#")) >= self.min_term_length and _VALID.fullmatch(t))
+        )
+
+    def _spec(self, endpoint: str) -> ChatSpec:
+        return ChatSpec(endpoint, self.model, self.timeout_s, self.max_tokens, self.temperature, self.key_variable)
+
+    def describe(self) -> str:
+        """In words."""
+        asking = f", ask {self.model} for {self.max_variants} phrasings" if self.endpoint else ""
+        return f"find the salient terms{asking}"
+
+
+def _block(name: str, answer: str) -> str:
+    found = re.search(rf"<{name}>(.*?)(?:</{name}>|\Z)", answer, re.DOTALL | re.IGNORECASE)
+    return found[1] if found else ""
+
+
+def _elements(name: str, block: str) -> list[str]:
+    found = re.findall(rf"<{name}>(.*?)</{name}>", block, re.DOTALL | re.IGNORECASE)
+    return [text for text in (" ".join(each.split()) for each in found) if text]

@@ -1,0 +1,93 @@
+"""Graph boost of lexical search v3: documents connected with the others that were found count more."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ragbench.errors import ConfigError
+from ragbench.stages.stage import ranked, with_ranked
+from ragbench.types import QueryState, Ranking
+
+if TYPE_CHECKING:
+    from ragbench.index.index import Index
+
+
+@dataclass(frozen=True)
+class BoostConnected:
+    """Multiply scores by 1 + `strength` * ln(1 + connections), at most `max_factor` (at least 1).
+
+    Seed 002, "Post-ranking adjustments". Looked at are the first `max_candidates` (at least 1) documents. The
+    connections of one are, each times its weight (at least 0): the others that link to it; the others that some
+    document cites together with it; the others that share a tag with it. The seed names the three kinds; the weights
+    are those of the program it describes. It acts on the fused ranking, before fusion on that of `source`.
+    """
+
+    source: str = "lexical"
+    max_candidates: int = 20
+    strength: float = 0.1
+    max_factor: float = 1.15
+    backlink: float = 1.0
+    cocitation: float = 0.5
+    shared_tag: float = 0.3
+
+    needs: ClassVar[frozenset[str]] = frozenset({"chunks", "graph"})
+    requires: ClassVar[frozenset[str]] = frozenset({"rankings"})
+    provides: ClassVar[frozenset[str]] = frozenset({"graph_boost"})
+    forbids: ClassVar[Mapping[str, str]] = {
+        "calibrated": "a confidence times 1.15 may exceed 1: boost before it",
+        "graph_boost": "connections have been boosted already",
+        "parents": "it boosts chunks",
+    }
+
+    def __post_init__(self) -> None:
+        if self.max_candidates < 1:
+            raise ConfigError(f"graph_boost.max_candidates must be at least 1, got {self.max_candidates}")
+        if not self.max_factor >= 1:
+            raise ConfigError(f"graph_boost.max_factor must be at least 1, got {self.max_factor}")
+        for name in ("strength", "backlink", "cocitation", "shared_tag"):
+            if not getattr(self, name) >= 0:
+                raise ConfigError(f"graph_boost.{name} must be at least 0, got {getattr(self, name)}")
+
+    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
+        """Boost the ranking of every state."""
+        return [self._boosted(state, index) for state in states]
+
+    def factor(self, connections: float) -> float:
+        """The factor for a connection score."""
+        return min(self.max_factor, 1 + self.strength * math.log(1 + connections))
+
+    def _boosted(self, state: QueryState, index: Index) -> QueryState:
+        ranking = ranked(state, self.source)
+        factors = {document: self.factor(score) for document, score in self.connections(ranking, index).items()}
+        each = [factors.get(document, 1.0) for document in index.chunks.document[ranking.chunks].tolist()]
+        return with_ranked(state, self.source, Ranking.of(ranking.chunks, ranking.scores * each))
+
+    def connections(self, ranking: Ranking, index: Index) -> dict[int, float]:
+        """The connection score of each of the first documents."""
+        found = list(dict.fromkeys(index.chunks.document[ranking.chunks].tolist()))[: self.max_candidates]
+        citing = {document: index.graph.linking_to(document) for document in found}
+        tags = {document: index.graph.tags_of(document) for document in found}
+        scores = {}
+        for one in found:
+            others = [other for other in found if other != one]
+            scores[one] = (
+                self.backlink * sum(other in citing[one] for other in others)
+                + self.cocitation * sum(not citing[one].isdisjoint(citing[other]) for other in others)
+                + self.shared_tag * sum(not tags[one].isdisjoint(tags[other]) for other in others)
+            )
+        return scores
+
+    def explain(self, before: QueryState, index: Index, chunk: int) -> dict[str, Any]:
+        """`graph_boost` of a chunk that was boosted."""
+        ranking = ranked(before, self.source)
+        score = self.connections(ranking, index).get(int(index.chunks.document[chunk]), 0.0)
+        if chunk not in ranking.chunks:
+            return {}
+        return {"graph_boost": {"connections": score, "boost_factor": self.factor(score)}} if score else {}
+
+    def describe(self) -> str:
+        """In words."""
+        return f"boost connected documents (at most x{self.max_factor:g})"

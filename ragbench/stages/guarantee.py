@@ -1,0 +1,150 @@
+"""Notes that the query names, which nothing after it may drop: the `FilterRetriever` of lexical search v3."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from ragbench.corpus.metadata import normalise_tags, timestamp
+from ragbench.errors import ConfigError
+from ragbench.index.names import mentions, tags_in
+from ragbench.stages.stage import fused
+from ragbench.types import Filters, QueryState, Ranking
+
+if TYPE_CHECKING:
+    from ragbench.index.index import Index
+
+TITLE, TAG, TIME = "title-match", "tag-match", "time-filtered"
+_DAY = 86_400.0
+
+
+@dataclass(frozen=True)
+class GuaranteeNotes:
+    """Put first, with score 1.0 and their whole text, the notes that the query names by `[[note]]` and by `#tag`.
+
+    Seed 002, "Doc Title/Tag Guarantee". A tag admits the tags below it (`#project` admits `project/alpha`). Every note
+    is one hit, its first chunk, with all its chunks as context; hits of the search in such notes are dropped, never the
+    reverse. At most `limit` (at least 1) notes are guaranteed, named ones before tagged ones.
+
+    With `after` (inclusive) or `before` (exclusive), dates such as 2026-01-31, the notes of that time are the whole
+    answer ("Time-Range Flow"): the daily notes, called by a day in it, and all modified in it, the most recent first.
+    A daily note's time is its day. Their scores are 1 - 0.01 for each day before the first of them, at least 0.3; the
+    seed says no more than "by recency". Filters hold for guaranteed notes as well.
+    """
+
+    mentions: bool = True
+    tags: bool = True
+    after: str | None = None
+    before: str | None = None
+    limit: int = 100
+
+    needs: ClassVar[frozenset[str]] = frozenset({"chunks", "facets", "modified", "names"})
+    requires: ClassVar[frozenset[str]] = frozenset({"fused"})
+    provides: ClassVar[frozenset[str]] = frozenset({"guaranteed"})
+    forbids: ClassVar[Mapping[str, str]] = {
+        "guaranteed": "notes have been guaranteed already",
+        "cut": "what it adds would not be cut",
+        "parents": "it names chunks, not their parents",
+    }
+
+    def __post_init__(self) -> None:
+        if self.limit < 1:
+            raise ConfigError(f"guarantee.limit must be at least 1, got {self.limit}")
+        after, before = self._range
+        if after >= before:
+            raise ConfigError(f"guarantee.after must be before guarantee.before, got {self.after} and {self.before}")
+
+    @cached_property
+    def _range(self) -> tuple[float, float]:
+        return (
+            -np.inf if self.after is None else _moment("after", self.after),
+            np.inf if self.before is None else _moment("before", self.before),
+        )
+
+    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
+        """Add the notes to every state's fused ranking."""
+        if self.after is not None or self.before is not None:
+            return [self._of_time(state, index) for state in states]
+        return [self._named(state, index) for state in states]
+
+    def matching(self, state: QueryState, index: Index) -> dict[int, str]:
+        """The named documents by row, in order, each with how it was named."""
+        found: dict[int, str] = {}
+        for name in mentions(state.query.text) if self.mentions else ():
+            found.update((row, TITLE) for row in index.names.called(name))
+        tags = (state.expanded.tags if state.expanded else ()) or tags_in(state.query.text)
+        if self.tags and tags:
+            tagged = index.passing(Filters(tags=normalise_tags(tags)))
+            for row in np.flatnonzero(tagged).tolist():
+                found.setdefault(row, TAG)
+        return found
+
+    def _named(self, state: QueryState, index: Index) -> QueryState:
+        found = self.matching(state, index)
+        whole = dict(_whole(found, state, index, self.limit))
+        if not whole:
+            return state
+        ranking = fused(state)
+        documents = index.chunks.document
+        covered = np.isin(documents[ranking.chunks], documents[list(whole)])
+        covered &= ~np.isin(ranking.chunks, list(state.guaranteed - set(whole)))
+        others = ranking.keep(~covered)
+        best = max(1.0, float(others.scores.max(initial=0.0)))
+        merged = Ranking.ordered([*whole, *others.chunks], [*([best] * len(whole)), *others.scores])
+        kinds = [found[int(documents[chunk])] for chunk in whole]
+        note = f"notes guaranteed: {kinds.count(TITLE)} by name, {kinds.count(TAG)} by tag"
+        return _guaranteed(state, merged, whole).with_note(note)
+
+    def _of_time(self, state: QueryState, index: Index) -> QueryState:
+        after, before = self._range
+        times = {row: time for row, time in index.names.days if after <= time < before}
+        inside = (index.modified >= after) & (index.modified < before)
+        for row in np.flatnonzero(inside).tolist():
+            times.setdefault(row, float(index.modified[row]))
+        order = sorted(times, key=lambda row: (-times[row], row))
+        whole = dict(_whole(order, state, index, self.limit))
+        dates = [times[int(index.chunks.document[chunk])] for chunk in whole]
+        scores = [max(0.3, 1 - 0.01 * (dates[0] - date) / _DAY) for date in dates]
+        note = f"{len(whole)} notes of the time asked for are the whole answer"
+        return _guaranteed(state, Ranking.ordered(list(whole), scores), whole).with_note(note)
+
+    def explain(self, before: QueryState, index: Index, chunk: int) -> dict[str, Any]:
+        """`source` of a hit that is guaranteed."""
+        if self.after is not None or self.before is not None:
+            return {"source": TIME}
+        kind = self.matching(before, index).get(int(index.chunks.document[chunk]))
+        return {"source": kind} if kind else {}
+
+    def describe(self) -> str:
+        """In words."""
+        if self.after is not None or self.before is not None:
+            return f"take the notes of {self.after or 'the beginning'} to {self.before or 'now'} alone"
+        return "put the notes first that the query names"
+
+
+def _whole(
+    documents: Iterable[int], state: QueryState, index: Index, limit: int
+) -> Iterable[tuple[int, tuple[int, ...]]]:
+    """(first chunk, all chunks) of the first `limit` documents that have chunks which the filters admit."""
+    allowed = index.allowed(state.filters)
+    left = limit
+    for document in documents:
+        chunks = tuple(c for c in range(*index.chunks.chunks_of(document)) if allowed is None or allowed[c])
+        if chunks and left:
+            left -= 1
+            yield chunks[0], chunks
+
+
+def _guaranteed(state: QueryState, ranking: Ranking, whole: Mapping[int, tuple[int, ...]]) -> QueryState:
+    return replace(state, fused=ranking, guaranteed=state.guaranteed | set(whole), contexts={**state.contexts, **whole})
+
+
+def _moment(name: str, date: str) -> float:
+    moment = timestamp(date)
+    if moment is None:
+        raise ConfigError(f"guarantee.{name} must be a date such as 2026-01-31, got {date}")
+    return moment

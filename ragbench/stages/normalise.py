@@ -1,0 +1,60 @@
+"""Score normalisation of lexical search v3: min-max over the hits of a query."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from ragbench.errors import ConfigError
+from ragbench.stages.stage import NOTHING, ranked, with_ranked
+from ragbench.types import QueryState, Ranking
+
+if TYPE_CHECKING:
+    from ragbench.index.index import Index
+
+
+@dataclass(frozen=True)
+class NormaliseScores:
+    """Map scores to (score - lowest) / (highest - lowest), clipped to [`low`, `high`], both between 0 and 1.
+
+    Seed 002, "Post-ranking adjustments". Equal scores, or a single one, become `high`. The order stays, also where
+    clipping makes scores equal. It acts on the fused ranking, before fusion on that of `source`.
+    """
+
+    source: str = "lexical"
+    low: float = 0.02
+    high: float = 0.98
+
+    needs: ClassVar[frozenset[str]] = NOTHING
+    requires: ClassVar[frozenset[str]] = frozenset({"rankings"})
+    provides: ClassVar[frozenset[str]] = frozenset({"normalised"})
+    forbids: ClassVar[Mapping[str, str]] = {
+        "calibrated": "a confidence between 0 and 1 is no longer one when it is stretched",
+        "normalised": "scores have been normalised already",
+    }
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.low <= 1:
+            raise ConfigError(f"normalise.low must be between 0 and 1, got {self.low}")
+        if not self.low < self.high <= 1:
+            raise ConfigError(f"normalise.high must be above normalise.low and at most 1, got {self.high}")
+
+    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
+        """Normalise the ranking of every state."""
+        return [with_ranked(state, self.source, self.normalise(ranked(state, self.source))) for state in states]
+
+    def normalise(self, ranking: Ranking) -> Ranking:
+        """The same hits with scores between `low` and `high`."""
+        if not len(ranking):
+            return ranking
+        scores = ranking.scores.astype(np.float64)
+        spread = scores[0] - scores[-1]
+        scaled = (scores - scores[-1]) / spread if spread > 0 else np.ones(len(scores))
+        return Ranking.ordered(ranking.chunks, np.clip(scaled, self.low, self.high))
+
+    def describe(self) -> str:
+        """In words."""
+        return f"scale scores to {self.low:g} - {self.high:g}"

@@ -1,0 +1,102 @@
+"""Ranking of lexical search v3: BM25+ over five fields, of the candidates, by the salient terms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragbench.errors import ConfigError, RagbenchError
+from ragbench.stages.stage import NOTHING
+from ragbench.types import ExpandedQuery, QueryState, Ranking
+
+if TYPE_CHECKING:
+    from ragbench.index.index import Index
+
+SOURCE = "lexical"
+FIELDS = ("title", "tags", "heading", "path", "body")
+FAILURES = (RagbenchError, OSError, ValueError, LookupError, ArithmeticError)
+"""What makes the ranking fall back."""
+
+
+@dataclass(frozen=True)
+class RankCandidates:
+    """Add the ranking of source `lexical`: the `depth` (at least 1) best chunks of the candidates, or of all documents.
+
+    Seed 002, "Full-text lexical ranking" (`ragbench.index.prefixes` has the formula): any salient term, or one that
+    begins with it, in a field of `weights` (at least 0); the seed asks for three times the hits it returns. When the
+    ranking fails, the documents that hold the query as a substring are ranked by their place, 1 / place, one chunk
+    each; when that fails too there are no hits; a note says why ("Failure fallback").
+    """
+
+    depth: int = 90
+    weights: Mapping[str, float] = field(
+        default_factory=lambda: {"title": 5.0, "tags": 4.0, "heading": 2.5, "path": 1.5, "body": 1.0}
+    )
+
+    needs: ClassVar[frozenset[str]] = frozenset({"prefixes", "scan", "facets"})
+    requires: ClassVar[frozenset[str]] = NOTHING
+    provides: ClassVar[frozenset[str]] = frozenset({"rankings", "v3_ranking"})
+    forbids: ClassVar[Mapping[str, str]] = {"fused": "its ranking would come too late to be fused"}
+
+    def __post_init__(self) -> None:
+        if self.depth < 1:
+            raise ConfigError(f"rank_v3.depth must be at least 1, got {self.depth}")
+        for name, weight in self.weights.items():
+            if name not in FIELDS:
+                raise ConfigError(f"rank_v3.weights has no field '{name}'; known fields: {', '.join(FIELDS)}")
+            if not weight >= 0:
+                raise ConfigError(f"rank_v3.weights.{name} must be at least 0, got {weight}")
+
+    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
+        """Add the ranking to every state."""
+        return [self._ranked(state, index) for state in states]
+
+    def _ranked(self, state: QueryState, index: Index) -> QueryState:
+        text = (state.expanded or ExpandedQuery(state.query.text)).ranking_text
+        try:
+            ranking = index.prefixes.search(text, self.depth, self.weights, _candidates(state, index))
+        except FAILURES as error:
+            note = f"ranked by place among the files that hold the query, because ranking failed: {error}"
+            state, ranking = state.with_note(note), self._second_best(state, index)
+        return state.with_ranking(SOURCE, ranking)
+
+    def _second_best(self, state: QueryState, index: Index) -> Ranking:
+        try:
+            return self.by_place(state, index)
+        except FAILURES:
+            return Ranking.empty()
+
+    def by_place(self, state: QueryState, index: Index) -> Ranking:
+        """The fallback: documents that hold the query, in the order they are found."""
+        passing = None if state.filters is None else index.passing(state.filters)
+        found, _ = index.scan.recall([state.query.text], self.depth, passing)
+        allowed = index.allowed(state.filters)
+        chunks = (range(*index.chunks.chunks_of(document)) for document in found)
+        first = (next((c for c in each if allowed is None or allowed[c]), None) for each in chunks)
+        hits = [chunk for chunk in first if chunk is not None]
+        return Ranking.ordered(hits, 1.0 / np.arange(1, len(hits) + 1))
+
+    def explain(self, before: QueryState, index: Index, chunk: int) -> dict[str, Any]:
+        """`lexical_matches` of a chunk."""
+        text = (before.expanded or ExpandedQuery(before.query.text)).ranking_text
+        matches = index.prefixes.matches(text, chunk, self.weights)
+        return {"lexical_matches": [{"field": f, "query": q, "weight": w} for f, q, w in matches]}
+
+    def describe(self) -> str:
+        """In words."""
+        return f"rank {self.depth} of them by salient terms"
+
+
+def _candidates(state: QueryState, index: Index) -> NDArray[np.bool_] | None:
+    """Which chunks may be ranked, None for all."""
+    allowed = index.allowed(state.filters)
+    if state.candidates is None:
+        return allowed
+    documents = np.zeros(index.chunks.n_documents, dtype=np.bool_)
+    documents[list(state.candidates)] = True
+    mask = documents[index.chunks.document]
+    return mask if allowed is None else mask & allowed

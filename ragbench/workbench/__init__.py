@@ -1,0 +1,15 @@
+"""The way in for notebooks, scripts and the commands: an experiment as a value, results as tidy frames and figures.
+
+from ragbench import Experiment
+
+results = Experiment.sweep("+exp=baseline,phase1").run()
+results.summary()
+results.plot_pareto()
+"""
+
+from ragbench.workbench.experiment import Experiment
+from ragbench.workbench.own import Own
+from ragbench.workbench.results import Results
+from ragbench.workbench.tuning import Tuning, tune
+
+__all__ = ["Experiment", "Own", "Results", "Tuning", "tune"]

@@ -1,0 +1,168 @@
+"""Results as tidy frames and figures, to be read, reported and exported."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ragbench import console
+from ragbench.errors import ConfigError
+from ragbench.experiment import results as files
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import plotly.graph_objects as go
+
+    from ragbench.export.written import Written
+
+
+@dataclass(frozen=True)
+class Results(files.Results):
+    """Results with their evidence: verdicts, losses and figures. `tracking_run` is the run's id in MLflow."""
+
+    tracking_run: str | None = None
+
+    def __repr__(self) -> str:
+        return f"Results({', '.join(self.arms)}; in {self.folder.name})"
+
+    @classmethod
+    def load(cls, folder: str | Path | None = None) -> Results:
+        """Those that a run wrote into `folder`, of the newest run in the default folder without it."""
+        from ragbench import locations
+
+        found = files.load(Path(folder) if folder else files.latest(locations.results()))
+        return cls(**{field.name: getattr(found, field.name) for field in dataclasses.fields(found)})
+
+    @property
+    def whereabouts(self) -> str:
+        """Where the files lie, and the run in MLflow."""
+        return f"results in {self.folder}" + (f", MLflow run {self.tracking_run}" if self.tracking_run else "")
+
+    @property
+    def design(self) -> str:
+        """The design of an ablation in words, empty for other experiments."""
+        from ragbench.report import evidence
+
+        return evidence.design(self)
+
+    @property
+    def verdicts(self) -> pd.DataFrame:
+        """Effects with intervals, costs and verdicts, of an ablation's factors, else of every arm against the first."""
+        from ragbench.report import evidence
+
+        return evidence.effects(self)
+
+    @property
+    def by_type(self) -> pd.DataFrame:
+        """The primary measure: a row per query type, a column per arm."""
+        from ragbench.report import tables
+
+        return tables.by_type(self)
+
+    @property
+    def topics(self) -> pd.DataFrame:
+        """qid, split, type, text, need."""
+        from ragbench.report import evidence
+
+        return evidence.topics(self)
+
+    @property
+    def top_hits(self) -> pd.DataFrame:
+        """The first hits of every arm for every query, with grades."""
+        from ragbench.report import evidence
+
+        return evidence.top_hits(self)
+
+    @property
+    def fates(self) -> pd.DataFrame:
+        """What became of every relevant section in every arm, and at which stage."""
+        from ragbench.report import evidence
+
+        return evidence.fates(self)
+
+    @property
+    def losses(self) -> pd.DataFrame:
+        """Relevant sections by arm, outcome and stage."""
+        from ragbench.report import evidence
+
+        return evidence.losses(self)
+
+    def side_by_side(self, qid: str, arms: Sequence[str] | None = None, depth: int = 5) -> pd.DataFrame:
+        """The first hits of one query in several arms, with grades: a row per rank, three columns per arm."""
+        frame = self.top_hits
+        frame = frame[(frame["qid"] == qid) & (frame["rank"] <= depth)]
+        if frame.empty:
+            raise ConfigError(f"there are no hits of query '{qid}' in {self.folder}")
+        shown = [arm for arm in self.arms if arms is None or arm in arms]
+        shown_columns = ("chunk_id", "header_path", "section_grade")
+        wide = frame.pivot(index="rank", columns="arm", values=list(shown_columns)).swaplevel(axis=1)
+        return wide.reindex(columns=[(arm, column) for arm in shown for column in shown_columns])
+
+    def report(self) -> Path:
+        """Write the report, one HTML file that opens offline; its path."""
+        from ragbench.report import html
+
+        return html.write(self.folder)
+
+    def export(
+        self,
+        out: str | Path | None = None,
+        *,
+        arm: str | None = None,
+        format: str = "ragbench",
+        baseline: str | None = None,
+        force: bool = False,
+        include_index: bool = True,
+    ) -> Written:
+        """Write an arm for production, as `ragbench export`: a bundle for `ragbench.load`, or another system's file.
+
+        Raises ConfigError for a gain over `baseline` (the first arm) that is not established, unless `force` is given.
+        """
+        from ragbench.export.written import write
+
+        place = Path(out).expanduser() if out is not None else None
+        with console.progress() as progress:
+            return write(
+                self.folder,
+                place,
+                arm=arm,
+                format=format,
+                baseline=baseline,
+                force=force,
+                include_index=include_index,
+                progress=progress,
+                say=console.say,
+            )
+
+    def plot_effects(self) -> go.Figure:
+        """Effects with intervals, by verdict."""
+        from ragbench.report import figures
+
+        return figures.plot_effects(self)
+
+    def plot_latency(self) -> go.Figure:
+        """Mean milliseconds of every stage."""
+        from ragbench.report import figures
+
+        return figures.plot_latency(self)
+
+    def plot_interactions(self) -> go.Figure:
+        """Two-way interactions as a heat map, where the design has them."""
+        from ragbench.report import figures
+
+        return figures.plot_interactions(self)
+
+    def plot_losses(self) -> go.Figure:
+        """Where relevant sections were lost."""
+        from ragbench.report import figures
+
+        return figures.plot_losses(self)
+
+    def plot_pareto(self) -> go.Figure:
+        """Quality against latency, with the arms that no other beats in both."""
+        from ragbench.report import pareto
+
+        return pareto.plot_pareto(self)

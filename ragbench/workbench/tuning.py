@@ -1,0 +1,121 @@
+"""A search for better parameters as one call, for notebooks and the command.
+
+import ragbench
+
+tuning = ragbench.tune("+exp=phase1", "tune=[fuse]", "tune.trials=50")
+tuning.parameters
+tuning.results.export("bundle", arm="tuned")
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ragbench import app, console
+from ragbench.benchmark.benchmark import Benchmark
+from ragbench.errors import ResultsError
+from ragbench.experiment import tune as search
+from ragbench.experiment import tune_confirm, tune_report
+from ragbench.experiment.tune_confirm import Confirmation
+from ragbench.experiment.tune_outcome import Tuned
+from ragbench.workbench.results import Results
+from ragbench.workshop import Progress, Say
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What a search on the training topics found, and what its winner is worth on the test topics.
+
+    `confirmation` is None where nothing was better than the configured values, so that the test topics were not asked.
+    """
+
+    tuned: Tuned
+    confirmation: Confirmation | None
+    tracking_run: str | None = None
+
+    @property
+    def folder(self) -> Path:
+        """Where the files of the search lie."""
+        return self.tuned.folder
+
+    @property
+    def sentences(self) -> list[str]:
+        """The outcome in words: the gain in training, its optimism, the winner, the verdict on the test topics."""
+        return tune_report.sentences(self.tuned, self.confirmation)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What to know before the winner is used."""
+        return tune_report.warnings(self.tuned, self.confirmation)
+
+    @property
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """What the command prints, by title."""
+        return tune_report.tables(self.tuned)
+
+    @property
+    def parameters(self) -> pd.DataFrame:
+        """A row per parameter: preset, winner, what the folds chose, how far they agree, importance."""
+        return tune_report.parameters(self.tuned)
+
+    @property
+    def folds(self) -> pd.DataFrame:
+        """A row per fold: the winner and the preset on the topics searched with, and on those held out."""
+        return tune_report.folds(self.tuned)
+
+    @property
+    def trials(self) -> pd.DataFrame:
+        """Every trial of every search."""
+        return tune_report.trials(self.tuned)
+
+    @property
+    def results(self) -> Results:
+        """The arms `preset` and `tuned` on the test topics; ResultsError where these were not asked."""
+        if self.confirmation is None:
+            raise ResultsError("the search found nothing better than the configured values, so there is no tuned arm")
+        return Results.load(self.confirmation.results.folder)
+
+    def summary(self) -> dict[str, Any]:
+        """All of it as plain values."""
+        return tune_report.summary(self.tuned, self.confirmation)
+
+
+def tune(
+    *overrides: str, benchmark: Benchmark | None = None, progress: Progress | None = None, say: Say = console.say
+) -> Tuning:
+    """Search on the training topics, measure the winner once on the test topics, write the files, then MLflow.
+
+    `overrides` are those of the command `ragbench tune`; `benchmark` takes the place of the one that `data` names.
+    Without `progress`, bars are shown in notebooks and terminals. Raises ConfigError for what cannot be searched.
+    """
+    if progress is None:
+        with console.progress() as bars:
+            return tune(*overrides, benchmark=benchmark, progress=bars, say=say)
+    from ragbench import tracking
+    from ragbench.benchmark.load import load
+    from ragbench.experiment.tune_values import train_only
+    from ragbench.report import html
+
+    base = app.compose(overrides)
+    search.spec_of(base)
+    tracked = bool(base.config["tracking"]["enabled"])
+    if tracked:
+        tracking.check_store(tracking.store_uri(base))
+    whole = benchmark or load(base.config["data"])
+    tune_confirm.check(base, whole)
+    tuned = search.tune(base, train_only(whole), app.compose, progress=progress, say=say)
+    confirmation = None if tuned.unchanged else tune_confirm.confirm(tuned, whole, progress=progress, say=say)
+    tune_report.write(tuned, confirmation)
+    if confirmation is not None:
+        html.write(confirmation.results.folder)
+    tuning = Tuning(tuned, confirmation)
+    if tracked:
+        run_id = tracking.log_tuning(tuned, confirmation, whole, say)
+        tuning = dataclasses.replace(tuning, tracking_run=run_id)
+    return tuning

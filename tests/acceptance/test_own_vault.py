@@ -1,0 +1,59 @@
+"""A person with a folder of 500 notes and 20 questions in a CSV gets a verdict with two commands."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from ragbench import cli
+
+# MLflow and the libraries below it warn of each other.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+PLANTS = ["basil", "clover", "dahlia", "fennel", "garlic", "heather", "iris", "jasmine", "lupin", "mallow"]
+PLACES = ["attic", "balcony", "cellar", "courtyard", "greenhouse", "hedge", "kitchen", "meadow", "orchard", "porch"]
+CARES = ["cutting", "feeding", "mulching", "potting", "sowing"]
+FILLERS = ["early", "again", "with gloves", "before noon", "in dry weather", "twice a year", "after the frost"]
+
+
+def write_vault(folder: Path) -> None:
+    """Notes about caring for plants in places, one for each combination, and questions of which each has one answer."""
+    chance = random.Random(7)
+    notes = [(plant, place, care) for plant in PLANTS for place in PLACES for care in CARES]
+    for plant, place, care in notes:
+        others = chance.sample([each for each in PLANTS if each != plant], 2)
+        note = folder / "notes" / place / f"{care} {plant}.md"
+        note.parent.mkdir(parents=True, exist_ok=True)
+        note.write_text(
+            f"---\ntags: [{place}]\n---\n# {care.capitalize()} {plant}\n\nBest done {chance.choice(FILLERS)}, "
+            f"in the {place}.\n\n## See also\n\n{others[0].capitalize()} and {others[1]} want the same.\n",
+            encoding="utf-8",
+        )
+    asked = chance.sample(notes, 20)
+    rows = [f"{care} the {plant} in the {place},{place}/{care} {plant}.md" for plant, place, care in asked]
+    (folder / "queries.csv").write_text("\n".join(["text,relevant", *rows]) + "\n", encoding="utf-8")
+
+
+def test_two_commands_give_a_verdict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_vault(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert len(list(Path("notes").rglob("*.md"))) == 500
+    assert len(Path("queries.csv").read_text(encoding="utf-8").splitlines()) == 21
+    own = ["data=vault", "data.corpus=notes", "data.queries=queries.csv", "paths.results=results"]
+    quick = ["latency.rounds=1", "latency.cold_start=false"]
+
+    assert cli.main(["run", "-m", "+exp=lexical_only,baseline", *own, *quick]) == 0
+    said = capsys.readouterr()
+    assert "warning" not in said.err
+    assert "Effect on nDCG@10" in said.out
+    (sentence,) = [line for line in said.out.splitlines() if line.startswith("baseline: ")]
+    assert sentence.split()[1] in ("adopt.", "reject.", "inconclusive.")
+
+    assert cli.main(["report", "paths.results=results"]) == 0
+    page = Path(capsys.readouterr().out.removeprefix("report in ").strip())
+    assert page.stat().st_size > 10_000
+    assert f"report in {page}\n" in said.out

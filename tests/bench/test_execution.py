@@ -1,0 +1,72 @@
+"""What more workers give, and what an arm costs beside its work.
+
+python -m pytest tests/bench/test_execution.py --benchmark-only -s
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from ragbench import app
+from ragbench.benchmark.load import load
+from ragbench.configuration import Settings
+from ragbench.experiment.execution import dispatch, groups
+from ragbench.experiment.execution_joblib import JoblibWorkers
+from ragbench.experiment.worker import Failure, Job
+from ragbench.workshop import Workshop
+
+# Near-copies are looked for before anything that differs, so that no arm finds work done by another.
+ARMS = ["p12=on", f"p12.threshold={','.join(f'0.{n}' for n in range(70, 79))}", "cut.top_n=20"]
+SMALL = ["p12=on", "p12.threshold=0.7,0.8", f"cut.top_n={','.join(map(str, range(10, 15)))}"]
+
+
+@pytest.fixture(scope="module")
+def around() -> list[str]:
+    """Overrides with an index that is built already, in the default place."""
+    overrides = ["split=all"]
+    settings = app.compose(["p12=on", *overrides])
+    (arm,) = Workshop.of(settings, load(settings.config["data"])).arms([settings])
+    arm.index.prepare(arm.pipeline.needs)
+    return overrides
+
+
+@contextmanager
+def started(settings: list[Settings], count: int) -> Iterator[JoblibWorkers]:
+    """Workers that have answered once, so that Java and models are there."""
+    benchmark = load(settings[0].config["data"])
+    queries = [topic.query() for topic in benchmark.select("all")]
+    with JoblibWorkers(Job.of(settings[0], benchmark, queries, 1, 512 << 20), count) as workers:
+        for future in [workers.submit(number, settings[0]) for number in range(count)]:
+            assert not isinstance(future.result(), Failure)
+        yield workers
+
+
+def seconds(settings: list[Settings], count: int) -> float:
+    with started(settings, count) as workers:
+        begun = time.perf_counter()
+        answers = list(dispatch(groups(settings[1:], count), workers, 0, print))
+        took = time.perf_counter() - begun
+    assert len(answers) == len(settings) - 1
+    return took
+
+
+def test_two_workers_against_one(benchmark, around: list[str]) -> None:
+    settings = app.sweep([*ARMS, *around])
+    one = seconds(settings, 1)
+    two = benchmark.pedantic(seconds, args=(settings, 2), rounds=1)
+    print(f"\n{len(settings) - 1} arms: 1 worker {one:.1f} s, 2 workers {two:.1f} s, {one / two:.2f} times as fast")
+
+
+def test_what_an_arm_costs_beside_its_work(benchmark, around: list[str]) -> None:
+    settings = app.sweep([*SMALL, *around])
+    with started(settings, 1) as workers:
+        for each in settings:  # now every arm is only a look at what is there
+            workers.submit(0, each).result()
+        begun = time.perf_counter()
+        benchmark.pedantic(lambda: [workers.submit(0, each).result() for each in settings], rounds=1)
+        each_ms = (time.perf_counter() - begun) / len(settings) * 1e3
+    print(f"\n{len(settings)} arms of {len(load(settings[0].config['data']).topics)} queries: {each_ms:.0f} ms each")

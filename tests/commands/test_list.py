@@ -1,0 +1,102 @@
+"""`ragbench list` and `ragbench completion`, the latter asked by a real shell."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ragbench import cli
+from ragbench.commands import SUMMARY
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "configuration.md"
+ASK = """
+source <(ragbench completion bash)
+COMP_LINE="$1"; COMP_POINT=${#1}; COMP_TYPE=9; COMP_WORDS=($1); COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+_python_argcomplete ragbench
+printf '%s\\n' "${COMPREPLY[@]}"
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("experiments", "phase1"),
+        ("switches", "p6"),
+        ("parameters", "p6.depth"),
+        ("data", "vault"),
+        ("models", "bge-small-en-v1.5"),
+    ],
+)
+def test_each_kind_as_table_and_as_json(kind: str, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["list", kind]) == 0
+    assert name in capsys.readouterr().out
+    assert cli.main(["list", kind, "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert name in {row.get("key", row.get("name")) for row in rows}
+
+
+def test_all_kinds_but_parameters_without_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["list", "--json"]) == 0
+    assert list(json.loads(capsys.readouterr().out)) == ["experiments", "switches", "data", "models"]
+
+
+def test_a_prefix_narrows(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["list", "parameters", "p6.", "--json"]) == 0
+    assert {row["key"].split(".")[0] for row in json.loads(capsys.readouterr().out)} == {"p6"}
+    assert cli.main(["list", "parameters", "p66"]) == 2
+    assert "begins with 'p66'" in capsys.readouterr().err
+
+
+def test_models_show_their_digests(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["list", "models", "--json"]) == 0
+    for row in json.loads(capsys.readouterr().out):
+        assert row["installed"]
+        assert all(len(digest) == 64 for digest in row["files"].values())
+
+
+def test_the_committed_page_is_current(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["list", "--markdown"]) == 0
+    assert PAGE.read_text(encoding="utf-8") == capsys.readouterr().out, (
+        "run: ragbench list --markdown > docs/configuration.md"
+    )
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("ragbench voc", {"vocabulary"}),
+        ("ragbench run +exp=phase", {"phase1", "phase2", "phase3", "phase4"}),
+        ("ragbench run p6=", {"on", "off"}),
+        ("ragbench run -m +exp=baseline,phase1 p6.bl", {"p6.blend="}),
+        ("ragbench search question --exp", {"--explain"}),
+        ("ragbench data ", {"check", "split", "agreement", "describe", "power"}),
+        ("ragbench report --pic", {"--picture"}),
+    ],
+)
+def test_bash_completes(line: str, offered: set[str]) -> None:
+    here = str(Path(sys.executable).parent)
+    done = subprocess.run(
+        ["bash", "-c", ASK, "bash", line],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PATH": f"{here}:/usr/bin:/bin", "HOME": "/"},
+    )
+    assert {word.strip() for word in done.stdout.split("\n") if word} == offered, done.stderr
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_code_for_every_shell(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["completion", shell]) == 0
+    assert "ragbench" in capsys.readouterr().out
+
+
+def test_a_word_of_a_command_is_completed_for_every_command() -> None:
+    from ragbench.completion import parser
+
+    for command in SUMMARY:
+        parser(f"ragbench {command} ")

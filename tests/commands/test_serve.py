@@ -1,0 +1,102 @@
+"""`ragbench serve` as a process: it starts, answers, reloads, and ends when told to."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
+
+import httpx
+import pytest
+
+from ragbench import cli
+
+
+@contextmanager
+def serving(bundle: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The process and its address."""
+    command = [sys.executable, "-m", "ragbench", "serve", str(bundle), "--port", "0", *options]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        yield process, re.search(r"http://\S+(?=;)", process.stdout.readline())[0]
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_sigterm_answers_what_was_asked_and_exits_0(small_bundle: Path) -> None:
+    body = json.dumps({"query": "rotate a key", "top_n": 2})
+    with serving(small_bundle) as (process, address):
+        host = address.removeprefix("http://")
+        clients = [HTTPConnection(host, timeout=30) for _ in range(32)]
+        for client in clients:
+            client.request("POST", "/search", body, {"content-type": "application/json"})
+        last = HTTPConnection(host, timeout=30)
+        last.request("GET", "/health")
+        assert last.getresponse().status == 200  # so it has read the requests that came before
+        process.send_signal(signal.SIGTERM)
+        assert [client.getresponse().status for client in clients] == [200] * 32
+        assert process.wait(30) == 0
+        assert process.stderr.read() == ""
+        for client in [*clients, last]:
+            client.close()
+    with pytest.raises(ConnectionRefusedError):
+        HTTPConnection(host).connect()
+
+
+def test_ctrl_c_exits_0_and_sighup_reloads(small_bundle: Path, tmp_path: Path) -> None:
+    bundle = tmp_path / "bundle"
+    shutil.copytree(small_bundle, bundle)
+    with serving(bundle) as (process, address):
+        with httpx.Client(base_url=address, timeout=30) as http:
+            assert http.post("/search", json={"query": "rotate a key"}).json()["bundle"] == "small"
+            shutil.copytree(bundle, tmp_path / "next")
+            record = json.loads((tmp_path / "next" / "bundle.json").read_text())
+            (tmp_path / "next" / "bundle.json").write_text(json.dumps({**record, "name": "new"}))
+            bundle.rename(tmp_path / "old")
+            (tmp_path / "next").rename(bundle)
+            process.send_signal(signal.SIGHUP)
+            assert "the bundle was reloaded" in process.stderr.readline()
+            assert http.post("/search", json={"query": "rotate a key"}).json()["bundle"] == "new"
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["/nowhere/at/all"], "/nowhere/at/all is no bundle"),
+        (["x", "--port", "70000"], "--port must be between 0 and 65535"),
+        (["x", "--host", "no.such.host.invalid"], "--host no.such.host.invalid is no address"),
+        (["x", "--max-top", "0"], "max_top must be above 0"),
+        (["x", "--max-body", "-1"], "max_body must be above 0"),
+        (["x", "--time-limit", "nan"], "time_limit must be above 0"),
+        (["x", "--queue", "0"], "queue must be above 0"),
+        (["x", "--workers", "0"], "workers must be above 0"),
+        (["x", "--threads", "0"], "--threads must be at least 1"),
+    ],
+)
+def test_bad_options_are_one_sentence(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    port = [] if "--port" in words else ["--port", "0"]
+    assert cli.main(["serve", *words, *port]) == 2
+    err = capsys.readouterr().err
+    assert said in err
+    assert err.count("\n") == 1
+
+
+def test_a_port_in_use_is_one_sentence(small_bundle: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        assert cli.main(["serve", str(small_bundle), "--port", str(port)]) == 2
+    err = capsys.readouterr().err
+    assert f"cannot listen on 127.0.0.1 port {port} (address already in use)" in err
+    assert err.count("\n") == 1

@@ -1,0 +1,99 @@
+"""What became of relevant sections, on trails worked by hand."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from ragbench.evaluation.diagnosis import COLUMNS, diagnose, losses, sentences
+from ragbench.executor import Outcome
+from ragbench.types import Query, QueryState, Ranking
+
+# Chunk n lies in section n, chunk 9 in sections 9 and 10; section 11 has no chunk.
+TABLE = SimpleNamespace(section_ids=[*((f"s{n}",) for n in range(9)), ("s9", "s10")])
+
+
+def ranking(*chunks: int) -> Ranking:
+    return Ranking.ordered(chunks, [1.0 - 0.01 * place for place in range(len(chunks))])
+
+
+def outcome(**stages: tuple[int, ...]) -> Outcome:
+    """One query; `dense` and `lexical` are rankings of sources, what follows is the fused ranking after each stage."""
+    state, states = QueryState(Query("q", "text")), []
+    for name, chunks in stages.items():
+        if name in ("dense", "lexical"):
+            state = state.with_ranking(name, ranking(*chunks))
+        else:
+            state = QueryState(state.query, rankings=state.rankings, fused=ranking(*chunks))
+        states.append((state,))
+    return Outcome("arm", tuple(stages), tuple(states))
+
+
+def fate(section: str, cutoff: int = 2, **stages: tuple[int, ...]) -> tuple:
+    (row,) = diagnose(outcome(**stages), TABLE, {"q": {section: 2}}, cutoff).itertuples(index=False)
+    return tuple(row)[4:]
+
+
+@pytest.mark.parametrize(
+    ("section", "stages", "expected"),
+    [
+        ("s1", {"dense": (1, 2), "fuse": (2, 1), "cut": (2, 1)}, ("found", "cut", 2, "dense", 1)),
+        ("s5", {"dense": (1, 2), "fuse": (2, 1)}, ("never retrieved", "retrieval", 0, "", 0)),
+        ("s11", {"dense": (1, 2), "fuse": (2, 1)}, ("never retrieved", "retrieval", 0, "", 0)),
+        # above the cut-off in a source, below it after fusion
+        ("s1", {"dense": (1,), "lexical": (2, 3), "fuse": (2, 3, 1)}, ("fused out", "fuse", 3, "dense", 1)),
+        ("s3", {"dense": (1, 2, 3), "fuse": (1, 2, 3)}, ("never near the top", "retrieval", 3, "dense", 3)),
+        ("s2", {"dense": (1, 2), "fuse": (1, 2), "p10": (1,), "cut": (1,)}, ("dropped", "p10", 0, "dense", 2)),
+        ("s1", {"dense": (1, 2, 3), "fuse": (1, 2, 3), "p6": (2, 3, 1)}, ("ranked down", "p6", 3, "dense", 1)),
+        # down, up and down again: the last stage that took it below is named
+        (
+            "s1",
+            {"dense": (1, 2, 3), "fuse": (1, 2, 3), "p11": (2, 3, 1), "p6": (1, 2, 3), "p8": (2, 3, 1)},
+            ("ranked down", "p8", 3, "dense", 1),
+        ),
+        # one chunk, two sections
+        ("s10", {"lexical": (9, 1), "fuse": (9, 1)}, ("found", "fuse", 1, "lexical", 1)),
+    ],
+)
+def test_what_became_of_a_section(section: str, stages: dict, expected: tuple) -> None:
+    assert fate(section, **stages) == expected
+
+
+def test_the_better_of_two_sources_is_named() -> None:
+    assert fate("s1", dense=(2, 1), lexical=(1, 2), fuse=(1, 2))[-2:] == ("lexical", 1)
+
+
+def test_only_relevant_sections_have_a_fate() -> None:
+    frame = diagnose(outcome(dense=(1,), fuse=(1,)), TABLE, {"q": {"s1": 1, "s2": 0}, "other": {"s1": 3}})
+    assert tuple(frame.columns) == COLUMNS
+    assert frame["section"].tolist() == ["s1"]
+    assert diagnose(outcome(dense=(1,), fuse=(1,)), TABLE, {}).empty
+
+
+def test_losses_are_counted_and_said() -> None:
+    stages = {"dense": (1, 2, 3), "fuse": (1, 2, 3), "p10": (1,)}
+    qrels = {"q": {"s1": 1, "s2": 1, "s3": 2, "s5": 1}}
+    frame = diagnose(outcome(**stages), TABLE, qrels, cutoff=10)
+    counted = losses(frame)
+    assert counted["sections"].sum() == 4
+    assert counted["share"].sum() == pytest.approx(1)
+    assert counted.iloc[0][["outcome", "stage", "sections"]].tolist() == ["dropped", "p10", 2]
+    assert sentences(frame) == [
+        "arm: p10 drops 2 of 4 relevant sections",
+        "arm: never retrieved (retrieval): 1 of 4 relevant sections",
+    ]
+
+
+def test_a_real_pipeline_accounts_for_every_relevant_section(index, benchmark_small) -> None:
+    from ragbench import app
+    from ragbench.executor import Arm, execute
+
+    settings = app.compose(["+exp=baseline", "p10=on", "p12=on"])
+    queries = [topic.query() for topic in benchmark_small.topics]
+    (found,) = execute([Arm("arm", settings.pipeline, index)], queries)
+    frame = diagnose(found, index.chunks, benchmark_small.section_qrels)
+    relevant = {(q, s) for q, each in benchmark_small.section_qrels.items() for s, grade in each.items() if grade > 0}
+    assert set(zip(frame["qid"], frame["section"], strict=True)) == relevant
+    for row in frame.itertuples():
+        assert (row.outcome == "found") == (0 < row.rank <= 10)

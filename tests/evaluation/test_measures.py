@@ -1,0 +1,150 @@
+"""Measures are those of trec_eval, and unjudged hits are counted by hand."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragbench.errors import ConfigError
+from ragbench.evaluation.measures import (
+    MEASURES,
+    UNJUDGED,
+    decreasing,
+    document_run,
+    evaluate,
+    metric_name,
+    section_run,
+    unjudged,
+)
+from ragbench.pipeline import start
+from ragbench.types import Query, QueryState, Ranking
+
+TREC_NAMES = {
+    "nDCG@5": "ndcg_cut_5",
+    "nDCG@10": "ndcg_cut_10",
+    "RR": "recip_rank",
+    "R@10": "recall_10",
+    "R@100": "recall_100",
+    "P@5": "P_5",
+    "AP": "map",
+    "Success@1": "success_1",
+}
+
+
+def random_case(seed: int, ties: bool) -> tuple[dict, dict]:
+    """Runs of 0 to 60 documents and judgments of grade 0 to 3 for 20 queries; with ties, scores of one decimal."""
+    chance = random.Random(seed)
+    names = [f"d{number}" for number in range(80)]
+    qrels, run = {}, {}
+    for number in range(20):
+        qid = f"q{number}"
+        qrels[qid] = {name: chance.choice((0, 0, 1, 2, 3)) for name in chance.sample(names, chance.randint(2, 40))}
+        qrels[qid][chance.choice(names)] = 1
+        scored = [(name, chance.random()) for name in chance.sample(names, chance.randint(1, 60))]
+        run[qid] = [(name, round(score, 1) if ties else score) for name, score in scored]
+    return run, qrels
+
+
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("seed", range(5))
+def test_measures_agree_with_trec_eval_exactly(seed: int, ties: bool) -> None:
+    """trec_eval orders ties by docno, descending; the same order given to us must give the same values."""
+    import pytrec_eval
+
+    run, qrels = random_case(seed, ties)
+    evaluator = pytrec_eval.RelevanceEvaluator(qrels, set(TREC_NAMES.values()))
+    reference = evaluator.evaluate({qid: dict(hits) for qid, hits in run.items()})
+    as_trec = {
+        qid: decreasing(sorted(sorted(hits, reverse=True), key=lambda hit: -hit[1])) for qid, hits in run.items()
+    }
+    frame = evaluate(as_trec, qrels, tuple(TREC_NAMES)).pivot(index="qid", columns="measure", values="value")
+    for ours, theirs in TREC_NAMES.items():
+        assert frame[ours].to_dict() == {qid: values[theirs] for qid, values in reference.items()}, ours
+
+
+def test_our_order_survives_trec_evals_ties() -> None:
+    """Of equal scores trec_eval takes the last docno first, and it compares them in single precision."""
+    import pytrec_eval
+
+    tied = [("d1", 0.5), ("d9", 0.5), ("d5", 0.5 - 1e-12)]
+    evaluator = pytrec_eval.RelevanceEvaluator({"q": {"d1": 1}}, {"recip_rank"})
+    assert evaluator.evaluate({"q": dict(tied)})["q"]["recip_rank"] == 1 / 3
+    assert evaluator.evaluate({"q": dict(decreasing(tied))})["q"]["recip_rank"] == 1.0
+
+
+@given(st.lists(st.floats(-1e6, 1e6), max_size=30))
+def test_scores_strictly_decrease_and_keep_the_order(scores: list[float]) -> None:
+    given_order = sorted(scores, reverse=True)
+    made = decreasing((str(place), score) for place, score in enumerate(given_order))
+    assert [name for name, _ in made] == [str(place) for place in range(len(scores))]
+    assert all(np.float32(a) > np.float32(b) for (_, a), (_, b) in itertools.pairwise(made))
+    assert [score for _, score in made] == pytest.approx(given_order, rel=1e-5, abs=1e-30)
+
+
+def test_ndcg_by_hand() -> None:
+    # linear gain: 2/log2(2) + 0 + 1/log2(4) over 2/log2(2) + 1/log2(3)
+    frame = evaluate({"q": decreasing([("a", 3), ("x", 2), ("b", 1)])}, {"q": {"a": 2, "b": 1}}, ["nDCG@10"])
+    value = frame.set_index("measure")["value"]["nDCG@10"]
+    assert value == pytest.approx((2 + 0.5) / (2 + 1 / math.log2(3)))
+
+
+def test_unjudged_hits_are_counted_over_ten_places_whether_filled_or_not() -> None:
+    grades = {"a": 1, "b": 0}
+    assert unjudged([("a", 3.0), ("b", 2.0), ("x", 1.0)], grades) == 0.1  # a grade of 0 is a judgment
+    assert unjudged([("x", 3.0)], grades) == 0.1  # one hit, unjudged: not worse than ten hits with one unjudged
+    assert unjudged([], grades) == 0.0
+    assert unjudged([(f"x{n}", 1.0) for n in range(40)], grades) == 1.0
+    full, short = [*((f"x{n}", 9.0 - n) for n in range(2)), ("a", 1.0), ("b", 0.5)], [("a", 1.0), ("b", 0.5)]
+    frame = evaluate({"q": full}, {"q": grades}, ["Judged@10"]).set_index("measure")["value"]
+    assert frame.to_dict() == {UNJUDGED: 0.2, "Judged@10": 0.5}
+    frame = evaluate({"q": short}, {"q": grades}, [UNJUDGED, "Judged@10"]).set_index("measure")["value"]
+    assert frame.to_dict() == {UNJUDGED: 0.0, "Judged@10": 1.0}
+
+
+def test_queries_without_an_answer_only_have_silence() -> None:
+    run = {"q1": decreasing([("a", 1)]), "q2": [], "q3": decreasing([("a", 1)])}
+    frame = evaluate(run, {"q1": {"a": 1}, "q2": {"a": 0}}, ["RR"])
+    assert {(row.qid, row.measure): row.value for row in frame.itertuples()} == {
+        ("q1", UNJUDGED): 0.0,
+        ("q1", "RR"): 1.0,
+        ("q2", "Silence"): 1.0,
+        ("q3", "Silence"): 0.0,
+    }
+
+
+def test_an_empty_answer_scores_nothing() -> None:
+    frame = evaluate({"q": []}, {"q": {"a": 1}}, MEASURES)
+    assert set(frame["measure"]) == {UNJUDGED, *MEASURES}
+    assert set(frame.loc[frame["value"] != 0, "measure"]) == {"Judged@10"}  # of no hits none lacks a judgment
+
+
+def test_what_is_no_measure_is_named() -> None:
+    with pytest.raises(ConfigError, match="'nDGC@10' is not a measure"):
+        evaluate({"q": []}, {"q": {"a": 1}}, ["nDGC@10"])
+
+
+def test_documents_and_sections_by_their_best_chunk(index) -> None:
+    table = index.chunks
+    ranking = Ranking.ordered(range(table.n_retrievable), [float(-n) for n in range(table.n_retrievable)])
+    states = [QueryState(start([Query("q", "text")])[0].query, fused=ranking), QueryState(Query("none", "x"))]
+    documents, sections = document_run(states, table), section_run(states, table)
+    assert documents["none"] == sections["none"] == []
+    assert [docno for docno, _ in documents["q"]] == list(
+        dict.fromkeys(table.docno(chunk) for chunk in range(table.n_retrievable))
+    )
+    assert [name for name, _ in sections["q"]] == list(
+        dict.fromkeys(name for chunk in range(table.n_retrievable) for name in table.section_ids[chunk])
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("nDCG@10", "ndcg_at_10"), ("R@100", "r_at_100"), ("nDCG(gains=x)@5", "ndcg_gains_x_at_5")]
+)
+def test_names_that_mlflow_takes(name: str, expected: str) -> None:
+    assert metric_name(name) == expected

@@ -1,0 +1,120 @@
+"""A killed ablation continues and ends with the tables of one that was never disturbed."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ragbench import app
+from ragbench.benchmark.load import load
+from ragbench.experiment import plan
+from ragbench.experiment.ablate import plan as planned
+
+VAULT = Path(__file__).parents[1] / "data" / "vault"
+QUERIES = """qid,text,relevant,type
+t1,LNT-301,reference/errors.md,factual
+t2,how do lamps know when the sun sets,guides/schedules.md#Dusk and dawn,vocabulary
+t3,what happens after too many wrong passwords,guides/authentication.md#Accounts for people;index.md,exploratory
+t4,can lantern play music,,no_answer
+"""
+
+# Kills itself just before the nth finished file gets its name, so that its draft stays behind half the time.
+PROGRAM = """
+import os, signal, sys
+from pathlib import Path
+from ragbench import cli
+
+at, written, replace = int(sys.argv[1]), 0, Path.replace
+
+def counting(self, target):
+    global written
+    written += "runs" in Path(target).parts
+    if written == at:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return replace(self, target)
+
+Path.replace = counting
+sys.exit(cli.main(sys.argv[2:]))
+"""
+
+# Four arms of nine files after two for the experiment; then summary, verdicts, design and, last, the record.
+MOMENTS = {"in the first arm": 7, "before the second arm is finished": 2 + 2 * 9, "between verdicts and record": 41}
+TABLES = ("per_query.parquet", "top.parquet", "diagnosis.parquet", "run.trec", "sections.trec")
+
+
+@pytest.fixture(scope="module")
+def words(workplace: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The overrides of the ablation, without the folder for its results."""
+    queries = tmp_path_factory.mktemp("queries") / "queries.csv"
+    queries.write_text(QUERIES)
+    return [
+        *("+exp=baseline", "design=add_one", "factors=[p4,p8,p12]", "split=all"),
+        *("data=vault", f"data.corpus={VAULT}", f"data.queries={queries}"),
+        *("latency.enabled=false", "tracking.enabled=false"),
+        *(f"paths.index={workplace / 'index'}", f"paths.cache={workplace / 'cache'}"),
+    ]
+
+
+@pytest.fixture(scope="module")
+def ablate(words) -> Callable[..., subprocess.CompletedProcess[str]]:
+    def run(results: Path, kill_at: int = 0) -> subprocess.CompletedProcess[str]:
+        call = [sys.executable, "-c", PROGRAM, str(kill_at), "ablate", *words, f"paths.results={results}", "--json"]
+        return subprocess.run(call, capture_output=True, text=True, check=False)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def explain(words) -> Callable[[Path], str]:
+    """What --explain-plan says for a folder of results."""
+
+    def said(results: Path) -> str:
+        base = app.compose([*words, f"paths.results={results}"])
+        settings = planned(base, app.compose).settings
+        return plan.explain(settings, load(base.config["data"]), "ablate")
+
+    return said
+
+
+@pytest.fixture(scope="module")
+def undisturbed(ablate, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    results = tmp_path_factory.mktemp("undisturbed")
+    done = ablate(results)
+    assert done.returncode == 0, done.stderr
+    (folder,) = (results / "runs").iterdir()
+    return folder
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    files = [folder / name for name in ("summary.csv", "verdicts.csv", "design.txt", "topics.parquet")]
+    files += [arm / name for arm in sorted((folder / "arms").iterdir()) for name in TABLES]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_killed_and_resumed_gives_the_same_tables(moment, ablate, explain, undisturbed, tmp_path) -> None:
+    killed = ablate(tmp_path, MOMENTS[moment])
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert not (folder / "experiment.json").exists()
+    finished = {path: path.stat().st_mtime_ns for path in folder.glob("arms/*/run.trec")}
+    finished = {path: at for path, at in finished.items() if (path.parent / "done.json").exists()}
+    assert len(finished) == {"in the first arm": 0, "before the second arm is finished": 1}.get(moment, 4)
+
+    names = ", ".join(name for name in ("none", "p4", "p8", "p12") if folder / "arms" / name / "run.trec" in finished)
+    assert (f"finished already, read from {folder}: {names}" in explain(tmp_path)) == bool(finished)
+    resumed = ablate(tmp_path)
+    assert resumed.returncode == 0, resumed.stderr
+    assert f"continuing the stopped experiment in {folder}" in resumed.stderr
+    assert list((tmp_path / "runs").iterdir()) == [folder]
+    assert {path: path.stat().st_mtime_ns for path in finished} == finished
+    assert contents(folder) == contents(undisturbed)
+
+
+def test_a_finished_experiment_is_not_continued(explain, undisturbed) -> None:
+    assert "finished already" not in explain(undisturbed.parents[1])

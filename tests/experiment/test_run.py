@@ -1,0 +1,179 @@
+"""What a run writes: files that agree with each other, each arm's own memory and index, and progress on the way."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+
+from ragbench.benchmark.benchmark import Benchmark
+from ragbench.benchmark.load import load
+from ragbench.benchmark.pool import read_pool, read_run
+from ragbench.commands import pool as pool_command
+from ragbench.configuration import Settings
+from ragbench.evaluation import measures
+from ragbench.experiment import plan, results
+from ragbench.experiment.results import Results
+from ragbench.experiment.run import run
+
+VAULT = Path(__file__).parents[1] / "data" / "vault"
+
+
+@pytest.fixture(scope="module")
+def arms(settings_of, tmp_path_factory: pytest.TempPathFactory) -> list[Settings]:
+    """A baseline and an arm with another index artefact, timed in both loops, the cold start too."""
+    folder = tmp_path_factory.mktemp("run")
+    shared = ("split=all", "latency.cold_start=true", "latency.arrival_qps=[100]", "latency.arrivals=5")
+    vault = ("data=vault", f"data.corpus={VAULT}")
+    return [
+        settings_of(folder, *shared, *vault, "name=plain"),
+        settings_of(folder, *shared, *vault, "p12=on", "name=with p12"),
+    ]
+
+
+@pytest.fixture(scope="module")
+def told() -> list[tuple[str, int, int]]:
+    return []
+
+
+@pytest.fixture(scope="module")
+def finished(arms, told, benchmark_small: Benchmark, tmp_path_factory) -> Results:
+    # A cold start loads its benchmark anew: give it queries to load.
+    queries = tmp_path_factory.mktemp("queries") / "queries.csv"
+    queries.write_text("text\nlamps\n")
+    named = [each.with_value("data.queries", str(queries)) for each in arms]
+    return run(named, benchmark_small, progress=lambda *step: told.append(step), say=lambda sentence: None)
+
+
+def test_results_read_back_are_those_returned(finished: Results) -> None:
+    loaded = results.load(finished.folder)
+    assert loaded.record == json.loads(json.dumps(finished.record))
+    pd.testing.assert_frame_equal(loaded.per_query, finished.per_query)
+    pd.testing.assert_frame_equal(loaded.latency, finished.latency)
+    assert loaded.arms == ["plain", "with p12"]
+
+
+def test_measures_are_those_of_the_run_files(finished: Results, benchmark_small: Benchmark) -> None:
+    levels = {"document": ("run.trec", benchmark_small.document_qrels)}
+    levels["section"] = ("sections.trec", benchmark_small.section_qrels)
+    for arm in finished.arms:
+        for level, (name, qrels) in levels.items():
+            found = read_run(finished.folder / "arms" / results.slug(arm) / name)
+            expected = measures.evaluate(found, qrels).set_index(["qid", "measure"])["value"]
+            frame = finished.per_query[(finished.per_query["arm"] == arm) & (finished.per_query["level"] == level)]
+            assert frame.set_index(["qid", "measure"])["value"].to_dict() == expected.to_dict()
+
+
+def test_every_arm_has_all_its_files(finished: Results, arms) -> None:
+    for each in arms:
+        place = finished.folder / "arms" / results.slug(each.name)
+        files = {path.name for path in place.iterdir()}
+        assert files >= {"run.trec", "sections.trec", "per_query.parquet", "top.parquet", "diagnosis.parquet"}
+        assert files >= {"latency.parquet", "config.yaml", "pipeline.txt", "metadata.yaml", "done.json"}
+        assert not [name for name in files if name.startswith(".")]
+        assert yaml.safe_load((place / "config.yaml").read_text())["split"] == "all"
+        assert (place / "pipeline.txt").read_text().strip() == repr(each.pipeline)
+
+
+def test_an_arm_has_the_bytes_of_the_artefacts_it_reads_and_no_others(finished: Results) -> None:
+    """Both share one index object, in which the trigrams of p12 are open."""
+    sizes = finished.record["index_bytes"]
+    assert sizes["with p12"] > sizes["plain"] > 0
+    read = {
+        arm: yaml.safe_load((finished.folder / "arms" / results.slug(arm) / "metadata.yaml").read_text())
+        for arm in finished.arms
+    }
+    kinds = {arm: set(each["resources"]["artefacts"]) for arm, each in read.items()}
+    assert kinds == {"plain": {"chunks", "dense", "lexical"}, "with p12": {"chunks", "dense", "lexical", "trigrams"}}
+
+
+def test_peak_memory_is_that_of_each_arms_own_process(finished: Results) -> None:
+    assert set(finished.peak_memory_mb) == {"plain", "with p12"}
+    assert all(50 < mb < 3000 for mb in finished.peak_memory_mb.values())
+    cold = finished.latency[finished.latency["stage"].str.startswith("cold")]
+    assert set(cold["stage"]) == {"cold ready", "cold first answer"}
+    assert (cold["p50"] > 100).all()
+
+
+def test_the_open_loop_is_written_beside_the_closed(finished: Results) -> None:
+    assert finished.open_loop[["arm", "qps", "queries"]].to_numpy().tolist() == [
+        ["plain", 100, 5],
+        ["with p12", 100, 5],
+    ]
+
+
+def test_progress_counts_to_its_total_task_by_task(finished: Results, told) -> None:
+    tasks: dict[str, list[tuple[int, int]]] = {}
+    for task, done, total in told:
+        tasks.setdefault(task, []).append((done, total))
+    assert set(tasks) >= {"running stages", "timing queries", "starting cold", "serving arrivals"}
+    for steps in tasks.values():
+        assert [done for done, _ in steps] == sorted(done for done, _ in steps)
+        assert steps[-1][0] == steps[-1][1]
+
+
+def test_quality_alone_measures_no_time(settings_of, benchmark_small: Benchmark, tmp_path: Path) -> None:
+    quick = settings_of(tmp_path, "latency.enabled=false", "latency.arrival_qps=[100]", "split=test")
+    found = run([quick], benchmark_small, say=lambda sentence: None)
+    assert len(found.latency) == len(found.open_loop) == 0
+    assert found.peak_memory_mb == {}
+    assert set(found.per_query["split"]) == {"test"}
+
+
+def test_what_concludes_an_experiment_comes_before_its_record(settings_of, benchmark_small, tmp_path: Path) -> None:
+    quick = settings_of(tmp_path, "latency.enabled=false")
+
+    def fail(found: Results) -> None:
+        assert not (found.folder / results.RECORD).exists()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run([quick], benchmark_small, conclude=fail, say=lambda sentence: None)
+    said: list[str] = []
+    again = run([quick], benchmark_small, say=said.append)
+    assert said == [f"continuing the stopped experiment in {again.folder}"]
+
+
+def test_a_vault_without_judgments_can_be_pooled_by_section(settings_of, tmp_path: Path, capsys) -> None:
+    import argparse
+
+    queries = tmp_path / "queries.csv"
+    queries.write_text("qid,text\nq1,LNT-301\nq2,how do lamps know when the sun sets\n")
+    words = ("data=vault", f"data.corpus={VAULT}", f"data.queries={queries}", "latency.enabled=false")
+    settings = settings_of(tmp_path / "results", *words)
+    vault = load(settings.config["data"])
+    assert not vault.section_qrels and not vault.document_qrels
+    found = run([settings], vault, say=lambda sentence: None)
+    assert len(read_run(found.folder / "arms" / results.slug(settings.name) / "sections.trec")["q2"]) > 3
+    out = tmp_path / "pool.csv"
+    arguments = argparse.Namespace(
+        words=[str(found.folder), *words[:3]], depth=3, out=str(out), replace=False, by_topic=False
+    )
+    assert pool_command.main(arguments) == 0
+    rows = read_pool(out).rows
+    assert [row["qid"] for row in rows].count("q1") == [row["qid"] for row in rows].count("q2") == 3
+    assert all("#" in row["section"] and row["grade"] == "" for row in rows)
+    assert "6 unjudged pairs" in capsys.readouterr().out
+
+
+def test_a_plan_says_what_is_built_found_and_shared_without_building(settings_of, benchmark_small, tmp_path) -> None:
+    arms = [
+        settings_of(tmp_path, f"paths.index={tmp_path / 'index'}", f"name={name}", *more)
+        for name, more in {"plain": (), "p12": ("p12=on",), "p4": ("p4=on",)}.items()
+    ]
+    said = plan.explain(arms, benchmark_small, "run")
+    # dense; lexical, fuse, calibration, cut twice, once for p4's fields; p12 and a cut of its own
+    assert f"3 arms, {len(benchmark_small.select('test'))} queries: 11 stage runs instead of 16" in said
+    assert "dense: retrieve 100 by meaning  (once for 3 arms)" in said
+    assert said.count("apart, as it reads lexical ") == 2
+    assert "5 artefacts, 4 to build" in said
+    assert "trigrams" in said and ": to build, for p12" in said
+    assert "then every arm is timed" in said
+    assert [path.name for path in (tmp_path / "index").iterdir()] == ["chunks"]
+    assert not (tmp_path / "runs").exists()
+    here = [settings_of(tmp_path, "name=plain")]
+    run(here, benchmark_small, say=lambda sentence: None)
+    assert "3 artefacts, 0 to build" in plan.explain(here, benchmark_small, "run")

@@ -1,0 +1,91 @@
+"""Presets of all three systems, measured once on the handbook in tests/data/phases, and their bundles."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from ragbench import app
+from ragbench.benchmark.benchmark import Benchmark
+from ragbench.benchmark.load import load
+from ragbench.configuration import Settings
+from ragbench.experiment.results import Results
+from ragbench.experiment.run import run
+from ragbench.export import bundle, measured
+
+HANDBOOK = Path(__file__).parent.parent / "data" / "phases"
+PRESETS = {"baseline": (), "phase4": ("p1=off", "p6.depth=3"), "lexical_v3": (), "librarian_rerank": ()}
+QUESTIONS = {
+    "how do programs prove their identity": "authentication",
+    "what does getAuthToken return": "api-reference",
+    "nightly archive": "archive-nightly",
+    "why are requests slow": "slow-requests",
+    "who is on the team": "team",
+    "cache": "caching",
+    "moose": "",
+}
+
+
+@pytest.fixture(scope="session")
+def composed() -> Callable[..., Settings]:
+    """The settings for overrides, composed once."""
+    return cache(lambda *overrides: app.compose(overrides))
+
+
+@pytest.fixture(scope="session")
+def handbook_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The handbook and its questions where tests may change copies of them."""
+    folder = tmp_path_factory.mktemp("handbook")
+    shutil.copytree(HANDBOOK, folder / "notes")
+    rows = [f"{text},{docno and docno + '.md'},test" for text, docno in QUESTIONS.items()]
+    (folder / "questions.csv").write_text("\n".join(["text,relevant,split", *rows]), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def questions() -> list[str]:
+    return list(QUESTIONS)
+
+
+@pytest.fixture(scope="session")
+def finished(handbook_folder: Path, workplace: Path) -> Results:
+    around = [
+        "data=vault",
+        f"data.corpus={handbook_folder / 'notes'}",
+        f"data.queries={handbook_folder / 'questions.csv'}",
+        f"paths.results={workplace}",
+        "tracking.uri=http://name:secret@tracking.example.org",
+        *("latency.queries=2", "latency.rounds=2", "latency.warmup=1", "latency.cold_start=false"),
+    ]
+    settings = [app.compose([f"+exp={name}", *more, *around]) for name, more in PRESETS.items()]
+    return run(settings, load(settings[0].config["data"]), say=lambda sentence: None)
+
+
+@pytest.fixture(scope="session")
+def handbook(finished: Results) -> Benchmark:
+    return load(measured.find(finished.folder, "baseline").settings.config["data"])
+
+
+@pytest.fixture(scope="session")
+def bundle_of(
+    finished: Results, handbook: Benchmark, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str], Path]:
+    """The bundle of a preset, made once; tests that change one copy it first."""
+
+    @cache
+    def make(preset: str) -> Path:
+        arm = measured.find(finished.folder, preset)
+        out = tmp_path_factory.mktemp("bundles") / preset
+        return bundle.write(arm, handbook, out, evidence=measured.evidence(arm), say=lambda sentence: None)
+
+    return make
+
+
+@pytest.fixture
+def copied(bundle_of: Callable[[str], Path], tmp_path: Path) -> Path:
+    """A copy of the bundle of `baseline`."""
+    return Path(shutil.copytree(bundle_of("baseline"), tmp_path / "copied"))

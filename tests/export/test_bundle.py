@@ -1,0 +1,116 @@
+"""What a bundle holds, and that there is never half a bundle."""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from ragbench.benchmark.benchmark import Benchmark
+from ragbench.errors import BundleError, ResultsError
+from ragbench.experiment import results
+from ragbench.experiment.results import Results
+from ragbench.export import bundle, measured
+from ragbench.export.bundle import _cautions
+
+
+@pytest.fixture
+def write(finished: Results, handbook: Benchmark) -> Callable[..., Path]:
+    def call(out: Path, folder: Path = finished.folder, benchmark: Benchmark = handbook, **options) -> Path:
+        arm = measured.find(folder, "baseline")
+        return bundle.write(arm, benchmark, out, evidence=measured.evidence(arm), say=lambda line: None, **options)
+
+    return call
+
+
+def test_what_it_holds(bundle_of, finished: Results, questions: list[str]) -> None:
+    folder = bundle_of("phase4")
+    record = bundle.read_record(folder)
+    assert {path.name for path in folder.iterdir()} == {
+        *(bundle.RECORD, bundle.CONFIG, bundle.GOLDEN, bundle.MODIFIED),
+        bundle.INDEX,
+    }
+    assert [(model["kind"], model["name"]) for model in record["models"]] == [
+        ("encoder", "bge-small-en-v1.5"),
+        ("cross-encoder", "ms-marco-MiniLM-L-12-v2"),
+    ]
+    assert all(len(model["digest"]) == 64 and model["weights"] for model in record["models"])
+    assert {"chunks", "dense", "lexical", "code", "encoder"} <= set(record["artefacts"])
+    assert record["quality"]["nDCG@10"] == pytest.approx(finished.values("phase4").mean(), abs=1e-6)
+    assert record["latency_ms"]["p95"] > 0
+    assert record["evidence"]["baseline"] == "baseline"
+    assert record["environment"]["export"]["packages"]
+    assert record["golden"] == len(bundle.read_golden(folder)) == len(questions)
+
+
+def test_places_and_secrets_of_this_machine_stay_out(bundle_of, workplace: Path, handbook_folder: Path) -> None:
+    folder = bundle_of("baseline")
+    text = "".join(path.read_text() for path in folder.iterdir() if path.is_file())
+    assert "secret" not in text
+    config = yaml.safe_load((folder / bundle.CONFIG).read_text())
+    assert set(config["paths"].values()) == {None}
+    assert config["tracking"]["uri"] is None
+    assert config["data"]["corpus"] == str(handbook_folder / "notes")
+
+
+def test_a_caution_is_inside(write, tmp_path: Path) -> None:
+    out = write(tmp_path / "forced", caution="It was forced.", include_index=False)
+    assert json.loads((out / bundle.RECORD).read_text())["cautions"] == ["It was forced."]
+
+
+def test_rankings_that_depend_on_more_than_the_bundle_are_told(composed) -> None:
+    assert _cautions(composed("recency=on").pipeline) == [
+        "recency counts ages from the clock, so rankings change with time: set recency.now to check them"
+    ]
+    assert _cautions(composed("recency=on", "recency.now=2026-01-31").pipeline) == []
+    told = _cautions(composed("hyde=on", "hyde.endpoint=http://here", "hyde.model=m").pipeline)
+    assert told == ["hyde asks the server http://here, which is no part of the bundle"]
+
+
+def test_nothing_is_overwritten(write, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    with pytest.raises(BundleError, match="exists already"):
+        write(tmp_path / "mine")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BundleError, match="cannot write the bundle"):
+        write(tmp_path / "file" / "bundle")
+
+
+@pytest.mark.parametrize("stop", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()])
+def test_a_failure_leaves_nothing(write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: BaseException) -> None:
+    copy, done = shutil.copytree, []
+
+    def full(*arguments, **options):
+        if done:
+            raise stop
+        done.append(copy(*arguments, **options))
+
+    monkeypatch.setattr(shutil, "copytree", full)
+    with pytest.raises((BundleError, KeyboardInterrupt)):
+        write(tmp_path / "out")
+    assert done
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_changed_documents_are_refused(write, handbook: Benchmark, tmp_path: Path) -> None:
+    fewer = dataclasses.replace(handbook, documents=handbook.documents[:-1])
+    with pytest.raises(ResultsError, match="have changed since the run"):
+        write(tmp_path / "out", benchmark=fewer)
+
+
+def test_another_ranking_than_the_runs_is_refused(write, finished: Results, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(finished.folder, tmp_path / "run"))
+    path = folder / "arms" / results.slug("baseline") / "run.trec"
+    first, second, *rest = path.read_text().splitlines()
+    a, b = first.split(), second.split()
+    a[2], b[2] = b[2], a[2]
+    path.write_text("\n".join([" ".join(a), " ".join(b), *rest]) + "\n")
+    with pytest.raises(ResultsError, match="ranks otherwise than in the run"):
+        write(tmp_path / "out", folder=folder)
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,51 @@
+"""What is translated, what is left over."""
+
+from __future__ import annotations
+
+import pytest
+
+from ragbench.export.expressed import Reading, flat_index
+from ragbench.stages.cut import Cut
+from ragbench.stages.dense import RetrieveDense
+from ragbench.stages.fuse import Fuse
+from ragbench.stages.mmr import Diversify
+
+
+@pytest.fixture
+def read(composed) -> Reading:
+    return Reading(composed("+exp=dense_only", "calibration=off"))
+
+
+def test_what_was_not_read_is_left_over(read: Reading) -> None:
+    assert read.value(RetrieveDense, "depth", 7) == 100
+    assert read.value(Diversify, "lambda_", 0.7) == 0.7  # it is off
+    assert read.index_value("encoder.name") == "bge-small-en-v1.5"
+    assert read.index_value("chunker.parent_max") is None
+    fixed = {("Fuse", "k"): 61.0, ("Fuse", "weights"): {}, ("Cut", "top_n"): 100, ("index", "headings"): False}
+    left = read.left_over([RetrieveDense, Fuse, Cut], fixed, "It")
+    assert "fuse.k = 60.0: It always has 61.0" in left
+    assert any(sentence.startswith("fuse.weights = {") for sentence in left)
+    told = ("dense.depth", "cut", "index.headings", "index.encoder.name")
+    assert not any(sentence.startswith(told) for sentence in left)
+
+
+def test_parts_of_the_index_that_no_stage_reads_are_no_loss(read: Reading) -> None:
+    left = read.left_over([], {}, "It")
+    assert any(sentence.startswith("index.encoder.max_tokens") for sentence in left)
+    assert not any(sentence.startswith(("index.lexical", "index.vocabulary")) for sentence in left)
+
+
+def test_a_stage_the_system_lacks_is_told_with_its_parameters(read: Reading) -> None:
+    assert "cut (keep 100): It has no such step; top_n=100" in read.left_over([RetrieveDense, Fuse], {}, "It")
+
+
+def test_order(read: Reading) -> None:
+    assert read.out_of_order([RetrieveDense, Cut, Fuse], "It") == ["order: fuse runs before cut here; It runs it after"]
+    assert read.out_of_order([RetrieveDense, Fuse, Cut], "It") == []
+
+
+def test_the_graph_of_a_flat_index_is_no_parameter(composed) -> None:
+    flat, hnsw = (flat_index(composed(f"index.dense.kind={kind}").index) for kind in ("flat", "hnsw"))
+    assert "dense.m" not in flat
+    assert hnsw["dense.m"] == 32
+    assert flat["chunker"] == "HeaderChunker"

@@ -1,0 +1,75 @@
+"""Two runs, and whether the second may replace the first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ragbench.errors import BenchmarkError, ConfigError
+from ragbench.export.gate import Limits, gate
+from ragbench.export.measured import MeasuredArm, find
+
+VALUES = [0.4, 0.5, 0.6] * 10
+
+
+@pytest.fixture
+def arm(write_results, tmp_path: Path):
+    def write(name: str, values: list[float], p95: float | None = None) -> MeasuredArm:
+        return find(write_results(tmp_path / name, {name: values}, None if p95 is None else {name: p95}))
+
+    return write
+
+
+def outcomes(before: MeasuredArm, after: MeasuredArm, limits: Limits | None = None) -> dict[str, str]:
+    return {check.part: check.outcome for check in gate(before, after, limits)}
+
+
+def test_the_same_again_passes(arm) -> None:
+    found = outcomes(arm("old", VALUES, 20.0), arm("new", VALUES, 20.0))
+    assert found == {"benchmark": "passes", "quality": "passes", "latency": "passes"}
+
+
+def test_a_loss_beyond_chance_fails_and_a_gain_passes(arm) -> None:
+    old, new = arm("old", VALUES), arm("new", [value - 0.1 for value in VALUES])
+    assert outcomes(old, new) == {"benchmark": "passes", "quality": "fails", "latency": "not checked"}
+    assert outcomes(new, old)["quality"] == "passes"
+    assert outcomes(old, new, Limits(drop=0.05))["quality"] == "fails"
+    assert outcomes(old, new, Limits(drop=0.15))["quality"] == "passes"
+
+
+def test_a_loss_that_may_be_chance_passes_and_says_what_would_be_noticed(arm) -> None:
+    checks = gate(arm("old", VALUES), arm("new", [0.3, *VALUES[1:]]))
+    assert checks[1].outcome == "passes"
+    assert "would be noticed four times in five" in checks[1].said
+
+
+@pytest.mark.parametrize(
+    ("p95", "tolerance", "outcome"), [(23.0, 0.2, "passes"), (40.0, 0.2, "fails"), (40.0, 1.5, "passes")]
+)
+def test_latency(arm, p95: float, tolerance: float, outcome: str) -> None:
+    old, new = arm("old", VALUES, 20.0), arm("new", VALUES, p95)
+    assert outcomes(old, new, Limits(latency_tolerance=tolerance))["latency"] == outcome
+
+
+def test_other_queries_cannot_be_compared(arm) -> None:
+    with pytest.raises(BenchmarkError, match="do not share query"):
+        gate(arm("old", VALUES), arm("new", VALUES[:-1]))
+
+
+def test_a_measure_that_was_not_measured(arm) -> None:
+    with pytest.raises(ConfigError, match=r"'AP' was not measured by the baseline; measures: nDCG@10"):
+        gate(arm("old", VALUES), arm("new", VALUES), Limits("AP"))
+
+
+@pytest.mark.parametrize(
+    ("limits", "said"),
+    [
+        ({"drop": -0.1}, "--drop must be at least 0, got -0.1"),
+        ({"latency_tolerance": float("nan")}, "--latency-tolerance must be at least 0"),
+        ({"confidence": 1.0}, "--confidence must be between 0 and 1"),
+    ],
+)
+def test_limits(limits: dict, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        Limits(**limits)

@@ -1,0 +1,170 @@
+"""A bundle that is loaded searches as the run did."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+import ragbench
+from ragbench.benchmark.pool import read_run
+from ragbench.errors import BundleError, ConfigError, IndexError_
+from ragbench.experiment.results import Results
+from ragbench.export import bundle
+from ragbench.export.loaded import LoadedBundle
+
+
+@pytest.fixture(scope="module")
+def docs(bundle_of) -> LoadedBundle:
+    return ragbench.load(bundle_of("baseline"))
+
+
+@pytest.mark.parametrize("preset", ["baseline", "phase4", "lexical_v3", "librarian_rerank"])
+def test_round_trip_gives_the_ranking_of_the_run_for_every_query(
+    preset: str, bundle_of, finished: Results, questions: list[str]
+) -> None:
+    run = read_run(finished.folder / "arms" / preset / "run.trec")
+    with ragbench.load(bundle_of(preset)) as loaded:
+        golden = loaded.golden()
+        assert {each.query.text for each in golden} == set(questions)
+        for each in golden:
+            hits = loaded.search(each.query.text, top_n=200)
+            assert [hit.chunk_id for hit in hits[: bundle.GOLDEN_DEPTH]] == list(each.ids)
+            assert [hit.score for hit in hits[: bundle.GOLDEN_DEPTH]] == pytest.approx(each.scores)
+            best = {hit.docno: hit.score for hit in reversed(hits)}
+            expected = run.get(each.query.qid, [])
+            assert list(dict.fromkeys(hit.docno for hit in hits)) == [docno for docno, _ in expected]
+            assert best == pytest.approx(dict(expected), rel=1e-5)
+
+
+def test_three_lines_in_a_fresh_process(bundle_of, tmp_path: Path) -> None:
+    code = (
+        "import ragbench\n"
+        f"docs = ragbench.load({str(bundle_of('baseline'))!r})\n"
+        "print(docs.search('how do programs prove their identity')[0].docno)"
+    )
+    root = Path(ragbench.__file__).parent.parent
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(root)},
+    )
+    assert (done.stdout, done.stderr) == ("authentication\n", "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_contexts_come_with_their_hits(bundle_of) -> None:
+    with ragbench.load(bundle_of("librarian_rerank")) as loaded:
+        hit = loaded.search("how do programs prove their identity")[0]
+        assert hit.text in hit.details["context"]
+
+
+def test_filters_restrict_the_search(docs: LoadedBundle) -> None:
+    everything = docs.search("how do programs prove their identity", top_n=50)
+    before = docs.search("how do programs prove their identity", top_n=50, filters={"modified_before": "1990-01-01"})
+    assert everything
+    assert before == []
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ({"text": " \n"}, "the query is empty"),
+        ({"text": "x", "top_n": 0}, "top_n must be at least 1, got 0"),
+        ({"text": "x", "hypothesis": "y"}, "hypothesis cannot be used"),
+        ({"text": "x", "filters": {"colour": "red"}}, "unknown key filters.colour"),
+        ({"text": "x", "filters": {"tags": "auth"}}, "filters.tags cannot be"),
+    ],
+)
+def test_what_cannot_be_searched_for(docs: LoadedBundle, words: dict, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        docs.search(**words)
+
+
+def test_deadline(docs: LoadedBundle) -> None:
+    with pytest.raises(TimeoutError, match="before the stage dense"):
+        docs.search("x", deadline=time.monotonic() - 1)
+    assert docs.search("cache", deadline=time.monotonic() + 600)
+
+
+def test_threads_get_the_answers_of_one(docs: LoadedBundle, questions: list[str]) -> None:
+    texts = questions * 3
+    alone = [docs.search(text) for text in texts]
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(docs.search, texts)) == alone
+
+
+def test_without_index_it_is_built_in_the_bundle_from_the_documents(
+    finished: Results, handbook, bundle_of, handbook_folder: Path, tmp_path: Path
+) -> None:
+    from ragbench.export import measured
+
+    arm = measured.find(finished.folder, "baseline")
+    out = bundle.write(
+        arm, handbook, tmp_path / "light", evidence=measured.evidence(arm), include_index=False, say=lambda line: None
+    )
+    assert not (out / bundle.INDEX).exists()
+    moved = Path(shutil.copytree(handbook_folder / "notes", tmp_path / "moved"))
+    with ragbench.load(bundle_of("baseline")) as sealed, ragbench.load(out, corpus=moved) as light:
+        assert light.search("nightly archive") == sealed.search("nightly archive")
+    assert (out / bundle.INDEX / "lexical").is_dir()
+    with ragbench.load(out) as light:  # where the bundle says that they lie
+        assert light.search("nightly archive")
+    (moved / "team.md").write_text("# Team\n\nEverybody left.\n")
+    with pytest.raises(BundleError, match="the documents are not those"):
+        ragbench.load(out, corpus=moved)
+    with pytest.raises(BundleError, match="the documents are not those"):
+        ragbench.load(bundle_of("baseline"), corpus=moved)
+
+
+def test_a_folder_that_is_no_bundle(tmp_path: Path) -> None:
+    with pytest.raises(BundleError, match="is no bundle"):
+        ragbench.load(tmp_path)
+    with pytest.raises(AttributeError, match="no attribute 'lode'"):
+        ragbench.lode  # noqa: B018 -- the attribute access is what is tried
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("bundle.json", "{", "cannot be read"),
+        ("bundle.json", '{"format": 99}', "another version"),
+        ("bundle.json", '{"format": 1, "name": "x"}', "lacks 'artefacts'"),
+        ("config.yaml", "- 1", "is no configuration"),
+        ("config.yaml", "index: {}", "is no configuration"),
+        ("config.yaml", ": [", "is no configuration"),
+        ("modified.json", "{}", "cannot be read"),
+    ],
+)
+def test_damaged_files_are_one_sentence(copied: Path, name: str, text: str, said: str) -> None:
+    (copied / name).write_text(text)
+    with pytest.raises(BundleError, match=said) as caught:
+        ragbench.load(copied)
+    assert "\n" not in str(caught.value)
+
+
+def test_damaged_golden_queries(copied: Path) -> None:
+    (copied / bundle.GOLDEN).write_text(json.dumps({"qid": "1"}))
+    with ragbench.load(copied) as loaded, pytest.raises(BundleError, match=r"golden\.jsonl cannot be read"):
+        loaded.golden()
+
+
+def test_nothing_is_rebuilt_in_a_sealed_bundle(copied: Path) -> None:
+    (artefact,) = (copied / bundle.INDEX / "dense").iterdir()
+    part = max((path for path in artefact.iterdir() if path.name != "manifest.json"), key=lambda p: p.stat().st_size)
+    part.write_bytes(part.read_bytes()[:-1] + b"\x7f")
+    with pytest.raises(IndexError_, match="is damaged: export the bundle again"):
+        ragbench.load(copied)
+    shutil.rmtree(artefact)
+    with pytest.raises(IndexError_, match="no dense artefact that fits this installation"):
+        ragbench.load(copied)

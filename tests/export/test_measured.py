@@ -1,0 +1,119 @@
+"""Which arm is exported, and whether its gain is established."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ragbench.errors import ConfigError, ResultsError
+from ragbench.export import measured
+from ragbench.export.heading import sentences
+
+LOW, HIGH, NEARLY = [0.4, 0.5] * 15, [0.6, 0.7] * 15, [0.4, 0.5] * 14 + [0.4, 0.6]
+
+
+@pytest.fixture
+def run(write_results, tmp_path: Path) -> Path:
+    p95 = {"base": 20.0, "better": 22.0, "same": 20.0, "worse": 20.0}
+    return write_results(tmp_path / "run", {"base": LOW, "better": HIGH, "same": NEARLY, "worse": [0.1] * 30}, p95)
+
+
+def test_an_arm_is_found_by_name_and_by_folder(run: Path) -> None:
+    assert measured.find(run, "better").name == "better"
+    assert measured.find(run / "arms" / "better").name == "better"
+    assert measured.find(run, "better").settings.config["name"] == "better"
+    assert measured.find(run, "better").quality == {"nDCG@10": 0.65}
+    assert measured.find(run, "better").latency["p95"] == 22.0
+
+
+@pytest.mark.parametrize(
+    ("place", "arm", "said"),
+    [
+        ("", None, "has several arms"),
+        ("", "best", "has no arm 'best'; arms: base, better"),
+        ("arms/best", None, "has no arm 'best'"),
+        ("arms/better", "base", "has no arm 'base'"),
+        ("nowhere", None, "holds no results"),
+    ],
+)
+def test_what_cannot_be_found(run: Path, place: str, arm: str | None, said: str) -> None:
+    with pytest.raises(ResultsError, match=said):
+        measured.find(run / place, arm)
+
+
+def test_a_configuration_that_cannot_be_read(run: Path) -> None:
+    (run / "arms" / "better" / "config.yaml").write_text(": [")
+    with pytest.raises(ResultsError, match=r"config\.yaml cannot be read \(ParserError\)"):
+        measured.find(run, "better")
+
+
+@pytest.mark.parametrize(
+    ("arm", "baseline", "gain"),
+    [
+        ("better", None, "adopt"),
+        ("same", None, "inconclusive"),
+        ("worse", None, "reject"),
+        ("base", None, "uncompared"),
+        ("same", "worse", "adopt"),
+        ("better", "better", "uncompared"),
+    ],
+)
+def test_evidence(run: Path, arm: str, baseline: str | None, gain: str) -> None:
+    found = measured.evidence(measured.find(run, arm), baseline)
+    assert found.gain == gain
+    assert found.needs_force is (gain in ("inconclusive", "reject"))
+    assert measured.require_gain(found, force=False) is None if not found.needs_force else True
+
+
+def test_one_arm_claims_nothing(write_results, tmp_path: Path) -> None:
+    found = measured.evidence(measured.find(write_results(tmp_path / "alone", {"one": LOW})))
+    assert (found.gain, found.baseline) == ("uncompared", None)
+
+
+def test_a_budget_of_time_counts(run: Path) -> None:
+    arm = measured.find(run, "better")
+    within, beyond = (
+        measured.MeasuredArm(arm.name, arm.results, arm.settings.with_value("budget.p95_ms", ms)) for ms in (10.0, 0.1)
+    )
+    assert measured.evidence(within).gain == "adopt"
+    assert measured.evidence(beyond).gain != "adopt"
+
+
+def test_an_unknown_baseline(run: Path) -> None:
+    with pytest.raises(ConfigError, match="baseline=best is no arm"):
+        measured.evidence(measured.find(run, "better"), "best")
+
+
+def test_an_unproven_gain_needs_force_and_says_so(run: Path) -> None:
+    arm = measured.find(run, "same")
+    found = measured.evidence(arm)
+    with pytest.raises(ConfigError, match=r"not established \(Against base: .*\): add force=true") as caught:
+        measured.require_gain(found, force=False)
+    assert "\n" not in str(caught.value)
+    caution = measured.require_gain(found, force=True)
+    assert caution
+    assert sentences(arm, found, caution)[0] == f"CAUTION: {caution}"
+    better = measured.evidence(measured.find(run, "better"))
+    assert measured.require_gain(better, force=True) is None
+    assert sentences(measured.find(run, "better"), better, None)[-1] == better.sentence
+
+
+def test_the_heading_tells_what_was_measured(run: Path) -> None:
+    arm = measured.find(run, "better")
+    told = "\n".join(sentences(arm, measured.evidence(arm), None))
+    assert "from arm 'better' of the run run." in told
+    assert "Measured on made (dddddddddddd), split test, 30 topics." in told
+    assert "nDCG@10 0.6500." in told
+    assert "Latency of a query: p50 11.0 ms, p95 22.0 ms, p99 22.0 ms." in told
+    (run / "latency.csv").unlink()
+    assert "Latency was not measured." in sentences(measured.find(run, "base"), measured.evidence(arm), None)
+
+
+def test_latency_cost_adds_independent_intervals() -> None:
+    one = {"p95": 10.0, "p95_low": 7.0, "p95_high": 13.0}  # +-3
+    two = {"p95": 14.0, "p95_low": 10.0, "p95_high": 18.0}  # +-4; together +-5
+    cost = measured.latency_cost(two, one)
+    assert cost is not None
+    assert (cost.p95_ms, *cost.bounds) == (4.0, -1.0, 9.0)
+    assert measured.latency_cost(two, None) is None

@@ -1,0 +1,146 @@
+"""A bundle is checked where it is: models, documents, index, rankings, time."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragbench.errors import BundleError, ConfigError
+from ragbench.export import bundle
+from ragbench.export.bundle import Golden
+from ragbench.export.verify import same_ranking, verify
+from ragbench.types import Query
+
+
+def outcomes(folder: Path, **options) -> dict[str, tuple[str, str]]:
+    options = {"latency": False, **options}
+    return {check.part.split(" ")[0]: (check.outcome, check.said) for check in verify(folder, **options)}
+
+
+@pytest.fixture
+def change(copied: Path) -> Callable[[Callable[[dict], object]], Path]:
+    """A function that changes the record of a copied bundle."""
+
+    def apply(changed: Callable[[dict], object]) -> Path:
+        record = json.loads((copied / bundle.RECORD).read_text())
+        changed(record)
+        (copied / bundle.RECORD).write_text(json.dumps(record))
+        return copied
+
+    return apply
+
+
+def test_an_untouched_bundle_passes(bundle_of) -> None:
+    found = outcomes(bundle_of("baseline"), latency=True, latency_tolerance=1000.0)
+    assert {part: outcome for part, (outcome, _) in found.items()} == dict.fromkeys(
+        ["files", "model", "documents", "index", "rankings", "latency", "environment"], "passes"
+    )
+
+
+def test_documents_elsewhere_and_documents_that_changed(bundle_of, handbook_folder: Path, tmp_path: Path) -> None:
+    moved = Path(shutil.copytree(handbook_folder / "notes", tmp_path / "moved"))
+    assert outcomes(bundle_of("baseline"), corpus=moved)["documents"][0] == "passes"
+    (moved / "team.md").unlink()
+    found = outcomes(bundle_of("baseline"), corpus=moved)
+    assert found["documents"] == (
+        "fails",
+        "they have changed since the export (18 now, 19 then): run and export again",
+    )
+    assert outcomes(bundle_of("baseline"), corpus=tmp_path / "nowhere")["documents"][0] == "fails"
+
+
+def test_documents_that_are_not_here_are_passed_over(copied: Path) -> None:
+    path = copied / bundle.CONFIG
+    path.write_text(path.read_text().replace("/notes", "/elsewhere"))
+    found = outcomes(copied)
+    assert found["documents"][0] == "not checked"
+    assert found["files"] == ("fails", "config.yaml changed after the export")
+    assert found["rankings"][0] == "passes"
+
+
+def test_another_ranking_fails(copied: Path) -> None:
+    path = copied / bundle.GOLDEN
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    rows[0]["ids"].reverse()
+    path.write_text("\n".join(map(json.dumps, rows)))
+    outcome, said = outcomes(copied)["rankings"]
+    assert outcome == "fails"
+    assert said.startswith(f"1 of {len(rows)} queries rank otherwise ({rows[0]['qid']}: rank 1 is ")
+
+
+def test_a_model_that_is_missing_or_another(change) -> None:
+    assert outcomes(change(lambda record: record["models"][0]["spec"].update(name="./no-model")))["model"][0] == "fails"
+    assert outcomes(change(lambda record: record["models"][0].update(weights={}, digest="0", spec={})))["model"] == (
+        "fails",
+        "its weights are others than those that were measured",
+    )
+
+
+def test_an_index_that_is_missing_fails_and_what_depends_on_it_is_not_checked(copied: Path) -> None:
+    shutil.rmtree(copied / bundle.INDEX / "lexical")
+    found = outcomes(copied)
+    assert found["index"][0] == "fails"
+    assert (found["rankings"][0], found["latency"][0]) == ("not checked", "not checked")
+
+
+def test_an_index_that_would_be_another_fails(change) -> None:
+    found = outcomes(change(lambda record: record["artefacts"].update(lexical="0" * 16)))
+    assert found["index"] == ("fails", "lexical would be built otherwise by this version")
+
+
+def test_p95_beyond_the_tolerance_fails(change) -> None:
+    slow = change(lambda record: record["latency_ms"].update(p95=0.001))
+    assert outcomes(slow, latency=True)["latency"][0] == "fails"
+    untimed = change(lambda record: record.update(latency_ms=None))
+    assert outcomes(untimed, latency=True)["latency"] == ("not checked", "the run did not measure time")
+
+
+def test_another_environment_is_told(change) -> None:
+    found = outcomes(change(lambda record: record["environment"]["export"]["packages"].update(numpy="1.0")))
+    assert found["environment"][0] == "passes"
+    assert "numpy 1.0 -> " in found["environment"][1]
+
+
+def test_bad_input(tmp_path: Path) -> None:
+    with pytest.raises(BundleError, match="is no bundle"):
+        list(verify(tmp_path))
+    with pytest.raises(ConfigError, match="--latency-tolerance must be at least 0, got -1"):
+        list(verify(tmp_path, latency_tolerance=-1))
+
+
+def golden(**scores: float) -> Golden:
+    return Golden(Query("1", "x"), tuple(scores), tuple(scores.values()))
+
+
+@pytest.mark.parametrize(
+    ("ids", "scores", "said"),
+    [
+        ("abc", (0.9, 0.5, 0.5), None),
+        ("acb", (0.9, 0.5, 0.5), None),  # a tie may be broken otherwise
+        ("abc", (0.90001, 0.5, 0.5), None),  # rounding
+        ("abc", (0.9005, 0.5, 0.5), "rank 1 has the score 0.9005 instead of 0.9"),
+        ("bac", (0.9, 0.5, 0.5), "rank 1 is b instead of a"),
+        ("abd", (0.9, 0.5, 0.5), "rank 3 is d instead of c"),
+        ("ab", (0.9, 0.5), "2 hits instead of 3"),
+    ],
+)
+def test_same_ranking(ids: str, scores: tuple[float, ...], said: str | None) -> None:
+    assert same_ranking(golden(a=0.9, b=0.5, c=0.5), list(ids), scores) == said
+
+
+def test_neighbouring_ranks_of_reciprocal_rank_fusion_are_no_tie() -> None:
+    expected = golden(a=1 / 79, b=1 / 80)
+    assert same_ranking(expected, ["b", "a"], (1 / 79, 1 / 80)) == "rank 1 is b instead of a"
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=20, unique=True))
+def test_a_ranking_is_the_same_as_itself(scores: list[float]) -> None:
+    ids = [f"d{n}" for n in range(len(scores))]
+    expected = Golden(Query("1", "x"), tuple(ids), tuple(sorted(scores, reverse=True)))
+    assert same_ranking(expected, ids, expected.scores) is None

@@ -1,0 +1,124 @@
+"""Shards: whatever was finished is kept, through failures, kills and any number of workers."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from ragbench.errors import ConfigError, IndexError_
+from ragbench.index.shards import Sharding, Shards
+
+
+def write(number: int, folder: Path) -> None:
+    (folder / "number").write_text(f"{number} {os.getpid()}")
+
+
+def fail(folder: Path) -> None:
+    (folder / "half").write_text("half done")
+    raise ValueError("no")
+
+
+def die(folder: Path) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def numbers(places: list[Path]) -> list[int]:
+    return [int((place / "number").read_text().split()[0]) for place in places]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_folders_come_in_the_order_of_the_tasks(tmp_path: Path, workers: int) -> None:
+    heard: list[int] = []
+    places = Shards(tmp_path, Sharding(10, workers)).run([(n, partial(write, n)) for n in range(7)], heard.append)
+    assert numbers(places) == list(range(7))
+    assert sorted(heard) == list(range(7))
+
+
+def test_what_was_finished_before_a_failure_is_kept(tmp_path: Path) -> None:
+    shards = Shards(tmp_path, Sharding())
+    with pytest.raises(ValueError, match="no"):
+        shards.run([(1, partial(write, 0)), (1, fail), (1, partial(write, 2))], lambda n: None)
+    first = (tmp_path / "000000" / "number").stat().st_mtime_ns
+    heard: list[int] = []
+    places = shards.run([(1, partial(write, n)) for n in range(3)], heard.append)
+    assert numbers(places) == [0, 1, 2]
+    assert (tmp_path / "000000" / "number").stat().st_mtime_ns == first
+    assert not (places[1] / "half").exists()
+    assert heard == [1, 1, 1]
+
+
+def test_a_worker_that_dies_is_reported_in_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(IndexError_, match=r"run the command again \(finished parts are kept\)"):
+        Shards(tmp_path, Sharding(1, 2)).run([(1, die)], lambda n: None)
+
+
+def test_discarded_shards_are_gone(tmp_path: Path) -> None:
+    shards = Shards(tmp_path / "shards", Sharding())
+    shards.discard()
+    shards.run([(1, partial(write, 0))], lambda n: None)
+    shards.discard()
+    assert not (tmp_path / "shards").exists()
+
+
+@pytest.mark.parametrize("values", [{"shard_documents": 0}, {"workers": 0}])
+def test_bad_values_are_named(values: dict[str, int]) -> None:
+    with pytest.raises(ConfigError, match=f"index.build.{next(iter(values))}"):
+        Sharding(**values)
+
+
+_BUILD = """
+import sys, time
+from functools import partial
+from pathlib import Path
+from ragbench.index.artefacts import ArtefactStore
+from ragbench.index.index import Index, IndexSpec
+from ragbench.index.shards import Sharding
+from ragbench.corpus.reader import read_vault
+
+class Slow:
+    cache = threads = None
+    dim, passage_digest = 4, "slow"
+    def encoder(self, spec): return self
+    def encode_passages(self, texts, progress=None):
+        import numpy as np
+        print("shard", flush=True)
+        time.sleep(float(sys.argv[3]))
+        return np.array([[len(t), 1, 0, 0] for t in texts], dtype="f4")
+
+documents = read_vault(Path(sys.argv[1])).documents
+store = ArtefactStore(Path(sys.argv[2]))
+index = Index(IndexSpec(), "vault", lambda: documents, store, Slow(), sharding=Sharding(2, 1))
+print("built", index.dense_artefact.folder, flush=True)
+"""
+
+
+def test_a_killed_build_goes_on_where_it_was(vault_folder: Path, tmp_path: Path) -> None:
+    def start(root: str, seconds: float) -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", _BUILD, str(vault_folder), str(tmp_path / root), str(seconds)]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+    whole, _ = start("whole", 0).communicate()
+    n_shards = whole.count("shard\n")
+    assert n_shards >= 3
+    killed = start("killed", 0.5)
+    assert killed.stdout is not None
+    for _ in range(2):
+        assert killed.stdout.readline() == "shard\n"
+    while not list((tmp_path / "killed" / "shards").glob("*/000000")):
+        time.sleep(0.01)
+    killed.send_signal(signal.SIGKILL)
+    killed.communicate()
+    finished = len(list((tmp_path / "killed" / "shards").glob("*/0*")))
+    assert 1 <= finished < n_shards
+    resumed, _ = start("killed", 0).communicate()
+    assert resumed.count("shard\n") == n_shards - finished
+    files = [Path(text.rpartition("built ")[2].strip()) / "vectors.npy" for text in (whole, resumed)]
+    assert files[0].read_bytes() == files[1].read_bytes()
+    assert not list((tmp_path / "killed" / "shards").iterdir())

@@ -1,0 +1,48 @@
+"""The picture for documents: what is in it, and that it is the same each time."""
+
+import dataclasses
+import json
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from ragbench import cli
+from ragbench.errors import ResultsError
+from ragbench.experiment.results import Results
+from ragbench.report import picture
+
+
+def test_every_arm_is_named_in_words(ablation: Results) -> None:
+    text = picture.svg(ablation)
+    root = ElementTree.fromstring(text)
+    said = {"".join(each.itertext()).strip() for each in root.iter("{http://www.w3.org/2000/svg}text")}
+    assert set(ablation.arms) <= said
+    assert "nDCG@10" in said
+    assert "<script" not in text
+
+
+def test_same_results_same_bytes(ablation: Results) -> None:
+    assert picture.svg(ablation) == picture.svg(ablation)
+
+
+def test_without_times_there_is_nothing_to_draw(ablation: Results) -> None:
+    with pytest.raises(ResultsError, match=r"latency\.enabled=true"):
+        picture.svg(dataclasses.replace(ablation, latency=ablation.latency.iloc[:0]))
+
+
+def test_the_command_writes_it(ablation: Results, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "deep" / "pareto.svg"
+    words = ["report", str(ablation.folder), "--out", str(tmp_path / "report.html"), "--picture", str(file), "--json"]
+    assert cli.main(words) == 0
+    assert json.loads(capsys.readouterr().out)["picture"] == str(file)
+    assert file.read_text(encoding="utf-8").startswith("<?xml")
+
+
+def test_a_name_is_no_formula_and_no_markup() -> None:
+    odd = "p6=$x^2$ <b>"
+    columns = {"arm": [odd, "b"], "quality": [0.5, 0.4], "p50": [9.0, 19.0], "p95": [10.0, 20.0]}
+    frame = pd.DataFrame({**columns, "p95_low": [9.5, 19.0], "p95_high": [11.0, 30.0], "frontier": [True, False]})
+    root = ElementTree.fromstring(picture.draw(frame, "nDCG@10"))
+    assert odd in {"".join(each.itertext()).strip() for each in root.iter("{http://www.w3.org/2000/svg}text")}

@@ -1,0 +1,81 @@
+"""Bodies beyond the limits of size and time, and requests that were meant for others."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from ragbench.serving.guard import LOOPBACK, Guard
+from ragbench.serving.limits import Limits
+from ragbench.serving.metrics import Metrics
+
+
+def through(parts, headers=((b"host", b"localhost"),), **limits):
+    """Send body parts (bytes; None: silence) through a guard to an application that answers with what it reads."""
+    sent = []
+
+    async def application(scope, receive, send) -> None:
+        body = (await receive())["body"]
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": body})
+
+    messages = [
+        part if part is None or isinstance(part, dict) else {"type": "http.request", "body": part, "more_body": True}
+        for part in parts
+    ]
+    if isinstance(messages[-1], dict):
+        messages[-1]["more_body"] = False
+
+    async def receive():
+        message = messages.pop(0)
+        if message is None:
+            await asyncio.sleep(3600)
+        return message
+
+    async def send(message) -> None:
+        sent.append(message)
+
+    guard = Guard(application, Limits(**limits), Metrics(lambda: 0), LOOPBACK)
+    asyncio.run(guard({"type": "http", "headers": list(headers)}, receive, send))
+    return (sent[0]["status"], sent[1]["body"], messages) if sent else None
+
+
+def test_a_body_in_parts_arrives_whole() -> None:
+    assert through([b"ab", b"cd", b""], max_body=4)[:2] == (200, b"abcd")
+
+
+def test_a_body_that_grows_too_large_is_refused_before_all_of_it_is_read() -> None:
+    status, body, left = through([b"abc", b"de", b"f"], max_body=4)
+    assert (status, len(left)) == (413, 1)
+    assert body == b'{"error":"the request is larger than 4 bytes: send less"}'
+
+
+@pytest.mark.parametrize("length", [b"5", b"9" * 5000])
+def test_a_body_that_is_announced_too_large_is_not_read(length: bytes) -> None:
+    status, _, left = through([b"abcde"], [(b"host", b"localhost"), (b"content-length", length)], max_body=4)
+    assert (status, len(left)) == (413, 1)
+
+
+def test_a_body_that_never_ends_is_given_up() -> None:
+    assert through([b"a", None], time_limit=0.05)[0] == 408
+
+
+def test_a_client_that_leaves_gets_nothing() -> None:
+    assert through([b"a", {"type": "http.disconnect"}]) is None
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        (b"localhost:8000", 200),
+        (b"LOCALHOST", 200),
+        (b"127.0.0.1:1", 200),
+        (b"[::1]:8000", 200),
+        (b"evil.example", 400),
+        (b"localhost.evil.example:8000", 400),
+        (b"", 400),
+    ],
+)
+def test_only_requests_for_this_machine(host: bytes, status: int) -> None:
+    assert through([b""], [(b"host", host)])[0] == status

@@ -1,0 +1,12 @@
+import pytest
+
+from ragbench.errors import ConfigError
+from ragbench.serving.limits import Limits
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("max_top", 0), ("time_limit", -1.0), ("time_limit", float("inf")), ("queue", float("nan"))]
+)
+def test_a_limit_is_above_0_and_finite(name: str, value: float) -> None:
+    with pytest.raises(ConfigError, match=f"{name} must be above 0 and finite, got"):
+        Limits(**{name: value})

@@ -1,0 +1,151 @@
+"""The query expansion of seed 002: contract, parser, cache and fallback."""
+
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from types import SimpleNamespace
+
+import pytest
+
+from ragbench.errors import ConfigError, ModelError
+from ragbench.models.access import Models
+from ragbench.stages.expand_queries import ExpandQueries, ExpansionCache
+from ragbench.types import ExpandedQuery
+
+ANSWER = """<salient><term>lamps</term><term>DUSK</term><term>moon</term><term>x</term></salient>
+<queries>
+<query>light at  dusk</query><query>When do lamps glow at dusk</query><query>Light at dusk</query>
+<query>evening light</query><query>harbour light</query><query>one more</query>
+</queries><expanded><term>never read</term></expanded>"""
+QUERY = "when do lamps glow at dusk"
+
+
+class Chat:
+    """A model that answers from a list and counts; an answer that is an error is raised."""
+
+    def __init__(self, *answers: str | ModelError) -> None:
+        self.answers, self.prompts = list(answers), []
+
+    def complete(self, prompt: str) -> str:
+        self.prompts.append(prompt)
+        answer = self.answers.pop(0)
+        if isinstance(answer, ModelError):
+            raise answer
+        return answer
+
+    @property
+    def index(self) -> SimpleNamespace:
+        return SimpleNamespace(chat=lambda spec: self)
+
+
+def stage(**more) -> ExpandQueries:
+    return ExpandQueries(endpoint="http://localhost:1/v1", model="m", **more)
+
+
+def test_what_the_model_says_is_checked(state) -> None:
+    # moon is not in the query, x is too short, the query itself and a repeated phrasing are none, three are enough
+    chat = Chat(ANSWER)
+    (after,) = stage()([state(QUERY)], chat.index)
+    assert after.expanded == ExpandedQuery(
+        QUERY, ("lamps", "dusk"), ("light at dusk", "evening light", "harbour light")
+    )
+    assert after.expanded.queries == (QUERY, "light at dusk", "evening light", "harbour light")
+    assert after.expanded.ranking_text == "lamps dusk"
+    assert QUERY in chat.prompts[0]
+    assert "up to 3 other ways" in chat.prompts[0]
+
+
+@pytest.mark.parametrize("answer", ["", "no elements", "<salient></salient>", "<salient><term>moon</term>"])
+def test_an_answer_without_terms_leaves_the_words_of_the_query(answer: str) -> None:
+    assert stage().parse("red lamps", answer).salient_terms == ("red", "lamps")
+
+
+@pytest.mark.parametrize(
+    ("query", "terms"),
+    [
+        ("How do I use C++ and #Auth/Tokens?", ("how", "do", "use", "c++", "and", "#auth/tokens")),
+        ("a b #c", ()),
+        ("don't. stop - now", ("don't", "stop", "now")),
+        ("灯 时间表 灯", ("时间表",)),
+        ("", ()),
+    ],
+)
+def test_fallback_without_a_model(state, query: str, terms: tuple[str, ...]) -> None:
+    (after,) = ExpandQueries()([state(query)], SimpleNamespace())
+    assert after.expanded == ExpandedQuery(query, terms)
+    assert after.expanded.queries == (query,)
+    assert after.expanded.tags == tuple(term for term in terms if term.startswith("#"))
+    assert after.expanded.ranking_text == (" ".join(terms) or query)
+
+
+def test_a_failing_model_is_noted_and_asked_again(state) -> None:
+    chat, expand = Chat(ModelError("it is down"), ANSWER), stage()
+    (after,) = expand([state(QUERY)], chat.index)
+    assert after.expanded == expand.fallback(QUERY)
+    assert after.notes == ("query not expanded: it is down",)
+    assert expand([state(QUERY)], chat.index)[0].expanded.expanded_queries
+
+
+def test_a_model_that_takes_too_long_is_given_up(state) -> None:
+    release = threading.Event()
+
+    class Slow(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            release.wait(10)
+
+        def log_message(self, *_: object) -> None: ...
+
+    server = HTTPServer(("127.0.0.1", 0), Slow)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        expand = ExpandQueries(endpoint=f"http://127.0.0.1:{server.server_port}/v1", model="m", timeout_s=0.2)
+        models = Models(cache=None)
+        (after,) = expand([state(QUERY)], SimpleNamespace(chat=models.chat))
+        assert after.expanded == expand.fallback(QUERY)
+        assert after.notes[0].startswith("query not expanded: ")
+    finally:
+        release.set()
+        server.shutdown()
+        server.server_close()
+
+
+def test_an_answer_is_asked_for_once(state) -> None:
+    chat, expand = Chat(ANSWER), stage()
+    first, second = (expand([state(QUERY)], chat.index)[0] for _ in range(2))
+    assert first.expanded == second.expanded
+    assert len(chat.prompts) == 1
+
+
+def test_the_cache_drops_what_was_unused_for_longest() -> None:
+    cache, kept = ExpansionCache(2), ExpandedQuery("any")
+    cache.put("a", kept)
+    cache.put("b", kept)
+    assert cache.get("a") == kept
+    cache.put("c", kept)
+    assert [cache.get(name) for name in "abc"] == [kept, None, kept]
+    assert len(cache) == 2
+    assert ExpandQueries().cache.size == 100
+
+
+def test_only_the_first_1000_characters_are_read(state) -> None:
+    (after,) = ExpandQueries()([state("word " * 300)], SimpleNamespace())
+    assert len(after.expanded.original_query) == 1000
+
+
+def test_the_defaults_are_those_of_the_seed() -> None:
+    expand = ExpandQueries()
+    assert (expand.max_variants, expand.min_term_length, expand.cache_size, expand.endpoint) == (3, 2, 100, None)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ({"max_variants": 11}, "expansion.max_variants must be between 0 and 10, got 11"),
+        ({"min_term_length": 0}, "expansion.min_term_length must be at least 1"),
+        ({"cache_size": 0}, "expansion.cache_size"),
+        ({"prompt": "ask"}, "expansion.prompt must hold {query}"),
+        ({"endpoint": "http://localhost/v1"}, "needs the name of a model"),
+    ],
+)
+def test_bad_parameters_are_named(parameters: dict, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        ExpandQueries(**parameters)

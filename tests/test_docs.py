@@ -1,0 +1,214 @@
+"""What README and docs/ say is tried: every command line is parsed and composed, blocks marked `<!-- run -->` are run.
+
+A page's marked blocks run in order, in one folder with a handbook in `notes/`, questions in `queries.csv` and a bundle
+in `bundle/`, which is what the pages talk about.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import re
+import shlex
+import shutil
+import sys
+import types
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from ragbench import app, catalogue, cli, locations
+from ragbench.commands import SUMMARY
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+GENERATED = ROOT / "docs" / "configuration.md"
+QUICK = ["latency.enabled=false", "tracking.enabled=false"]
+OWN_WORDS = {"export": {"run", "arm", "format", "out", "baseline", "force", "include_index"}}
+"""Words of the form key=value that a command reads itself."""
+
+BLOCK = re.compile(r"(?P<run><!-- run -->\n\n)?^ *```(?P<kind>bash|python)\n(?P<body>.*?)^ *```$", re.M | re.S)
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+ +(.+?) *$", re.M)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page; `run` when it is marked to be run."""
+
+    page: Path
+    kind: str
+    body: str
+    run: bool
+
+    @property
+    def lines(self) -> Iterator[tuple[list[str], bool]]:
+        """The words of every ragbench call, and whether it may fail (`|| true`)."""
+        for line in self.body.splitlines():
+            words = shlex.split(line, comments=True)
+            ends = [place for place, word in enumerate(words) if word in ("|", "||", ">", "&&")]
+            called = words[: ends[0]] if ends else words
+            called = called[2:] if called[:2] == ["python", "-m"] else called
+            if called[:1] == ["ragbench"]:
+                yield called[1:], words[-2:] == ["||", "true"]
+
+
+@cache
+def blocks() -> list[Block]:
+    found = []
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        found += [Block(page, m["kind"], m["body"], bool(m["run"])) for m in BLOCK.finditer(text)]
+    return found
+
+
+def name(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def parsed(words: list[str]) -> argparse.Namespace:
+    assert words[0] in SUMMARY, f"there is no command {words[0]}"
+    module = importlib.import_module(f"ragbench.commands.{words[0].replace('-', '_')}")
+    parser = argparse.ArgumentParser(prog=f"ragbench {words[0]}", exit_on_error=False)
+    module.add_arguments(parser)
+    parser.add_argument("--verbose", "-v", action="store_true")
+    return parser.parse_intermixed_args(words[1:])
+
+
+def overrides(words: list[str]) -> list[str] | None:
+    """The overrides of a call, None when its command takes none."""
+    arguments = vars(parsed(words))
+    if "overrides" not in arguments and "words" not in arguments:
+        return None
+    given = [*arguments.get("overrides", []), *arguments.get("words", [])]
+    return [word for word in given if "=" in word and word.split("=")[0] not in OWN_WORDS.get(words[0], ())]
+
+
+CALLS = [
+    pytest.param(words, id=f"{name(block.page)}: {shlex.join(words)}")
+    for block in blocks()
+    if block.kind == "bash"
+    for words, _ in block.lines
+]
+
+
+@pytest.mark.parametrize("words", CALLS)
+def test_every_call_is_one_that_ragbench_takes(words: list[str]) -> None:
+    if not words or words[0].startswith("-"):
+        assert not words or words[0] in ("--help", "--version")
+        return
+    given = overrides(words)
+    if given is not None:
+        (app.sweep if vars(parsed(words)).get("multirun") else app.compose)(given)
+
+
+@pytest.mark.parametrize("block", [b for b in blocks() if b.kind == "python" and not b.run], ids=lambda b: name(b.page))
+def test_python_that_is_not_run_is_python(block: Block) -> None:
+    compile(re.sub(r"^   ", "", block.body, flags=re.M), name(block.page), "exec")
+
+
+@pytest.fixture
+def place(
+    tmp_path: Path, workplace: Path, small_bundle: Path, vault_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    shutil.copytree(vault_folder.parent / "phases", tmp_path / "notes")
+    rows = [
+        "how do programs prove their identity,authentication.md",
+        "counters,metrics.md",
+        "copies of the data at night,backup.md",
+        "why is a request slow,slow-requests.md",
+    ]
+    (tmp_path / "queries.csv").write_text("\n".join(["text,relevant", *rows]) + "\n", encoding="utf-8")
+    (tmp_path / "bundle").symlink_to(small_bundle)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(locations, "results", lambda: workplace / "docs")
+    return tmp_path
+
+
+RUN = sorted({block.page for block in blocks() if block.run})
+
+
+@pytest.mark.parametrize("page", RUN, ids=name)
+def test_marked_blocks_run(page: Path, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for block in blocks():
+        if block.page != page or not block.run:
+            continue
+        if block.kind == "python":
+            run_python(block)
+            continue
+        for words, may_fail in block.lines:
+            quick = QUICK if not words[0].startswith("-") and overrides(words) is not None else []
+            code = cli.main([*words, *quick])
+            said = capsys.readouterr()
+            assert code == 0 or (may_fail and code == 1), f"{shlex.join(words)}: {said.out}{said.err}"
+            assert said.out.strip(), f"{shlex.join(words)} says nothing"
+
+
+def run_python(block: Block) -> None:
+    """As a module of its own, so that its classes are found by name."""
+    module = types.ModuleType(f"docs_{block.page.stem.replace('-', '_')}")
+    sys.modules[module.__name__] = module
+    try:
+        exec(compile(block.body, name(block.page), "exec"), module.__dict__)
+    finally:
+        del sys.modules[module.__name__]
+
+
+def slug(heading: str) -> str:
+    words = re.sub(r"[^\w\- ]", "", re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower())
+    return words.strip().replace(" ", "-")
+
+
+def anchors(page: Path) -> set[str]:
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    return {slug(heading) for heading in HEADING.findall(text)}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_links_lead_somewhere(page: Path) -> None:
+    text = re.sub(r"^ *```.*?^ *```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    text = re.sub(r"`[^`\n]*`", "", text)
+    for link in LINK.findall(text):
+        if "://" in link:
+            continue
+        target, _, anchor = link.partition("#")
+        path = (page.parent / target).resolve() if target else page
+        if path.is_relative_to(ROOT / "results") and not path.exists():
+            continue  # measured apart from the text, and committed with the figures
+        assert path.exists(), f"{link} leads nowhere"
+        if anchor and path.suffix == ".md":
+            assert anchor in anchors(path), f"{link}: {path.name} has no such heading"
+
+
+def test_every_page_is_reached_from_the_readme() -> None:
+    seen, left = set(), [ROOT / "README.md"]
+    while left:
+        page = left.pop()
+        if page in seen or page.suffix != ".md" or not page.exists():
+            continue
+        seen.add(page)
+        left += [
+            (page.parent / link.partition("#")[0]).resolve() for link in LINK.findall(page.read_text(encoding="utf-8"))
+        ]
+    assert set(PAGES) <= seen
+
+
+def test_every_switch_has_a_page_with_its_parameters() -> None:
+    for group in catalogue.read().switches:
+        own = ROOT / "docs" / "proposals" / f"{group.name}.md"
+        if own.exists():
+            text = own.read_text(encoding="utf-8")
+            for parameter in group.parameters:
+                assert f"| `{parameter.key}` | `{parameter.short}` |" in text, parameter
+        else:
+            everywhere = "\n".join(page.read_text(encoding="utf-8") for page in PAGES if page != GENERATED)
+            assert f"## {group.name}\n" in everywhere or f"`{group.name}=" in everywhere, f"{group.name} has no page"
+
+
+def test_pages_say_nothing_of_the_machine_they_were_written_on() -> None:
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        assert not re.search(r"/work/|/root/|/home/\w|pypi\.org", text), page

@@ -1,0 +1,58 @@
+"""Notebooks: scripts and notebooks say the same, and what is committed of their outputs is small and tells no places.
+
+`make notebooks` runs them; `make outputs` writes them anew from the scripts.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import jupytext
+import pytest
+
+FOLDER = Path(__file__).resolve().parent.parent / "notebooks"
+SCRIPTS = sorted(FOLDER.glob("*.py"))
+PLACES = re.compile(r"/work/|/root/|/home/\w|/tmp/|/var/folders|C:\\\\Users")
+
+
+def code(cells: list[Any]) -> list[str]:
+    return [cell.source for cell in cells if cell.cell_type == "code"]
+
+
+def text(cells: list[Any]) -> list[str]:
+    return [cell.source for cell in cells if cell.cell_type == "markdown"]
+
+
+@pytest.fixture(params=SCRIPTS, ids=lambda path: path.stem)
+def script(request: pytest.FixtureRequest) -> Path:
+    return Path(request.param)
+
+
+def test_there_is_a_notebook_for_every_script() -> None:
+    assert [path.stem for path in SCRIPTS] == [path.stem for path in sorted(FOLDER.glob("*.ipynb"))]
+    assert [path.stem[:2] for path in SCRIPTS] == ["01", "02", "03", "04", "05", "06"]
+
+
+def test_script_and_notebook_say_the_same(script: Path) -> None:
+    written, saved = jupytext.read(script), jupytext.read(script.with_suffix(".ipynb"))
+    assert code(saved.cells) == code(written.cells)
+    assert text(saved.cells) == text(written.cells)
+
+
+def test_outputs_are_small_and_name_no_places(script: Path) -> None:
+    path = script.with_suffix(".ipynb")
+    assert path.stat().st_size < 300_000
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert [cell["execution_count"] for cell in cells] == list(range(1, len(cells) + 1))
+    for output in (each for cell in cells for each in cell["outputs"]):
+        assert output["output_type"] != "error"
+        assert not (found := PLACES.search(json.dumps(output))), f"{found}: {json.dumps(output)[:300]}"
+
+
+def test_progress_bars_are_gone(script: Path) -> None:
+    saved = script.with_suffix(".ipynb").read_text(encoding="utf-8")
+    assert "<progress" not in saved and "jupyter.widget" not in saved and "\\u2501" not in saved

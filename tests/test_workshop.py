@@ -1,0 +1,31 @@
+"""Arms with equal specifications share an index, all arms share models."""
+
+from pathlib import Path
+
+from ragbench import app
+from ragbench.workshop import Workshop
+
+
+def test_equal_specifications_share_an_index(workplace: Path, benchmark_small) -> None:
+    words = [f"paths.results={workplace}", "p4=off,on", "p6=off,on"]
+    settings = app.sweep(words)
+    workshop = Workshop.of(settings[0], benchmark_small, say=lambda sentence: None)
+    arms = workshop.arms(settings)
+    assert [arm.name for arm in arms] == [each.name for each in settings]
+    fields = ["p4=on" in each.overrides for each in settings]
+    for arm, with_fields in zip(arms, fields, strict=True):
+        assert (arm.index is arms[0].index) == (with_fields == fields[0])
+        assert arm.index.models is workshop.models
+    assert len({id(arm.index) for arm in arms}) == 2
+
+
+def test_what_is_built_lies_where_the_settings_say(workplace: Path, benchmark_small, tmp_path: Path) -> None:
+    said: list[tuple[str, int, int]] = []
+    settings = app.compose([f"paths.results={workplace}", f"paths.index={tmp_path}", "dense=null"])
+    workshop = Workshop.of(settings, benchmark_small, lambda *step: said.append(step), lambda sentence: None)
+    (arm,) = workshop.arms([settings])
+    assert list(tmp_path.iterdir()) == []
+    arm.index.prepare(arm.pipeline.needs)
+    assert {path.name for path in tmp_path.iterdir()} == {"chunks", "lexical"}
+    assert {task for task, _, _ in said} == {"chunking", "indexing words"}
+    assert workshop.models.cache == settings.cache_folder

@@ -1,0 +1,168 @@
+"""The way in for notebooks: experiments as values, own stages as switches, results as frames and figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+import ragbench
+from ragbench import Experiment, Own, Results
+from ragbench.benchmark.benchmark import Benchmark
+from ragbench.errors import ConfigError
+from ragbench.index.index import Index
+from ragbench.stages.stage import fused
+from ragbench.types import QueryState, Ranking
+
+
+@dataclass(frozen=True)
+class OnlyFolder:
+    """Keep the hits of one folder."""
+
+    folder: str = "guides"
+
+    needs: ClassVar[frozenset[str]] = frozenset({"chunks"})
+    requires: ClassVar[frozenset[str]] = frozenset({"fused"})
+    provides: ClassVar[frozenset[str]] = frozenset()
+    forbids: ClassVar[Mapping[str, str]] = {}
+
+    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
+        return [replace(state, fused=self._inside(fused(state), index)) for state in states]
+
+    def _inside(self, ranking: Ranking, index: Index) -> Ranking:
+        kept = [n for n, chunk in enumerate(ranking.chunks) if index.chunks.docno(chunk).startswith(self.folder)]
+        return Ranking.of(ranking.chunks[kept], ranking.scores[kept])
+
+    def describe(self) -> str:
+        return f"keep {self.folder}"
+
+
+OWN = Own("guides_only", OnlyFolder(), before="cut")
+
+
+@pytest.fixture(scope="module")
+def around(workplace: Path) -> list[str]:
+    quick = ["latency.queries=2", "latency.rounds=1", "latency.warmup=1", "latency.cold_start=false"]
+    return [f"paths.results={workplace}", "tracking.enabled=false", "split=all", *quick]
+
+
+@pytest.fixture(scope="module")
+def measured(benchmark_small: Benchmark, around: list[str]) -> Results:
+    arms = {"plain": ["+exp=baseline", *around], "own": ["+exp=baseline", *around, OWN]}
+    return Experiment.arms(arms, benchmark_small).run()
+
+
+def test_an_own_stage_takes_part_and_is_written_with_the_results(measured: Results) -> None:
+    assert set(measured.top_hits[measured.top_hits["arm"] == "own"]["docno"].str.split("/").str[0]) == {"guides"}
+    assert len(set(measured.top_hits[measured.top_hits["arm"] == "plain"]["docno"].str.split("/").str[0])) > 1
+    config = (measured.folder / "arms" / "own" / "config.yaml").read_text()
+    assert "test_workbench.OnlyFolder" in config
+
+
+def test_results_answer_with_frames(measured: Results) -> None:
+    (verdict,) = measured.verdicts.to_dict(orient="records")
+    assert verdict["factor"] == "own" and verdict["effect"] < 0  # t1 is answered in reference/, which the stage drops
+    assert list(measured.by_type.columns) == ["type", "n", "plain", "own"]
+    assert set(measured.topics["qid"]) == {"t1", "t2", "t3", "t4", "t5"}
+    lost = measured.losses[(measured.losses["arm"] == "own") & (measured.losses["stage"] == "guides_only")]
+    assert int(lost["sections"].sum()) == 1
+    assert len(measured.fates) == 2 * 5
+    side = measured.side_by_side("t1", depth=3)
+    assert list(side.index) == [1, 2, 3] and list(side.columns.levels[0]) == ["own", "plain"]
+    with pytest.raises(ConfigError, match="no hits of query 'nothing'"):
+        measured.side_by_side("nothing")
+
+
+@pytest.mark.parametrize("name", ["effects", "pareto", "latency", "losses"])
+def test_results_answer_with_figures(measured: Results, name: str) -> None:
+    import plotly.graph_objects as go
+
+    assert isinstance(getattr(measured, f"plot_{name}")(), go.Figure)
+
+
+def test_results_are_found_again(measured: Results) -> None:
+    again = Results.load(measured.folder)
+    assert again.arms == ["plain", "own"]
+    assert again.per_query.equals(measured.per_query)
+    assert (measured.folder / "report.html").is_file()
+
+
+def test_an_own_stage_is_a_factor_of_an_ablation(benchmark_small: Benchmark, around: list[str]) -> None:
+    experiment = Experiment.ablate(
+        "+exp=baseline", *around, "factors=[guides_only,p12]", "design=factorial", own=[OWN], benchmark=benchmark_small
+    )
+    assert {name: "guides_only" in dict(p.stages) for name, p in experiment.pipelines.items()} == {
+        "none": False,
+        "p12": False,
+        "guides_only": True,
+        "all": True,
+    }
+    assert "keep guides" in experiment.plan()
+    results = experiment.run()
+    effects = results.verdicts.set_index(["factor", "other"])["effect"]
+    assert effects[("guides_only", "")] < 0
+    assert (results.folder / "verdicts.csv").is_file() and "factorial" in (results.folder / "design.txt").read_text()
+
+
+def test_a_search_shows_what_found_each_hit(benchmark_small: Benchmark, around: list[str]) -> None:
+    experiment = Experiment.single("+exp=baseline", *around, benchmark=benchmark_small)
+    answer = experiment.search("getAuthToken", top=2)
+    assert [each.hit.rank for each in answer.hits] == [1, 2]
+    shown = answer._repr_html_()
+    assert "guides/authentication" in shown and "lexical 1" in shown
+    assert "<script" not in experiment.search("<script>alert(1)</script>")._repr_html_()
+    with pytest.raises(ConfigError, match="there is no arm 'other'; the arms are baseline"):
+        experiment.search("anything", arm="other")
+
+
+@pytest.mark.parametrize(
+    ("own", "sentence"),
+    [
+        (Own("p6", OnlyFolder(), before="cut"), "'p6' is taken"),
+        (Own("mine", OnlyFolder(), before="cutt"), "'cutt' is no entry of order"),
+    ],
+)
+def test_a_misplaced_stage_is_refused_in_one_sentence(own: Own, sentence: str) -> None:
+    with pytest.raises(ConfigError, match=sentence):
+        Experiment.arms({"mine": ["+exp=baseline", own]})
+
+
+def test_a_stage_goes_before_or_after_one_entry() -> None:
+    with pytest.raises(ConfigError, match="one of the two"):
+        Own("mine", OnlyFolder(), before="cut", after="fuse")
+    placed = Experiment.arms({"mine": ["+exp=baseline", Own("mine", OnlyFolder(), after="fuse")]}).pipelines["mine"]
+    names = [name for name, _ in placed]
+    assert names.index("mine") == names.index("fuse") + 1
+
+
+def test_the_package_offers_what_notebooks_need() -> None:
+    for name in ragbench.__all__:
+        assert getattr(ragbench, name).__doc__
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = ragbench.nothing
+
+
+def test_arms_without_any_judgment_still_make_a_report(benchmark_small: Benchmark, around: list[str]) -> None:
+    unjudged = replace(benchmark_small, document_qrels={}, section_qrels={})
+    results = Experiment.sweep("+exp=baseline,lexical_only", *around, benchmark=unjudged).run()
+    assert results.verdicts.empty
+    assert "lexical_only" in (results.folder / "report.html").read_text()
+    assert (results.folder / "arms" / "baseline" / "sections.trec").is_file()  # what a pool is made of
+
+
+def test_a_run_says_some_warnings_and_counts_the_others(benchmark_small: Benchmark, around: list[str]) -> None:
+    warned = replace(benchmark_small, warnings=tuple(f"file {n}" for n in range(12)))
+    said: list[str] = []
+    Experiment.single("+exp=lexical_only", *around, benchmark=warned).run(say=said.append)
+    assert [sentence for sentence in said if sentence.startswith("warning: ")] == [
+        *(f"warning: file {n}" for n in range(10)),
+        "warning: 2 more of the data: ragbench data check shows them all",
+    ]
+
+
+def test_values_are_short_in_words(measured: Results, around: list[str]) -> None:
+    assert repr(measured) == f"Results(plain, own; in {measured.folder.name})"
+    assert repr(Experiment.single("+exp=baseline", *around)) == "Experiment(baseline)"
