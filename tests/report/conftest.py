@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -65,8 +66,8 @@ def ablation(hostile: Benchmark, around: list[str]) -> Results:
 def comparison(hostile: Benchmark, around: list[str]) -> Results:
     """Two arms side by side, time not measured, one with a hostile name."""
     first, second = app.compose(["+exp=baseline", *around]), app.compose(["+exp=lexical_only", *around])
-    named = [type(second[0])(TITLE, second[0].config, second[0].overrides)]
-    quick = [each.with_value("latency.enabled", False) for each in (*first, *named)]
+    named = replace(second, name=TITLE)
+    quick = [each.with_value("latency.enabled", False) for each in (first, named)]
     return results.load(run(quick, hostile, say=lambda message: None).folder)
 
 
