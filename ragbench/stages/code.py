@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
@@ -36,6 +37,8 @@ class RetrieveCode(Retriever):
             raise ConfigError(f"p7.depth must be at least 1, got {self.depth}")
         if self.language is not None and not self.language.strip():
             raise ConfigError("p7.language must name a fence language such as python, or be null")
+        if self.language is not None:
+            _check_language(self.language)
 
     def retrieve(self, states: Sequence[QueryState], index: Index) -> list[Ranking]:
         """Best chunks of every state's text. ConfigError for a language that no block of the collection has."""
@@ -55,3 +58,19 @@ class RetrieveCode(Retriever):
     def describe(self) -> str:
         """In words."""
         return f"retrieve {self.depth} code blocks{' of ' + self.language if self.language else ''}"
+
+
+def _check_language(name: str) -> None:
+    """Raise ConfigError for what Pygments does not know as a language."""
+    from pygments.lexers import find_lexer_class_by_name, get_all_lexers
+    from pygments.util import ClassNotFound
+
+    try:
+        find_lexer_class_by_name(name.strip())
+    except ClassNotFound:
+        known = [alias for _, aliases, _, _ in get_all_lexers(plugins=False) for alias in aliases]
+        near = difflib.get_close_matches(name.lower(), known, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ", such as python, json or bash"
+        raise ConfigError(
+            f"p7.language cannot be '{name}': it is no language of code that Pygments knows{hint}"
+        ) from None

@@ -454,6 +454,7 @@ def test_hyde_finds_what_the_hypothesis_describes(handbook) -> None:
         (["p6=on", "p6.model=nothing"], r"no cross-encoder 'nothing' \(tried: .*ms-marco-MiniLM-L-12-v2"),
         (["p6=on", "p6.max_length=9999"], r"p6\.max_length must be between 8 and 512, got 9999"),
         (["p7=on", "p7.language=''"], r"p7\.language must name a fence language"),
+        (["p7=on", "p7.language=pyhton"], r"p7\.language cannot be 'pyhton'.*did you mean python"),
         (["p8=on", "p8.semantic.threshold=2"], r"p8\.semantic\.threshold must be between -1 and 1, got 2"),
         (["p8=on", "p8.limit.max_per_doc=-1"], r"p8\.limit\.max_per_doc must be at least 0, got -1"),
         (["p9=on", "p9.fields.title=-1"], r"index\.lexical\.fields\.title must be a weight of at least 0"),
@@ -482,6 +483,6 @@ def test_what_cannot_be_is_refused_at_composition_in_one_sentence(overrides: lis
     assert "\n" not in str(caught.value)
 
 
-def test_an_unknown_language_is_refused_with_those_of_the_collection(handbook) -> None:
-    with pytest.raises(ConfigError, match=r"p7\.language is pyhton, .* in: cpp, csharp, javascript, python"):
-        handbook.hits("x", "p7=on", "p7.language=pyhton")
+def test_a_language_the_collection_lacks_is_refused_with_those_it_has(handbook) -> None:
+    with pytest.raises(ConfigError, match=r"p7\.language is rust, .* in: cpp, csharp, javascript, python"):
+        handbook.hits("x", "p7=on", "p7.language=rust")

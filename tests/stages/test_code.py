@@ -25,9 +25,9 @@ def test_language(state, index, language: str, expected: int) -> None:
     assert len(found(state, index, "RetryPolicy", language=language)) == expected
 
 
-def test_an_unknown_language_is_refused_with_those_there_are(state, index) -> None:
-    with pytest.raises(ConfigError, match=r"p7\.language is pyhton, but .* are in: bash, cpp, python"):
-        RetrieveCode(language="pyhton")([state("x")], index)
+def test_a_language_the_collection_lacks_is_refused_with_those_there_are(state, index) -> None:
+    with pytest.raises(ConfigError, match=r"p7\.language is rust, but .* are in: bash, cpp, python"):
+        RetrieveCode(language="rust")([state("x")], index)
 
 
 def test_a_chunk_counts_once_with_its_best_block(state, index) -> None:
@@ -45,7 +45,12 @@ def test_nothing_is_found_for_what_no_code_holds(state, index, text: str) -> Non
 
 @pytest.mark.parametrize(
     ("parameters", "said"),
-    [({"depth": 0}, r"p7\.depth must be at least 1, got 0"), ({"language": " "}, r"p7\.language must name a fence")],
+    [
+        ({"depth": 0}, r"p7\.depth must be at least 1, got 0"),
+        ({"language": " "}, r"p7\.language must name a fence"),
+        ({"language": "pyhton"}, r"p7\.language cannot be 'pyhton': .* did you mean python\?"),
+        ({"language": "qqqqqq"}, r"p7\.language cannot be 'qqqqqq': .* such as python, json or bash"),
+    ],
 )
 def test_bad_parameters_are_named(parameters: dict, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
