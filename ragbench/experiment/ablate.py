@@ -45,11 +45,38 @@ def plan(base: Settings, compose: Callable[[Sequence[str]], Settings]) -> Ablati
         if factor not in base.config or not isinstance(base.config[factor], Mapping):
             raise ConfigError(f"factor '{factor}' is no switch; switches: {', '.join(_known(base))}")
     design = design_named(name, [str(factor) for factor in factors], **base.config["design_options"])
-    settings = []
-    for arm, states in design.arms().items():
-        switched = [f"{factor}={'on' if on else 'off'}" for factor, on in states.items()]
-        settings.append(compose([*base.overrides, *switched, f"name={arm}"]))
-    return Ablation(design, tuple(settings))
+    switched = _switched(base, design.factors, compose)
+    return Ablation(design, tuple(_arm(base, arm, states, switched) for arm, states in design.arms().items()))
+
+
+def _switched(
+    base: Settings, factors: Sequence[str], compose: Callable[[Sequence[str]], Settings]
+) -> Mapping[str, Any]:
+    """The configuration of every factor the other way round than in the base; None for one that then is not there.
+
+    One composition for all of them: it takes a third of a second.
+    """
+    rest = [each for each in base.overrides if _root(each) not in factors]
+    other = [f"{factor}={'off' if _is_on(base.config[factor]) else 'on'}" for factor in factors]
+    composed = compose([*rest, *other]).config
+    return {factor: composed.get(factor) for factor in factors}
+
+
+def _arm(base: Settings, name: str, states: Mapping[str, bool], switched: Mapping[str, Any]) -> Settings:
+    """The base with some factors the other way round; those that stay keep all of their parameters."""
+    changed = [factor for factor, on in states.items() if on != _is_on(base.config[factor])]
+    config = {**base.config, "name": name, **{factor: switched[factor] for factor in changed}}
+    gone = {factor for factor in changed if switched[factor] is None}
+    config = {key: value for key, value in config.items() if key not in gone}
+    config["order"] = [entry for entry in base.config["order"] if str(entry).split(".")[0] not in gone]
+    overrides = [each for each in base.overrides if _root(each) not in (*changed, "name")]
+    told = [f"{factor}={'on' if on else 'off'}" for factor, on in states.items() if factor in changed]
+    return Settings(name, config, (*overrides, *told, f"name={name}")).check()
+
+
+def _root(override: str) -> str:
+    """The first part of the key an override is for: `p6` of `p6.depth=20`."""
+    return override.lstrip("+~").partition("=")[0].split(".")[0]
 
 
 def effects(ablation: Ablation, results: Results, measure: str = PRIMARY) -> tuple[Effect, ...]:

@@ -51,6 +51,24 @@ def results_of(ablation: Ablation, values: dict[str, np.ndarray], p95: dict[str,
     return Results(Path("nowhere"), record, pd.DataFrame(rows, columns=list(PER_QUERY_COLUMNS)), latency)
 
 
+@pytest.mark.parametrize("words", [("+exp=all", "design=leave_one_out"), ("+exp=baseline", "design=add_one")])
+def test_the_arms_are_those_their_overrides_compose(words: tuple[str, ...]) -> None:
+    for arm in planned(*words, "factors=[p1,p8,p11,p13,graph,dynamic_weights]").settings[::3]:
+        assert app.compose(arm.overrides).config == arm.config
+
+
+def test_parameters_of_a_factor_go_with_it(added: Ablation) -> None:
+    left = planned("+exp=all", "p6.depth=20", "factors=[p6,p12]")
+    by_name = {each.name: each for each in left.settings}
+    assert [dict(each.pipeline.stages)["p6"].depth for name, each in by_name.items() if "p6" in stages(each)] == [
+        20,
+        20,
+    ]
+    without = next(each for each in by_name.values() if "p6" not in stages(each))
+    assert "p6.depth=20" not in without.overrides
+    assert app.compose(without.overrides).config == without.config
+
+
 def test_each_arm_differs_from_the_base_by_its_factor(added: Ablation) -> None:
     by_name = {each.name: each for each in added.settings}
     assert list(by_name) == ["none", "p6", "p10"]
