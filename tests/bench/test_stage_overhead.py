@@ -184,7 +184,9 @@ def test_every_switch_but_p6_adds_at_most_five_milliseconds(benchmark, arms: lis
         stages = ", ".join(f"{stage} {ms:.2f}" for stage, ms in own.items())
         print(f"{name:<34}{p50:>10.2f}{p95:>10.2f}{extra[name]:>10.2f}  {stages}")
     benchmark.extra_info.update({name: float(ms) for name, ms in extra.items()})
-    assert {name: ms for name, ms in extra.items() if "exp=all" not in name and ms > LIMIT_MS} == {}
+    # Sums of many switches are shown, and the scan of all texts has a limit of its own: test_scan_speed.py.
+    single = {name: ms for name, ms in extra.items() if "exp=all" not in name and "recall=on" not in name}
+    assert {name: ms for name, ms in single.items() if ms > LIMIT_MS} == {}
 
 
 def columns(arm: Arm) -> list[str]:
