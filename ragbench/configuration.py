@@ -13,9 +13,9 @@ import json
 import typing
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ragbench import locations
 from ragbench.errors import ConfigError
@@ -29,6 +29,9 @@ from ragbench.models.resolve import EncoderSpec, check_name
 from ragbench.pipeline import Pipeline
 from ragbench.stages.rerank import Rerank
 from ragbench.stages.stage import Stage
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 T = TypeVar("T")
 
@@ -179,14 +182,12 @@ def make(node: Mapping[str, Any], where: str) -> Any:
 
 def build(cls: type[T], values: Mapping[str, Any], where: str) -> T:
     """Build a dataclass from plain values. Raises ConfigError for unknown keys, missing keys and wrong types."""
-    from pydantic import ConfigDict, TypeAdapter, ValidationError
+    from pydantic import ValidationError
 
-    finite = ConfigDict(allow_inf_nan=False)
     fields = {field.name: field for field in dataclasses.fields(cls) if field.init}  # type: ignore[arg-type]
     for key in values:
         if key not in fields:
             raise ConfigError(f"unknown key {where}.{key}{_did_you_mean(str(key), list(fields))}")
-    hints = typing.get_type_hints(cls)
     checked: dict[str, Any] = {}
     for name, field in fields.items():
         if name not in values:
@@ -195,11 +196,20 @@ def build(cls: type[T], values: Mapping[str, Any], where: str) -> T:
             continue
         try:
             # As JSON: lists may stand for tuples, yet "10" is no number and 1 is no truth value.
-            checked[name] = TypeAdapter(hints[name], config=finite).validate_json(json.dumps(values[name]), strict=True)
+            check = _check(cls, name)  # type: ignore[arg-type]
+            checked[name] = check.validate_json(json.dumps(values[name]), strict=True)
         except (ValidationError, TypeError) as error:
             reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
             raise ConfigError(f"{where}.{name} cannot be {values[name]!r}: {reason[0].lower()}{reason[1:]}") from None
     return cls(**checked)
+
+
+@cache
+def _check(cls: type, name: str) -> TypeAdapter[Any]:
+    """What checks a value against the type of a field; making it takes longer than checking."""
+    from pydantic import ConfigDict, TypeAdapter
+
+    return TypeAdapter(typing.get_type_hints(cls)[name], config=ConfigDict(allow_inf_nan=False))
 
 
 def _did_you_mean(key: str, known: Sequence[str]) -> str:

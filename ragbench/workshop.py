@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.configuration import Settings
@@ -33,8 +34,9 @@ class Workshop:
         return Workshop(benchmark, store_of(settings, say), Models(cache=settings.cache_folder), progress)
 
     def arms(self, settings: Sequence[Settings]) -> list[Arm]:
-        """One arm for each of the settings; arms with equal specifications share an index."""
+        """One arm for each of the settings; arms with equal specifications share an index, the others what they can."""
         built: dict[str, Index] = {}
+        opened: dict[Hashable, Any] = {}
 
         def index(spec: IndexSpec) -> Index:
             key = digest(spec)
@@ -47,6 +49,7 @@ class Workshop:
                     self.models,
                     self.progress,
                     settings[0].sharding,
+                    opened,
                 )
             return built[key]
 

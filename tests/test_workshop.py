@@ -19,6 +19,15 @@ def test_equal_specifications_share_an_index(workplace: Path, benchmark_small) -
     assert len({id(arm.index) for arm in arms}) == 2
 
 
+def test_indexes_share_what_reads_the_artefacts_they_have_in_common(workplace: Path, benchmark_small) -> None:
+    settings = app.sweep([f"paths.results={workplace}", "p4=off,on", "dense=null"])
+    one, other = Workshop.of(settings[0], benchmark_small, say=lambda sentence: None).arms(settings)
+    assert one.index is not other.index
+    assert one.index.chunks is other.index.chunks
+    assert one.index.graph is other.index.graph
+    assert one.index.lexical is not other.index.lexical
+
+
 def test_what_is_built_lies_where_the_settings_say(workplace: Path, benchmark_small, tmp_path: Path) -> None:
     said: list[tuple[str, int, int]] = []
     settings = app.compose([f"paths.results={workplace}", f"paths.index={tmp_path}", "dense=null"])

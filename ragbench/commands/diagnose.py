@@ -40,7 +40,7 @@ def main(arguments: argparse.Namespace) -> int:
     for arm in arms:
         if arm not in known:
             raise ResultsError(f"{folder} has no arm '{arm}'; it has {', '.join(known)}")
-    files = [folder / "arms" / results.slug(arm) / "diagnosis.parquet" for arm in arms]
+    files = [folder / "arms" / results.slug(arm) / results.DIAGNOSIS for arm in arms]
     if not all(path.is_file() for path in files):
         raise ResultsError(f"{folder} has no diagnosis: its benchmark has no section-level judgments")
     frame = pd.concat([pd.read_parquet(path) for path in files], ignore_index=True)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
-
-import numpy as np
-from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -14,12 +11,15 @@ if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Qrels
     from ragbench.executor import Outcome
     from ragbench.index.chunks import ChunkTable
-    from ragbench.types import QueryState, Ranking
+    from ragbench.types import Ranking
 
 FOUND = "found"
 NEVER = "never retrieved"
 FUSED_OUT = "fused out"
 BURIED = "never near the top"
+
+Ranks = Mapping[int, int]
+"""By chunk, its rank in a ranking, from 1."""
 
 COLUMNS = ("arm", "qid", "section", "grade", "outcome", "stage", "rank", "best_source", "best_source_rank")
 
@@ -36,10 +36,16 @@ def diagnose(outcome: Outcome, table: ChunkTable, qrels: Qrels, cutoff: int = 10
     chunks_of = _chunks_of_sections(table)
     rows = []
     for place, final in enumerate(outcome.final):
-        trail = [(name, states[place]) for name, states in zip(outcome.stages, outcome.states, strict=True)]
+        known: dict[int, Ranks] = {}
+        sources = {name: _ranks(ranking, known) for name, ranking in final.rankings.items()}
+        trail = [
+            (name, _ranks(states[place].fused, known))
+            for name, states in zip(outcome.stages, outcome.states, strict=True)
+            if states[place].fused is not None
+        ]
         for section, grade in sorted(qrels.get(final.query.qid, {}).items()):
             if grade > 0:
-                found = _fate(trail, chunks_of.get(section, np.empty(0, dtype=np.int32)), cutoff)
+                found = _fate(trail, sources, chunks_of.get(section, ()), cutoff)
                 rows.append((outcome.arm, final.query.qid, section, grade, *found))
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
@@ -64,10 +70,11 @@ def sentences(diagnosis: pd.DataFrame) -> list[str]:
 
 
 def _fate(
-    trail: list[tuple[str, QueryState]], chunks: NDArray[np.int32], cutoff: int
+    trail: Sequence[tuple[str, Ranks]], sources: Mapping[str, Ranks], chunks: Sequence[int], cutoff: int
 ) -> tuple[str, str, int, str, int]:
-    source, source_rank = _best_source(trail[-1][1].rankings, chunks)
-    ranks = [(name, _rank(state.fused, chunks)) for name, state in trail if state.fused is not None]
+    brought = [(rank, name) for name, places in sources.items() if (rank := _best(places, chunks))]
+    source_rank, source = min(brought, default=(0, ""))
+    ranks = [(name, _best(places, chunks)) for name, places in trail]
     final = ranks[-1][1]
     if 0 < final <= cutoff:
         return FOUND, ranks[-1][0], final, source, source_rank
@@ -87,23 +94,23 @@ def _fate(
     return BURIED, "retrieval", final, source, source_rank
 
 
-def _best_source(rankings: Mapping[str, Ranking], chunks: NDArray[np.int32]) -> tuple[str, int]:
-    ranks = [(rank, source) for source, ranking in rankings.items() if (rank := _rank(ranking, chunks))]
-    return (min(ranks)[1], min(ranks)[0]) if ranks else ("", 0)
+def _ranks(ranking: Ranking | None, known: dict[int, Ranks]) -> Ranks:
+    """The rank of every chunk, from 1; made once for each object, as most stages hand on what they were given."""
+    if ranking is None:
+        return {}
+    if id(ranking) not in known:
+        known[id(ranking)] = {chunk: rank for rank, chunk in enumerate(ranking.chunks.tolist(), start=1)}
+    return known[id(ranking)]
 
 
-def _rank(ranking: Ranking | None, chunks: NDArray[np.int32]) -> int:
-    """The best rank of any of the chunks, from 1; 0 when none is there."""
-    if ranking is None or not len(ranking):
-        return 0
-    # A section has few chunks: comparing with each is several times as fast as np.isin.
-    places = np.flatnonzero((ranking.chunks[:, None] == chunks).any(axis=1))
-    return int(places[0]) + 1 if len(places) else 0
+def _best(ranks: Ranks, chunks: Sequence[int]) -> int:
+    """The best rank of any of the chunks; 0 when none is there."""
+    return min((ranks[chunk] for chunk in chunks if chunk in ranks), default=0)
 
 
-def _chunks_of_sections(table: ChunkTable) -> dict[str, NDArray[np.int32]]:
+def _chunks_of_sections(table: ChunkTable) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
     for chunk, sections in enumerate(table.section_ids):
         for section in sections:
             found.setdefault(section, []).append(chunk)
-    return {section: np.asarray(chunks, dtype=np.int32) for section, chunks in found.items()}
+    return found

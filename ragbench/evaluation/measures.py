@@ -7,8 +7,9 @@ document take no part in the measures; for them `Silence` says whether the pipel
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from ragbench.errors import ConfigError
 
 if TYPE_CHECKING:
     import pandas as pd
+    from ir_measures.measures import Measure
 
     from ragbench.benchmark.benchmark import Qrels
     from ragbench.index.chunks import ChunkTable
@@ -78,24 +80,61 @@ def evaluate(run: Run, qrels: Qrels, measures: Sequence[str] = MEASURES) -> pd.D
     import pandas as pd
 
     answerable = sorted(qid for qid in run if any(grade > 0 for grade in qrels.get(qid, {}).values()))
-    judged = {qid: dict(qrels[qid]) for qid in answerable}
-    scored = {qid: dict(run[qid]) or {"": 0.0} for qid in answerable}
-    rows = [(qid, UNJUDGED, unjudged(run[qid], judged[qid])) for qid in answerable]
-    for name in measures:
-        if name == UNJUDGED:
-            continue
+    # By number: a measure's own program may take nothing else for a query's id.
+    judged = {str(number): dict(qrels[qid]) for number, qid in enumerate(answerable)}
+    scored = {str(number): dict(run[qid]) or {"": 0.0} for number, qid in enumerate(answerable)}
+    rows = [(qid, UNJUDGED, unjudged(run[qid], qrels[qid])) for qid in answerable]
+    parsed = {name: parse(name) for name in measures if name != UNJUDGED}
+    values: dict[tuple[str, str], float] = {}
+    for together in _apart(parsed):
+        names = {parsed[name]: name for name in together}
         try:
-            measure = ir_measures.parse_measure(name)
-        except (NameError, ValueError, KeyError, SyntaxError):
-            raise ConfigError(f"'{name}' is not a measure of ir_measures; examples: {', '.join(MEASURES)}") from None
-        # One call for each: two variants of a measure in one call can be given each other's values.
-        values = {value.query_id: float(value.value) for value in ir_measures.iter_calc([measure], judged, scored)}
+            for value in ir_measures.iter_calc(list(names), judged, scored):
+                values[names[value.measure], answerable[int(value.query_id)]] = float(value.value)
+        except subprocess.CalledProcessError as error:
+            raise ConfigError(f"{', '.join(together)}: {error.cmd[0]} failed on these results; leave it out") from None
+    for name in parsed:
         # Of no hits none lacks a judgment: an arm that falls silent is worse, not less judged.
         silence = 1.0 if name.startswith("Judged@") else 0.0
-        rows += [(qid, name, values.get(qid, 0.0) if run[qid] else silence) for qid in answerable]
-    silent = sorted(qid for qid in run if qid not in judged)
+        rows += [(qid, name, values.get((name, qid), 0.0) if run[qid] else silence) for qid in answerable]
+    silent = sorted(set(run) - set(answerable))
     rows += [(qid, SILENCE, float(not run[qid])) for qid in silent]
     return pd.DataFrame(rows, columns=["qid", "measure", "value"])
+
+
+def parse(name: str) -> Measure:
+    """The measure of a name. ConfigError when ir_measures does not know it, its parameters or how to compute it."""
+    import ir_measures
+
+    pipeline: Any = ir_measures.DefaultPipeline
+    try:
+        measure: Any = ir_measures.parse_measure(name)
+        measure.validate_params()
+        known = pipeline.supports(measure) and measure.params.get("cutoff", 1) >= 1
+    except (NameError, ValueError, KeyError, SyntaxError, AssertionError):
+        known = False
+    if not known:
+        raise ConfigError(f"'{name}' is no measure that ir_measures can compute; examples: {', '.join(MEASURES)}")
+    found: Measure = measure
+    return found
+
+
+def check(names: Iterable[str]) -> None:
+    """Say before any work starts which of the measures cannot be computed."""
+    for name in names:
+        if name != UNJUDGED:
+            parse(name)
+
+
+def _apart(parsed: Mapping[str, Measure]) -> list[list[str]]:
+    """The names in groups without two variants of a measure: in one call they can be given each other's values."""
+    groups: list[dict[str, str]] = []
+    for name, measure in parsed.items():
+        group = next((each for each in groups if str(measure.NAME) not in each), None)
+        if group is None:
+            groups.append(group := {})
+        group[str(measure.NAME)] = name
+    return [list(group.values()) for group in groups]
 
 
 def unjudged(hits: Sequence[tuple[str, float]], grades: Mapping[str, int], depth: int = 10) -> float:

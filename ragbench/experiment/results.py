@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 RECORD = "experiment.json"
-TOPICS, TOP = "topics.parquet", "top.parquet"
+TOPICS, TOP, DIAGNOSIS = "topics.parquet", "top.parquet", "diagnosis.parquet"
 OPEN_LOOP = "open_loop.csv"
 PER_QUERY_COLUMNS = ("arm", "level", "split", "type", "qid", "measure", "value")
 
@@ -122,6 +122,14 @@ def write_text(path: Path, text: str) -> None:
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     draft.write_text(text, encoding="utf-8")
     draft.replace(path)
+
+
+def write_yaml(path: Path, value: Mapping[str, Any], sort_keys: bool = False) -> None:
+    """Write plain values as YAML so that the file is either absent or complete."""
+    import yaml
+
+    # The C dumper writes the same three times as fast.
+    write_text(path, yaml.dump(value, Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper), sort_keys=sort_keys))
 
 
 def write_table(path: Path, frame: pd.DataFrame) -> None:

@@ -44,6 +44,7 @@ def run(
     import pandas as pd
 
     shared = settings[0]
+    measures.check(shared.measures)
     topics = benchmark.select(shared.split)
     queries = [topic.query() for topic in topics]
     workshop = Workshop.of(shared, benchmark, progress, say)
@@ -53,6 +54,7 @@ def run(
     results.write_text(folder / PLAN, json.dumps({"digest": plan, "arms": [arm.name for arm in arms]}))
     results.write_table(folder / results.TOPICS, _topics(topics))
     started = time.time()
+    surroundings = environment.describe()
     by_name = {each.name: (each, arm) for each, arm in zip(settings, arms, strict=True)}
     facts = pd.DataFrame([(t.qid, t.split, t.type) for t in topics], columns=["qid", "split", "type"])
     frames = {arm.name: frame for arm in arms if (frame := finished(folder, arm)) is not None}
@@ -63,7 +65,7 @@ def run(
     for outcome in execution.outcomes(left, benchmark, queries, progress, say):
         each, arm = by_name[outcome.arm]
         arm.index.prepare(arm.pipeline.needs)
-        frames[outcome.arm] = _write_arm(folder, each, arm, outcome, benchmark, facts)
+        frames[outcome.arm] = _write_arm(folder, each, arm, outcome, benchmark, facts, surroundings)
     timings = latency.measure(arms, queries, shared.latency, progress) if shared.latency.enabled else {}
     cold = _cold_starts(settings, queries[0].text, progress) if timings and shared.latency.cold_start else {}
     memory = {name: round(each.pop(coldstart.PEAK_MEMORY), 1) for name, each in cold.items()}
@@ -79,7 +81,7 @@ def run(
         "benchmark": {"name": benchmark.name, "digest": benchmark.digest, "documents": len(benchmark.documents)},
         "started": started,
         "seconds": round(time.time() - started, 3),
-        "environment": environment.describe(),
+        "environment": surroundings,
         "latency": plain(shared.latency),
         "peak_memory_bytes": coldstart.peak_memory_bytes(),
         "peak_memory_mb": memory,
@@ -108,11 +110,16 @@ def _topics(topics: Sequence[Topic]) -> pd.DataFrame:
 
 
 def _write_arm(
-    folder: Path, settings: Settings, arm: Arm, outcome: Outcome, benchmark: Benchmark, facts: pd.DataFrame
+    folder: Path,
+    settings: Settings,
+    arm: Arm,
+    outcome: Outcome,
+    benchmark: Benchmark,
+    facts: pd.DataFrame,
+    surroundings: Mapping[str, Any],
 ) -> pd.DataFrame:
     """Measure one finished arm and write its files; `done.json` comes last."""
     import pandas as pd
-    import yaml
 
     place = folder / "arms" / results.slug(settings.name)
     table = arm.index.chunks
@@ -131,22 +138,24 @@ def _write_arm(
     per_query = facts.merge(pd.concat(frames, ignore_index=True), on="qid")
     per_query.insert(0, "arm", settings.name)
     per_query = per_query[list(results.PER_QUERY_COLUMNS)]
-    results.write_text(place / "config.yaml", yaml.safe_dump(plain(settings.config), sort_keys=True))
+    results.write_yaml(place / "config.yaml", plain(settings.config), sort_keys=True)
     results.write_text(place / "pipeline.txt", f"{arm.pipeline!r}\n")
-    results.write_text(place / "metadata.yaml", yaml.safe_dump(_ir_metadata(settings, arm, benchmark), sort_keys=False))
+    results.write_yaml(place / "metadata.yaml", _ir_metadata(settings, arm, benchmark, surroundings))
     results.write_table(place / "per_query.parquet", per_query)
     results.write_table(place / results.TOP, top.top_hits(outcome.final, table, benchmark))
     if benchmark.section_qrels:
-        results.write_table(place / "diagnosis.parquet", diagnosis.diagnose(outcome, table, benchmark.section_qrels))
+        results.write_table(place / results.DIAGNOSIS, diagnosis.diagnose(outcome, table, benchmark.section_qrels))
     results.write_text(place / DONE, json.dumps({"arm": _arm_digest(arm)}))
     return per_query
 
 
-def _ir_metadata(settings: Settings, arm: Arm, benchmark: Benchmark) -> Mapping[str, Any]:
+def _ir_metadata(
+    settings: Settings, arm: Arm, benchmark: Benchmark, surroundings: Mapping[str, Any]
+) -> Mapping[str, Any]:
     """What a run file needs beside it to be understood (Breuer et al., ir_metadata, SIGIR 2022)."""
     return {
-        "platform": {"software": {"libraries": {"python": environment.describe()["packages"]}}},
-        "implementation": {"source": {"commit": (environment.describe()["git"] or {}).get("commit")}},
+        "platform": {"software": {"libraries": {"python": surroundings["packages"]}}},
+        "implementation": {"source": {"commit": (surroundings["git"] or {}).get("commit")}},
         "resources": {"artefacts": {a.kind: a.fingerprint for a in _artefacts(arm)}},
         "research goal": {"evaluation": {"reported measures": list(settings.measures)}},
         "data": {"test collection": {"name": benchmark.name, "digest": benchmark.digest}},

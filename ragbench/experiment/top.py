@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ragbench.types import Ranking
@@ -33,6 +34,7 @@ COLUMNS = (
 SNIPPET = 300
 """Characters of a snippet, at most."""
 
+_SNIPPETS_KEPT = 4096  # arms mostly return the same passages
 _HEADINGS = " > "
 _ELLIPSIS = "…"
 _COMMON = frozenset(
@@ -107,6 +109,7 @@ def highlights(words: Iterable[str]) -> re.Pattern[str]:
     return re.compile(rf"(?<![^\W_])(?:{alternatives})[^\W_]*", re.IGNORECASE)
 
 
+@lru_cache(_SNIPPETS_KEPT)
 def snippet(text: str, matches: re.Pattern[str], length: int = SNIPPET) -> str:
     """The part of a text with the most distinct matches, at most `length` characters, white space as single spaces."""
     flat = " ".join(text.split())

@@ -16,7 +16,7 @@ from ragbench import latency
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.configuration import Settings
 from ragbench.errors import BenchmarkError, ConfigError
-from ragbench.evaluation.measures import MEASURES, SILENCE, document_run, evaluate, metric_name
+from ragbench.evaluation.measures import MEASURES, SILENCE, check, document_run, evaluate, metric_name
 from ragbench.executor import Arm, Session
 from ragbench.experiment.tune_space import Parameter, Value, Values, apply
 from ragbench.pipeline import Pipeline
@@ -47,6 +47,7 @@ class Objective:
 
 def objectives(names: Sequence[str], measures: Sequence[str]) -> tuple[Objective, ...]:
     """The objectives of these names; `measures` are those configured, known beside the usual ones."""
+    check(measures)
     known = {metric_name(measure): measure for measure in (*MEASURES, SILENCE, *measures)}
     found = []
     for name in names:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -81,6 +81,7 @@ class Worker:
 
     job: Job
     _indexes: dict[IndexSpec, Index] = field(default_factory=dict, repr=False)
+    _opened: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         # Before numpy is loaded where that can be; the driver's command line sets the same.
@@ -114,7 +115,7 @@ class Worker:
         if settings.index not in self._indexes:
             store = store_of(self._shared, lambda message: None)
             self._indexes[settings.index] = Index(
-                settings.index, self.job.collection, self._documents, store, self._models
+                settings.index, self.job.collection, self._documents, store, self._models, opened=self._opened
             )
         return Arm(settings.name, settings.pipeline, self._indexes[settings.index])
 

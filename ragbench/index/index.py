@@ -5,11 +5,11 @@ Stages read from it; they never see files. `prepare` builds ahead of time what a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +58,8 @@ if TYPE_CHECKING:
 
 Progress = Callable[[str, int, int], None]
 
+_T = TypeVar("_T")
+
 # Answers for this many different filters are remembered, a byte a document each.
 _FILTERS_KEPT = 64
 
@@ -94,8 +96,12 @@ class Index:
         models: Models,
         progress: Progress | None = None,
         sharding: Sharding | None = None,
+        opened: MutableMapping[Hashable, Any] | None = None,
     ) -> None:
-        """`collection` is a digest over all documents: with `spec` it names every artefact."""
+        """`collection` is a digest over all documents: with `spec` it names every artefact.
+
+        Indexes that are given the same `opened` share what reads the artefacts they have in common.
+        """
         self.spec = spec
         self.collection = collection
         self.store = store
@@ -103,6 +109,7 @@ class Index:
         self._documents = documents
         self._progress = progress
         self._sharding = sharding or Sharding()
+        self._opened = {} if opened is None else opened
 
     def __repr__(self) -> str:
         return f"Index({self.collection[:8]}, {short(self.spec)})"
@@ -162,7 +169,7 @@ class Index:
     @cached_property
     def chunks(self) -> ChunkTable:
         """The chunk table."""
-        return chunks.ChunkTable(self.chunks_artefact.folder)
+        return self._open(chunks.ChunkTable, self.chunks_artefact)
 
     @cached_property
     def modified(self) -> NDArray[np.float64]:
@@ -208,7 +215,7 @@ class Index:
     @cached_property
     def lexical(self) -> LexicalIndex:
         """Words, scored by BM25F."""
-        return lexical.LexicalIndex(self.lexical_artefact.folder, self.spec.lexical)
+        return self._open(lexical.LexicalIndex, self.lexical_artefact, self.spec.lexical)
 
     # dense ------------------------------------------------------------------------------------------------------
 
@@ -239,7 +246,7 @@ class Index:
     @cached_property
     def dense(self) -> DenseIndex:
         """Unit vectors, searched by inner product."""
-        return dense.DenseIndex(self.dense_artefact.folder, self.spec.dense)
+        return self._open(dense.DenseIndex, self.dense_artefact, self.spec.dense)
 
     # code -------------------------------------------------------------------------------------------------------
 
@@ -257,7 +264,7 @@ class Index:
     @cached_property
     def code(self) -> CodeIndex:
         """Code blocks, by identifiers and their parts."""
-        return code.CodeIndex(self.code_artefact.folder)
+        return self._open(code.CodeIndex, self.code_artefact)
 
     @cached_property
     def chunk_of_block(self) -> NDArray[np.int32]:
@@ -275,7 +282,7 @@ class Index:
     @cached_property
     def scan(self) -> ScanIndex:
         """Substrings of paths and contents."""
-        return scan.ScanIndex(self.scan_artefact.folder)
+        return self._open(scan.ScanIndex, self.scan_artefact)
 
     @cached_property
     def prefixes_artefact(self) -> Artefact:
@@ -286,7 +293,7 @@ class Index:
     @cached_property
     def prefixes(self) -> PrefixIndex:
         """Terms and their beginnings, scored by BM25+ among candidates."""
-        return prefixes.PrefixIndex(self.prefixes_artefact.folder)
+        return self._open(prefixes.PrefixIndex, self.prefixes_artefact)
 
     @cached_property
     def names(self) -> NoteNames:
@@ -304,7 +311,7 @@ class Index:
     @cached_property
     def graph(self) -> GraphIndex:
         """Links between documents and their communities."""
-        return graph.GraphIndex(self.graph_artefact.folder, self.chunks)
+        return self._open(graph.GraphIndex, self.graph_artefact, self.chunks)
 
     # words ------------------------------------------------------------------------------------------------------
 
@@ -317,7 +324,7 @@ class Index:
     @cached_property
     def trigrams(self) -> TrigramIndex:
         """The overlap of chunks."""
-        return trigrams.TrigramIndex(self.trigrams_artefact.folder)
+        return self._open(trigrams.TrigramIndex, self.trigrams_artefact)
 
     @cached_property
     def vocabulary_artefact(self) -> Artefact:
@@ -338,7 +345,7 @@ class Index:
     @cached_property
     def vocabulary(self) -> Vocabulary:
         """The collection's words and their vectors."""
-        return vocabulary.Vocabulary(self.vocabulary_artefact.folder)
+        return self._open(vocabulary.Vocabulary, self.vocabulary_artefact)
 
     @cached_property
     def synonyms_artefact(self) -> Artefact:
@@ -348,7 +355,7 @@ class Index:
     @cached_property
     def synonyms(self) -> Synonyms:
         """WordNet's synonyms."""
-        return synonyms.Synonyms(self.synonyms_artefact.folder)
+        return self._open(synonyms.Synonyms, self.synonyms_artefact)
 
     # models -----------------------------------------------------------------------------------------------------
 
@@ -377,6 +384,14 @@ class Index:
         artefact = self.store.get(kind, inputs, lambda folder: build(folder, shards))
         shards.discard()
         return artefact
+
+    def _open(self, part: Callable[..., _T], artefact: Artefact, *given: Hashable) -> _T:
+        """What reads an artefact, opened once."""
+        key = (part, artefact.folder, *given)
+        if key not in self._opened:
+            self._opened[key] = part(artefact.folder, *given)
+        found: _T = self._opened[key]
+        return found
 
     # progress ---------------------------------------------------------------------------------------------------
 

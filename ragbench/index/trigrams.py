@@ -76,11 +76,9 @@ class TrigramIndex:
         frequency = np.bincount(grams)
         shared = frequency[grams] > 1
         column = np.cumsum(frequency > 1) - 1
-        member = np.zeros((len(chunks), 64 * (1 + int((frequency > 1).sum()) // 64)), dtype=np.bool_)
-        member[rows[shared], column[grams[shared]]] = True
-        # Counting bits takes a tenth of the time of a matrix product.
-        bits = np.packbits(member, axis=1).view(np.uint64)
-        common = np.stack([np.bitwise_count(bits & row).sum(axis=1, dtype=np.int64) for row in bits])
+        member = np.zeros((len(chunks), int((frequency > 1).sum())), dtype=np.float32)
+        member[rows[shared], column[grams[shared]]] = 1
+        common = (member @ member.T).astype(np.int64)  # exact: no chunk has 2**24 trigrams
         np.fill_diagonal(common, lengths)
         union = lengths[:, None] + lengths[None, :] - common
         return np.where(union > 0, common / np.maximum(union, 1), 0.0).astype(np.float32)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from ragbench.evaluation.measures import PRIMARY, UNJUDGED
 from ragbench.evaluation.statistics import bootstrap_intervals, compare_all, holm
 from ragbench.evaluation.verdict import LatencyCost, judge, latency_budget_ms, undervalues_the_worse
 from ragbench.experiment import top
-from ragbench.experiment.results import TOP, TOPICS, slug
+from ragbench.experiment.results import DIAGNOSIS, TOP, TOPICS, slug
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,7 +38,10 @@ EFFECT_COLUMNS = (
 
 def rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """The rows of a table as mappings from column to value."""
-    return [{str(name): value for name, value in row.items()} for row in frame.to_dict(orient="records")]
+    names = [str(name) for name in frame.columns]
+    # Column by column, which takes a third of the time of `to_dict(orient="records")`.
+    columns = [frame[name].tolist() for name in frame.columns]
+    return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
 
 
 def config(results: Results, arm: str) -> Mapping[str, Any]:
@@ -46,13 +49,19 @@ def config(results: Results, arm: str) -> Mapping[str, Any]:
     import yaml
 
     path = results.folder / "arms" / slug(arm) / "config.yaml"
-    # The C loader reads the same ten times as fast.
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        loaded = yaml.load(path.read_text(encoding="utf-8"), loader)
+        return _loaded(path.read_text(encoding="utf-8"))
     except (OSError, yaml.YAMLError) as error:
         raise ResultsError(f"{path} cannot be read ({str(error).splitlines()[0]}): run the experiment again") from None
-    return dict(loaded)
+
+
+@lru_cache(64)
+def _loaded(text: str) -> Mapping[str, Any]:
+    """A configuration; every part of the report asks for it again."""
+    import yaml
+
+    # The C loader reads the same ten times as fast.
+    return dict(yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
 
 
 def primary(results: Results) -> str:
@@ -91,7 +100,15 @@ def top_hits(results: Results) -> pd.DataFrame:
 
 def fates(results: Results) -> pd.DataFrame:
     """What became of every relevant section in every arm: the columns of `evaluation.diagnosis`."""
-    return _of_arms(results, "diagnosis.parquet", diagnosis.COLUMNS)
+    return _of_arms(results, DIAGNOSIS, diagnosis.COLUMNS)
+
+
+def diagnosed(results: Results) -> bool:
+    """Whether there is any relevant section whose fate is known."""
+    import pyarrow.parquet as pq
+
+    files = (results.folder / "arms" / slug(arm) / DIAGNOSIS for arm in results.arms)
+    return any(path.is_file() and pq.read_metadata(path).num_rows for path in files)
 
 
 def losses(results: Results) -> pd.DataFrame:

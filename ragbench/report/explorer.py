@@ -57,17 +57,18 @@ def explorer(results: Results, most: int = MOST_TEXTS) -> dict[str, Any]:
 def _values(results: Results) -> tuple[list[str], list[str], dict[str, list[list[float | None]]]]:
     """Arms, measures, and by qid the values of shape (measures, arms)."""
     frame = results.per_query
-    levels = [f"{level} " if level != "document" else "" for level in frame["level"]]
-    named = frame.assign(name=[level + measure for level, measure in zip(levels, frame["measure"], strict=True)])
+    levels = {level: "" if level == "document" else f"{level} " for level in frame["level"].unique()}
+    named = (frame["level"].map(levels) + frame["measure"]).tolist()
     primary = evidence.primary(results)
-    measures = sorted(named["name"].unique(), key=lambda name: (name != primary, name.startswith("section "), name))
+    measures = sorted(set(named), key=lambda name: (name != primary, name.startswith("section "), name))
     arms = results.arms
     place = {name: n for n, name in enumerate(measures)}
     column = {arm: n for n, arm in enumerate(arms)}
     values: dict[str, list[list[float | None]]] = {}
-    for row in evidence.rows(named):
-        cells = values.setdefault(row["qid"], [[None] * len(arms) for _ in measures])
-        cells[place[row["name"]]][column[row["arm"]]] = round(float(row["value"]), 4)
+    told = (frame[name].tolist() for name in ("qid", "arm", "value"))
+    for name, qid, arm, value in zip(named, *told, strict=True):
+        cells = values.setdefault(qid, [[None] * len(arms) for _ in measures])
+        cells[place[name]][column[arm]] = round(value, 4)
     return arms, measures, values
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+import re
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from ragbench.evaluation.measures import (
     document_run,
     evaluate,
     metric_name,
+    parse,
     section_run,
     unjudged,
 )
@@ -66,6 +68,28 @@ def test_measures_agree_with_trec_eval_exactly(seed: int, ties: bool) -> None:
     frame = evaluate(as_trec, qrels, tuple(TREC_NAMES)).pivot(index="qid", columns="measure", values="value")
     for ours, theirs in TREC_NAMES.items():
         assert frame[ours].to_dict() == {qid: values[theirs] for qid, values in reference.items()}, ours
+
+
+def test_no_measure_depends_on_those_asked_for_beside_it() -> None:
+    run, qrels = random_case(1, ties=False)
+    as_trec = {qid: decreasing(sorted(hits, key=lambda hit: -hit[1])) for qid, hits in run.items()}
+    variants = (
+        "ERR@5",
+        "nDCG(dcg='exp-log2')@5",
+        "P(rel=2)@5",
+        "AP(rel=2)",
+        "RR(rel=3)",
+        "RR@3",
+        "SetF(beta=2.0)",
+        "SetF",
+        "nDCG",
+        "R(rel=3)@10",
+    )
+    names = (*variants, *MEASURES)
+    together = evaluate(as_trec, qrels, names).set_index(["measure", "qid"])["value"]
+    for name in names:
+        alone = evaluate(as_trec, qrels, (name,)).set_index(["measure", "qid"])["value"]
+        assert together[name].to_dict() == alone[name].to_dict(), name
 
 
 def test_our_order_survives_trec_evals_ties() -> None:
@@ -125,8 +149,21 @@ def test_an_empty_answer_scores_nothing() -> None:
 
 
 def test_what_is_no_measure_is_named() -> None:
-    with pytest.raises(ConfigError, match="'nDGC@10' is not a measure"):
+    with pytest.raises(ConfigError, match="'nDGC@10' is no measure"):
         evaluate({"q": []}, {"q": {"a": 1}}, ["nDGC@10"])
+
+
+@pytest.mark.parametrize(
+    "name", ["P", "P@0", "nDCG@-1", "P(foo=1)@5", "SetF(beta=2)", "alpha_nDCG", "nDCG(dcg='no')@10"]
+)
+def test_what_cannot_be_computed_is_named(name: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(f"'{name}' is no measure that ir_measures can compute")):
+        parse(name)
+
+
+def test_measures_of_other_programs_take_any_query_id() -> None:
+    frame = evaluate({"any id": [("a", 2.0), ("b", 1.0)]}, {"any id": {"b": 1}}, ("ERR@10",))
+    assert frame.set_index("measure")["value"]["ERR@10"] == pytest.approx((2**1 - 1) / 2**4 / 2, abs=1e-5)
 
 
 def test_documents_and_sections_by_their_best_chunk(index) -> None:
