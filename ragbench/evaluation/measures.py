@@ -62,13 +62,12 @@ def decreasing(scored: Iterable[tuple[str, float]]) -> list[tuple[str, float]]:
 
     They do so in single precision, in which trec_eval compares them.
     """
-    result: list[tuple[str, float]] = []
-    lowest = last = np.float32(-np.inf)
-    for name, score in scored:
-        value = np.float32(score)
-        last = min(value, np.nextafter(last, lowest)) if result else value
-        result.append((name, float(last)))
-    return result
+    names, scores = zip(*scored, strict=True) if (scored := list(scored)) else ((), ())
+    values = np.array(scores, dtype=np.float32)
+    if len(values) and not (values[1:] < values[:-1]).all():
+        for place in range(1, len(values)):
+            values[place] = min(values[place], np.nextafter(values[place - 1], np.float32(-np.inf)))
+    return list(zip(names, values.tolist(), strict=True))
 
 
 def evaluate(run: Run, qrels: Qrels, measures: Sequence[str] = MEASURES) -> pd.DataFrame:
@@ -87,10 +86,10 @@ def evaluate(run: Run, qrels: Qrels, measures: Sequence[str] = MEASURES) -> pd.D
     parsed = {name: parse(name) for name in measures if name != UNJUDGED}
     values: dict[tuple[str, str], float] = {}
     for together in _apart(parsed):
-        names = {parsed[name]: name for name in together}
+        names = {parsed[name].NAME: name for name in together}
         try:
-            for value in ir_measures.iter_calc(list(names), judged, scored):
-                values[names[value.measure], answerable[int(value.query_id)]] = float(value.value)
+            for value in ir_measures.iter_calc([parsed[name] for name in together], judged, scored):
+                values[names[value.measure.NAME], answerable[int(value.query_id)]] = float(value.value)
         except subprocess.CalledProcessError as error:
             raise ConfigError(f"{', '.join(together)}: {error.cmd[0]} failed on these results; leave it out") from None
     for name in parsed:

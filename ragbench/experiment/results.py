@@ -18,6 +18,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,11 +63,34 @@ class Results:
 
     def values(self, arm: str, measure: str = PRIMARY, split: str = "all", level: str = "document") -> pd.Series:
         """One measure of one arm by qid, sorted by qid."""
-        frame = self.per_query
-        chosen = (frame["arm"] == arm) & (frame["measure"] == measure) & (frame["level"] == level)
+        known = self._series.get((arm, measure, level))
+        if known is None:
+            return self.per_query[:0].set_index("qid")["value"]
         if split != "all":
-            chosen &= frame["split"] == split
-        return frame[chosen].set_index("qid")["value"].sort_index()
+            frame = self.per_query
+            known = known[known.index.isin(frame.loc[frame["split"] == split, "qid"])]
+        return known.copy()
+
+    def of_arms(self, name: str, columns: Sequence[str]) -> pd.DataFrame:
+        """A table that arms wrote under a file name, `arm` among its columns; without rows where none did."""
+        import pandas as pd
+
+        if name not in self._tables:
+            paths = {arm: self.folder / "arms" / slug(arm) / name for arm in self.arms}
+            frames = [pd.read_parquet(path).assign(arm=arm) for arm, path in paths.items() if path.is_file()]
+            self._tables[name] = (
+                pd.concat(frames, ignore_index=True) if frames else pd.DataFrame({c: [] for c in columns})
+            )
+        return self._tables[name][list(columns)]
+
+    @cached_property
+    def _tables(self) -> dict[str, pd.DataFrame]:
+        return {}
+
+    @cached_property
+    def _series(self) -> Mapping[Any, pd.Series]:
+        values = self.per_query.set_index("qid").sort_index(kind="stable")
+        return dict(list(values.groupby(["arm", "measure", "level"], sort=False)["value"]))
 
     @property
     def open_loop(self) -> pd.DataFrame:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from ragbench.types import Ranking
@@ -34,7 +34,7 @@ COLUMNS = (
 SNIPPET = 300
 """Characters of a snippet, at most."""
 
-_SNIPPETS_KEPT = 4096  # arms mostly return the same passages
+_KEPT = 4096  # arms answer the same queries, mostly with the same passages
 _HEADINGS = " > "
 _ELLIPSIS = "…"
 _COMMON = frozenset(
@@ -55,29 +55,22 @@ def top_hits(final: Iterable[QueryState], table: ChunkTable, benchmark: Benchmar
     """
     import pandas as pd
 
+    @cache
+    def facts(chunk: int) -> tuple[str, str, str, str, str]:
+        title, headings = table.titles[table.document[chunk]], _HEADINGS.join(table.header_path(chunk))
+        return table.docno(chunk), title, table.chunk_ids[chunk], headings, table.text(chunk)
+
     rows = []
     for state in final:
         qid, ranking = state.query.qid, state.fused or Ranking.empty()
-        matches = highlights(stems(state.query.text))
+        matches = _highlights(state.query.text)
         documents, sections = benchmark.document_qrels.get(qid, {}), benchmark.section_qrels.get(qid, {})
-        for rank, (chunk, score) in enumerate(
-            zip(ranking.chunks[:depth], ranking.scores[:depth], strict=True), start=1
-        ):
+        hits = zip(ranking.chunks[:depth].tolist(), ranking.scores[:depth].tolist(), strict=True)
+        for rank, (chunk, score) in enumerate(hits, start=1):
             judged = [sections[section] for section in table.section_ids[chunk] if section in sections]
-            rows.append(
-                (
-                    qid,
-                    rank,
-                    float(score),
-                    table.docno(chunk),
-                    table.titles[table.document[chunk]],
-                    table.chunk_ids[chunk],
-                    _HEADINGS.join(table.header_path(chunk)),
-                    snippet(table.text(chunk), matches),
-                    documents.get(table.docno(chunk)),
-                    max(judged, default=None),
-                )
-            )
+            docno, title, chunk_id, headings, text = facts(chunk)
+            grades = documents.get(docno), max(judged, default=None)
+            rows.append((qid, rank, score, docno, title, chunk_id, headings, snippet(text, matches), *grades))
     frame = pd.DataFrame(rows, columns=list(COLUMNS))
     return frame.astype({"document_grade": "Int16", "section_grade": "Int16", "rank": "int32"})
 
@@ -109,7 +102,12 @@ def highlights(words: Iterable[str]) -> re.Pattern[str]:
     return re.compile(rf"(?<![^\W_])(?:{alternatives})[^\W_]*", re.IGNORECASE)
 
 
-@lru_cache(_SNIPPETS_KEPT)
+@lru_cache(_KEPT)
+def _highlights(query: str) -> re.Pattern[str]:
+    return highlights(stems(query))
+
+
+@lru_cache(_KEPT)
 def snippet(text: str, matches: re.Pattern[str], length: int = SNIPPET) -> str:
     """The part of a text with the most distinct matches, at most `length` characters, white space as single spaces."""
     flat = " ".join(text.split())

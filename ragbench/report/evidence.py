@@ -95,20 +95,12 @@ def topics(results: Results) -> pd.DataFrame:
 
 def top_hits(results: Results) -> pd.DataFrame:
     """The first hits of every arm for every query: arm and the columns of `experiment.top`."""
-    return _of_arms(results, TOP, ("arm", *top.COLUMNS))
+    return results.of_arms(TOP, ("arm", *top.COLUMNS))
 
 
 def fates(results: Results) -> pd.DataFrame:
     """What became of every relevant section in every arm: the columns of `evaluation.diagnosis`."""
-    return _of_arms(results, DIAGNOSIS, diagnosis.COLUMNS)
-
-
-def diagnosed(results: Results) -> bool:
-    """Whether there is any relevant section whose fate is known."""
-    import pyarrow.parquet as pq
-
-    files = (results.folder / "arms" / slug(arm) / DIAGNOSIS for arm in results.arms)
-    return any(path.is_file() and pq.read_metadata(path).num_rows for path in files)
+    return results.of_arms(DIAGNOSIS, diagnosis.COLUMNS)
 
 
 def losses(results: Results) -> pd.DataFrame:
@@ -116,17 +108,6 @@ def losses(results: Results) -> pd.DataFrame:
     frame = diagnosis.losses(fates(results))
     place = {arm: n for n, arm in enumerate(results.arms)}
     return frame.sort_values(["arm", "sections"], key=lambda c: c.map(place) if c.name == "arm" else -c, kind="stable")
-
-
-def _of_arms(results: Results, name: str, columns: tuple[str, ...]) -> pd.DataFrame:
-    import pandas as pd
-
-    frames = []
-    for arm in results.arms:
-        path = results.folder / "arms" / slug(arm) / name
-        if path.is_file():
-            frames.append(pd.read_parquet(path).assign(arm=arm)[list(columns)])
-    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame({column: [] for column in columns})
 
 
 def effects(results: Results) -> pd.DataFrame:

@@ -6,6 +6,7 @@ on which the arms differ most; the numbers are kept for all.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ragbench.experiment.top import stems
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ragbench.experiment.results import Results
+
+Row = Mapping[str, Any]
 
 MOST_TEXTS = 400
 """Topics whose hits are embedded, at most: more would make the file slow to open."""
@@ -29,9 +32,7 @@ def explorer(results: Results, most: int = MOST_TEXTS) -> dict[str, Any]:
     document grade, section grade]), `hits` by arm ([passage, score]) and `lost` ([section, grade, fate by arm]).
     """
     arms, measures, values = _values(results)
-    hits, fates = evidence.top_hits(results), evidence.fates(results)
-    hits_of = dict(list(hits.groupby("qid", sort=False))) if len(hits) else {}
-    fates_of = dict(list(fates.groupby("qid", sort=False))) if len(fates) else {}
+    hits_of, fates_of = _by_query(evidence.top_hits(results)), _by_query(evidence.fates(results))
     topics = evidence.topics(results)
     telling = sorted(topics["qid"], key=lambda qid: (-_spread(values.get(qid, [[]])[0]), qid))
     kept = set([qid for qid in telling if qid in hits_of][:most])
@@ -52,6 +53,13 @@ def explorer(results: Results, most: int = MOST_TEXTS) -> dict[str, Any]:
             query["lost"] = _losses(fates_of[qid], arms)
         queries.append(query)
     return {"arms": arms, "measures": measures, "queries": queries, "texts": len(kept)}
+
+
+def _by_query(frame: pd.DataFrame) -> dict[str, list[Row]]:
+    found: dict[str, list[Row]] = {}
+    for row in evidence.rows(frame):
+        found.setdefault(row["qid"], []).append(row)
+    return found
 
 
 def _values(results: Results) -> tuple[list[str], list[str], dict[str, list[list[float | None]]]]:
@@ -77,28 +85,18 @@ def _spread(values: list[float | None]) -> float:
     return max(known) - min(known) if known else 0.0
 
 
-def _passages(frame: pd.DataFrame, arms: list[str]) -> dict[str, Any]:
-    numbers: dict[str, int] = {}
+def _passages(rows: list[Row], arms: list[str]) -> dict[str, Any]:
+    numbers: dict[tuple[str, str], int] = {}
     passages: list[list[Any]] = []
-    hits: list[list[list[Any]]] = [[] for _ in arms]
-    place = {arm: n for n, arm in enumerate(arms)}
-    for row in evidence.rows(frame):
+    hits: dict[str, list[list[Any]]] = {arm: [] for arm in arms}
+    for row in rows:
         # Arms may chunk differently: the same id is the same passage only with the same words.
-        key = row["chunk_id"] + "\n" + row["snippet"]
-        if key not in numbers:
-            numbers[key] = len(passages)
-            passages.append(
-                [
-                    row["docno"],
-                    row["title"],
-                    row["header_path"],
-                    row["snippet"],
-                    _grade(row["document_grade"]),
-                    _grade(row["section_grade"]),
-                ]
-            )
-        hits[place[row["arm"]]].append([numbers[key], float(f"{row['score']:.4g}")])
-    return {"passages": passages, "hits": hits}
+        number = numbers.setdefault((row["chunk_id"], row["snippet"]), len(passages))
+        if number == len(passages):
+            grades = (_grade(row[f"{level}_grade"]) for level in ("document", "section"))
+            passages.append([*(row[name] for name in ("docno", "title", "header_path", "snippet")), *grades])
+        hits[row["arm"]].append([number, float(f"{row['score']:.4g}")])
+    return {"passages": passages, "hits": list(hits.values())}
 
 
 def _grade(value: Any) -> int | None:
@@ -107,11 +105,11 @@ def _grade(value: Any) -> int | None:
     return None if pd.isna(value) else int(value)
 
 
-def _losses(frame: pd.DataFrame, arms: list[str]) -> list[list[Any]]:
+def _losses(rows: list[Row], arms: list[str]) -> list[list[Any]]:
     """[section, grade, what became of it in every arm], best grade first."""
     told: dict[str, list[Any]] = {}
     place = {arm: n for n, arm in enumerate(arms)}
-    for row in evidence.rows(frame):
+    for row in rows:
         entry = told.setdefault(row["section"], [row["section"], int(row["grade"]), [""] * len(arms)])
         rank = f" at {row['rank']}" if row["rank"] else ""
         entry[2][place[row["arm"]]] = fate(row["outcome"], row["stage"]) + rank

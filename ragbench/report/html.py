@@ -74,7 +74,7 @@ def contents(results: Results) -> dict[str, Any]:
         "timed": len(results.latency) > 0,
         "latency": page_tables.latency(results),
         "interactions": page_tables.interactions(results) if _has_interactions(results) else None,
-        "losses": page_tables.losses(results) if evidence.diagnosed(results) else None,
+        "losses": page_tables.losses(results) if len(evidence.fates(results)) else None,
         "types": types if len(types.columns) > 2 else None,
         "few": few,
         "recipes": page.recipes(results),
@@ -100,7 +100,7 @@ def _figures(results: Results) -> dict[str, Any]:
         "pareto": (pareto.plot_pareto, timed),
         "latency": (figures.plot_latency, timed),
         "interactions": (figures.plot_interactions, _has_interactions(results)),
-        "losses": (figures.plot_losses, evidence.diagnosed(results)),
+        "losses": (figures.plot_losses, len(evidence.fates(results)) > 0),
     }
     # Through Plotly's own JSON, which knows numbers that JSON does not.
     return {name: json.loads(plot(results).to_json(engine="json")) for name, (plot, wanted) in chosen.items() if wanted}
