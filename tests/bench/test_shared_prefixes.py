@@ -39,7 +39,6 @@ def command(*words: str) -> Results:
     return results.load(results.latest(Path(root)))
 
 
-@pytest.mark.xfail(reason="3.6 times (leave_one_out) and 3.7 times (add_one) were measured; starting takes a run 3 s")
 @pytest.mark.parametrize("design", DESIGNS)
 def test_sharing_gives_the_same_measures_in_a_fifth_of_the_time(benchmark, design: str, tmp_path: Path) -> None:
     here = app.compose([])
