@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -11,6 +15,7 @@ from ragbench.corpus.reader import read_vault
 from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.index import Index, IndexSpec
 from ragbench.models.access import Models
+from ragbench.types import QueryState
 
 DATA = Path(__file__).parent / "data"
 
@@ -28,6 +33,29 @@ SECTION_QRELS = {
     "t4": {"guides/authentication#authentication/accounts-for-people": 3},
     "t5": {"index#lantern-handbook": 0},
 }
+
+
+@dataclass(frozen=True)
+class Sleep:
+    """A stage that takes its time, in seconds."""
+
+    seconds: float
+    needs: ClassVar[frozenset[str]] = frozenset()
+    requires: ClassVar[frozenset[str]] = frozenset({"fused"})
+    provides: ClassVar[frozenset[str]] = frozenset()
+    forbids: ClassVar[Mapping[str, str]] = {}
+
+    def __call__(self, states: Sequence[QueryState], index) -> list[QueryState]:
+        time.sleep(self.seconds)
+        return list(states)
+
+    def describe(self) -> str:
+        return "sleep"
+
+
+@pytest.fixture(scope="session")
+def sleep() -> type[Sleep]:
+    return Sleep
 
 
 @pytest.fixture(scope="session")

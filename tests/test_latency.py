@@ -1,10 +1,5 @@
 """Time is measured where it is spent."""
 
-import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import ClassVar
-
 import numpy as np
 import pytest
 
@@ -15,34 +10,16 @@ from ragbench.pipeline import Pipeline
 from ragbench.stages.cut import Cut
 from ragbench.stages.dense import RetrieveDense
 from ragbench.stages.fuse import Fuse
-from ragbench.types import QueryState
-
-
-@dataclass(frozen=True)
-class Sleep:
-    seconds: float
-    needs: ClassVar[frozenset[str]] = frozenset()
-    requires: ClassVar[frozenset[str]] = frozenset({"fused"})
-    provides: ClassVar[frozenset[str]] = frozenset()
-    forbids: ClassVar[Mapping[str, str]] = {}
-
-    def __call__(self, states: Sequence[QueryState], index) -> list[QueryState]:
-        time.sleep(self.seconds)
-        return list(states)
-
-    def describe(self) -> str:
-        return "sleep"
-
 
 SPEC = LatencySpec(queries=4, rounds=3, warmup=2, cold_start=False)
 
 
 @pytest.fixture
-def timings(index, benchmark_small):
+def timings(index, benchmark_small, sleep):
     base = (("dense", RetrieveDense(depth=5)), ("fuse", Fuse()))
     arms = [
         Arm("plain", Pipeline((*base, ("cut", Cut(5)))), index),
-        Arm("sleepy", Pipeline((*base, ("sleep", Sleep(0.02)), ("cut", Cut(5)))), index),
+        Arm("sleepy", Pipeline((*base, ("sleep", sleep(0.02)), ("cut", Cut(5)))), index),
     ]
     return measure(arms, [topic.query() for topic in benchmark_small.topics], SPEC)
 

@@ -1,10 +1,5 @@
 """Queries that arrive at their own pace: what waits, what saturates, and that the real queue is the simulated one."""
 
-import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import ClassVar
-
 import numpy as np
 import pytest
 
@@ -16,31 +11,14 @@ from ragbench.open_loop import Served, measure, poisson_ms, saturation, sentence
 from ragbench.pipeline import Pipeline
 from ragbench.stages.fuse import Fuse
 from ragbench.stages.lexical import RetrieveLexical
-from ragbench.types import QueryState
 
 SPEC = LatencySpec(queries=4, rounds=1, warmup=1, cold_start=False, arrival_qps=(150, 20), arrivals=30)
 
 
-@dataclass(frozen=True)
-class Sleep:
-    seconds: float
-    needs: ClassVar[frozenset[str]] = frozenset()
-    requires: ClassVar[frozenset[str]] = frozenset({"fused"})
-    provides: ClassVar[frozenset[str]] = frozenset()
-    forbids: ClassVar[Mapping[str, str]] = {}
-
-    def __call__(self, states: Sequence[QueryState], index) -> list[QueryState]:
-        time.sleep(self.seconds)
-        return list(states)
-
-    def describe(self) -> str:
-        return "sleep"
-
-
 @pytest.fixture(scope="module")
-def arm(index) -> Arm:
+def arm(index, sleep) -> Arm:
     """Some 11 ms of service: it keeps up with 20 queries a second and not with 150."""
-    stages = (("lexical", RetrieveLexical(depth=5)), ("fuse", Fuse()), ("sleep", Sleep(0.01)))
+    stages = (("lexical", RetrieveLexical(depth=5)), ("fuse", Fuse()), ("sleep", sleep(0.01)))
     return Arm("sleepy", Pipeline(stages), index)
 
 

@@ -49,6 +49,29 @@ class ChatSpec:
             raise ConfigError(f"a chat temperature must be at least 0, got {self.temperature}")
 
 
+@dataclass(frozen=True)
+class Asking:
+    """Fields of a stage that may ask a model: those of `ChatSpec`, all at rest while `endpoint` is None."""
+
+    endpoint: str | None = None
+    model: str = ""
+    timeout_s: float = 10.0
+    max_tokens: int = 200
+    temperature: float = 0.0
+    key_variable: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.endpoint is None:
+            # Without an endpoint its parameters are not used, yet a wrong one is still a mistake.
+            ChatSpec("http://unused", "unused", self.timeout_s, self.max_tokens, self.temperature)
+        else:
+            self.spec(self.endpoint)
+
+    def spec(self, endpoint: str) -> ChatSpec:
+        """The model, at an endpoint."""
+        return ChatSpec(endpoint, self.model, self.timeout_s, self.max_tokens, self.temperature, self.key_variable)
+
+
 class ChatModel(Protocol):
     """Answers a prompt with text."""
 

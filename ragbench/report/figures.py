@@ -6,7 +6,8 @@ in `ragbench.report.pareto`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from ragbench.evaluation.diagnosis import BURIED, FOUND, FUSED_OUT, NEVER
 from ragbench.report import evidence
@@ -75,26 +76,36 @@ def effects(frame: pd.DataFrame, measure: str) -> go.Figure:
 
 def plot_latency(results: Results) -> go.Figure:
     """Mean milliseconds of every stage, stacked: means add up to the mean of the whole query, percentiles would not."""
+    frame = stage_means(results)
+    stages = list(dict.fromkeys(frame["stage"]))
+    colors = {stage: GREY if stage == _OTHERS else PALETTE[n % len(PALETTE)] for n, stage in enumerate(stages)}
+    looks = {stage: {"color": color} for stage, color in colors.items()}
+    figure = _stacked(results, frame.rename(columns={"stage": "part", "mean": "value"}), looks, "%{x:.2f} ms")
+    figure.update_xaxes(title="mean milliseconds of a query")
+    return finished(figure, rows=len(results.arms), legend="stage")
+
+
+def _stacked(results: Results, frame: pd.DataFrame, looks: Mapping[str, Any], said: str) -> go.Figure:
+    """A bar for every arm, of the parts in `looks`; `frame`: arm, part, value and `count` where `said` shows it."""
     import plotly.graph_objects as go
 
-    frame = stage_means(results)
     figure = go.Figure()
-    for place, stage in enumerate(dict.fromkeys(frame["stage"])):
-        rows = frame[frame["stage"] == stage]
+    for part, look in looks.items():
+        rows = frame[frame["part"] == part]
         figure.add_trace(
             go.Bar(
                 orientation="h",
-                x=rows["mean"].tolist(),
+                x=rows["value"].tolist(),
                 y=labels(rows["arm"]),
-                name=stage,
-                marker={"color": GREY if stage == _OTHERS else PALETTE[place % len(PALETTE)]},
-                hovertemplate=f"%{{y}}, {stage}: %{{x:.2f}} ms<extra></extra>",
+                name=part,
+                marker=look,
+                customdata=rows["count"].tolist() if "count" in rows else None,
+                hovertemplate=f"%{{y}}: {said}<extra>{part}</extra>",
             )
         )
     figure.update_layout(barmode="stack")
-    figure.update_xaxes(title="mean milliseconds of a query")
     figure.update_yaxes(type="category", categoryorder="array", categoryarray=labels(results.arms)[::-1])
-    return finished(figure, rows=len(results.arms), legend="stage")
+    return figure
 
 
 def stage_means(results: Results) -> pd.DataFrame:
@@ -149,8 +160,6 @@ def plot_interactions(results: Results) -> go.Figure:
 
 def plot_losses(results: Results) -> go.Figure:
     """What became of the relevant sections in every arm, as shares."""
-    import plotly.graph_objects as go
-
     frame = evidence.losses(results)
     fates = [fate(row["outcome"], row["stage"]) for row in evidence.rows(frame)]
     largest = frame.groupby(fates)["share"].max()
@@ -160,23 +169,10 @@ def plot_losses(results: Results) -> go.Figure:
     total = frame.groupby("fate")["sections"].sum()
     order = sorted(map(str, total.index), key=lambda name: (_rank(name), -int(total[name])))
     colors = iter([color for color in PALETTE if color not in (BLUE, OLIVE)] * len(order))
-    figure = go.Figure()
-    for name in order:
-        rows = frame[frame["fate"] == name]
-        figure.add_trace(
-            go.Bar(
-                orientation="h",
-                x=rows["share"].tolist(),
-                y=labels(rows["arm"]),
-                name=name,
-                marker=_look(name) if name in _LOOKS else {"color": next(colors)},
-                customdata=rows["sections"].tolist(),
-                hovertemplate="%{y}: %{customdata} sections (%{x:.1%})<extra>" + name + "</extra>",
-            )
-        )
-    figure.update_layout(barmode="stack")
+    looks = {name: _look(name) if name in _LOOKS else {"color": next(colors)} for name in order}
+    parts = frame.rename(columns={"fate": "part", "share": "value", "sections": "count"})
+    figure = _stacked(results, parts, looks, "%{customdata} sections (%{x:.1%})")
     figure.update_xaxes(title="share of the relevant sections", tickformat=".0%", range=[0, 1.001])
-    figure.update_yaxes(type="category", categoryorder="array", categoryarray=labels(results.arms)[::-1])
     return finished(figure, rows=len(results.arms))
 
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from ragbench.errors import ConfigError, ModelError
-from ragbench.models.chat import ChatSpec
+from ragbench.models.chat import Asking
 from ragbench.stages.stage import NOTHING
 from ragbench.types import ExpandedQuery, QueryState
 
@@ -60,7 +60,7 @@ class ExpansionCache:
 
 
 @dataclass(frozen=True)
-class ExpandQueries:
+class ExpandQueries(Asking):
     """Find the salient terms of the query, and with a model up to `max_variants` (0 to 10) other phrasings of it.
 
     Seed 002, "Query expansion". The model at `endpoint` answers `prompt` ({query}, {variants}) in `<term>` and
@@ -69,17 +69,13 @@ class ExpandQueries:
     `min_term_length` characters; the query is read up to `max_chars`. The latest `cache_size` answers are kept.
     """
 
-    endpoint: str | None = None
-    model: str = ""
+    timeout_s: float = 5.0
+    max_tokens: int = 300
     prompt: str = PROMPT
     max_variants: int = 3
     min_term_length: int = 2
     max_chars: int = 1000
     cache_size: int = 100
-    timeout_s: float = 5.0
-    max_tokens: int = 300
-    temperature: float = 0.0
-    key_variable: str | None = None
 
     needs: ClassVar[frozenset[str]] = NOTHING
     requires: ClassVar[frozenset[str]] = NOTHING
@@ -97,10 +93,7 @@ class ExpandQueries:
                 raise ConfigError(f"expansion.{name} must be at least 1, got {getattr(self, name)}")
         if "{query}" not in self.prompt:
             raise ConfigError("expansion.prompt must hold {query} where the query belongs")
-        if self.endpoint is None:
-            ChatSpec("http://unused", "unused", self.timeout_s, self.max_tokens, self.temperature)
-        else:
-            self._spec(self.endpoint)
+        super().__post_init__()
 
     @cached_property
     def cache(self) -> ExpansionCache:
@@ -119,7 +112,7 @@ class ExpandQueries:
         if found is None:
             question = self.prompt.replace("{variants}", str(self.max_variants)).replace("{query}", query)
             try:
-                found = self.parse(query, index.chat(self._spec(self.endpoint)).complete(question))
+                found = self.parse(query, index.chat(self.spec(self.endpoint)).complete(question))
             except ModelError as error:
                 return replace(state, expanded=self.fallback(query)).with_note(f"query not expanded: {error}")
             self.cache.put(query, found)
@@ -147,9 +140,6 @@ class ExpandQueries:
         return tuple(
             dict.fromkeys(t for t in lowered if len(t.lstrip("#")) >= self.min_term_length and _VALID.fullmatch(t))
         )
-
-    def _spec(self, endpoint: str) -> ChatSpec:
-        return ChatSpec(endpoint, self.model, self.timeout_s, self.max_tokens, self.temperature, self.key_variable)
 
     def describe(self) -> str:
         """In words."""

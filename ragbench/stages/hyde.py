@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from ragbench.errors import ConfigError, ModelError
-from ragbench.models.chat import ChatSpec
+from ragbench.models.chat import Asking
 from ragbench.stages.stage import NOTHING
 from ragbench.types import QueryState
 
@@ -18,7 +18,7 @@ PROMPT = "Write a short passage of technical documentation that answers this que
 
 
 @dataclass(frozen=True)
-class SupposeAnswer:
+class SupposeAnswer(Asking):
     """Give dense retrieval a hypothesis, which it embeds as it is, as a passage.
 
     Gao et al., ACL 2023; seed 001, "HyDE". The hypothesis is `text` when that is set (the same for every query), else
@@ -28,13 +28,7 @@ class SupposeAnswer:
     """
 
     text: str | None = None
-    endpoint: str | None = None
-    model: str = ""
     prompt: str = PROMPT
-    timeout_s: float = 10.0
-    max_tokens: int = 200
-    temperature: float = 0.0
-    key_variable: str | None = None
 
     needs: ClassVar[frozenset[str]] = NOTHING
     requires: ClassVar[frozenset[str]] = NOTHING
@@ -49,11 +43,7 @@ class SupposeAnswer:
             raise ConfigError("hyde.text must not be blank: give a passage or null")
         if "{query}" not in self.prompt:
             raise ConfigError("hyde.prompt must hold {query} where the query belongs")
-        if self.endpoint is None:
-            # Without an endpoint its parameters are not used, yet a wrong one is still a mistake.
-            ChatSpec("http://unused", "unused", self.timeout_s, self.max_tokens, self.temperature)
-        else:
-            self._spec(self.endpoint)
+        super().__post_init__()
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Put a hypothesis into every state that can have one."""
@@ -66,13 +56,10 @@ class SupposeAnswer:
         if self.endpoint is None:
             return state.with_note("no hypothesis: the query itself is embedded")
         try:
-            written = index.chat(self._spec(self.endpoint)).complete(self.prompt.replace("{query}", state.query.text))
+            written = index.chat(self.spec(self.endpoint)).complete(self.prompt.replace("{query}", state.query.text))
         except ModelError as error:
             return state.with_note(f"no hypothesis, the query itself is embedded: {error}")
         return _with(state, written, f"by {self.model}")
-
-    def _spec(self, endpoint: str) -> ChatSpec:
-        return ChatSpec(endpoint, self.model, self.timeout_s, self.max_tokens, self.temperature, self.key_variable)
 
     def describe(self) -> str:
         """In words."""
