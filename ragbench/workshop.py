@@ -8,6 +8,7 @@ from typing import Any
 
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.configuration import Settings
+from ragbench.errors import IndexError_
 from ragbench.executor import Arm
 from ragbench.fingerprint import digest
 from ragbench.index.artefacts import ArtefactStore
@@ -54,6 +55,25 @@ class Workshop:
             return built[key]
 
         return [Arm(each.name, each.pipeline, index(each.index)) for each in settings]
+
+
+def fetch_caches(store: ArtefactStore, models: Models) -> None:
+    """Take in what other machines computed, where they share a store. IndexError_ when it cannot be used."""
+    if store.remote is not None and models.cache is not None:
+        from ragbench.index import shared_caches
+
+        shared_caches.fetch(store.remote, models.cache)
+
+
+def share_caches(store: ArtefactStore, models: Models) -> None:
+    """Give away what was computed here; that it cannot be is no reason to lose a result, and is said."""
+    if store.remote is not None and models.cache is not None:
+        from ragbench.index import shared_caches
+
+        try:
+            shared_caches.publish(store.remote, models.cache)
+        except IndexError_ as error:
+            store.say(f"warning: the caches were not shared: {error}")
 
 
 def store_of(settings: Settings, say: Say) -> ArtefactStore:

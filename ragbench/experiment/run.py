@@ -15,7 +15,7 @@ from ragbench.evaluation import diagnosis, measures
 from ragbench.experiment import environment, execution, results, top
 from ragbench.experiment.results import Results
 from ragbench.fingerprint import digest, plain
-from ragbench.workshop import Progress, Say, Workshop
+from ragbench.workshop import Progress, Say, Workshop, fetch_caches, share_caches
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,6 +48,7 @@ def run(
     topics = benchmark.select(shared.split)
     queries = [topic.query() for topic in topics]
     workshop = Workshop.of(shared, benchmark, progress, say)
+    fetch_caches(workshop.store, workshop.models)
     arms = workshop.arms(settings)
     plan = plan_digest(command, benchmark, shared, arms)
     folder = folder or _folder(shared.results, command, settings, plan, say)
@@ -99,6 +100,7 @@ def run(
     results.write_text(folder / "summary.csv", outcome_results.summary(("split", "type")).to_csv(index=False))
     conclude(outcome_results)
     results.write_text(folder / results.RECORD, json.dumps(record, indent=1, default=str))
+    share_caches(workshop.store, workshop.models)
     return outcome_results
 
 

@@ -39,7 +39,7 @@ from ragbench.experiment.tune_values import (
     time_p95,
 )
 from ragbench.fingerprint import digest
-from ragbench.workshop import Progress, Say, Workshop
+from ragbench.workshop import Progress, Say, Workshop, fetch_caches, share_caches
 
 JOURNAL = "journal.log"
 ALL = "all"
@@ -61,9 +61,9 @@ def tune(
     parameters = space(base, compose)
     rules = Rules(parameters, chosen, spec.sampler or ("tpe" if len(chosen) == 1 else "nsga2"), spec.seed, spec.p95_ms)
     names = [each.measure for each in chosen if each.measure is not None]
-    values = TrainingValues(
-        base, parameters, train, Workshop.of(base, train, progress, say), names, spec.memory_mb << 20
-    )
+    workshop = Workshop.of(base, train, progress, say)
+    fetch_caches(workshop.store, workshop.models)
+    values = TrainingValues(base, parameters, train, workshop, names, spec.memory_mb << 20)
     folder = _folder(base, train, spec, rules, values)
     rules = replace(rules, key=folder.name)
     preset = configured(parameters, base)
@@ -80,6 +80,7 @@ def tune(
     ]
     journal = Path(spec.storage) if spec.storage else folder / JOURNAL
     studies = search_all(rules, train, searches, values, journal, spec.processes, progress, say)
+    share_caches(workshop.store, workshop.models)
     trials = {name: tune_study.trials_of(study, parameters) for name, study in studies.items()}
     everything = _with_preset(trials[ALL], rules, values, preset, None)
     original = next(trial for trial in everything if values.pipeline(trial.values) == values.pipeline(preset))

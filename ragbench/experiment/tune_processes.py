@@ -15,7 +15,7 @@ from ragbench.experiment.execution import ExecutionSpec, spec_of
 from ragbench.experiment.tune_study import Rules, Search
 from ragbench.experiment.tune_values import TrainingValues
 from ragbench.models.parallel import threads_for
-from ragbench.workshop import Progress, Say, Workshop
+from ragbench.workshop import Progress, Say, Workshop, fetch_caches, share_caches
 
 Job = tuple[Settings, Rules, Benchmark, Sequence[Search], Path, int, int]
 """The arguments of `_beside`."""
@@ -95,11 +95,14 @@ def _beside(
 ) -> None:
     """A process of its own, with its own Java machine, that takes part in the searches."""
     measures = [each.measure for each in rules.objectives if each.measure is not None]
-    values = TrainingValues(base, rules.parameters, train, Workshop.of(base, train), measures, memory)
+    workshop = Workshop.of(base, train)
+    fetch_caches(workshop.store, workshop.models)
+    values = TrainingValues(base, rules.parameters, train, workshop, measures, memory)
     storage = tune_study.open_storage(journal)
     for search in searches:
         study = tune_study.open_study(storage, search, rules, base)
         tune_study.optimise(study, search, rules, values, process=number, report=_leave_if_alone)
+    share_caches(workshop.store, workshop.models)
 
 
 def _leave_if_alone(done: int) -> None:

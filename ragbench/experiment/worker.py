@@ -94,28 +94,33 @@ class Worker:
         from ragbench.configuration import Settings
         from ragbench.executor import Session
         from ragbench.models.access import Models
+        from ragbench.workshop import fetch_caches, store_of
 
         threadpool_limits(limits=1, user_api="blas")
         self._shared = Settings("worker", self.job.config)
         self._models = Models(cache=self._shared.cache_folder, threads=self.job.threads)
+        self._store = store_of(self._shared, lambda message: None)
+        fetch_caches(self._store, self._models)
         self._session = Session(self.job.queries, self.job.memory_bytes)
 
     def run(self, settings: Settings) -> Outcome | Failure:
         """The outcome of one arm. Whatever goes wrong is an answer too: only a dying process raises in the driver."""
+        from ragbench.workshop import share_caches
+
         try:
-            return self._session.outcome(self._arm(settings))
+            outcome = self._session.outcome(self._arm(settings))
+            share_caches(self._store, self._models)  # the machine may be gone before there is another time
         except Exception as error:
             return Failure.of(settings.name, error)
+        return outcome
 
     def _arm(self, settings: Settings) -> Arm:
         from ragbench.executor import Arm
         from ragbench.index.index import Index
-        from ragbench.workshop import store_of
 
         if settings.index not in self._indexes:
-            store = store_of(self._shared, lambda message: None)
             self._indexes[settings.index] = Index(
-                settings.index, self.job.collection, self._documents, store, self._models, opened=self._opened
+                settings.index, self.job.collection, self._documents, self._store, self._models, opened=self._opened
             )
         return Arm(settings.name, settings.pipeline, self._indexes[settings.index])
 

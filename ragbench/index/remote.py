@@ -3,6 +3,7 @@
     <url>/<kind>/<fingerprint>/artefact.json     {"archive": NAME}, written last: without it there is no artefact
                                <NAME>.tar        the artefact's folder, manifest included
                                claim-<n>         somebody is building; only its builder renews it
+          caches/                                see `ragbench.index.shared_caches`
 
 `url` is anything fsspec opens: a folder, `s3://bucket/prefix`, `memory://`. Nothing depends on renaming or on clocks:
 an archive gets a name nobody else uses and counts once `artefact.json` names it; a claim has ended when it did not
@@ -99,6 +100,23 @@ class RemoteStore:
         if claim:
             with self._renewing(claim):
                 self._publish(place, artefact)
+
+    def names(self, folder: str) -> list[str]:
+        """The names in a folder of the store, sorted; none when there is no such folder."""
+        with self._spoken():
+            return [name.rpartition("/")[2] for name in self._names(f"{self._root}/{folder}")]
+
+    def get(self, name: str) -> bytes:
+        """The content of a file of the store."""
+        with self._spoken():
+            return bytes(self._files.cat_file(f"{self._root}/{name}"))
+
+    def put(self, name: str, content: bytes) -> None:
+        """Write a file of the store; others may see a part of it meanwhile."""
+        with self._spoken():
+            if not self._buckets:
+                self._files.makedirs(f"{self._root}/{name}".rpartition("/")[0], exist_ok=True)
+            self._files.pipe_file(f"{self._root}/{name}", content)
 
     def _fetch(self, place: str, kind: str, fingerprint: str, draft: Path) -> bool:
         """Unpack what is there; False when nothing is, or what is there is damaged."""

@@ -15,6 +15,9 @@ from ragbench.models import CrossEncoder, Encoder
 from ragbench.models.store import Store, key_of
 from ragbench.models.texts import checked
 
+TABLES = ("embeddings", "scores", "answers")
+"""The caches, each a file of this name in the folder of the caches."""
+
 # Vectors computed between two writes: what a killed run loses.
 _BETWEEN_WRITES = 256
 

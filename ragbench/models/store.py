@@ -66,12 +66,26 @@ class Store:
         """Store values, all or none."""
         rows = [(key, value, zlib.crc32(key + value)) for key, value in values.items()]
 
-        def insert(db: sqlite3.Connection) -> None:
-            with _transaction(db):
-                db.executemany(f"INSERT OR REPLACE INTO {self._table} VALUES (?, ?, ?)", rows)
-
         if rows:
-            self._call(insert)
+            self.change(lambda db: db.executemany(f"INSERT OR REPLACE INTO {self._table} VALUES (?, ?, ?)", rows))
+
+    @property
+    def table(self) -> str:
+        """The name of the table."""
+        return self._table
+
+    def query(self, ask: Callable[[sqlite3.Connection], T]) -> T:
+        """What a question about the file is answered with."""
+        return self._call(ask)
+
+    def change(self, action: Callable[[sqlite3.Connection], object]) -> None:
+        """Change the file, all or nothing."""
+
+        def changed(db: sqlite3.Connection) -> None:
+            with _transaction(db):
+                action(db)
+
+        self._call(changed)
 
     def close(self) -> None:
         """Close the file; the next call opens it again."""

@@ -1,0 +1,45 @@
+"""Embeddings, scores and answers shared between machines beside the artefacts, so that none computes them again.
+
+    <url>/caches/<table>/<digest>.arrow     rows of a cache (`ragbench.models.segments`), never changed
+
+Whoever begins an experiment takes in what the others have computed, and gives away in the end what it computed itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from ragbench.index.remote import RemoteStore
+from ragbench.models import segments
+from ragbench.models.cache import TABLES
+from ragbench.models.store import Store
+
+_PLACE = "caches"
+
+
+def fetch(remote: RemoteStore, folder: Path) -> None:
+    """Take in every segment that the caches in `folder` lack. IndexError_ when the store cannot be used."""
+    for table, store in _stores(folder):
+        there = [name for name in remote.names(f"{_PLACE}/{table}") if name.endswith(segments.SUFFIX)]
+        if not there:
+            continue  # and no empty file is made
+        for name in sorted(set(there) - segments.taken(store)):
+            if not segments.take(store, name, remote.get(f"{_PLACE}/{table}/{name}")):
+                remote.say(f"{remote.url}/{_PLACE}/{table}/{name} is damaged or not yet complete; it is passed over")
+        store.close()
+
+
+def publish(remote: RemoteStore, folder: Path) -> None:
+    """Give away what the caches in `folder` have and nobody was given. IndexError_ when the store cannot be used."""
+    for table, store in _stores(folder):
+        if not store.path.exists():
+            continue
+        for name, content, rows in segments.new(store):
+            remote.put(f"{_PLACE}/{table}/{name}", content)
+            segments.mark(store, name, rows)
+        store.close()
+
+
+def _stores(folder: Path) -> Iterator[tuple[str, Store]]:
+    return ((table, Store(folder / f"{table}.sqlite", table)) for table in TABLES)

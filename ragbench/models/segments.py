@@ -1,0 +1,88 @@
+"""Rows of a cache as segments, which machines exchange: written once, never changed, named by what is in them.
+
+A segment is an Arrow table of keys and values; the name is a digest of its bytes, so that a damaged or half-written one
+shows. A cache remembers the segments it has taken in and the rows it has given away; giving a row twice does no harm.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Iterator, Mapping
+
+from ragbench.models.store import Store
+
+SUFFIX = ".arrow"
+_BYTES = 32 << 20  # of the values in one segment: what a cut-off transfer repeats
+
+
+def taken(store: Store) -> set[str]:
+    """The names of the segments whose rows are in the cache, or came from it."""
+    return store.query(lambda db: {str(name) for (name,) in _prepared(db).execute("SELECT name FROM segments")})
+
+
+def take(store: Store, name: str, content: bytes) -> bool:
+    """Put the rows of a segment into the cache; False when its content is not what the name says."""
+    import pyarrow as pa
+
+    if name != _name(content):
+        return False
+    table = pa.ipc.open_file(content).read_all()
+    rows = dict(zip(table["key"].to_pylist(), table["value"].to_pylist(), strict=True))
+    store.write(rows)
+    mark(store, name, rows)
+    return True
+
+
+def new(store: Store, limit: int = _BYTES) -> Iterator[tuple[str, bytes, Mapping[bytes, bytes]]]:
+    """Segments (name, content, rows) of what was neither taken nor given away; `mark` those that were given."""
+    keys = store.query(
+        lambda db: [
+            bytes(key)
+            for (key,) in _prepared(db).execute(
+                f"SELECT key FROM {store.table} WHERE key NOT IN (SELECT key FROM shared) ORDER BY key"
+            )
+        ]
+    )
+    rows: dict[bytes, bytes] = {}
+    size = 0
+    for key in keys:
+        for found, value in store.read([key]).items():
+            rows[found] = value
+            size += len(value)
+        if size >= limit:
+            yield _segment(rows)
+            rows, size = {}, 0
+    if rows:
+        yield _segment(rows)
+
+
+def mark(store: Store, name: str, rows: Mapping[bytes, bytes]) -> None:
+    """Remember a segment and its rows."""
+
+    def insert(db: sqlite3.Connection) -> None:
+        _prepared(db).executemany("INSERT OR IGNORE INTO shared VALUES (?)", [(key,) for key in rows])
+        db.execute("INSERT OR IGNORE INTO segments VALUES (?)", (name,))
+
+    store.change(insert)
+
+
+def _segment(rows: Mapping[bytes, bytes]) -> tuple[str, bytes, Mapping[bytes, bytes]]:
+    import pyarrow as pa
+
+    table = pa.table({"key": pa.array(rows.keys(), pa.binary()), "value": pa.array(rows.values(), pa.binary())})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    content = sink.getvalue().to_pybytes()
+    return _name(content), content, rows
+
+
+def _name(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=16).hexdigest() + SUFFIX
+
+
+def _prepared(db: sqlite3.Connection) -> sqlite3.Connection:
+    db.execute("CREATE TABLE IF NOT EXISTS shared (key BLOB PRIMARY KEY) WITHOUT ROWID")
+    db.execute("CREATE TABLE IF NOT EXISTS segments (name TEXT PRIMARY KEY) WITHOUT ROWID")
+    return db
