@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from ragbench.models.store import Store
 
 SUFFIX = ".arrow"
+_AT_ONCE = 500
 _BYTES = 32 << 20  # of the values in one segment: what a cut-off transfer repeats
 
 
@@ -46,13 +47,16 @@ def new(store: Store, limit: int = _BYTES) -> Iterator[tuple[str, bytes, Mapping
     )
     rows: dict[bytes, bytes] = {}
     size = 0
-    for key in keys:
-        for found, value in store.read([key]).items():
-            rows[found] = value
-            size += len(value)
-        if size >= limit:
-            yield _segment(rows)
-            rows, size = {}, 0
+    for start in range(0, len(keys), _AT_ONCE):
+        some = keys[start : start + _AT_ONCE]
+        found = store.read(some)
+        for key in some:
+            if key in found:
+                rows[key] = found[key]
+                size += len(found[key])
+            if size >= limit:
+                yield _segment(rows)
+                rows, size = {}, 0
     if rows:
         yield _segment(rows)
 
