@@ -117,9 +117,10 @@ _GROWTH: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], float]]] = {
 
 
 def _points(rows: Rows, sizes: Iterable[int], name: str) -> list[tuple[float, float]]:
+    """(chunks, value) of the three largest rows: the smallest would measure what starting takes."""
     part, value = _GROWTH[name]
     found = [(size, rows.get(f"{size} {part}")) for size in sizes]
-    return [(rows[f"{size} build 1"]["chunks"], value(row)) for size, row in found if row is not None]
+    return [(rows[f"{size} build 1"]["chunks"], value(row)) for size, row in found if row is not None][-3:]
 
 
 def _law(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
@@ -130,7 +131,7 @@ def _law(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
 
 
 def _exponents(rows: Rows, sizes: Sequence[int]) -> str:
-    """Fitted to all rows; and the check: fitted without the largest row, how far off is that row?"""
+    """Fitted to the largest rows; and the check: fitted without the very largest, how far off is that one?"""
     body = []
     for name in _GROWTH:
         points = _points(rows, sizes, name)
@@ -142,7 +143,7 @@ def _exponents(rows: Rows, sizes: Sequence[int]) -> str:
             checked = f"{a * points[-1][0] ** b / points[-1][1]:.2f} at {points[-1][0]:,}"
         body.append((name, f"{_law(points)[1]:.2f}", checked))
     head = ("quantity", "exponent", "largest row foretold by the smaller ones / measured")
-    return "### How it grows: value = a n^b\n\n" + _table(head, body)
+    return "### How it grows: value = a n^b, fitted to the three largest rows\n\n" + _table(head, body)
 
 
 def _changes(rows: Rows, sizes: Sequence[int]) -> str:
@@ -151,7 +152,8 @@ def _changes(rows: Rows, sizes: Sequence[int]) -> str:
         if len(points) < 2:
             return "not measured"
         a, b = _law(points[-2:])
-        return f"{_rounded((limit / a) ** (1 / b)):,}" if b > 0.05 else "never, by these rows"
+        chunks = (limit / a) ** (1 / b) if b > 0.05 else math.inf
+        return f"{_rounded(chunks):,}" if chunks < 1e9 else "above a thousand million, by these rows"
 
     per_vector = 384 * 4 + 32 * 8 + 80
     body = [
