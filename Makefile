@@ -14,8 +14,9 @@ install: .venv/installed
 run: .venv/installed
 	$(BIN)/python -m ragbench run
 
+# Two processes, a file of tests to each in turn.
 test: .venv/installed
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 notebooks: .venv/installed
 	$(BIN)/python -m pytest --nbmake --nbmake-timeout=600 notebooks

@@ -78,9 +78,8 @@ class Results:
         if name not in self._tables:
             paths = {arm: self.folder / "arms" / slug(arm) / name for arm in self.arms}
             frames = [pd.read_parquet(path).assign(arm=arm) for arm, path in paths.items() if path.is_file()]
-            self._tables[name] = (
-                pd.concat(frames, ignore_index=True) if frames else pd.DataFrame({c: [] for c in columns})
-            )
+            empty = pd.DataFrame(columns=list(columns))
+            self._tables[name] = pd.concat(frames, ignore_index=True) if frames else empty
         return self._tables[name][list(columns)]
 
     @cached_property
@@ -89,6 +88,7 @@ class Results:
 
     @cached_property
     def _series(self) -> Mapping[Any, pd.Series]:
+        """By arm, measure and level, the values by qid."""
         values = self.per_query.set_index("qid").sort_index(kind="stable")
         return dict(list(values.groupby(["arm", "measure", "level"], sort=False)["value"]))
 

@@ -12,12 +12,13 @@ the run: both are compared while it is written. Places of this machine stay out,
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import json
 import os
 import shutil
-import uuid
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -99,7 +100,9 @@ def write(
     needs = arm.pipeline.needs | {"chunks", "facets"}
     arm.index.prepare(needs)
     states = _replayed(measured, arm, benchmark)
-    draft = out.with_name(f".{out.name}.{uuid.uuid4().hex[:8]}")
+    draft = out.with_name(f".{out.name}.{os.getpid()}")
+    for stale in _left_behind(out):
+        shutil.rmtree(stale, ignore_errors=True)
     try:
         draft.mkdir(parents=True)
         texts = {
@@ -141,6 +144,21 @@ def write(
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return out
+
+
+def _left_behind(out: Path) -> Iterator[Path]:
+    """Drafts of the same bundle whose writer was killed."""
+    if sys.platform == "win32":
+        return  # where one cannot ask for a process without ending it
+    for path in out.parent.glob(f".{glob.escape(out.name)}.*"):
+        writer = path.name.rpartition(".")[2]
+        if path.is_dir() and writer.isdigit():
+            try:
+                os.kill(int(writer), 0)  # asks only
+            except (ProcessLookupError, OverflowError):
+                yield path
+            except PermissionError:
+                pass  # somebody else's, and at work
 
 
 def read_record(folder: Path) -> Mapping[str, Any]:

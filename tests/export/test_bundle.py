@@ -5,7 +5,10 @@ from __future__ import annotations
 import dataclasses
 import errno
 import json
+import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -47,6 +50,16 @@ def test_what_it_holds(bundle_of, finished: Results, questions: list[str]) -> No
     assert record["evidence"]["baseline"] == "baseline"
     assert record["environment"]["export"]["packages"]
     assert record["golden"] == len(bundle.read_golden(folder)) == len(questions)
+
+
+def test_what_a_killed_export_left_behind_is_removed(write: Callable[..., Path], tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        ended.wait()
+    left, others = tmp_path / f".new.{ended.pid}", tmp_path / f".new.{os.getppid()}"
+    for folder in (left, others):
+        folder.mkdir()
+    write(tmp_path / "new")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([others.name, "new"])
 
 
 def test_places_and_secrets_of_this_machine_stay_out(bundle_of, workplace: Path, handbook_folder: Path) -> None:
