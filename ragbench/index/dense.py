@@ -31,7 +31,8 @@ class DenseSpec:
 
     `kind`: `flat` (exact), `hnsw`, `ivf_sq8`, or `auto`, which chooses by the number of chunks. `m`: links per node
     (2-64). `ef_construction`, `ef_search`: breadth of the beam while building and searching a graph (1-4096). `lists`:
-    cells of `ivf_sq8` (at least 1; 4 sqrt(n) when None). `probes`: cells that a search looks into (at least 1).
+    cells of `ivf_sq8` (at least 1; 4 sqrt(n) when None). `probes`: cells that a search looks into (at least 1; a tenth
+    of them and at least 256 when None).
     """
 
     kind: Literal["flat", "hnsw", "ivf_sq8", "auto"] = "flat"
@@ -39,7 +40,7 @@ class DenseSpec:
     ef_construction: int = 200
     ef_search: int = 128
     lists: int | None = None
-    probes: int = 256
+    probes: int | None = None
 
     def __post_init__(self) -> None:
         if not 2 <= self.m <= 64:
@@ -138,7 +139,8 @@ class DenseIndex:
         if self.spec.kind == "hnsw":
             return faiss.SearchParametersHNSW(sel=selector, efSearch=self.spec.ef_search)
         if self.spec.kind == "ivf_sq8":
-            return faiss.SearchParametersIVF(sel=selector, nprobe=self.spec.probes)
+            probes = self.spec.probes or neighbours.probes_for(self._index.nlist)
+            return faiss.SearchParametersIVF(sel=selector, nprobe=probes)
         return None if selector is None else faiss.SearchParameters(sel=selector)
 
     def similarities(self, chunks: Sequence[int] | NDArray[np.int32]) -> NDArray[np.float32]:

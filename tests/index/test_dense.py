@@ -7,6 +7,7 @@ import pytest
 
 from ragbench.errors import ConfigError
 from ragbench.index.dense import DenseIndex, DenseSpec, build_dense
+from ragbench.index.neighbours import probes_for
 
 
 def unit(rows: np.ndarray) -> np.ndarray:
@@ -135,3 +136,22 @@ def test_every_kind_takes_an_empty_collection(kind, tmp_path: Path) -> None:
 def test_bad_parameters_are_named(parameters: dict) -> None:
     with pytest.raises(ConfigError, match=f"index.dense.{next(iter(parameters))}"):
         DenseSpec(**parameters)
+
+
+def test_more_cells_are_looked_into_the_more_there_are() -> None:
+    assert [probes_for(lists) for lists in (1, 1_000, 2_560, 4_000, 12_649)] == [256, 256, 256, 400, 1264]
+
+
+def test_every_cell_can_be_looked_into(tmp_path: Path) -> None:
+    """256 of fewer cells are all of them: then one byte a component, scored again, is the only difference."""
+    chance = np.random.default_rng(3)
+    vectors = chance.standard_normal((500, 16)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    found = {}
+    for kind in ("flat", "ivf_sq8"):
+        folder = tmp_path / kind
+        folder.mkdir()
+        spec = DenseSpec(kind=kind)
+        build_dense(folder, spec, vectors)
+        found[kind] = DenseIndex(folder, spec).search(vectors[:20], 10)
+    assert [r.chunks.tolist() for r in found["ivf_sq8"]] == [r.chunks.tolist() for r in found["flat"]]
