@@ -62,12 +62,12 @@ def decreasing(scored: Iterable[tuple[str, float]]) -> list[tuple[str, float]]:
 
     They do so in single precision, in which trec_eval compares them.
     """
-    names, scores = zip(*scored, strict=True) if (scored := list(scored)) else ((), ())
-    values = np.array(scores, dtype=np.float32)
-    if len(values) and not (values[1:] < values[:-1]).all():
+    hits = list(scored)
+    values = np.array([score for _, score in hits], dtype=np.float32)
+    if not (values[1:] < values[:-1]).all():
         for place in range(1, len(values)):
             values[place] = min(values[place], np.nextafter(values[place - 1], np.float32(-np.inf)))
-    return list(zip(names, values.tolist(), strict=True))
+    return [(name, value) for (name, _), value in zip(hits, values.tolist(), strict=True)]
 
 
 def evaluate(run: Run, qrels: Qrels, measures: Sequence[str] = MEASURES) -> pd.DataFrame:

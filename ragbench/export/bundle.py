@@ -30,6 +30,7 @@ from ragbench.evaluation.measures import document_run
 from ragbench.experiment import environment
 from ragbench.export.measured import Evidence, MeasuredArm
 from ragbench.fingerprint import plain
+from ragbench.index.artefacts import settle
 from ragbench.models.resolve import CrossEncoderSpec
 from ragbench.stages.recency import BoostRecent
 from ragbench.stages.rerank import Rerank
@@ -135,10 +136,7 @@ def write(
             "files": {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()},
         }
         (draft / RECORD).write_text(json.dumps(record, indent=1, default=str), encoding="utf-8")
-        for path in [*draft.rglob("*"), draft]:
-            _flush(path)
-        draft.rename(out)
-        _flush(out.parent)
+        settle(draft, out)
     except OSError as error:
         raise BundleError(f"cannot write the bundle {out} ({error.strerror}): name another folder with out=") from None
     finally:
@@ -285,11 +283,3 @@ def _yaml(value: Any) -> str:
     import yaml
 
     return str(yaml.safe_dump(value, sort_keys=True))
-
-
-def _flush(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -114,7 +114,7 @@ class ArtefactStore:
             return built
         if folder.exists():
             shutil.rmtree(folder)
-        _settle(draft, folder)
+        settle(draft, folder)
         return Artefact(
             kind, fingerprint, folder, json.loads((folder / MANIFEST).read_text(encoding="utf-8")), built=False
         )
@@ -141,7 +141,7 @@ class ArtefactStore:
                 },
             }
             (draft / MANIFEST).write_text(json.dumps(manifest, indent=1, sort_keys=True), encoding="utf-8")
-            _settle(draft, folder)
+            settle(draft, folder)
         except BaseException:
             shutil.rmtree(draft, ignore_errors=True)
             raise
@@ -190,7 +190,7 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
 
 
-def _settle(draft: Path, folder: Path) -> None:
+def settle(draft: Path, folder: Path) -> None:
     """Flush a complete folder to disk and give it its name."""
     for path in [*draft.rglob("*"), draft]:
         _flush(path)
