@@ -150,13 +150,20 @@ def _left_behind(out: Path) -> Iterator[Path]:
         return  # where one cannot ask for a process without ending it
     for path in out.parent.glob(f".{glob.escape(out.name)}.*"):
         writer = path.name.rpartition(".")[2]
-        if path.is_dir() and writer.isdigit():
-            try:
-                os.kill(int(writer), 0)  # asks only
-            except (ProcessLookupError, OverflowError):
-                yield path
-            except PermissionError:
-                pass  # somebody else's, and at work
+        if path.is_dir() and writer.isdigit() and not _at_work(int(writer)):
+            yield path
+
+
+def _at_work(process: int) -> bool:
+    if process == os.getpid():
+        return False  # ours begins only now: the number has come round
+    try:
+        os.kill(process, 0)  # asks only
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass  # somebody else's
+    return True
 
 
 def read_record(folder: Path) -> Mapping[str, Any]:
