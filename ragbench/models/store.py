@@ -131,8 +131,9 @@ class Store:
         return db
 
     def _prepare(self, db: sqlite3.Connection) -> None:
-        owner = db.execute("PRAGMA application_id").fetchone()[0]
+        # In this order: another process may be making the file, tables and mark at once.
         is_new = not db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        owner = db.execute("PRAGMA application_id").fetchone()[0]
         if owner != _APPLICATION and not is_new:
             raise ModelError(
                 f"cache {self.path} is a database of another program: choose another folder for the caches"
