@@ -8,7 +8,7 @@ from typing import Any
 
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.configuration import Settings
-from ragbench.errors import IndexError_
+from ragbench.errors import IndexError_, ModelError
 from ragbench.executor import Arm
 from ragbench.fingerprint import digest
 from ragbench.index.artefacts import ArtefactStore
@@ -72,7 +72,7 @@ def share_caches(store: ArtefactStore, models: Models) -> None:
 
         try:
             shared_caches.publish(store.remote, models.cache)
-        except IndexError_ as error:
+        except (IndexError_, ModelError) as error:
             store.say(f"warning: the caches were not shared: {error}")
 
 

@@ -10,6 +10,7 @@ import sys
 import traceback
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Benchmark
     from ragbench.configuration import Settings
     from ragbench.executor import Arm, Outcome
+    from ragbench.index.artefacts import ArtefactStore
     from ragbench.index.index import Index, IndexSpec
     from ragbench.types import Document, Query
 
@@ -94,13 +96,10 @@ class Worker:
         from ragbench.configuration import Settings
         from ragbench.executor import Session
         from ragbench.models.access import Models
-        from ragbench.workshop import fetch_caches, store_of
 
         threadpool_limits(limits=1, user_api="blas")
         self._shared = Settings("worker", self.job.config)
         self._models = Models(cache=self._shared.cache_folder, threads=self.job.threads)
-        self._store = store_of(self._shared, lambda message: None)
-        fetch_caches(self._store, self._models)
         self._session = Session(self.job.queries, self.job.memory_bytes)
 
     def run(self, settings: Settings) -> Outcome | Failure:
@@ -113,6 +112,15 @@ class Worker:
         except Exception as error:
             return Failure.of(settings.name, error)
         return outcome
+
+    @cached_property
+    def _store(self) -> ArtefactStore:
+        """Opened by the first arm: that this machine cannot reach what is shared is then that arm's failure."""
+        from ragbench.workshop import fetch_caches, store_of
+
+        store = store_of(self._shared, lambda message: None)
+        fetch_caches(store, self._models)
+        return store
 
     def _arm(self, settings: Settings) -> Arm:
         from ragbench.executor import Arm

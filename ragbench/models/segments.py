@@ -19,7 +19,7 @@ _BYTES = 32 << 20  # of the values in one segment: what a cut-off transfer repea
 
 def taken(store: Store) -> set[str]:
     """The names of the segments whose rows are in the cache, or came from it."""
-    return store.query(lambda db: {str(name) for (name,) in _prepared(db).execute("SELECT name FROM segments")})
+    return store.call(lambda db: {str(name) for (name,) in _prepared(db).execute("SELECT name FROM segments")})
 
 
 def take(store: Store, name: str, content: bytes) -> bool:
@@ -37,7 +37,7 @@ def take(store: Store, name: str, content: bytes) -> bool:
 
 def new(store: Store, limit: int = _BYTES) -> Iterator[tuple[str, bytes, Mapping[bytes, bytes]]]:
     """Segments (name, content, rows) of what was neither taken nor given away; `mark` those that were given."""
-    keys = store.query(
+    keys = store.call(
         lambda db: [
             bytes(key)
             for (key,) in _prepared(db).execute(

@@ -47,7 +47,7 @@ class Store:
 
     def __init__(self, path: Path, table: str) -> None:
         self.path = Path(path)
-        self._table = table
+        self.table = table
         self._lock = RLock()
         self._connection: sqlite3.Connection | None = None
         self._opened: tuple[int, int] | None = None
@@ -56,27 +56,18 @@ class Store:
         return f"{type(self).__name__}({str(self.path)!r})"
 
     def __len__(self) -> int:
-        return self._call(lambda db: int(db.execute(f"SELECT count(*) FROM {self._table}").fetchone()[0]))
+        return self.call(lambda db: int(db.execute(f"SELECT count(*) FROM {self.table}").fetchone()[0]))
 
     def read(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         """The values found, by key."""
-        return self._call(lambda db: dict(self._sound_rows(db, keys)))
+        return self.call(lambda db: dict(self._sound_rows(db, keys)))
 
     def write(self, values: Mapping[bytes, bytes]) -> None:
         """Store values, all or none."""
         rows = [(key, value, zlib.crc32(key + value)) for key, value in values.items()]
 
         if rows:
-            self.change(lambda db: db.executemany(f"INSERT OR REPLACE INTO {self._table} VALUES (?, ?, ?)", rows))
-
-    @property
-    def table(self) -> str:
-        """The name of the table."""
-        return self._table
-
-    def query(self, ask: Callable[[sqlite3.Connection], T]) -> T:
-        """What a question about the file is answered with."""
-        return self._call(ask)
+            self.change(lambda db: db.executemany(f"INSERT OR REPLACE INTO {self.table} VALUES (?, ?, ?)", rows))
 
     def change(self, action: Callable[[sqlite3.Connection], object]) -> None:
         """Change the file, all or nothing."""
@@ -85,7 +76,7 @@ class Store:
             with _transaction(db):
                 action(db)
 
-        self._call(changed)
+        self.call(changed)
 
     def close(self) -> None:
         """Close the file; the next call opens it again."""
@@ -98,11 +89,12 @@ class Store:
         for start in range(0, len(keys), _AT_ONCE):
             some = keys[start : start + _AT_ONCE]
             marks = ",".join("?" * len(some))
-            for key, value, checksum in db.execute(f"SELECT * FROM {self._table} WHERE key IN ({marks})", some):
+            for key, value, checksum in db.execute(f"SELECT * FROM {self.table} WHERE key IN ({marks})", some):
                 if isinstance(value, bytes) and zlib.crc32(key + value) == checksum:
                     yield key, value
 
-    def _call(self, action: Callable[[sqlite3.Connection], T]) -> T:
+    def call(self, action: Callable[[sqlite3.Connection], T]) -> T:
+        """What an action on the open file answers; a damaged file is begun anew first."""
         with self._lock:
             try:
                 try:
@@ -143,7 +135,7 @@ class Store:
         with _transaction(db):
             db.execute(f"PRAGMA application_id={_APPLICATION}")
             db.execute(
-                f"CREATE TABLE IF NOT EXISTS {self._table} "
+                f"CREATE TABLE IF NOT EXISTS {self.table} "
                 "(key BLOB PRIMARY KEY, value BLOB NOT NULL, checksum INTEGER NOT NULL)"
             )
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ragbench import app
-from ragbench.errors import IndexError_
+from ragbench.errors import IndexError_, ModelError
 from ragbench.experiment.run import run
 from ragbench.index import shared_caches
 from ragbench.index.remote import RemoteStore
@@ -112,13 +112,16 @@ def _refused(*arguments: object) -> None:
     raise AssertionError("the model was asked")
 
 
-def test_a_store_that_goes_away_loses_no_result(benchmark_small, tmp_path: Path, monkeypatch) -> None:
+@pytest.mark.parametrize("reason", [IndexError_, ModelError])
+def test_a_store_that_goes_away_loses_no_result(
+    benchmark_small, tmp_path: Path, monkeypatch, reason: type[Exception]
+) -> None:
     said: list[str] = []
     words = [f"artefacts.url={tmp_path / 'store'}", f"paths.results={tmp_path / 'results'}", "dense=null"]
     settings = [app.compose([*words, "latency.enabled=false", "tracking.enabled=false", "split=all"])]
 
     def gone(*arguments: object) -> None:
-        raise IndexError_("artefacts.url cannot be used")
+        raise reason("artefacts.url cannot be used")
 
     monkeypatch.setattr(shared_caches, "publish", gone)
     found = run(settings, benchmark_small, say=said.append)
