@@ -25,7 +25,7 @@ SPECS = {
     "index.vocabulary": "ragbench.index.vocabulary.VocabularySpec",
     "index.encoder": "ragbench.models.resolve.EncoderSpec",
     "index.build": "ragbench.index.shards.Sharding",
-    "latency": "ragbench.latency.LatencySpec",
+    "latency": "ragbench.configuration.LatencySpec",
 }
 """Sections of config.yaml that name no class and the class they become."""
 

@@ -18,15 +18,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ragbench import locations
+from ragbench.engine.pipeline import Pipeline
 from ragbench.errors import ConfigError
 from ragbench.index.dense import DenseSpec
 from ragbench.index.index import IndexSpec
 from ragbench.index.lexical import LexicalSpec
 from ragbench.index.shards import Sharding
 from ragbench.index.vocabulary import VocabularySpec
-from ragbench.latency import LatencySpec
 from ragbench.models.resolve import EncoderSpec, check_name
-from ragbench.pipeline import Pipeline
 from ragbench.stages.rerank import Rerank
 from ragbench.stages.stage import Stage
 
@@ -39,6 +38,41 @@ REPLACES = "_replaces_"
 """In a stage's configuration: entries of `order` that are passed over while this stage is on."""
 
 SPLITS = ("train", "test", "all")
+
+
+@dataclass(frozen=True)
+class LatencySpec:
+    """How to measure. `queries`: how many are sampled; `rounds`: how often each is asked; `warmup`: queries before.
+
+    `arrival_qps`: rates of arrival for the open loop (`ragbench.timing.open_loop`), None to leave it out; `arrivals`:
+    queries sent at each rate.
+    """
+
+    enabled: bool = True
+    queries: int = 40
+    rounds: int = 3
+    warmup: int = 10
+    threads: int = 1
+    seed: int = 13
+    cold_start: bool = True
+    arrival_qps: float | tuple[float, ...] | None = None
+    arrivals: int = 100
+
+    def __post_init__(self) -> None:
+        for name in ("queries", "rounds", "threads", "arrivals"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"latency.{name} must be at least 1, got {getattr(self, name)}")
+        if self.warmup < 0:
+            raise ConfigError(f"latency.warmup must be at least 0, got {self.warmup}")
+        for rate in self.rates:
+            if not rate > 0:
+                raise ConfigError(f"latency.arrival_qps must be above 0, got {rate:g}")
+
+    @property
+    def rates(self) -> tuple[float, ...]:
+        """The rates of the open loop, ascending, each once."""
+        given = self.arrival_qps
+        return tuple(sorted(set(given))) if isinstance(given, tuple) else () if given is None else (given,)
 
 
 @dataclass(frozen=True)

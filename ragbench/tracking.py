@@ -8,10 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragbench import open_loop
 from ragbench.errors import TrackingError
 from ragbench.evaluation.measures import metric_name
 from ragbench.experiment.results import slug
+from ragbench.timing import open_loop
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Benchmark
     from ragbench.configuration import Settings
     from ragbench.experiment.results import Results
-    from ragbench.experiment.tune_confirm import Confirmation
-    from ragbench.experiment.tune_outcome import Tuned
+    from ragbench.tuning.confirm import Confirmation
+    from ragbench.tuning.outcome import Tuned
 
 _PARAMETER_LIMIT = 6000
 _MORE = ("open_loop.csv", "verdicts.csv", "design.txt", "report.html")

@@ -8,8 +8,8 @@ from typing import Any
 
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.configuration import Settings
+from ragbench.engine.executor import Arm
 from ragbench.errors import IndexError_, ModelError
-from ragbench.executor import Arm
 from ragbench.fingerprint import digest
 from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.index import Index, IndexSpec

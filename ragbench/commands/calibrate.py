@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from ragbench.benchmark.benchmark import Benchmark
     from ragbench.configuration import Settings
+    from ragbench.engine.executor import Arm
     from ragbench.evaluation.calibrate import Sample
-    from ragbench.executor import Arm
     from ragbench.index.index import Index
     from ragbench.stages.calibrate_isotonic import CalibrateIsotonic
     from ragbench.stages.stage import Stage
@@ -85,9 +85,9 @@ def main(arguments: argparse.Namespace) -> int:
 
 def _before_calibration(settings: Settings, benchmark: Benchmark, progress: Progress) -> tuple[Arm, Stage]:
     """The pipeline up to calibration, and the stage that calibrates now."""
+    from ragbench.engine.executor import Arm
+    from ragbench.engine.pipeline import Pipeline
     from ragbench.errors import ConfigError
-    from ragbench.executor import Arm
-    from ragbench.pipeline import Pipeline
     from ragbench.workshop import Workshop
 
     stages = settings.pipeline.stages
@@ -99,7 +99,7 @@ def _before_calibration(settings: Settings, benchmark: Benchmark, progress: Prog
 
 
 def _judged(arm: Arm, benchmark: Benchmark, depth: int, progress: Progress) -> Sample:
-    from ragbench import executor
+    from ragbench.engine import executor
     from ragbench.evaluation import calibrate
 
     queries = [topic.query() for topic in benchmark.select("train")]

@@ -132,8 +132,8 @@ def _describe(benchmark: Benchmark, arguments: argparse.Namespace) -> int:
 def _power(settings: Settings, arguments: argparse.Namespace) -> int:
     import pandas as pd
 
+    from ragbench.comparison.statistics import minimum_detectable_effect
     from ragbench.evaluation.measures import PRIMARY
-    from ragbench.evaluation.statistics import minimum_detectable_effect
     from ragbench.experiment import results
 
     found = results.load(Path(arguments.run) if arguments.run else results.latest(settings.results))

@@ -34,12 +34,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Run the sources once over the train split, try mixtures, print the best."""
-    from ragbench import app, executor
+    from ragbench import app
     from ragbench.benchmark.load import load
+    from ragbench.comparison.statistics import compare
+    from ragbench.engine import executor
+    from ragbench.engine.pipeline import Pipeline
     from ragbench.errors import ConfigError
     from ragbench.evaluation.fusion_weights import learn
-    from ragbench.evaluation.statistics import compare
-    from ragbench.pipeline import Pipeline
     from ragbench.stages.fuse import Fuse
     from ragbench.workshop import Workshop
 

@@ -39,8 +39,8 @@ def main(arguments: argparse.Namespace) -> int:
     else:
         settings = app.compose([*arguments.overrides, "hyde=on"])
         settings = settings.with_value("hyde.text", arguments.hypothesis).check()
-    from ragbench import explanation
     from ragbench.benchmark.load import load
+    from ragbench.engine import explanation
     from ragbench.workshop import Workshop
 
     benchmark = load(settings.config["data"], topics=False)

@@ -39,7 +39,7 @@ def main(arguments: argparse.Namespace) -> int:
     if stage is None:
         raise ConfigError("p1 is off, so there is no vocabulary to look at: leave out p1=off")
     from ragbench.benchmark.load import load
-    from ragbench.pipeline import clean
+    from ragbench.engine.pipeline import clean
     from ragbench.workshop import Workshop
 
     benchmark = load(settings.config["data"], topics=False)

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ragbench.benchmark.benchmark import Qrels
-    from ragbench.executor import Outcome
+    from ragbench.engine.executor import Outcome
     from ragbench.index.chunks import ChunkTable
     from ragbench.types import Ranking
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ragbench.comparison.verdict import LatencyCost, judge, latency_budget_ms
 from ragbench.configuration import Settings
 from ragbench.errors import ConfigError
 from ragbench.evaluation.measures import PRIMARY, UNJUDGED
-from ragbench.evaluation.verdict import LatencyCost, judge, latency_budget_ms
 from ragbench.experiment.design import Design, Effect, design_named, table
 from ragbench.experiment.results import write_text
 

@@ -10,10 +10,10 @@ import numpy as np
 
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.pool import read_run
+from ragbench.comparison.statistics import compare_all, holm
 from ragbench.errors import ResultsError
 from ragbench.evaluation import measures
 from ragbench.evaluation.measures import PRIMARY, Run
-from ragbench.evaluation.statistics import compare_all, holm
 from ragbench.experiment import results
 
 if TYPE_CHECKING:

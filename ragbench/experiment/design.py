@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ragbench.comparison.statistics import Comparison, compare_all, holm
 from ragbench.errors import BenchmarkError, ConfigError, ResultsError
-from ragbench.evaluation.statistics import Comparison, compare_all, holm
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise, takewhile
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from ragbench import executor
 from ragbench.configuration import Settings, build
+from ragbench.engine import executor
 from ragbench.errors import ArmsFailed, ConfigError, RagbenchError
 from ragbench.experiment.worker import Failure, Job
 from ragbench.fingerprint import digest
@@ -26,7 +26,7 @@ from ragbench.models.parallel import threads_for
 
 if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Benchmark
-    from ragbench.executor import Arm, Outcome
+    from ragbench.engine.executor import Arm, Outcome
     from ragbench.types import Query
     from ragbench.workshop import Progress, Say
 

@@ -13,7 +13,7 @@ from ragbench.experiment import worker
 
 if TYPE_CHECKING:
     from ragbench.configuration import Settings
-    from ragbench.executor import Outcome
+    from ragbench.engine.executor import Outcome
     from ragbench.experiment.worker import Failure, Job
 
 

@@ -24,7 +24,7 @@ from ragbench.experiment.worker import Worker
 
 if TYPE_CHECKING:
     from ragbench.configuration import Settings
-    from ragbench.executor import Outcome
+    from ragbench.engine.executor import Outcome
     from ragbench.experiment.worker import Failure, Job
 
 _TOKEN_SOURCES = ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")

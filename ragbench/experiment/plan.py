@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ragbench import executor
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.configuration import Settings
-from ragbench.executor import Arm
+from ragbench.engine import executor
+from ragbench.engine.executor import Arm
 from ragbench.experiment.run import finished, plan_digest, stopped
 from ragbench.index.artefacts import Survey
 from ragbench.models.access import Models

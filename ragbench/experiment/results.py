@@ -94,7 +94,7 @@ class Results:
 
     @property
     def open_loop(self) -> pd.DataFrame:
-        """What `ragbench.open_loop.table` gives; empty when no rate of arrival was asked for."""
+        """What `ragbench.timing.open_loop.table` gives; empty when no rate of arrival was asked for."""
         import pandas as pd
 
         path = self.folder / OPEN_LOOP

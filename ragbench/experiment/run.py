@@ -8,19 +8,19 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragbench import coldstart, latency, open_loop
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.configuration import Settings
 from ragbench.evaluation import diagnosis, measures
 from ragbench.experiment import environment, execution, results, top
 from ragbench.experiment.results import Results
 from ragbench.fingerprint import digest, plain
+from ragbench.timing import coldstart, latency, open_loop
 from ragbench.workshop import Progress, Say, Workshop, fetch_caches, share_caches
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ragbench.executor import Arm, Outcome
+    from ragbench.engine.executor import Arm, Outcome
     from ragbench.index.artefacts import Artefact
 
 PLAN, DONE = "plan.json", "done.json"

@@ -19,7 +19,7 @@ from ragbench.errors import BenchmarkError, RagbenchError
 if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Benchmark
     from ragbench.configuration import Settings
-    from ragbench.executor import Arm, Outcome
+    from ragbench.engine.executor import Arm, Outcome
     from ragbench.index.artefacts import ArtefactStore
     from ragbench.index.index import Index, IndexSpec
     from ragbench.types import Document, Query
@@ -94,7 +94,7 @@ class Worker:
         from threadpoolctl import threadpool_limits
 
         from ragbench.configuration import Settings
-        from ragbench.executor import Session
+        from ragbench.engine.executor import Session
         from ragbench.models.access import Models
 
         threadpool_limits(limits=1, user_api="blas")
@@ -123,7 +123,7 @@ class Worker:
         return store
 
     def _arm(self, settings: Settings) -> Arm:
-        from ragbench.executor import Arm
+        from ragbench.engine.executor import Arm
         from ragbench.index.index import Index
 
         if settings.index not in self._indexes:

@@ -38,10 +38,10 @@ from ragbench.types import Query, QueryState, Ranking
 from ragbench.workshop import Progress, Say, Workshop
 
 if TYPE_CHECKING:
-    from ragbench.executor import Arm
+    from ragbench.engine.executor import Arm
+    from ragbench.engine.pipeline import Pipeline
     from ragbench.index.index import Index
     from ragbench.models import CrossEncoder, Encoder
-    from ragbench.pipeline import Pipeline
 
 FORMAT = 1
 RECORD, CONFIG, GOLDEN, MODIFIED, INDEX = "bundle.json", "config.yaml", "golden.jsonl", "modified.json", "index"

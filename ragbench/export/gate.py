@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ragbench.comparison.statistics import align, compare
 from ragbench.errors import ConfigError
 from ragbench.evaluation.measures import PRIMARY
-from ragbench.evaluation.statistics import align, compare
 from ragbench.export.measured import MeasuredArm, latency_cost
 from ragbench.export.verify import Check
 

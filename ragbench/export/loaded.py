@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ragbench.configuration import Settings, build
+from ragbench.engine.pipeline import Pipeline, clean, hits, start
 from ragbench.errors import BundleError, ConfigError, IndexError_
 from ragbench.export import bundle
 from ragbench.fingerprint import short
 from ragbench.index.artefacts import Artefact, ArtefactStore
 from ragbench.index.index import Index
 from ragbench.models.access import Models
-from ragbench.pipeline import Pipeline, clean, hits, start
 from ragbench.stages.filters import FilterDocuments
 from ragbench.stages.hyde import SupposeAnswer
 from ragbench.types import Document, Hit, Query, Ranking

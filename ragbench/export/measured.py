@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ragbench.comparison.statistics import align, compare_all, holm
+from ragbench.comparison.verdict import LatencyCost, judge
 from ragbench.configuration import Settings
 from ragbench.errors import ConfigError, ResultsError
 from ragbench.evaluation.measures import PRIMARY, UNJUDGED
-from ragbench.evaluation.statistics import align, compare_all, holm
-from ragbench.evaluation.verdict import LatencyCost, judge
 from ragbench.experiment import results
 from ragbench.experiment.results import Results
 

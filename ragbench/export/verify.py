@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from ragbench.engine.executor import Arm
 from ragbench.errors import BenchmarkError, ConfigError, CorpusError, ModelError, RagbenchError
-from ragbench.executor import Arm
 from ragbench.experiment import environment
 from ragbench.export import bundle
 from ragbench.export.bundle import Golden
 from ragbench.export.loaded import LoadedBundle, documents_of, load, settings_of
-from ragbench.latency import TOTAL, measure, percentiles
 from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, load_cross_encoder, load_encoder
+from ragbench.timing.latency import TOTAL, measure, percentiles
 from ragbench.workshop import Progress
 
 Outcome = Literal["passes", "fails", "not checked"]

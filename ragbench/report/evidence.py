@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ragbench.comparison.by_type import types, warning
+from ragbench.comparison.statistics import bootstrap_intervals, compare_all, holm
+from ragbench.comparison.verdict import LatencyCost, judge, latency_budget_ms, undervalues_the_worse
 from ragbench.errors import ResultsError
 from ragbench.evaluation import diagnosis
-from ragbench.evaluation.by_type import types, warning
 from ragbench.evaluation.measures import PRIMARY, UNJUDGED
-from ragbench.evaluation.statistics import bootstrap_intervals, compare_all, holm
-from ragbench.evaluation.verdict import LatencyCost, judge, latency_budget_ms, undervalues_the_worse
 from ragbench.experiment import top
 from ragbench.experiment.results import DIAGNOSIS, TOP, TOPICS, slug
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ragbench.comparison.by_type import FEW
+from ragbench.comparison.verdict import BUDGETS_MS, OTHER_BUDGET_MS, UNJUDGED_LIMIT
 from ragbench.configuration import active
-from ragbench.evaluation.by_type import FEW
-from ragbench.evaluation.verdict import BUDGETS_MS, OTHER_BUDGET_MS, UNJUDGED_LIMIT
 from ragbench.report import evidence
 from ragbench.report import references as works
 from ragbench.report.cells import listed

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ragbench.evaluation.by_type import FEW
+from ragbench.comparison.by_type import FEW
 from ragbench.evaluation.diagnosis import FOUND
 from ragbench.evaluation.measures import SILENCE
 from ragbench.report import evidence

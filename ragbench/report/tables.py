@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ragbench import open_loop
 from ragbench.console import columns, print_table
 from ragbench.evaluation.measures import MEASURES, PRIMARY, SILENCE
+from ragbench.timing import open_loop
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -2,7 +2,7 @@
 
 A stage keeps the length and the order of the states, never changes them, and gives one query the same answer alone as
 in any company. What it must find in a state (`requires`), what it adds (`provides`) and what must not have happened
-before it (`forbids`) are words checked when a pipeline is built; see `ragbench.pipeline`.
+before it (`forbids`) are words checked when a pipeline is built; see `ragbench.engine.pipeline`.
 """
 
 from __future__ import annotations

@@ -7,14 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from ragbench import app, console, explanation
+from ragbench import app, console
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.configuration import Settings
+from ragbench.engine import explanation
+from ragbench.engine.pipeline import Pipeline
 from ragbench.errors import ConfigError
 from ragbench.experiment import ablate
 from ragbench.experiment import results as files
 from ragbench.experiment.ablate import Ablation
-from ragbench.pipeline import Pipeline
 from ragbench.workbench.own import Own
 from ragbench.workbench.results import Results
 from ragbench.workshop import Progress, Say, Workshop

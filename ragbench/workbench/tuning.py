@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any
 from ragbench import app, console
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.errors import ResultsError
-from ragbench.experiment import tune as search
-from ragbench.experiment import tune_confirm, tune_report
-from ragbench.experiment.tune_confirm import Confirmation
-from ragbench.experiment.tune_outcome import Tuned
+from ragbench.tuning import confirm, report, search
+from ragbench.tuning.confirm import Confirmation
+from ragbench.tuning.outcome import Tuned
 from ragbench.workbench.results import Results
 from ragbench.workshop import Progress, Say
 
@@ -47,32 +46,32 @@ class Tuning:
     @property
     def sentences(self) -> list[str]:
         """The outcome in words: the gain in training, its optimism, the winner, the verdict on the test topics."""
-        return tune_report.sentences(self.tuned, self.confirmation)
+        return report.sentences(self.tuned, self.confirmation)
 
     @property
     def warnings(self) -> list[str]:
         """What to know before the winner is used."""
-        return tune_report.warnings(self.tuned, self.confirmation)
+        return report.warnings(self.tuned, self.confirmation)
 
     @property
     def tables(self) -> dict[str, pd.DataFrame]:
         """What the command prints, by title."""
-        return tune_report.tables(self.tuned)
+        return report.tables(self.tuned)
 
     @property
     def parameters(self) -> pd.DataFrame:
         """A row per parameter: preset, winner, what the folds chose, how far they agree, importance."""
-        return tune_report.parameters(self.tuned)
+        return report.parameters(self.tuned)
 
     @property
     def folds(self) -> pd.DataFrame:
         """A row per fold: the winner and the preset on the topics searched with, and on those held out."""
-        return tune_report.folds(self.tuned)
+        return report.folds(self.tuned)
 
     @property
     def trials(self) -> pd.DataFrame:
         """Every trial of every search."""
-        return tune_report.trials(self.tuned)
+        return report.trials(self.tuned)
 
     @property
     def results(self) -> Results:
@@ -83,7 +82,7 @@ class Tuning:
 
     def summary(self) -> dict[str, Any]:
         """All of it as plain values."""
-        return tune_report.summary(self.tuned, self.confirmation)
+        return report.summary(self.tuned, self.confirmation)
 
 
 def tune(
@@ -99,8 +98,8 @@ def tune(
             return tune(*overrides, benchmark=benchmark, progress=bars, say=say)
     from ragbench import tracking
     from ragbench.benchmark.load import load
-    from ragbench.experiment.tune_values import train_only
     from ragbench.report import html
+    from ragbench.tuning.objective import train_only
 
     base = app.compose(overrides)
     search.spec_of(base)
@@ -108,10 +107,10 @@ def tune(
     if tracked:
         tracking.check_store(tracking.store_uri(base))
     whole = benchmark or load(base.config["data"])
-    tune_confirm.check(base, whole)
+    confirm.check(base, whole)
     tuned = search.tune(base, train_only(whole), app.compose, progress=progress, say=say)
-    confirmation = None if tuned.unchanged else tune_confirm.confirm(tuned, whole, progress=progress, say=say)
-    tune_report.write(tuned, confirmation)
+    confirmation = None if tuned.unchanged else confirm.confirm(tuned, whole, progress=progress, say=say)
+    report.write(tuned, confirmation)
     if confirmation is not None:
         html.write(confirmation.results.folder)
     tuning = Tuning(tuned, confirmation)

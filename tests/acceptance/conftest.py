@@ -12,10 +12,10 @@ import pytest
 from ragbench import app
 from ragbench.configuration import Settings
 from ragbench.corpus.reader import read_vault
+from ragbench.engine.pipeline import start
 from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.index import Index, collection_digest
 from ragbench.models.access import Models
-from ragbench.pipeline import start
 from ragbench.types import Hit, Query, QueryState
 
 VAULT = Path(__file__).parent.parent / "data" / "phases"

@@ -19,8 +19,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from ragbench import app, executor
+from ragbench import app
 from ragbench.benchmark.load import load
+from ragbench.engine import executor
 from ragbench.experiment import ablate, results
 from ragbench.experiment.results import Results
 from ragbench.workshop import Workshop

@@ -22,13 +22,13 @@ import pytest
 from ragbench import app
 from ragbench.corpus.links import resolve_links
 from ragbench.corpus.reader import parse_document
-from ragbench.executor import Arm
+from ragbench.engine.executor import Arm
+from ragbench.engine.pipeline import start
 from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.index import Index
-from ragbench.latency import time_query
 from ragbench.models.access import Models
 from ragbench.models.resolve import CrossEncoderSpec
-from ragbench.pipeline import start
+from ragbench.timing.latency import time_query
 from ragbench.types import Document, Query
 
 N_CHUNKS, N_DOCUMENTS, N_QUERIES, ROUNDS, DIM = 20_000, 2_000, 60, 3, 384

@@ -19,10 +19,10 @@ from ragbench import app
 from ragbench.benchmark.load import load
 from ragbench.configuration import Settings
 from ragbench.evaluation.measures import document_run, evaluate
-from ragbench.experiment import tune_study
-from ragbench.experiment.tune_space import configured, space
-from ragbench.experiment.tune_study import Rules, Search
-from ragbench.experiment.tune_values import TrainingValues, mean, objectives, train_only
+from ragbench.tuning import study
+from ragbench.tuning.objective import TrainingValues, mean, objectives, train_only
+from ragbench.tuning.space import configured, space
+from ragbench.tuning.study import Rules, Search
 from ragbench.workshop import Workshop
 
 TRIALS = 25
@@ -54,11 +54,11 @@ def _shared() -> list[str]:
 def test_trials_that_share_stages_against_trials_alone(benchmark, prepared, tmp_path: Path) -> None:
     rules, values = prepared()
 
-    def search(name: str, seen: TrainingValues) -> list[tune_study.Trial]:
+    def search(name: str, seen: TrainingValues) -> list[study.Trial]:
         wanted = Search(name, None, TRIALS)
-        study = tune_study.open_study(tune_study.open_storage(tmp_path / name), wanted, rules, seen.base)
-        tune_study.optimise(study, wanted, rules, seen)
-        return tune_study.trials_of(study, rules.parameters)
+        opened = study.open_study(study.open_storage(tmp_path / name), wanted, rules, seen.base)
+        study.optimise(opened, wanted, rules, seen)
+        return study.trials_of(opened, rules.parameters)
 
     tried = search("warm", values)  # fills the caches of models
     _, alone = prepared()

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from ragbench.engine.executor import Outcome
 from ragbench.evaluation.diagnosis import COLUMNS, diagnose, losses, sentences
-from ragbench.executor import Outcome
 from ragbench.types import Query, QueryState, Ranking
 
 # Chunk n lies in section n, chunk 9 in sections 9 and 10; section 11 has no chunk.
@@ -87,7 +87,7 @@ def test_losses_are_counted_and_said() -> None:
 
 def test_a_real_pipeline_accounts_for_every_relevant_section(index, benchmark_small) -> None:
     from ragbench import app
-    from ragbench.executor import Arm, execute
+    from ragbench.engine.executor import Arm, execute
 
     settings = app.compose(["+exp=baseline", "p10=on", "p12=on"])
     queries = [topic.query() for topic in benchmark_small.topics]

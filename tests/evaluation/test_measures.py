@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ragbench.engine.pipeline import start
 from ragbench.errors import ConfigError
 from ragbench.evaluation.measures import (
     MEASURES,
@@ -24,7 +25,6 @@ from ragbench.evaluation.measures import (
     section_run,
     unjudged,
 )
-from ragbench.pipeline import start
 from ragbench.types import Query, QueryState, Ranking
 
 TREC_NAMES = {

@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 
 from ragbench import app
+from ragbench.comparison import statistics
 from ragbench.configuration import Settings
 from ragbench.errors import ConfigError
-from ragbench.evaluation import statistics
 from ragbench.experiment import ablate
 from ragbench.experiment.ablate import Ablation
 from ragbench.experiment.results import PER_QUERY_COLUMNS, Results

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from ragbench.benchmark.benchmark import Benchmark
+from ragbench.comparison import statistics
 from ragbench.errors import BenchmarkError, ResultsError
-from ragbench.evaluation import statistics
 from ragbench.experiment import compare
 from ragbench.experiment.results import Results
 from ragbench.experiment.run import run

@@ -7,8 +7,8 @@ from math import factorial
 import numpy as np
 import pytest
 
+from ragbench.comparison.statistics import compare, holm
 from ragbench.errors import BenchmarkError, ConfigError, ResultsError
-from ragbench.evaluation.statistics import compare, holm
 from ragbench.experiment.design import (
     DESIGNS,
     AddOne,

@@ -12,8 +12,8 @@ import pytest
 from ragbench import app
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.configuration import Settings
+from ragbench.engine.executor import Outcome
 from ragbench.errors import ArmsFailed, ConfigError
-from ragbench.executor import Outcome
 from ragbench.experiment.execution import dispatch, groups
 from ragbench.experiment.results import Results
 from ragbench.experiment.run import run

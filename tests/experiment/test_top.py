@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ragbench.engine.pipeline import Pipeline
 from ragbench.experiment.top import COLUMNS, highlights, snippet, stems, top_hits
-from ragbench.pipeline import Pipeline
 from ragbench.stages.cut import Cut
 from ragbench.stages.fuse import Fuse
 from ragbench.stages.lexical import RetrieveLexical

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from ragbench.corpus.librarian_chunking import LibrarianFixedChunker
+from ragbench.engine.pipeline import joined
 from ragbench.errors import ConfigError
 from ragbench.index.index import IndexSpec
-from ragbench.pipeline import joined
 from ragbench.stages.context import AddNeighbours
 from ragbench.types import Filters
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from ragbench import app
 from ragbench.configuration import Settings
+from ragbench.engine.pipeline import Pipeline, hits, start
 from ragbench.errors import ConfigError
-from ragbench.pipeline import Pipeline, hits, start
 from ragbench.stages.cut import Cut
 from ragbench.stages.filters import FilterDocuments
 from ragbench.stages.guarantee import GuaranteeNotes

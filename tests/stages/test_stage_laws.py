@@ -23,10 +23,10 @@ from hypothesis import strategies as st
 import ragbench.stages
 from ragbench import app, locations
 from ragbench.configuration import Settings
+from ragbench.engine.executor import Arm, execute
+from ragbench.engine.pipeline import start
 from ragbench.errors import ConfigError
-from ragbench.executor import Arm, execute
 from ragbench.fingerprint import canonical
-from ragbench.pipeline import start
 from ragbench.stages.stage import Retriever, Stage
 from ragbench.types import Query, QueryState
 

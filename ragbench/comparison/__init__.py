@@ -1,0 +1,1 @@
+"""One arm against another: statistics and the verdict."""

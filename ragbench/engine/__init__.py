@@ -1,0 +1,1 @@
+"""Pipelines, run over queries with shared work done once, and explained."""

@@ -1,0 +1,79 @@
+"""What a fresh process needs for its first query, in time and memory: `python -m ragbench.timing.coldstart`.
+
+It is fed a configuration on standard input. Memory is measured here, for each arm apart, as the experiment's own
+process holds all arms at once.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ragbench.errors import RagbenchError
+from ragbench.fingerprint import plain
+
+if TYPE_CHECKING:
+    from ragbench.configuration import Settings
+
+
+PEAK_MEMORY = "peak_memory_mb"
+
+
+def measure(settings: Settings, text: str) -> Mapping[str, float]:
+    """Milliseconds from a new process's first line to `ready` (index and models open) and to the `first answer`.
+
+    `peak_memory_mb` is the largest resident set of that process, in MiB.
+    """
+    request = json.dumps({"config": plain(settings.config), "text": text})
+    done = subprocess.run(
+        [sys.executable, "-m", "ragbench.timing.coldstart"], input=request, capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        raise RagbenchError(f"the cold start of '{settings.name}' failed: {done.stderr.strip().splitlines()[-1:]}")
+    answer: Mapping[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return answer
+
+
+def main() -> None:
+    """Answer the query on stdin and print the times."""
+    started = time.perf_counter()
+    request = json.loads(sys.stdin.read())
+    from ragbench.benchmark.load import load
+    from ragbench.configuration import Settings
+    from ragbench.models.access import Models
+    from ragbench.workshop import Workshop
+
+    settings = Settings("cold", request["config"])
+    workshop = Workshop.of(settings, load(settings.config["data"]), say=lambda message: None)
+    store = replace(workshop.store, remote=None)  # everything is here already
+    workshop = Workshop(workshop.benchmark, store, Models(threads=settings.latency.threads))
+    (arm,) = workshop.arms([settings])
+    arm.index.prepare(arm.pipeline.needs)
+    ready = time.perf_counter()
+    arm.pipeline.search(request["text"], arm.index)
+    answered = time.perf_counter()
+    times = {"ready": (ready - started) * 1e3, "first answer": (answered - started) * 1e3}
+    print(json.dumps({**times, PEAK_MEMORY: peak_memory_bytes() / 2**20}))
+
+
+def peak_memory_bytes() -> int:
+    """The largest resident set this process has had."""
+    try:
+        status = Path("/proc/self/status").read_text(encoding="ascii")
+    except OSError:
+        import resource
+
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return peak if sys.platform == "darwin" else peak * 1024
+    # On Linux, not ru_maxrss: a new program inherits there the peak of the one that started it.
+    return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM:"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,202 @@
+"""What a search for parameters can see: the training topics, what a configuration is worth on them, what it costs.
+
+The topics are split before anything else: the searching side is given a benchmark in which test topics and their
+judgments do not exist (`train_only`), and refuses any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ragbench.benchmark.benchmark import Benchmark
+from ragbench.configuration import Settings
+from ragbench.engine.executor import Arm, Session
+from ragbench.engine.pipeline import Pipeline
+from ragbench.errors import BenchmarkError, ConfigError
+from ragbench.evaluation.measures import MEASURES, SILENCE, check, document_run, evaluate, metric_name
+from ragbench.timing import latency
+from ragbench.tuning.space import Parameter, Value, Values, apply
+from ragbench.workshop import Progress, Workshop
+
+if TYPE_CHECKING:
+    from ragbench.index.index import Index
+
+TRAIN = "train"
+P95 = "p95_ms"
+
+PerQuery = Mapping[str, Mapping[str, float]]
+"""By measure, by qid, the value."""
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What a search raises or lowers: `name` as in MLflow, `measure` as ir_measures has it, None for latency."""
+
+    name: str
+    measure: str | None
+
+    @property
+    def sign(self) -> int:
+        """1 where more is better, -1 where less is."""
+        return -1 if self.measure is None else 1
+
+
+def objectives(names: Sequence[str], measures: Sequence[str]) -> tuple[Objective, ...]:
+    """The objectives of these names; `measures` are those configured, known beside the usual ones."""
+    check(measures)
+    known = {metric_name(measure): measure for measure in (*MEASURES, SILENCE, *measures)}
+    found = []
+    for name in names:
+        plain = metric_name(name)
+        if plain != P95 and plain not in known:
+            raise ConfigError(f"tune.objective names '{name}'; known are {', '.join((*known, P95))}")
+        found.append(Objective(plain, known.get(plain)))
+    if len({each.name for each in found}) < len(found) or all(each.measure is None for each in found):
+        raise ConfigError("tune.objective must name at least one measure, and each objective once")
+    return tuple(found)
+
+
+def train_only(benchmark: Benchmark) -> Benchmark:
+    """The benchmark without any test topic or judgment of one. Refuses groups that lie in both splits."""
+    topics = benchmark.select(TRAIN)
+    groups = {topic.group for topic in topics if topic.group}
+    for topic in benchmark.topics:
+        if topic.split != TRAIN and topic.group in groups:
+            raise BenchmarkError(
+                f"topics of group '{topic.group}' are in train and {topic.split}: split anew with data.resplit=<seed>"
+            )
+    qids = [topic.qid for topic in topics]
+    return replace(
+        benchmark,
+        topics=topics,
+        document_qrels={qid: benchmark.document_qrels[qid] for qid in qids if qid in benchmark.document_qrels},
+        section_qrels={qid: benchmark.section_qrels[qid] for qid in qids if qid in benchmark.section_qrels},
+    )
+
+
+class TrainingValues:
+    """Measures configurations on the training queries; remembers, as a session does and by pipeline."""
+
+    def __init__(
+        self,
+        base: Settings,
+        parameters: Sequence[Parameter],
+        benchmark: Benchmark,
+        workshop: Workshop,
+        measures: Sequence[str],
+        memory_bytes: int = 512 << 20,
+    ) -> None:
+        foreign = [topic.qid for topic in benchmark.topics if topic.split != TRAIN]
+        if foreign:
+            raise BenchmarkError(f"tuning may see training topics only, and was given '{foreign[0]}' (use train_only)")
+        self.base, self.parameters, self.benchmark = base, tuple(parameters), benchmark
+        self._measures = [measure for measure in measures if measure != SILENCE]
+        (arm,) = workshop.arms([base])
+        self.index: Index = arm.index
+        self.session = Session([topic.query() for topic in benchmark.topics], memory_bytes)
+        self._pipelines: dict[frozenset[tuple[str, Value]], Pipeline] = {}
+        self._seen: dict[str, PerQuery] = {}
+
+    def pipeline(self, values: Values) -> Pipeline:
+        """The pipeline with these values."""
+        key = frozenset(values.items())
+        if key not in self._pipelines:
+            self._pipelines[key] = apply(self.base, self.parameters, values).pipeline
+        return self._pipelines[key]
+
+    def __call__(self, values: Values) -> PerQuery:
+        """Every measure for every training query it applies to."""
+        pipeline = self.pipeline(values)
+        if pipeline.fingerprint not in self._seen:
+            run = document_run(self.session.final(pipeline, self.index), self.index.chunks)
+            frame = evaluate(run, self.benchmark.document_qrels, self._measures)
+            self._seen[pipeline.fingerprint] = {
+                str(measure): dict(zip(rows["qid"], rows["value"].astype(float), strict=True))
+                for measure, rows in frame.groupby("measure")
+            }
+        return self._seen[pipeline.fingerprint]
+
+
+def mean(values: Mapping[str, float], qids: frozenset[str] | None = None) -> float:
+    """The mean over the queries that have a value (those of `qids`), 0 over none; rounded so that order has no say."""
+    chosen = [value for qid, value in sorted(values.items()) if qids is None or qid in qids]
+    return round(float(np.mean(chosen)), 9) if chosen else 0.0
+
+
+@dataclass(frozen=True)
+class Cost:
+    """A cheap guess at a configuration's p95 in milliseconds: the preset's, plus what each costly parameter adds.
+
+    Timed once, one parameter at a time: `points` holds by key (value, p95) pairs, between which numbers are
+    interpolated. What parameters cost together, and what a threshold saves later stages, it does not know; that is why
+    the candidates are timed in the end.
+    """
+
+    preset_ms: float
+    configured: Mapping[str, Value] = field(default_factory=dict)
+    points: Mapping[str, Sequence[tuple[Value, float]]] = field(default_factory=dict)
+
+    def __call__(self, values: Values) -> float:
+        """Milliseconds, at least 0."""
+        added = [
+            self._at(key, values.get(key, self.configured[key])) - self._at(key, self.configured[key])
+            for key in self.points
+        ]
+        return round(max(0.0, self.preset_ms + sum(added)), 3)
+
+    def _at(self, key: str, value: Value) -> float:
+        known = dict(self.points[key])
+        if value in known:
+            return known[value]
+        numbers = sorted((float(v), ms) for v, ms in known.items())
+        return float(np.interp(float(value), [v for v, _ in numbers], [ms for _, ms in numbers]))
+
+
+def time_cost(values: TrainingValues, preset: Values, progress: Progress | None) -> Cost:
+    """Time the preset, and it with every costly parameter at its least and greatest (or every choice), in one round."""
+    costly = [p for p in values.parameters if p.costly and p.key in preset]
+    marks = {p.key: [preset[p.key], *(end for end in _extremes(p) if end != preset[p.key])] for p in costly}
+    variants = {f"{key}={mark}": {**preset, key: mark} for key, each in marks.items() for mark in each[1:]}
+    timed = time_p95(values, {"preset": preset, **variants}, progress, rounds=1)
+    own = timed["preset"]["p95"]
+    points = {
+        key: [(each[0], own), *((mark, timed[f"{key}={mark}"]["p95"]) for mark in each[1:])]
+        for key, each in marks.items()
+    }
+    return Cost(own, {p.key: preset[p.key] for p in costly}, points)
+
+
+def _extremes(parameter: Parameter) -> tuple[Value, ...]:
+    """Least and greatest where values are numbers, between which can be interpolated; else all."""
+    numbers = [end for end in parameter.ends if isinstance(end, int | float) and not isinstance(end, bool)]
+    return (min(numbers), max(numbers)) if len(numbers) == len(parameter.ends) else parameter.ends
+
+
+def time_p95(
+    values: TrainingValues, variants: Mapping[str, Values], progress: Progress | None, rounds: int | None = None
+) -> dict[str, Mapping[str, float]]:
+    """Percentiles of the whole query for every variant, all timed in turns over the training queries."""
+    spec = values.base.latency if rounds is None else replace(values.base.latency, rounds=rounds)
+    arms = [Arm(name, values.pipeline(each), values.index) for name, each in variants.items()]
+    queries = [topic.query() for topic in values.benchmark.topics]
+    timings = latency.measure(arms, queries, spec, progress)
+    return {name: latency.percentiles(timing.samples_ms[:, -1]) for name, timing in timings.items()}
+
+
+def cost_to_plain(cost: Cost) -> dict[str, object]:
+    """As JSON can say it."""
+    return asdict(cost)
+
+
+def cost_from_plain(node: Mapping[str, object]) -> Cost:
+    """The inverse of `cost_to_plain`."""
+    points: Mapping[str, Sequence[Sequence[Value]]] = node["points"]  # type: ignore[assignment]  # written by us
+    return Cost(
+        float(node["preset_ms"]),  # type: ignore[arg-type]  # written by us
+        node["configured"],  # type: ignore[arg-type]  # written by us
+        {key: [(value, float(ms)) for value, ms in pairs] for key, pairs in points.items()},
+    )

@@ -1,0 +1,116 @@
+"""What a search was asked for, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ragbench.comparison.statistics import Comparison, compare
+from ragbench.configuration import Settings
+from ragbench.errors import ConfigError
+from ragbench.tuning import study
+from ragbench.tuning.space import Value, Values, value_of
+from ragbench.tuning.study import Rules, Trial
+
+
+@dataclass(frozen=True)
+class TuneSpec:
+    """The `tune` node of the configuration, without the space."""
+
+    trials: int = 200
+    objective: tuple[str, ...] = ("ndcg_at_10",)
+    p95_ms: float | None = None
+    folds: int = 5
+    fold_trials: int | None = None
+    seed: int = 13
+    sampler: str | None = None
+    processes: int = 1
+    candidates: int = 8
+    storage: str | None = None
+    memory_mb: int = 512
+
+    def __post_init__(self) -> None:
+        for name in ("trials", "fold_trials", "processes", "candidates", "memory_mb"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ConfigError(f"tune.{name} must be at least 1, got {value}")
+        if self.folds < 0 or self.folds == 1:
+            raise ConfigError(f"tune.folds must be 0 or at least 2, got {self.folds}")
+        if self.p95_ms is not None and self.p95_ms <= 0:
+            raise ConfigError(f"tune.p95_ms must be above 0, got {self.p95_ms}")
+        if self.sampler not in (None, *study.SAMPLERS):
+            raise ConfigError(f"tune.sampler must be one of {', '.join(study.SAMPLERS)}, got {self.sampler}")
+        if not self.objective:
+            raise ConfigError("tune.objective must name at least one measure")
+
+
+@dataclass(frozen=True)
+class Fold:
+    """What the search without these topics chose: `pairs` has by held-out qid the value of that and of the preset."""
+
+    number: int
+    values: Values
+    inner: float
+    inner_preset: float
+    pairs: Mapping[str, tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """The outcome of a search; `measure` is the first objective that is one, all else refers to it."""
+
+    folder: Path
+    base: Settings
+    spec: TuneSpec
+    rules: Rules
+    measure: str
+    topics: int
+    preset: Trial
+    winner: Trial
+    trials: Mapping[str, Sequence[Trial]]
+    front: Sequence[Trial]
+    timed: Mapping[int, Mapping[str, float]]
+    folds: Sequence[Fold]
+    importances: Mapping[str, Mapping[str, float]]
+
+    @property
+    def unchanged(self) -> bool:
+        """Whether nothing was found that is better than the configured values."""
+        return self.winner.number == self.preset.number
+
+    @property
+    def changes(self) -> dict[str, Value]:
+        """The winner's values that are not the configured ones."""
+        if self.unchanged:
+            return {}
+        return {key: value for key, value in self.winner.values.items() if value != value_of(self.base, key)}
+
+    @property
+    def place(self) -> int:
+        """Which of the objectives `measure` is."""
+        return next(n for n, each in enumerate(self.rules.objectives) if each.measure == self.measure)
+
+    @property
+    def inner(self) -> float:
+        """The mean over folds of what the chosen values reach on the topics they were chosen on."""
+        return sum(fold.inner for fold in self.folds) / len(self.folds)
+
+    @property
+    def held_out(self) -> float:
+        """The mean of what values chosen elsewhere reach, over all training topics."""
+        pairs = self._pairs()
+        return sum(tuned for tuned, _ in pairs) / len(pairs)
+
+    @property
+    def optimism(self) -> float:
+        """Train minus held-out: what a search promises too much."""
+        return self.inner - self.held_out
+
+    def held_out_gain(self) -> Comparison:
+        """The chosen values against the preset, every training topic while it was held out."""
+        tuned, preset = zip(*self._pairs(), strict=True)
+        return compare(tuned, preset, seed=int(self.base.config["seed"]))
+
+    def _pairs(self) -> list[tuple[float, float]]:
+        return [pair for fold in self.folds for _, pair in sorted(fold.pairs.items())]

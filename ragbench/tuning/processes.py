@@ -1,0 +1,122 @@
+"""Searches side by side: this process, and others that share its journal."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+from ragbench.benchmark.benchmark import Benchmark
+from ragbench.configuration import Settings
+from ragbench.experiment.execution import ExecutionSpec, spec_of
+from ragbench.models.parallel import threads_for
+from ragbench.tuning import study
+from ragbench.tuning.objective import TrainingValues
+from ragbench.tuning.study import Rules, Search
+from ragbench.workshop import Progress, Say, Workshop, fetch_caches, share_caches
+
+Job = tuple[Settings, Rules, Benchmark, Sequence[Search], Path, int, int]
+"""The arguments of `_beside`."""
+
+
+def search_all(
+    rules: Rules,
+    train: Benchmark,
+    searches: Sequence[Search],
+    values: TrainingValues,
+    journal: Path,
+    processes: int,
+    progress: Progress | None,
+    say: Say,
+) -> dict[str, Any]:
+    """Run all searches to their end, in this process and in others beside it; Optuna's studies by name.
+
+    The others are `processes` - 1 processes of this machine, or tasks of a Ray cluster with `execution=ray`, which must
+    see the journal's folder.
+    """
+    storage = study.open_storage(journal)
+    studies = {search.name: study.open_study(storage, search, rules, values.base) for search in searches}
+    memory, execution = values.session.limit_bytes, spec_of(values.base)
+    count = _count(processes, execution)
+    jobs = [
+        (values.base, rules, train, _turned(searches, n, count), journal.absolute(), memory, n) for n in range(1, count)
+    ]
+    beside = _spawned(jobs) if execution.kind != "ray" else _on_ray(jobs, execution)
+    with beside as failures:
+        for search in searches:
+            report = _reporter(progress, search) if progress is not None else None
+            study.optimise(studies[search.name], search, rules, values, report=report)
+        if failures():
+            say("a process of the search failed (see above); the others did its trials")
+    return studies
+
+
+def _count(processes: int, execution: ExecutionSpec) -> int:
+    """How many search, this process among them: `tune.processes`, or the workers of `execution` where they are more."""
+    if execution.kind == "local":
+        return processes
+    # The workers of a cluster that runs elsewhere leave this machine its processors.
+    return max(processes, (execution.workers or threads_for(None)) + (execution.address is not None))
+
+
+@contextmanager
+def _spawned(jobs: Sequence[Job]) -> Iterator[Callable[[], int]]:
+    """Processes of this machine; yields what waits for them and says how many failed."""
+    # Started afresh: a Java machine does not survive a fork.
+    context = multiprocessing.get_context("spawn")
+    others = [context.Process(target=_beside, args=job, daemon=True) for job in jobs]
+    for other in others:
+        other.start()
+
+    def failures() -> int:
+        for other in others:
+            other.join()
+        return sum(bool(other.exitcode) for other in others)
+
+    try:
+        yield failures
+    finally:
+        for other in others:
+            if other.is_alive():
+                other.terminate()
+                other.join()
+
+
+def _on_ray(jobs: Sequence[Job], execution: ExecutionSpec) -> AbstractContextManager[Callable[[], int]]:
+    from ragbench.experiment import execution_ray
+
+    return execution_ray.tasks(_beside, jobs, execution.address)
+
+
+def _beside(
+    base: Settings, rules: Rules, train: Benchmark, searches: Sequence[Search], journal: Path, memory: int, number: int
+) -> None:
+    """A process of its own, with its own Java machine, that takes part in the searches."""
+    measures = [each.measure for each in rules.objectives if each.measure is not None]
+    workshop = Workshop.of(base, train)
+    fetch_caches(workshop.store, workshop.models)
+    values = TrainingValues(base, rules.parameters, train, workshop, measures, memory)
+    storage = study.open_storage(journal)
+    for search in searches:
+        opened = study.open_study(storage, search, rules, base)
+        study.optimise(opened, search, rules, values, process=number, report=_leave_if_alone)
+    share_caches(workshop.store, workshop.models)
+
+
+def _leave_if_alone(done: int) -> None:
+    """End this process when the one that started it was killed."""
+    parent = multiprocessing.parent_process()
+    if parent is not None and not parent.is_alive():
+        raise SystemExit
+
+
+def _turned(searches: Sequence[Search], number: int, processes: int) -> list[Search]:
+    """The searches in another order for every process, so that they meet in one as late as possible."""
+    begin = number * len(searches) // processes
+    return [*searches[begin:], *searches[:begin]]
+
+
+def _reporter(progress: Progress, search: Search) -> Callable[[int], None]:
+    return lambda done: progress(f"search over {search.name}", done, search.trials)

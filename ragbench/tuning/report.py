@@ -1,0 +1,244 @@
+"""What a search has to say: the warnings, the tables, the files.
+
+trials.csv      every trial of every search: objectives, guessed and measured p95, values
+front.csv       the Pareto front of the candidates, the preset beside it
+folds.csv       what every fold chose, and what that reaches inside and outside the fold
+parameters.csv  preset, winner, agreement of the folds, importance
+overrides.txt   the winner as overrides
+report.md, report.json
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from ragbench.console import markdown
+from ragbench.experiment.results import write_text
+from ragbench.tuning.confirm import Confirmation
+from ragbench.tuning.outcome import Tuned
+from ragbench.tuning.space import Parameter, Values, overrides, value_of
+from ragbench.tuning.study import Trial
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FILES = ("trials.csv", "front.csv", "folds.csv", "parameters.csv", "overrides.txt", "report.md", "report.json")
+
+
+def warnings(tuned: Tuned, confirmation: Confirmation | None) -> list[str]:
+    """What a person must know before using the winner, a sentence each."""
+    found = []
+    limit, winner = tuned.spec.p95_ms, tuned.winner
+    if limit is not None and (winner.p95_ms or 0.0) > limit:
+        found.append(
+            f"no candidate keeps within {limit:g} ms: the fastest of the best has a p95 of {winner.p95_ms:.1f} ms"
+        )
+    if tuned.folds:
+        gain = tuned.held_out_gain()
+        if not tuned.unchanged and gain.ci_low <= 0:
+            found.append(
+                "searching like this is not shown to help on topics that the search has not seen "
+                f"({gain.difference:+.4f} [{gain.ci_low:+.4f}, {gain.ci_high:+.4f}] over {gain.n} training topics)"
+            )
+    if confirmation is None:
+        return [*found, "nothing is better than the configured values; the test topics were not asked"]
+    if confirmation.verdict.outcome == "inconclusive":
+        found.append("the winner is not distinguishable from the preset on the test topics: keep the preset")
+    elif confirmation.verdict.outcome == "reject":
+        found.append("the winner is rejected on the test topics: keep the preset")
+    if confirmation.evaluations > 1:
+        found.append(
+            f"this is evaluation {confirmation.evaluations} of a winner of this search on the test topics: "
+            "with every further one, chance is more likely to look like a gain"
+        )
+    return found
+
+
+def agreement(parameter: Parameter, chosen: Sequence[Values]) -> float | None:
+    """How much the folds agree on a parameter, from 0 to 1; None where fewer than two have a say.
+
+    Numbers: 1 minus the distance between the least and the greatest, on the scale of the search. Choices: the share of
+    the most frequent.
+    """
+    values = [each[parameter.key] for each in chosen if parameter.key in each]
+    if len(values) < 2:
+        return None
+    if parameter.choices:
+        return Counter(map(str, values)).most_common(1)[0][1] / len(values)
+    places = [parameter.place(value) for value in values]
+    return round(1 - (max(places) - min(places)), 6)
+
+
+def parameters(tuned: Tuned) -> pd.DataFrame:
+    """One row per parameter: preset, winner, what the folds chose, their agreement, importance by objective."""
+    import pandas as pd
+
+    rows = []
+    for each in tuned.rules.parameters:
+        chosen = [fold.values for fold in tuned.folds]
+        rows.append(
+            {
+                "parameter": each.key,
+                "preset": _shown(value_of(tuned.base, each.key)),
+                "winner": _shown(tuned.winner.values.get(each.key)),
+                "folds": " ".join(_shown(values.get(each.key)) or "-" for values in chosen),
+                "agreement": agreement(each, chosen),
+                **{f"importance {name}": shares.get(each.key, 0.0) for name, shares in tuned.importances.items()},
+            }
+        )
+    frame = pd.DataFrame(rows)
+    return frame.assign(agreement=frame["agreement"].astype(float))
+
+
+def folds(tuned: Tuned) -> pd.DataFrame:
+    """One row per fold: topics held out, the chosen values inside and outside it, the preset there."""
+    import pandas as pd
+
+    rows = []
+    for fold in tuned.folds:
+        outside, preset = ([pair[place] for pair in fold.pairs.values()] for place in (0, 1))
+        rows.append(
+            {
+                "fold": fold.number,
+                "held out": len(fold.pairs),
+                "train": fold.inner,
+                "train preset": fold.inner_preset,
+                "held-out": _mean(outside),
+                "held-out preset": _mean(preset),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def trials(tuned: Tuned) -> pd.DataFrame:
+    """Every trial of every search."""
+    import pandas as pd
+
+    frames = [
+        {"search": name, **_row(trial, tuned), "guessed_p95_ms": trial.p95_ms, "seconds": trial.seconds, **trial.values}
+        for name, found in tuned.trials.items()
+        for trial in found
+    ]
+    return pd.DataFrame(frames)
+
+
+def front(tuned: Tuned) -> pd.DataFrame:
+    """The Pareto front, best first, and the preset."""
+    import pandas as pd
+
+    named = {trial.number: "" for trial in tuned.front}
+    shown = [*tuned.front, *([] if tuned.preset.number in named else [tuned.preset])]
+    rows = []
+    for trial in shown:
+        kind = (
+            "preset" if trial.number == tuned.preset.number else "winner" if trial.number == tuned.winner.number else ""
+        )
+        percentiles = tuned.timed.get(trial.number, {})
+        times = {f"{name}_ms": percentiles[name] for name in ("p50", "p95", "p99") if name in percentiles}
+        rows.append({"what": kind, **_row(trial, tuned), **times, **trial.values})
+    return pd.DataFrame(rows)
+
+
+def summary(tuned: Tuned, confirmation: Confirmation | None) -> dict[str, Any]:
+    """All of it as plain values."""
+    nested: dict[str, Any] | None = None
+    if tuned.folds:
+        nested = {
+            "folds": len(tuned.folds),
+            "train": tuned.inner,
+            "held_out": tuned.held_out,
+            "optimism": tuned.optimism,
+            "gain": asdict(tuned.held_out_gain()),
+        }
+    test: dict[str, Any] | None = None
+    if confirmation is not None:
+        test = {
+            "folder": str(confirmation.results.folder),
+            "verdict": confirmation.verdict.outcome,
+            "reason": confirmation.verdict.reason,
+            "evaluations": confirmation.evaluations,
+            **asdict(confirmation.comparison),
+        }
+    return {
+        "folder": str(tuned.folder),
+        "measure": tuned.measure,
+        "objectives": [each.name for each in tuned.rules.objectives],
+        "sampler": tuned.rules.sampler,
+        "topics": tuned.topics,
+        "trials": {name: len(found) for name, found in tuned.trials.items()},
+        "preset": _plain(tuned.preset, tuned),
+        "winner": {**_plain(tuned.winner, tuned), "values": dict(tuned.winner.values)},
+        "overrides": overrides(tuned.changes),
+        "nested": nested,
+        "parameters": parameters(tuned).astype(object).to_dict(orient="records"),
+        "front": [_plain(trial, tuned) for trial in tuned.front],
+        "test": test,
+        "warnings": warnings(tuned, confirmation),
+    }
+
+
+def sentences(tuned: Tuned, confirmation: Confirmation | None) -> list[str]:
+    """The outcome in words."""
+    measure = tuned.rules.objectives[tuned.place].name
+    better, before = tuned.winner.objectives[tuned.place], tuned.preset.objectives[tuned.place]
+    said = [f"{measure} on {tuned.topics} training topics: preset {before:.4f}, winner {better:.4f}"]
+    if tuned.folds:
+        gain = tuned.held_out_gain()
+        said.append(
+            f"nested over {len(tuned.folds)} folds: {tuned.inner:.4f} where searched, {tuned.held_out:.4f} held out "
+            f"(preset {gain.mean_baseline:.4f}); optimism {tuned.optimism:+.4f}"
+        )
+    if not tuned.unchanged:
+        said.append(f"winner: {' '.join(overrides(tuned.changes))}")
+    if confirmation is not None:
+        said.append(f"on the test topics: {confirmation.verdict.outcome}. {confirmation.verdict.reason}")
+    return said
+
+
+def tables(tuned: Tuned) -> dict[str, pd.DataFrame]:
+    """What is shown, by title."""
+    shown = {"Parameters": parameters(tuned)}
+    if tuned.folds:
+        shown["Folds"] = folds(tuned)
+    if len(tuned.rules.objectives) > 1:
+        names = ["what", "trial", *(each.name for each in tuned.rules.objectives)]
+        frame = front(tuned)
+        shown["Pareto front"] = frame[[*names, *(name for name in ("p50_ms", "p99_ms") if name in frame)]]
+    return shown
+
+
+def write(tuned: Tuned, confirmation: Confirmation | None) -> None:
+    """The files, in the folder of the search."""
+    frames = {"trials": trials(tuned), "front": front(tuned), "parameters": parameters(tuned)}
+    if tuned.folds:
+        frames["folds"] = folds(tuned)
+    for name, frame in frames.items():
+        write_text(tuned.folder / f"{name}.csv", frame.to_csv(index=False))
+    write_text(tuned.folder / "overrides.txt", f"{' '.join(overrides(tuned.changes))}\n")
+    lines = [f"# Search over {tuned.base.name}", *sentences(tuned, confirmation)]
+    lines += [f"Warning: {sentence}." for sentence in warnings(tuned, confirmation)]
+    lines += [f"## {title}\n\n{markdown(frame)}" for title, frame in tables(tuned).items()]
+    write_text(tuned.folder / "report.md", "\n\n".join(lines) + "\n")
+    write_text(tuned.folder / "report.json", json.dumps(summary(tuned, confirmation), indent=1))
+
+
+def _row(trial: Trial, tuned: Tuned) -> dict[str, Any]:
+    reached = zip(tuned.rules.objectives, trial.objectives, strict=True)
+    return {"trial": trial.number, **{each.name: value for each, value in reached}}
+
+
+def _plain(trial: Trial, tuned: Tuned) -> Mapping[str, Any]:
+    times = tuned.timed.get(trial.number)
+    return _row(trial, tuned) | ({"p95_ms": times["p95"]} if times else {})
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else float("nan")
+
+
+def _shown(value: Any) -> str:
+    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

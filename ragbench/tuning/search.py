@@ -1,0 +1,205 @@
+"""Tuning: search for parameters on the training topics, and say how much of the gain is only the search's luck.
+
+    <results>/tune/<name>-<digest>/journal.log, cost.json, timed.json, test.json   what is continued
+                                   and the files of `tune_report`
+
+Nested cross-validation: besides the search over all training topics, every outer fold gets a search of its own that
+sees only the topics outside the fold; what it chooses is then measured on the fold. Groups of topics stay whole.
+Nothing is fitted but the parameters, so the mean over inner folds is the mean over the inner topics, which the searches
+use. Test topics are not here: `tune_confirm` reads them once, afterwards.
+
+Latency is guessed in trials (`Cost`) and timed for the candidates at the end.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from ragbench.benchmark.benchmark import Benchmark
+from ragbench.configuration import Settings, build
+from ragbench.errors import BenchmarkError, ConfigError
+from ragbench.experiment.results import slug, write_text
+from ragbench.fingerprint import digest
+from ragbench.tuning import study
+from ragbench.tuning.objective import (
+    P95,
+    Cost,
+    TrainingValues,
+    cost_from_plain,
+    cost_to_plain,
+    mean,
+    objectives,
+    time_cost,
+    time_p95,
+)
+from ragbench.tuning.outcome import Fold, Tuned, TuneSpec
+from ragbench.tuning.processes import search_all
+from ragbench.tuning.space import Value, Values, configured, space
+from ragbench.tuning.study import Rules, Search, Trial
+from ragbench.workshop import Progress, Say, Workshop, fetch_caches, share_caches
+
+JOURNAL = "journal.log"
+ALL = "all"
+PRESET = -1
+"""The number of the configured values where the space does not hold them, so that they are in no trial."""
+
+
+def tune(
+    base: Settings,
+    train: Benchmark,
+    compose: Callable[[Sequence[str]], Settings],
+    *,
+    progress: Progress | None = None,
+    say: Say = print,
+) -> Tuned:
+    """Search. `train` is what `train_only` returns; `compose` turns overrides into settings."""
+    spec = spec_of(base)
+    chosen = objectives(spec.objective, base.measures)
+    parameters = space(base, compose)
+    rules = Rules(parameters, chosen, spec.sampler or ("tpe" if len(chosen) == 1 else "nsga2"), spec.seed, spec.p95_ms)
+    names = [each.measure for each in chosen if each.measure is not None]
+    workshop = Workshop.of(base, train, progress, say)
+    fetch_caches(workshop.store, workshop.models)
+    values = TrainingValues(base, parameters, train, workshop, names, spec.memory_mb << 20)
+    folder = _folder(base, train, spec, rules, values)
+    rules = replace(rules, key=folder.name)
+    preset = configured(parameters, base)
+    for name in names:
+        if not values(preset).get(name):
+            raise BenchmarkError(f"no training topic has a value for {name}: name others with tune.objective")
+    if any(each.measure is None for each in chosen) or spec.p95_ms is not None:
+        rules = replace(rules, cost=_cost(folder, values, preset, progress))
+    searches = [Search(ALL, None, spec.trials)]
+    held = _held_out(train, spec.folds, spec.seed)
+    everyone = frozenset(topic.qid for topic in train.topics)
+    searches += [
+        Search(f"fold {n}", everyone - out, spec.fold_trials or spec.trials) for n, out in enumerate(held, start=1)
+    ]
+    journal = Path(spec.storage) if spec.storage else folder / JOURNAL
+    studies = search_all(rules, train, searches, values, journal, spec.processes, progress, say)
+    share_caches(workshop.store, workshop.models)
+    trials = {name: study.trials_of(opened, parameters) for name, opened in studies.items()}
+    everything = _with_preset(trials[ALL], rules, values, preset, None)
+    original = next(trial for trial in everything if values.pipeline(trial.values) == values.pipeline(preset))
+    candidates = _candidates(everything, rules, spec.candidates, values)
+    timed: dict[int, Mapping[str, float]] = {}
+    if rules.cost is not None:
+        timed = _timed(folder, values, [original, *candidates], rules, progress)
+        candidates = [_as_timed(trial, timed, rules) for trial in candidates]
+        original = _as_timed(original, timed, rules)
+    pool = candidates if any(t.number == original.number for t in candidates) else [*candidates, original]
+    folds = [
+        _fold(n, search, out, trials[search.name], rules, values, preset, names[0])
+        for n, (search, out) in enumerate(zip(searches[1:], held, strict=True), start=1)
+    ]
+    return Tuned(
+        folder,
+        base,
+        spec,
+        rules,
+        names[0],
+        len(train.topics),
+        original,
+        rules.better(pool)[0],
+        trials,
+        rules.front(pool),
+        timed,
+        folds,
+        study.importances(studies[ALL], rules),
+    )
+
+
+def spec_of(base: Settings) -> TuneSpec:
+    """The settings of the search."""
+    return build(TuneSpec, {key: value for key, value in base.config["tune"].items() if key != "space"}, "tune")
+
+
+def _folder(base: Settings, train: Benchmark, spec: TuneSpec, rules: Rules, values: TrainingValues) -> Path:
+    """The folder of this search: the same command finds it again, also with another number of trials."""
+    asked = {key: value for key, value in asdict(spec).items() if key in ("objective", "p95_ms", "folds", "seed")}
+    parts = [asked, rules.sampler, rules.parameters, train.digest, base.pipeline.fingerprint]
+    parts.append(values.index.fingerprints(base.pipeline.needs))
+    return base.results / "tune" / f"{slug(base.name)}-{digest(parts)[:12]}"
+
+
+def _held_out(train: Benchmark, folds: int, seed: int) -> list[frozenset[str]]:
+    """The topics of every outer fold; those of one group are together."""
+    if not folds:
+        return []
+    from sklearn.model_selection import GroupKFold
+
+    groups = [f"group {topic.group}" if topic.group else f"topic {topic.qid}" for topic in train.topics]
+    if len(set(groups)) < folds:
+        raise ConfigError(f"tune.folds={folds} needs as many groups of training topics; there are {len(set(groups))}")
+    splitter = GroupKFold(folds, shuffle=True, random_state=seed)
+    qids = [topic.qid for topic in train.topics]
+    return [frozenset(qids[place] for place in held) for _, held in splitter.split(qids, groups=groups)]
+
+
+def _cost(folder: Path, values: TrainingValues, preset: Values, progress: Progress | None) -> Cost:
+    """The guess at latency, timed once for a search."""
+    file = folder / "cost.json"
+    if not file.is_file():
+        write_text(file, json.dumps(cost_to_plain(time_cost(values, preset, progress)), indent=1))
+    return cost_from_plain(json.loads(file.read_text(encoding="utf-8")))
+
+
+def _with_preset(
+    trials: Sequence[Trial], rules: Rules, values: TrainingValues, preset: Values, qids: frozenset[str] | None
+) -> list[Trial]:
+    """The trials, and the preset where none of them is it: nothing worse than what was there is ever chosen."""
+    if any(values.pipeline(trial.values) == values.pipeline(preset) for trial in trials):
+        return list(trials)
+    guess = rules.cost(preset) if rules.cost is not None else None
+    return [Trial(PRESET, preset, rules.judge(values, preset, qids), guess), *trials]
+
+
+def _candidates(trials: Sequence[Trial], rules: Rules, most: int, values: TrainingValues) -> list[Trial]:
+    """Those worth timing: the front of several objectives, else the best; different pipelines, the very best first."""
+    ordered = rules.front(trials) if len(rules.objectives) > 1 else rules.better(trials)
+    distinct: dict[str, Trial] = {}
+    for trial in ordered or rules.better(trials):
+        distinct.setdefault(values.pipeline(trial.values).fingerprint, trial)
+        if len(rules.objectives) == 1 and len(distinct) == most:
+            break
+    found = list(distinct.values())
+    if len(found) <= most:
+        return found
+    return [found[round(n * (len(found) - 1) / max(1, most - 1))] for n in range(most)]
+
+
+def _timed(
+    folder: Path, values: TrainingValues, trials: Sequence[Trial], rules: Rules, progress: Progress | None
+) -> dict[int, Mapping[str, float]]:
+    """Percentiles by trial number, timed side by side; kept, so that the same trials are not timed again."""
+    by_number = {str(trial.number): trial.values for trial in trials}
+    file, key = folder / "timed.json", digest([by_number, values.base.latency])
+    if not file.is_file() or json.loads(file.read_text(encoding="utf-8"))["key"] != key:
+        write_text(file, json.dumps({"key": key, "timed": time_p95(values, by_number, progress)}, indent=1))
+    return {int(number): each for number, each in json.loads(file.read_text(encoding="utf-8"))["timed"].items()}
+
+
+def _as_timed(trial: Trial, timed: Mapping[int, Mapping[str, float]], rules: Rules) -> Trial:
+    p95 = timed[trial.number]["p95"]
+    reached = zip(rules.objectives, trial.objectives, strict=True)
+    return replace(trial, objectives=tuple(p95 if each.name == P95 else value for each, value in reached), p95_ms=p95)
+
+
+def _fold(
+    number: int,
+    search: Search,
+    out: frozenset[str],
+    trials: Sequence[Trial],
+    rules: Rules,
+    values: TrainingValues,
+    preset: Values,
+    measure: str,
+) -> Fold:
+    """What the search chose, on its own topics and, now for the first time, on those held out from it."""
+    chosen: Mapping[str, Value] = rules.better(_with_preset(trials, rules, values, preset, search.qids))[0].values
+    tuned, original = values(chosen)[measure], values(preset)[measure]
+    pairs = {qid: (value, original[qid]) for qid, value in tuned.items() if qid in out}
+    return Fold(number, chosen, mean(tuned, search.qids), mean(original, search.qids), pairs)

@@ -1,0 +1,272 @@
+"""One search by Optuna: trials in a journal, drawn one after another, continued where they stopped.
+
+Every trial gets a fresh sampler, seeded by the seed and the number of finished trials: what it draws depends on nothing
+but those trials, so that a search that was stopped goes on as if it had not been. With several processes the order in
+which trials finish is chance, and so is what they draw.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ragbench.configuration import Settings
+from ragbench.errors import ConfigError, ResultsError
+from ragbench.tuning.objective import P95, Cost, Objective, TrainingValues, mean
+from ragbench.tuning.space import Parameter, Values, configured, suggest, tidy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import optuna
+
+SAMPLERS = ("tpe", "nsga2", "random")
+POPULATION = 24
+"""Of NSGA-II: 200 trials are eight generations."""
+_PROCESS_STRIDE = 1_000_003
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A finished trial: its values, the objectives on the queries of its study, the guessed p95 (None: no guess)."""
+
+    number: int
+    values: Values
+    objectives: tuple[float, ...]
+    p95_ms: float | None = None
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Search:
+    """A study: its name, the queries it may see (None: all training queries) and how many trials it has."""
+
+    name: str
+    qids: frozenset[str] | None
+    trials: int
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What all searches share; `key` keeps those of another configuration apart, in a journal that holds both."""
+
+    parameters: tuple[Parameter, ...]
+    objectives: tuple[Objective, ...]
+    sampler: str
+    seed: int
+    p95_ms: float | None = None
+    cost: Cost | None = None
+    key: str = ""
+
+    def judge(self, values: TrainingValues, tried: Values, qids: frozenset[str] | None) -> tuple[float, ...]:
+        """The objectives of a configuration over the queries of `qids`; no other query has a say."""
+        per_query = values(tried)
+        return tuple(
+            (self.cost(tried) if self.cost else 0.0) if each.measure is None else mean(per_query[each.measure], qids)
+            for each in self.objectives
+        )
+
+    def better(self, trials: Sequence[Trial]) -> list[Trial]:
+        """Best first: within the budget, then by the first objective, the second ..., then the earlier trial."""
+
+        def key(trial: Trial) -> tuple[Any, ...]:
+            over = max(0.0, (trial.p95_ms or 0.0) - self.p95_ms) if self.p95_ms is not None else 0.0
+            signed = [-each.sign * value for each, value in zip(self.objectives, trial.objectives, strict=True)]
+            return (over, *signed, trial.number)
+
+        return sorted(trials, key=key)
+
+    def front(self, trials: Sequence[Trial]) -> list[Trial]:
+        """The trials within the budget that no other beats in one objective without losing in another, best first."""
+        kept: list[Trial] = []
+        for trial in self.better(trials):
+            if self.p95_ms is not None and (trial.p95_ms or 0.0) > self.p95_ms:
+                continue
+            if not any(self._covers(other, trial) for other in kept):
+                kept.append(trial)
+        return kept
+
+    def _covers(self, one: Trial, other: Trial) -> bool:
+        pairs = zip(self.objectives, one.objectives, other.objectives, strict=True)
+        return all(each.sign * a >= each.sign * b for each, a, b in pairs)
+
+
+def open_storage(path: Path) -> optuna.storages.JournalStorage:
+    """The journal, with a lock file, so that several processes may write; a line cut short by a crash is taken off."""
+    with quiet():
+        from optuna.storages import JournalStorage
+        from optuna.storages.journal import JournalFileBackend
+
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            lock = _Lock(path)
+            lock.acquire()
+        except OSError as error:
+            raise ResultsError(f"the journal {path} cannot be written ({error.strerror}): see tune.storage") from None
+        try:
+            content = path.read_bytes() if path.is_file() else b""
+            whole = content.rfind(b"\n") + 1
+            if whole < len(content):
+                with path.open("r+b") as file:
+                    file.truncate(whole)
+        finally:
+            lock.release()
+        try:
+            # It has the two methods; to inherit them would import Optuna with this module.
+            return JournalStorage(JournalFileBackend(str(path), lock_obj=lock))  # type: ignore[arg-type]
+        except (ValueError, KeyError) as error:
+            raise ResultsError(f"the journal {path} is damaged ({error}): move it away to begin again") from None
+
+
+class _Lock:
+    """Who may write to the journal. The system takes it back from a killed process; Optuna's own stays for 30 s."""
+
+    def __init__(self, path: Path) -> None:
+        from filelock import FileLock
+
+        self._lock = FileLock(f"{path}.lock")
+
+    def acquire(self) -> bool:
+        """Wait for it."""
+        self._lock.acquire(poll_interval=0.005)
+        return True
+
+    def release(self) -> None:
+        """Let the next have it."""
+        self._lock.release()
+
+
+def open_study(storage: Any, search: Search, rules: Rules, base: Settings) -> optuna.Study:
+    """The study of a search; a new one begins with the configured values, where the space holds them."""
+    import optuna
+
+    with quiet():
+        study = optuna.create_study(
+            study_name=f"{rules.key} {search.name}".strip(),
+            storage=storage,
+            directions=["maximize" if each.sign > 0 else "minimize" for each in rules.objectives],
+            load_if_exists=True,
+        )
+        preset = configured(rules.parameters, base)
+        held = all(p.contains(preset[p.key]) for p in rules.parameters if p.key in preset)
+        if held and not study.get_trials(deepcopy=False):
+            whole = {p.key for p in rules.parameters if p.whole}
+            study.enqueue_trial({key: int(v) if key in whole else v for key, v in preset.items()})
+    return study
+
+
+def optimise(
+    study: optuna.Study,
+    search: Search,
+    rules: Rules,
+    values: TrainingValues,
+    process: int = 0,
+    report: Callable[[int], None] | None = None,
+) -> None:
+    """Try configurations until the study has its trials."""
+    import optuna
+
+    while (done := len(finished(study))) < search.trials:
+        if report is not None:
+            report(done)
+        with quiet():
+            study.sampler = make_sampler(rules.sampler, rules.seed + _PROCESS_STRIDE * process + done)
+            trial = study.ask()
+            tried = suggest(rules.parameters, trial)
+        try:
+            outcome = rules.judge(values, tried, search.qids)
+        except BaseException:
+            study.tell(trial, state=optuna.trial.TrialState.FAIL)
+            raise
+        if rules.cost is not None:
+            guess = rules.cost(tried)
+            trial.set_user_attr(P95, guess)
+            if rules.p95_ms is not None:
+                trial.set_constraint(P95, guess - rules.p95_ms)
+        with quiet():
+            study.tell(trial, list(outcome))
+    if report is not None:
+        report(search.trials)
+
+
+def finished(study: optuna.Study) -> list[optuna.trial.FrozenTrial]:
+    """The trials that came to an end."""
+    from optuna.trial import TrialState
+
+    return study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+
+
+def trials_of(study: optuna.Study, parameters: Sequence[Parameter]) -> list[Trial]:
+    """The finished trials in the order they began."""
+    order = [parameter.key for parameter in parameters]
+    return [
+        Trial(
+            each.number,
+            {key: tidy(each.params[key]) for key in order if key in each.params},
+            tuple(each.values),
+            each.user_attrs.get(P95),
+            0.0 if each.duration is None else each.duration.total_seconds(),
+        )
+        for each in finished(study)
+    ]
+
+
+def importances(study: optuna.Study, rules: Rules) -> dict[str, dict[str, float]]:
+    """By objective, the share of every parameter in what separates good trials from others (PED-ANOVA), largest first.
+
+    Watanabe, Bansal and Hutter, IJCAI 2023. Empty for an objective that no trial changed.
+    """
+    import optuna
+
+    found: dict[str, dict[str, float]] = {}
+    for place, each in enumerate(rules.objectives):
+        reached = {trial.values[place] for trial in finished(study)}
+        if len(reached) < 2:
+            found[each.name] = {}
+            continue
+        with quiet():
+            evaluator = optuna.importance.PedAnovaImportanceEvaluator()
+            shares = optuna.importance.get_param_importances(study, evaluator=evaluator, target=_cost_of(place, each))
+        found[each.name] = {key: round(float(share), 6) for key, share in shares.items()}
+    return found
+
+
+def _cost_of(place: int, objective: Objective) -> Callable[[optuna.trial.FrozenTrial], float]:
+    """The evaluator takes less as better where a target is given, whatever the direction of the study."""
+    return lambda trial: -objective.sign * float(trial.values[place])
+
+
+def make_sampler(name: str, seed: int) -> optuna.samplers.BaseSampler:
+    """A sampler by name."""
+    from optuna import samplers
+
+    if name == "tpe":
+        return samplers.TPESampler(seed=seed, multivariate=True, group=True, warn_independent_sampling=False)
+    if name == "nsga2":
+        return samplers.NSGAIISampler(seed=seed, population_size=POPULATION)
+    if name == "random":
+        return samplers.RandomSampler(seed=seed)
+    raise ConfigError(f"tune.sampler must be one of {', '.join(SAMPLERS)}, got {name}")
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Without Optuna's announcements of every study and trial, and of what is new in its versions."""
+    import optuna
+
+    logger = logging.getLogger("optuna")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            warnings.simplefilter("ignore", FutureWarning)
+            warnings.filterwarnings("ignore", category=UserWarning, module="optuna")
+            yield
+    finally:
+        logger.setLevel(level)

@@ -1,0 +1,71 @@
+"""Shared prefixes give what every pipeline gives alone."""
+
+from collections import Counter
+
+import pytest
+
+from ragbench.engine.executor import Arm, Session, count, execute, explain, plan
+from ragbench.engine.pipeline import Pipeline
+from ragbench.stages.calibrate import Calibrate
+from ragbench.stages.cut import Cut
+from ragbench.stages.dense import RetrieveDense
+from ragbench.stages.fuse import Fuse
+from ragbench.stages.lexical import RetrieveLexical
+
+
+@pytest.fixture
+def arms(index) -> list[Arm]:
+    retrieve = (("dense", RetrieveDense(depth=20)), ("lexical", RetrieveLexical(depth=20)))
+    return [
+        Arm("rrf60", Pipeline((*retrieve, ("fuse", Fuse()), ("cut", Cut(10)))), index),
+        Arm("rrf20", Pipeline((*retrieve, ("fuse", Fuse(k=20)), ("cut", Cut(10)))), index),
+        Arm(
+            "calibrated", Pipeline((*retrieve, ("fuse", Fuse()), ("calibration", Calibrate()), ("cut", Cut(10)))), index
+        ),
+        Arm("uncut", Pipeline((*retrieve, ("fuse", Fuse()))), index),
+        Arm("words", Pipeline((retrieve[1], ("fuse", Fuse()))), index),
+    ]
+
+
+def test_equals_each_pipeline_alone(arms: list[Arm], benchmark_small) -> None:
+    queries = [topic.query() for topic in benchmark_small.topics]
+    outcomes = {outcome.arm: outcome for outcome in execute(arms, queries)}
+    assert set(outcomes) == {arm.name for arm in arms}
+    for arm in arms:
+        alone = arm.pipeline(queries, arm.index)
+        assert [s.fused for s in outcomes[arm.name].final] == [s.fused for s in alone]
+        assert outcomes[arm.name].stages == tuple(name for name, _ in arm.pipeline)
+
+
+def test_each_distinct_prefix_runs_once(arms: list[Arm]) -> None:
+    roots = plan(arms)
+    # dense, lexical, two fusions, two cuts, calibration, cut; and lexical, fuse of the last arm
+    assert count(roots) == 10
+    assert "10 stage runs instead of 18" in explain(roots, 5)
+
+
+def test_retrievers_answer_each_question_once(arms: list[Arm], benchmark_small, monkeypatch) -> None:
+    asked: Counter[str] = Counter()
+    retrieve = RetrieveLexical.retrieve
+
+    def counting(self, states, index):
+        asked.update(state.query.qid for state in states)
+        return retrieve(self, states, index)
+
+    monkeypatch.setattr(RetrieveLexical, "retrieve", counting)
+    queries = [topic.query() for topic in benchmark_small.topics]
+    list(execute(arms, queries))
+    assert asked == {query.qid: 1 for query in queries}
+
+
+@pytest.mark.parametrize("limit_bytes", [512 << 20, 20_000, 0])
+def test_a_session_gives_what_each_pipeline_gives_alone(limit_bytes: int, arms: list[Arm], benchmark_small) -> None:
+    queries = [topic.query() for topic in benchmark_small.topics]
+    session = Session(queries, limit_bytes)
+    for arm in [*arms, *arms]:
+        alone = arm.pipeline(queries, arm.index)
+        assert [s.fused for s in session.final(arm.pipeline, arm.index)] == [s.fused for s in alone]
+    # The ten distinct prefixes are computed once where they are remembered, all 36 stages where nothing is.
+    assert session.computed + session.reused == 36
+    if limit_bytes != 20_000:
+        assert session.computed == (10 if limit_bytes else 36)

@@ -1,0 +1,63 @@
+"""Pipelines: checked when built, read as a sentence, searched."""
+
+import pytest
+
+from ragbench.engine.pipeline import Pipeline, clean
+from ragbench.errors import ConfigError
+from ragbench.stages.calibrate import Calibrate
+from ragbench.stages.cut import Cut
+from ragbench.stages.dense import RetrieveDense
+from ragbench.stages.fuse import Fuse
+from ragbench.stages.lexical import RetrieveLexical
+
+HYBRID = (
+    ("dense", RetrieveDense(depth=20)),
+    ("lexical", RetrieveLexical(depth=20)),
+    ("fuse", Fuse()),
+    ("calibration", Calibrate()),
+    ("cut", Cut(top_n=10)),
+)
+
+
+def test_reads_as_a_sentence() -> None:
+    assert repr(Pipeline(HYBRID)) == (
+        "retrieve 20 by meaning, then retrieve 20 by words, then fuse by reciprocal rank (k 60), "
+        "then calibrate (half at 0.035), then keep 10."
+    )
+
+
+@pytest.mark.parametrize(
+    ("order", "said"),
+    [
+        ([2, 0, 1, 3, 4], "stage 'fuse' needs a ranking, which no stage before it provides"),
+        ([0, 3, 2, 4], "stage 'calibration' needs a fused ranking"),
+        ([0, 2, 1, 3, 4], "stage 'lexical' cannot follow 'fuse': its ranking would come too late to be fused"),
+        ([0, 1], "the pipeline has no fusion"),
+        ([], "the pipeline retrieves nothing"),
+    ],
+)
+def test_a_senseless_order_is_refused_with_the_reason(order: list[int], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        Pipeline(tuple(HYBRID[place] for place in order))
+
+
+def test_finds_what_was_asked_for(index) -> None:
+    hits = Pipeline(HYBRID).search("which error says that the certificate was not renewed", index, top_n=3)
+    assert [hit.rank for hit in hits] == [1, 2, 3]
+    assert "LNT-301" in hits[0].text
+    assert hits[0].score >= hits[1].score >= hits[2].score
+    assert hits[0].chunk_id.startswith(f"{hits[0].docno}#")
+
+
+def test_needs_are_the_union_of_the_stages(index) -> None:
+    assert Pipeline(HYBRID).needs == {"dense", "encoder", "lexical"}
+
+
+def test_the_fingerprint_changes_with_a_parameter() -> None:
+    other = (*HYBRID[:2], ("fuse", Fuse(k=20)), *HYBRID[3:])
+    assert Pipeline(HYBRID).fingerprint != Pipeline(other).fingerprint
+
+
+def test_control_characters_leave_the_query() -> None:
+    assert clean("\x00 how\tdo\nI \x07") == "how do I"
+    assert len(clean("x" * 20_000)) == 10_000

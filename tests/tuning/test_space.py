@@ -1,0 +1,107 @@
+"""What may be varied, and between what."""
+
+import pytest
+
+from ragbench import app
+from ragbench.errors import ConfigError
+from ragbench.tuning.space import Parameter, apply, configured, overrides, space, suggest, tidy
+
+
+def compose(words):
+    return app.compose(words)
+
+
+def of(*words: str):
+    base = compose([*words])
+    return base, {parameter.key: parameter for parameter in space(base, compose)}
+
+
+class Fixed:
+    """A trial that takes the greatest value, or the one given."""
+
+    def __init__(self, **given) -> None:
+        self.given = given
+
+    def suggest_categorical(self, key, choices):
+        return self.given.get(key, choices[-1])
+
+    def suggest_int(self, key, low, high, step=1, log=False):
+        return high
+
+    def suggest_float(self, key, low, high, step=None, log=False):
+        return high
+
+
+@pytest.mark.parametrize(
+    ("node", "said"),
+    [
+        ({}, "must have choices, or low below high"),
+        ({"low": 2, "high": 2}, "low below high"),
+        ({"choices": (1,)}, "at least two values"),
+        ({"low": 0, "high": 1, "log": True}, "log needs low above 0"),
+        ({"low": 1, "high": 9, "log": True, "step": 2}, "and no step"),
+        ({"low": 0, "high": 1, "step": 3}, "step must be above 0"),
+    ],
+)
+def test_a_parameter_refuses_nonsense(node: dict, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        Parameter("x.y", **node)
+
+
+def test_places_steps_and_kinds() -> None:
+    log = Parameter("x", low=1, high=100, log=True)
+    assert (log.whole, log.place(10), log.place(1), log.place(100)) == (True, pytest.approx(0.5), 0.0, 1.0)
+    stepped = Parameter("x", low=0.5, high=1.0, step=0.2)
+    assert stepped.high == 0.9  # 0.5, 0.7, 0.9
+    assert [stepped.contains(value) for value in (0.5, 0.7, 0.8, 0.9, 1.1)] == [True, True, False, True, False]
+    assert stepped.place(0.7) == pytest.approx(0.5)
+    whole = Parameter("x", low=1, high=5)
+    assert whole.contains(3) and not whole.contains(2.5) and not whole.contains(6)
+    assert Parameter("x", choices=(False, True)).ends == (False, True)
+    assert tidy(0.123456) == 0.123 and tidy(123456) == 123456
+
+
+def test_only_what_is_on_is_varied() -> None:
+    _, fused = of("+exp=baseline")
+    assert set(fused) == {"fuse.k", "fuse.weights.lexical"}
+    _, reranked = of("+exp=baseline", "p6=on", "tune=[p6,p11]")
+    assert list(reranked) == ["p6.depth", "p6.blend", "p6.k"]  # what depends on another comes after it
+
+
+def test_every_preset_has_a_space_its_values_lie_in() -> None:
+    base, found = of("+exp=all")
+    assert len(found) >= 15
+    assert "p8.semantic.threshold" not in found  # P11 takes its place
+    given = configured(tuple(found.values()), base)
+    assert "p6.k" not in given  # p6.blend is false
+    assert apply(base, tuple(found.values()), given).pipeline == base.pipeline
+
+
+def test_values_applied_equal_values_composed() -> None:
+    base, found = of("+exp=all", "p6.blend=true")
+    parameters = tuple(found.values())
+    values = suggest(parameters, Fixed())
+    assert "p6.k" in values
+    assert "p6.k" not in suggest(parameters, Fixed(**{"p6.blend": False}))
+    composed = compose([*base.overrides, *overrides(values)])
+    applied = apply(base, parameters, values)
+    # Dynamic weights interpolate those of fusion.
+    assert found["fuse.weights.graph"].also == ("dynamic_weights.weights.graph",)
+    assert applied.pipeline == composed.pipeline != base.pipeline
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["tune=[p6]"], "finds no parameter to vary"),
+        (["+tune.space.fuze.k={low: 1, high: 2}"], "tune.space.fuze.k names nothing in the configuration"),
+        (["+tune.space.fuse.depth={low: 1, high: 2}"], "tune.space.fuse.depth names no value"),
+        (["+tune.space.dense.depth={low: 0, high: 9}"], "depth must be at least 1"),
+        (["+tune.space.index.lexical.b={low: 0.1, high: 0.9}"], "it shapes the index"),
+        (["+tune.space.dense=7"], "tune.space.dense must be a mapping with low and high"),
+        (["+tune.space.dense.depth={low: 1, hihg: 9}"], "did you mean high"),
+    ],
+)
+def test_a_space_that_cannot_be_searched_is_refused(words: list[str], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        of(*words)
