@@ -3,6 +3,7 @@
 qrels/topics.jsonl      one JSON object a line: qid, text, type, split, need, hypothesis, group
 qrels/sections.qrels    qid 0 docno#anchor grade
 qrels/documents.qrels   qid 0 docno grade        (the best grade of a document's sections)
+qrels/documents.txt     paths of the documents that belong to the collection, one a line; all of the folder without it
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from ragbench.benchmark.lines import read_lines, read_objects, write_atomically
 from ragbench.errors import BenchmarkError
 
 TOPICS, SECTIONS, DOCUMENTS = "topics.jsonl", "sections.qrels", "documents.qrels"
+COLLECTION = "documents.txt"
 _FIELDS = ("qid", "text", "type", "split", "need", "hypothesis", "group")
 
 
@@ -37,7 +39,7 @@ def load_native(
     """
     from ragbench.corpus.reader import read_vault
 
-    vault = read_vault(corpus, on_error=on_error)
+    vault = read_vault(corpus, on_error=on_error, only=_collection(qrels / COLLECTION))
     warnings = [str(warning) for warning in vault.warnings]
     if not topics:
         return Benchmark(name, vault.documents, (), {}, warnings=tuple(warnings))
@@ -55,6 +57,11 @@ def load_native(
     warnings += unknown_names(str(qrels / DOCUMENTS), document_qrels, qids, docnos, "documents")
     warnings += unknown_names(str(qrels / SECTIONS), section_qrels, qids, sections, "sections")
     return Benchmark(name, vault.documents, listed, document_qrels, section_qrels, tuple(warnings))
+
+
+def _collection(path: Path) -> frozenset[str] | None:
+    """The paths that a file lists, None where there is no such file."""
+    return frozenset(line for _, line in read_lines(path)) if path.exists() else None
 
 
 def read_judgment_folder(folder: Path) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, int]]]:

@@ -7,7 +7,7 @@ import os
 import posixpath
 import re
 import stat
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -41,13 +41,14 @@ def read_vault(
     root: Path,
     *,
     include: Sequence[str] = ("**/*.md", "**/*.markdown"),
+    only: Collection[str] | None = None,
     max_bytes: int = 5_000_000,
     on_error: Literal["warn", "fail"] = "warn",
 ) -> Vault:
     """Read every markdown file below `root`.
 
-    `include` holds globs over the path below the root (`**/` any folders, letter case ignored); files and folders whose
-    name starts with a dot are left out. Symbolic links to files inside the root are read, others not; linked folders
+    `include` holds globs over the path below the root (`**/` any folders, letter case ignored), `only` the paths
+    themselves: a file must match both; files and folders whose name starts with a dot are left out. Symbolic links to files inside the root are read, others not; linked folders
     are not entered. Files over `max_bytes` are skipped. With `on_error="fail"` any warning named in `FAILURES` raises
     ONE CorpusError that lists the files; with `"warn"` it costs at most that file (see `FAILURES` for each). Raises
     CorpusError when the folder is missing or no document can be read, ConfigError for a bad parameter.
@@ -60,6 +61,11 @@ def read_vault(
         what = "is not a folder" if root.exists() else "does not exist"
         raise CorpusError(f"The corpus folder {root} {what}; give the path of a folder with markdown files.")
     files, warnings = find_files(root, include)
+    if only is not None:
+        if missing := sorted(set(only) - {file.path for file in files}):
+            raise CorpusError(f"{root / missing[0]} is listed as a document of the collection and is not there.")
+        files = [file for file in files if file.path in only]
+        warnings = [warning for warning in warnings if warning.path in only]
     documents: dict[str, Document] = {}
     folded: dict[str, str] = {}
     # `.md` before `.markdown`: the first file of a docno stays.

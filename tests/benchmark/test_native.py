@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ragbench.benchmark.benchmark import Topic
 from ragbench.benchmark.native import best_sections, load_native, read_qrels, read_topics, write_qrels, write_topics
-from ragbench.errors import BenchmarkError
+from ragbench.errors import BenchmarkError, CorpusError
 
 TEA = Path(__file__).parents[1] / "data" / "tea"
 
@@ -102,3 +102,20 @@ def test_broken_judgments_are_named_with_their_line(line: str, message: str, tmp
     path.write_text(line)
     with pytest.raises(BenchmarkError, match=message):
         read_qrels(path)
+
+
+def test_a_list_of_documents_bounds_the_collection(tmp_path: Path) -> None:
+    for name in ("a.md", "b/c.md", "b/d e.md"):
+        (tmp_path / "corpus" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "corpus" / name).write_text("# A title\n\nSee [[c]].\n", encoding="utf-8")
+    qrels = tmp_path / "qrels"
+    qrels.mkdir()
+    write_topics(qrels / "topics.jsonl", [Topic("t1", "a question")])
+    (qrels / "documents.txt").write_text("a.md\nb/d e.md\n", encoding="utf-8")
+    benchmark = load_native(tmp_path / "corpus", qrels)
+    assert [document.docno for document in benchmark.documents] == ["a", "b/d%20e"]
+    # A link to a document outside the list leads nowhere.
+    assert not any(link.target for document in benchmark.documents for link in document.links)
+    (qrels / "documents.txt").write_text("a.md\ngone.md\n", encoding="utf-8")
+    with pytest.raises(CorpusError, match=r"gone\.md is listed as a document of the collection and is not there"):
+        load_native(tmp_path / "corpus", qrels)
