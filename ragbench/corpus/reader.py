@@ -48,10 +48,11 @@ def read_vault(
     """Read every markdown file below `root`.
 
     `include` holds globs over the path below the root (`**/` any folders, letter case ignored), `only` the paths
-    themselves: a file must match both; files and folders whose name starts with a dot are left out. Symbolic links to files inside the root are read, others not; linked folders
-    are not entered. Files over `max_bytes` are skipped. With `on_error="fail"` any warning named in `FAILURES` raises
-    ONE CorpusError that lists the files; with `"warn"` it costs at most that file (see `FAILURES` for each). Raises
-    CorpusError when the folder is missing or no document can be read, ConfigError for a bad parameter.
+    themselves: a file must match both; files and folders whose name starts with a dot are left out. Symbolic links
+    to files inside the root are read, others not; linked folders are not entered. Files over `max_bytes` are
+    skipped. With `on_error="fail"` any warning named in `FAILURES` raises ONE CorpusError that lists the files;
+    with `"warn"` it costs at most that file (see `FAILURES` for each). Raises CorpusError when the folder is
+    missing or no document can be read, ConfigError for a bad parameter.
     """
     if on_error not in ("warn", "fail"):
         raise ConfigError(f"on_error must be warn or fail, got {on_error!r}.")
