@@ -25,8 +25,7 @@ from ragbench.index.index import IndexSpec
 from ragbench.index.lexical import LexicalSpec
 from ragbench.index.shards import Sharding
 from ragbench.index.vocabulary import VocabularySpec
-from ragbench.models.resolve import EncoderSpec, check_name
-from ragbench.stages.rerank import Rerank
+from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, check_name
 from ragbench.stages.stage import Stage
 
 if TYPE_CHECKING:
@@ -155,9 +154,9 @@ class Settings:
         """Build every value once, so that what is wrong is said before any work starts."""
         _ = self.latency, self.sharding, self.split, self.measures
         check_name(self.index.encoder.name, "encoder")
-        for _, stage in self.pipeline:
-            if isinstance(stage, Rerank):
-                check_name(stage.model, "cross-encoder")
+        for model in self.pipeline.models:
+            if isinstance(model, CrossEncoderSpec):
+                check_name(model.name, "cross-encoder")
         return self
 
     def _stages(self) -> Iterator[tuple[str, Stage]]:

@@ -66,7 +66,9 @@ def explain(text: str, pipeline: Pipeline, index: Index, top_n: int) -> Answer:
         trail.append((name, states[0]))
         passed.append(states[0])
     final = states[0]
-    indexed = datetime.datetime.fromtimestamp((index.chunks_artefact.folder / MANIFEST).stat().st_mtime, datetime.UTC)
+    indexed = datetime.datetime.fromtimestamp(
+        (index.artefact("chunks").folder / MANIFEST).stat().st_mtime, datetime.UTC
+    )
     ranking = final.fused or Ranking.empty()
     explained = []
     for hit, chunk in zip(hits(ranking, index, top_n, final.contexts), ranking.chunks.tolist(), strict=False):

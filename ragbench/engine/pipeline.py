@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING
 
 from ragbench.errors import ConfigError
 from ragbench.fingerprint import canonical, digest
-from ragbench.stages.stage import Stage
+from ragbench.models.resolve import CrossEncoderSpec
+from ragbench.stages.stage import Stage, models_of
 from ragbench.types import Hit, Query, QueryState, Ranking
 
 if TYPE_CHECKING:
     from ragbench.index.chunks import ChunkTable
     from ragbench.index.index import Index
+    from ragbench.models import CrossEncoder, Encoder
+    from ragbench.models.chat import ChatSpec
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,17 @@ class Pipeline:
     def needs(self) -> frozenset[str]:
         """The parts of the index that its stages read."""
         return frozenset().union(*(stage.needs for _, stage in self.stages))
+
+    @property
+    def models(self) -> tuple[CrossEncoderSpec | ChatSpec, ...]:
+        """The models that its stages ask besides the index's encoder, each once, in order."""
+        return tuple(dict.fromkeys(model for _, stage in self.stages for model in models_of(stage)))
+
+    def digests(self, index: Index) -> dict[str, str]:
+        """The digest of every encoder and cross-encoder that it uses, by name. ModelError when one cannot be found."""
+        used: list[Encoder | CrossEncoder] = [index.encoder] if "encoder" in self.needs else []
+        used += [index.cross_encoder(spec) for spec in self.models if isinstance(spec, CrossEncoderSpec)]
+        return {model.name: model.digest for model in used}
 
     @property
     def fingerprint(self) -> str:

@@ -87,7 +87,7 @@ def run(
         "peak_memory_bytes": coldstart.peak_memory_bytes(),
         "peak_memory_mb": memory,
         "index_bytes": {arm.name: sum(a.size_bytes for a in _artefacts(arm)) for arm in arms},
-        "models": {arm.name: _models(arm) for arm in arms},
+        "models": {arm.name: arm.pipeline.digests(arm.index) for arm in arms},
     }
     for name, timing in timings.items():
         results.write_table(folder / "arms" / results.slug(name) / "latency.parquet", timing.frame())
@@ -168,13 +168,6 @@ def _ir_metadata(
 def _artefacts(arm: Arm) -> list[Artefact]:
     """Those the arm reads; its index may hold more for others."""
     return arm.index.artefacts(arm.pipeline.needs)
-
-
-def _models(arm: Arm) -> dict[str, str]:
-    named = {}
-    if "encoder" in arm.pipeline.needs:
-        named[arm.index.encoder.name] = arm.index.encoder.digest
-    return named
 
 
 def _cold_starts(settings: Sequence[Settings], text: str, progress: Progress | None) -> dict[str, dict[str, float]]:

@@ -33,7 +33,6 @@ from ragbench.fingerprint import plain
 from ragbench.index.artefacts import settle
 from ragbench.models.resolve import CrossEncoderSpec
 from ragbench.stages.recency import BoostRecent
-from ragbench.stages.rerank import Rerank
 from ragbench.types import Query, QueryState, Ranking
 from ragbench.workshop import Progress, Say, Workshop
 
@@ -202,7 +201,7 @@ def read_golden(folder: Path) -> list[Golden]:
 
 def cross_encoders(pipeline: Pipeline) -> list[CrossEncoderSpec]:
     """The cross-encoders that a pipeline loads."""
-    return [CrossEncoderSpec(stage.model, stage.max_length) for _, stage in pipeline if isinstance(stage, Rerank)]
+    return [spec for spec in pipeline.models if isinstance(spec, CrossEncoderSpec)]
 
 
 def scored_ids(ranking: Ranking | None, index: Index, depth: int) -> tuple[list[str], list[float]]:

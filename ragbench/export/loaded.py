@@ -13,8 +13,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ragbench.configuration import Settings, build
 from ragbench.engine.pipeline import Pipeline, clean, hits, start
 from ragbench.errors import BundleError, ConfigError, IndexError_
@@ -114,11 +112,7 @@ class LoadedBundle:
 
     def close(self) -> None:
         """Let go of the index; searches fail from now on."""
-        opened = self.index.__dict__
-        if "lexical" in opened:
-            self.index.lexical.close()
-        if "code" in opened:
-            self.index.code.close()
+        self.index.close()
 
     def _filters(self, filters: Mapping[str, Any] | FilterDocuments | None) -> FilterDocuments | None:
         if filters is None:
@@ -154,10 +148,10 @@ def load(folder: str | Path, *, corpus: str | Path | None = None, threads: int |
         SealedStore(place / bundle.INDEX) if sealed else ArtefactStore(place / bundle.INDEX),
         Models(cache=None, threads=threads),
         sharding=settings.sharding,
+        times=lambda: json.loads((place / bundle.MODIFIED).read_text(encoding="utf-8")),
     )
     try:
-        times = json.loads((place / bundle.MODIFIED).read_text(encoding="utf-8"))
-        index.modified = np.array([times[docno] for docno in index.chunks.docnos], dtype=np.float64)
+        _ = index.modified
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise BundleError(
             f"{place / bundle.MODIFIED} cannot be read ({type(error).__name__}): export the bundle again"

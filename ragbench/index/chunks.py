@@ -261,6 +261,11 @@ class ChunkTable:
         """The code blocks: chunk, language, code, start_line, end_line."""
         return self._blocks
 
+    @cached_property
+    def chunk_of_block(self) -> NDArray[np.int32]:
+        """The chunk that holds each code block."""
+        return np.asarray(self._blocks["chunk"].to_numpy(), dtype=np.int32)
+
     def _numbers(self, column: str) -> NDArray[np.int32]:
         return np.asarray(self._chunks[column].to_numpy(), dtype=np.int32)
 

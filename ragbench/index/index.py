@@ -1,15 +1,15 @@
-"""The index of one collection under one specification: every artefact, built when first needed and opened once.
+"""The index of one collection under one specification: its parts, each built when first needed and opened once.
 
-Stages read from it; they never see files. `prepare` builds ahead of time what a pipeline needs.
+Stages read parts as attributes (`index.chunks`); they never see files. `prepare` builds ahead of time what a pipeline
+needs. What parts there are is said in `ragbench.index.parts`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, MutableMapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,26 +17,13 @@ from numpy.typing import NDArray
 from ragbench.corpus.chunking import Chunker, HeaderChunker
 from ragbench.errors import ConfigError
 from ragbench.fingerprint import digest, short
-from ragbench.index import (
-    chunks,
-    code,
-    dense,
-    graph,
-    lexical,
-    prefixes,
-    scan,
-    sharded,
-    synonyms,
-    trigrams,
-    vocabulary,
-)
+from ragbench.index import parts
 from ragbench.index.artefacts import Artefact, ArtefactStore
 from ragbench.index.dense import DenseSpec
-from ragbench.index.filters import Facets
 from ragbench.index.lexical import LexicalSpec
-from ragbench.index.names import NoteNames
+from ragbench.index.part import Building, Progress, StoredPart
 from ragbench.index.shards import Sharding, Shards
-from ragbench.index.texts import FIELDS, lexical_rows, passages_of
+from ragbench.index.texts import FIELDS
 from ragbench.index.vocabulary import VocabularySpec
 from ragbench.models.access import Models
 from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec
@@ -45,8 +32,10 @@ if TYPE_CHECKING:
     from ragbench.index.chunks import ChunkTable
     from ragbench.index.code import CodeIndex
     from ragbench.index.dense import DenseIndex
+    from ragbench.index.filters import Facets
     from ragbench.index.graph import GraphIndex
     from ragbench.index.lexical import LexicalIndex
+    from ragbench.index.names import NoteNames
     from ragbench.index.prefixes import PrefixIndex
     from ragbench.index.scan import ScanIndex
     from ragbench.index.synonyms import Synonyms
@@ -55,10 +44,6 @@ if TYPE_CHECKING:
     from ragbench.models import CrossEncoder, Encoder
     from ragbench.models.chat import ChatModel, ChatSpec
     from ragbench.types import Document, Filters
-
-Progress = Callable[[str, int, int], None]
-
-_T = TypeVar("_T")
 
 # Answers for this many different filters are remembered, a byte a document each.
 _FILTERS_KEPT = 64
@@ -85,7 +70,23 @@ class IndexSpec:
 
 
 class Index:
-    """Artefacts of one collection. `documents` is only called when an artefact must be built."""
+    """The parts of one collection. `documents` is only called when one must be built."""
+
+    # The types of parts that stages read; others are attributes all the same.
+    chunks: ChunkTable
+    lexical: LexicalIndex
+    dense: DenseIndex
+    code: CodeIndex
+    scan: ScanIndex
+    prefixes: PrefixIndex
+    names: NoteNames
+    facets: Facets
+    modified: NDArray[np.float64]
+    graph: GraphIndex
+    trigrams: TrigramIndex
+    vocabulary: Vocabulary
+    synonyms: Synonyms
+    encoder: Encoder
 
     def __init__(
         self,
@@ -97,10 +98,12 @@ class Index:
         progress: Progress | None = None,
         sharding: Sharding | None = None,
         opened: MutableMapping[Hashable, Any] | None = None,
+        times: Callable[[], Mapping[str, float]] | None = None,
     ) -> None:
         """`collection` is a digest over all documents: with `spec` it names every artefact.
 
-        Indexes that are given the same `opened` share what reads the artefacts they have in common.
+        Indexes that are given the same `opened` share what reads the artefacts they have in common. `times` tells when
+        each docno was modified; the documents do when it is None.
         """
         self.spec = spec
         self.collection = collection
@@ -110,77 +113,108 @@ class Index:
         self._progress = progress
         self._sharding = sharding or Sharding()
         self._opened = {} if opened is None else opened
+        self._times = times
+        self._artefacts: dict[str, Artefact] = {}
+        self._parts: dict[str, Any] = {}
+        self.passing: Callable[[Filters], NDArray[np.bool_]] = lru_cache(_FILTERS_KEPT)(self._passing)
 
     def __repr__(self) -> str:
         return f"Index({self.collection[:8]}, {short(self.spec)})"
 
+    def __getattr__(self, name: str) -> Any:
+        """The part of a name, opened when first read."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        if name not in self._parts:
+            self._parts[name] = self._part(name)
+        return self._parts[name]
+
+    def _part(self, name: str) -> Any:
+        part = parts.find(name)
+        if part is None:
+            raise AttributeError(f"an index has no part '{name}'")
+        if not isinstance(part, StoredPart):
+            return part.open(self)
+        folder = self.artefact(name).folder
+        if (name, folder) not in self._opened:
+            self._opened[name, folder] = part.open(folder, self)
+        return self._opened[name, folder]
+
     def prepare(self, needs: Iterable[str]) -> None:
-        """Build or open the named artefacts and models now."""
+        """Build or open the named parts now."""
         for need in sorted(set(needs) | {"chunks"}):
-            if not isinstance(getattr(type(self), need, None), cached_property):
-                raise ConfigError(f"a stage needs '{need}', which no index provides")
+            self._known(need)
             getattr(self, need)
 
     def with_models(self, models: Models) -> Index:
-        """The same artefacts, already open, with other models: how latency is measured past the caches."""
-        twin = Index(self.spec, self.collection, self._documents, self.store, models, self._progress, self._sharding)
-        twin.__dict__.update(
-            {name: value for name, value in self.__dict__.items() if name not in {"models", "encoder"}}
+        """The same parts, already open, with other models: how latency is measured past the caches."""
+        twin = Index(
+            *(self.spec, self.collection, self._documents, self.store, models),
+            *(self._progress, self._sharding, self._opened, self._times),
         )
+        twin._artefacts = self._artefacts
+        twin._parts = {name: part for name, part in self._parts.items() if name != "encoder"}
         return twin
 
-    def fingerprints(self, needs: Iterable[str]) -> dict[str, str]:
-        """A name for each part of the index that a stage reads, opening what is not open yet."""
-        return {need: self._fingerprint(need) for need in sorted(needs)}
+    def close(self) -> None:
+        """Let go of the opened parts that hold files or Java objects."""
+        for part in self._parts.values():
+            if hasattr(part, "close"):
+                part.close()
 
-    def _fingerprint(self, need: str) -> str:
-        if need == "encoder":
-            return self.encoder.digest
-        if need in ("facets", "modified", "names"):
-            return self.collection
-        artefact: Artefact = getattr(self, f"{need}_artefact")
-        return artefact.fingerprint
+    @property
+    def documents(self) -> Sequence[Document]:
+        """The documents of the collection, to build parts from."""
+        return self._documents()
+
+    def times(self) -> Mapping[str, float]:
+        """When each docno was modified, in seconds since the epoch."""
+        return {each.docno: each.modified for each in self.documents} if self._times is None else self._times()
+
+    # what shaped it ---------------------------------------------------------------------------------------------
+
+    def artefact(self, name: str) -> Artefact:
+        """The artefact of a stored part, built when it does not exist yet, in shards when the collection is large.
+
+        Shards outlive a build that is killed.
+        """
+        if name not in self._artefacts:
+            part = self._known(name)
+            if not isinstance(part, StoredPart):
+                raise ConfigError(f"the part '{name}' of an index is made in memory and has no artefact")
+            inputs = part.inputs(self)
+            place = self.store.root / "shards" / short([name, inputs, self._sharding.shard_documents])
+            shards = Shards(place, self._sharding)
+            build = part.build
+            self._artefacts[name] = self.store.get(
+                name, inputs, lambda folder: build(Building(folder, shards, self._progress), self)
+            )
+            shards.discard()
+        return self._artefacts[name]
+
+    def fingerprint(self, name: str) -> str:
+        """A name for everything that shapes a part."""
+        part = self._known(name)
+        return self.artefact(name).fingerprint if isinstance(part, StoredPart) else part.fingerprint(self)
+
+    def fingerprints(self, needs: Iterable[str]) -> dict[str, str]:
+        """The fingerprints of several parts by name, sorted."""
+        return {need: self.fingerprint(need) for need in sorted(needs)}
 
     def artefacts(self, needs: Iterable[str] | None = None) -> list[Artefact]:
         """The artefacts of the named parts, sorted; of all opened so far, in the order they were opened, when None."""
         if needs is None:
-            return [value for name, value in self.__dict__.items() if name.endswith("_artefact")]
-        names = [f"{need}_artefact" for need in sorted(set(needs) | {"chunks"})]
-        return [getattr(self, name) for name in names if hasattr(type(self), name)]
+            return list(self._artefacts.values())
+        names = sorted(set(needs) | {"chunks"})
+        return [self.artefact(name) for name in names if isinstance(self._known(name), StoredPart)]
 
-    # chunks -----------------------------------------------------------------------------------------------------
+    def _known(self, name: str) -> parts.AnyPart:
+        part = parts.find(name)
+        if part is None:
+            raise ConfigError(f"a stage needs '{name}', which no index provides")
+        return part
 
-    @cached_property
-    def chunks_artefact(self) -> Artefact:
-        """The chunk table's artefact."""
-        inputs = [self.collection, chunks.VERSION, self.spec.chunker.version, self.spec.chunker]
-
-        def build(folder: Path, shards: Shards) -> None:
-            documents = self._documents()
-            if self._large(len(documents)):
-                tick = self._ticks("chunking", len(documents))
-                sharded.build_chunks(folder, documents, self.spec.chunker, shards, tick)
-            else:
-                chunked = (self.spec.chunker.chunk(document) for document in documents)
-                chunks.build_chunks(folder, documents, self._counted("chunking", chunked, len(documents)))
-
-        return self._get("chunks", inputs, build)
-
-    @cached_property
-    def chunks(self) -> ChunkTable:
-        """The chunk table."""
-        return self._open(chunks.ChunkTable, self.chunks_artefact)
-
-    @cached_property
-    def modified(self) -> NDArray[np.float64]:
-        """When each document was modified, seconds since the epoch, shape (n_documents,); not part of any artefact."""
-        times = {document.docno: document.modified for document in self._documents()}
-        return np.array([times[docno] for docno in self.chunks.docnos], dtype=np.float64)
-
-    @cached_property
-    def facets(self) -> Facets:
-        """What documents can be filtered by."""
-        return Facets(self.chunks, self.modified)
+    # filters ----------------------------------------------------------------------------------------------------
 
     def allowed(self, filters: Filters | None) -> NDArray[np.bool_] | None:
         """Which chunks meet the filters, or lie in documents that do, shape (n_chunks,); None without filters."""
@@ -189,180 +223,11 @@ class Index:
         allowed = self.passing(filters)[self.chunks.document]
         return allowed & self.facets.under_headings(filters.heading_levels) if filters.heading_levels else allowed
 
-    @cached_property
-    def passing(self) -> Callable[[Filters], NDArray[np.bool_]]:
-        """Whether each document meets filters, shape (n_documents,); the latest answers are remembered."""
-        return lru_cache(maxsize=_FILTERS_KEPT)(self.facets.passing)
-
-    # lexical ----------------------------------------------------------------------------------------------------
-
-    @cached_property
-    def lexical_artefact(self) -> Artefact:
-        """The Lucene index's artefact."""
-        inputs = [self.chunks_artefact.fingerprint, lexical.VERSION, self.spec.lexical]
-
-        def build(folder: Path, shards: Shards) -> None:
-            if self._large(self.chunks.n_documents):
-                tick = self._ticks("indexing words", self.chunks.n_retrievable)
-                sharded.build_lexical(folder, self.spec.lexical, self.chunks_artefact.folder, shards, tick)
-            else:
-                names = [name for name, _ in self.spec.lexical.fields]
-                rows = self._counted("indexing words", lexical_rows(self.chunks, names), self.chunks.n_retrievable)
-                lexical.build_lexical(folder, self.spec.lexical, rows)
-
-        return self._get("lexical", inputs, build)
-
-    @cached_property
-    def lexical(self) -> LexicalIndex:
-        """Words, scored by BM25F."""
-        return self._open(lexical.LexicalIndex, self.lexical_artefact, self.spec.lexical)
-
-    # dense ------------------------------------------------------------------------------------------------------
-
-    @cached_property
-    def dense_artefact(self) -> Artefact:
-        """The vectors' artefact."""
-        inputs = [
-            self.chunks_artefact.fingerprint,
-            dense.VERSION,
-            self.spec.dense.chosen(self.chunks.n_retrievable),
-            self.encoder.passage_digest,
-            self.spec.headings,
-        ]
-
-        def build(folder: Path, shards: Shards) -> None:
-            if self._large(self.chunks.n_documents):
-                encoder = (self.models, self.spec.encoder)
-                tick = self._ticks("embedding", self.chunks.n_retrievable)
-                source, headings = self.chunks_artefact.folder, self.spec.headings
-                sharded.build_dense(folder, self.spec.dense, source, headings, encoder, shards, tick)
-            else:
-                passages = passages_of(self.chunks, self.spec.headings)
-                vectors = self.encoder.encode_passages(passages, self._ticks("embedding", len(passages)))
-                dense.build_dense(folder, self.spec.dense, vectors)
-
-        return self._get("dense", inputs, build)
-
-    @cached_property
-    def dense(self) -> DenseIndex:
-        """Unit vectors, searched by inner product."""
-        return self._open(dense.DenseIndex, self.dense_artefact, self.spec.dense)
-
-    # code -------------------------------------------------------------------------------------------------------
-
-    @cached_property
-    def code_artefact(self) -> Artefact:
-        """The code index's artefact."""
-        inputs = [self.chunks_artefact.fingerprint, code.VERSION]
-
-        def build(folder: Path) -> None:
-            blocks = self.chunks.blocks.select(["code", "language"]).to_pylist()
-            code.build_code(folder, ((n, block["code"], block["language"]) for n, block in enumerate(blocks)))
-
-        return self.store.get("code", inputs, build)
-
-    @cached_property
-    def code(self) -> CodeIndex:
-        """Code blocks, by identifiers and their parts."""
-        return self._open(code.CodeIndex, self.code_artefact)
-
-    @cached_property
-    def chunk_of_block(self) -> NDArray[np.int32]:
-        """The chunk that holds each code block."""
-        return np.asarray(self.chunks.blocks["chunk"].to_numpy(), dtype=np.int32)
-
-    # lexical search v3 --------------------------------------------------------------------------------------------
-
-    @cached_property
-    def scan_artefact(self) -> Artefact:
-        """The artefact of paths and contents, as they are scanned."""
-        inputs = [self.chunks_artefact.fingerprint, scan.VERSION]
-        return self.store.get("scan", inputs, lambda folder: scan.build_scan(folder, self._documents()))
-
-    @cached_property
-    def scan(self) -> ScanIndex:
-        """Substrings of paths and contents."""
-        return self._open(scan.ScanIndex, self.scan_artefact)
-
-    @cached_property
-    def prefixes_artefact(self) -> Artefact:
-        """The artefact of terms in five fields, in order."""
-        inputs = [self.chunks_artefact.fingerprint, prefixes.VERSION]
-        return self.store.get("prefixes", inputs, lambda folder: prefixes.build_prefixes(folder, self.chunks))
-
-    @cached_property
-    def prefixes(self) -> PrefixIndex:
-        """Terms and their beginnings, scored by BM25+ among candidates."""
-        return self._open(prefixes.PrefixIndex, self.prefixes_artefact)
-
-    @cached_property
-    def names(self) -> NoteNames:
-        """What documents can be called."""
-        return NoteNames(self.chunks)
-
-    # links ------------------------------------------------------------------------------------------------------
-
-    @cached_property
-    def graph_artefact(self) -> Artefact:
-        """The link graph's artefact."""
-        inputs = [self.chunks_artefact.fingerprint, graph.VERSION]
-        return self.store.get("graph", inputs, lambda folder: graph.build_graph(folder, self.chunks))
-
-    @cached_property
-    def graph(self) -> GraphIndex:
-        """Links between documents and their communities."""
-        return self._open(graph.GraphIndex, self.graph_artefact, self.chunks)
-
-    # words ------------------------------------------------------------------------------------------------------
-
-    @cached_property
-    def trigrams_artefact(self) -> Artefact:
-        """The trigrams' artefact."""
-        inputs = [self.chunks_artefact.fingerprint, trigrams.VERSION]
-        return self.store.get("trigrams", inputs, lambda folder: trigrams.build_trigrams(folder, self.chunks))
-
-    @cached_property
-    def trigrams(self) -> TrigramIndex:
-        """The overlap of chunks."""
-        return self._open(trigrams.TrigramIndex, self.trigrams_artefact)
-
-    @cached_property
-    def vocabulary_artefact(self) -> Artefact:
-        """The concept vocabulary's artefact."""
-        inputs = [
-            self.chunks_artefact.fingerprint,
-            vocabulary.VERSION,
-            self.spec.vocabulary,
-            self.encoder.passage_digest,
-        ]
-
-        def build(folder: Path) -> None:
-            texts = self.chunks.texts(0, self.chunks.n_retrievable)
-            vocabulary.build_vocabulary(folder, vocabulary.frequent_terms(texts, self.spec.vocabulary), self.encoder)
-
-        return self.store.get("vocabulary", inputs, build)
-
-    @cached_property
-    def vocabulary(self) -> Vocabulary:
-        """The collection's words and their vectors."""
-        return self._open(vocabulary.Vocabulary, self.vocabulary_artefact)
-
-    @cached_property
-    def synonyms_artefact(self) -> Artefact:
-        """WordNet's artefact, the same for every collection."""
-        return self.store.get("synonyms", [synonyms.VERSION, synonyms.source_version()], synonyms.build_synonyms)
-
-    @cached_property
-    def synonyms(self) -> Synonyms:
-        """WordNet's synonyms."""
-        return self._open(synonyms.Synonyms, self.synonyms_artefact)
+    def _passing(self, filters: Filters) -> NDArray[np.bool_]:
+        """Whether each document meets filters, shape (n_documents,)."""
+        return self.facets.passing(filters)
 
     # models -----------------------------------------------------------------------------------------------------
-
-    @cached_property
-    def encoder(self) -> Encoder:
-        """The model that embeds queries and passages."""
-        return self.models.encoder(self.spec.encoder)
 
     def cross_encoder(self, spec: CrossEncoderSpec) -> CrossEncoder:
         """A model that scores a query and a passage together."""
@@ -371,46 +236,6 @@ class Index:
     def chat(self, spec: ChatSpec) -> ChatModel:
         """A model that writes text."""
         return self.models.chat(spec)
-
-    # large collections ------------------------------------------------------------------------------------------
-
-    def _large(self, n_documents: int) -> bool:
-        return n_documents > self._sharding.shard_documents
-
-    def _get(self, kind: str, inputs: list[Any], build: Callable[[Path, Shards], None]) -> Artefact:
-        """An artefact that is built in shards when the collection is large; they outlive a build that is killed."""
-        place = self.store.root / "shards" / short([kind, inputs, self._sharding.shard_documents])
-        shards = Shards(place, self._sharding)
-        artefact = self.store.get(kind, inputs, lambda folder: build(folder, shards))
-        shards.discard()
-        return artefact
-
-    def _open(self, part: Callable[..., _T], artefact: Artefact, *given: Hashable) -> _T:
-        """What reads an artefact, opened once."""
-        key = (part, artefact.folder, *given)
-        if key not in self._opened:
-            self._opened[key] = part(artefact.folder, *given)
-        found: _T = self._opened[key]
-        return found
-
-    # progress ---------------------------------------------------------------------------------------------------
-
-    def _ticks(self, task: str, total: int) -> Callable[[int], None]:
-        done = 0
-
-        def tick(n: int) -> None:
-            nonlocal done
-            done += n
-            if self._progress is not None:
-                self._progress(task, done, total)
-
-        return tick
-
-    def _counted(self, task: str, items: Iterable[Any], total: int) -> Iterable[Any]:
-        tick = self._ticks(task, total)
-        for item in items:
-            yield item
-            tick(1)
 
 
 def collection_digest(documents: Iterable[Document]) -> str:

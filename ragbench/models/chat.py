@@ -51,7 +51,7 @@ class ChatSpec:
 
 @dataclass(frozen=True)
 class Asking:
-    """Fields of a stage that may ask a model: those of `ChatSpec`, all at rest while `endpoint` is None."""
+    """Fields of a stage that may ask a model: those of `ChatSpec`. None of them is used while `endpoint` is None."""
 
     endpoint: str | None = None
     model: str = ""
@@ -66,6 +66,11 @@ class Asking:
             ChatSpec("http://unused", "unused", self.timeout_s, self.max_tokens, self.temperature)
         else:
             self.spec(self.endpoint)
+
+    @property
+    def models(self) -> tuple[ChatSpec, ...]:
+        """The model that is asked; none without an endpoint."""
+        return () if self.endpoint is None else (self.spec(self.endpoint),)
 
     def spec(self, endpoint: str) -> ChatSpec:
         """The model, at an endpoint."""

@@ -49,9 +49,9 @@ class RetrieveCode(Retriever):
 
     def _chunks(self, state: QueryState, index: Index) -> Ranking:
         allowed = index.allowed(state.filters)
-        mask = None if allowed is None else allowed[index.chunk_of_block]
+        mask = None if allowed is None else allowed[index.chunks.chunk_of_block]
         blocks = index.code.search(state.text_for(self.source), self.depth, self.language, mask)
-        chunks = index.chunk_of_block[blocks.chunks]
+        chunks = index.chunks.chunk_of_block[blocks.chunks]
         first = np.unique(chunks, return_index=True)[1]
         return Ranking.of(chunks[first], blocks.scores[first])
 

@@ -52,6 +52,11 @@ class Rerank:
         if not self.k >= 0:
             raise ConfigError(f"p6.k must be at least 0, got {self.k}")
 
+    @property
+    def models(self) -> tuple[CrossEncoderSpec]:
+        """The cross-encoder."""
+        return (CrossEncoderSpec(name=self.model, max_length=self.max_length),)
+
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Reorder every state's fused ranking."""
         return [replace(state, fused=self._reranked(state, index)) for state in states]
@@ -61,7 +66,7 @@ class Rerank:
         head = ranking.head(self.depth)
         if len(head) == 0:
             return ranking
-        model = index.cross_encoder(CrossEncoderSpec(name=self.model, max_length=self.max_length))
+        model = index.cross_encoder(self.models[0])
         logits = model.score(state.query.text, [index.chunks.text(chunk) for chunk in head.chunks])
         order, scores = (self._blended if self.blend else _by_logit)(logits.astype(np.float64), head)
         tail = ranking.scores[len(head) :].astype(np.float64)

@@ -19,11 +19,13 @@ from ragbench.types import QueryState, Ranking
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
+    from ragbench.models.chat import ChatSpec
+    from ragbench.models.resolve import CrossEncoderSpec
 
 
 @runtime_checkable
 class Stage(Protocol):
-    """One step of a pipeline."""
+    """One step of a pipeline. One that asks models besides the index's encoder declares them, see `models_of`."""
 
     needs: ClassVar[frozenset[str]]
     """Parts of the index it reads, by attribute name."""
@@ -45,6 +47,11 @@ class Stage(Protocol):
 
 NOTHING: frozenset[str] = frozenset()
 FREE: Mapping[str, str] = {}
+
+
+def models_of(stage: Stage) -> tuple[CrossEncoderSpec | ChatSpec, ...]:
+    """The models that a stage asks besides the index's encoder: its attribute `models`, none when it has no such."""
+    return tuple(getattr(stage, "models", ()))
 
 
 class Retriever(ABC):

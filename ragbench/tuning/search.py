@@ -121,7 +121,7 @@ def _folder(base: Settings, train: Benchmark, spec: TuneSpec, rules: Rules, valu
     """The folder of this search: the same command finds it again, also with another number of trials."""
     asked = {key: value for key, value in asdict(spec).items() if key in ("objective", "p95_ms", "folds", "seed")}
     parts = [asked, rules.sampler, rules.parameters, train.digest, base.pipeline.fingerprint]
-    parts.append(values.index.fingerprints(base.pipeline.needs))
+    parts += [values.index.fingerprints(base.pipeline.needs), base.pipeline.digests(values.index)]
     return base.results / "tune" / f"{slug(base.name)}-{digest(parts)[:12]}"
 
 

@@ -77,8 +77,8 @@ def build(case: Case) -> dict[str, Any]:
             started = time.perf_counter()
             if not case.real:  # worker processes would load the real model
                 index = Case(case.size, 1, case.folder, False).index(times=ticks)
-                _ = index.lexical_artefact
-        getattr(index, f"{part}_artefact")
+                index.artefact("lexical")
+        index.artefact(part)
         seconds[part] = time.perf_counter() - started
         if part == "dense":
             seconds["embedding"] = ticks["embedding"] - started
@@ -137,7 +137,7 @@ def neighbours(case: Case, kind: str) -> dict[str, Any]:
     index = case.index()
     with tempfile.TemporaryDirectory(dir=case.folder) as name:
         place = Path(name)
-        os.link(index.dense_artefact.folder / VECTORS, place / VECTORS)
+        os.link(index.artefact("dense").folder / VECTORS, place / VECTORS)
         started = time.perf_counter()
         build_neighbours(place, DenseSpec(kind=kind))  # type: ignore[arg-type]
         seconds = time.perf_counter() - started
@@ -170,7 +170,7 @@ def _query_vectors(index: Any, case: Case, model: Any, texts: list[str]) -> Any:
     if case.real and model is not None:
         return model.encode_queries(texts)
     chance = np.random.default_rng(8)
-    vectors = np.load(index.dense_artefact.folder / "vectors.npy", mmap_mode="r")
+    vectors = np.load(index.artefact("dense").folder / "vectors.npy", mmap_mode="r")
     near = vectors[np.sort(chance.choice(len(vectors), len(texts)))]
     rows = near + 0.4 * chance.standard_normal(near.shape) / np.sqrt(near.shape[1])
     return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)

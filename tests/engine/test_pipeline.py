@@ -4,11 +4,16 @@ import pytest
 
 from ragbench.engine.pipeline import Pipeline, clean
 from ragbench.errors import ConfigError
+from ragbench.models.chat import ChatSpec
+from ragbench.models.resolve import CrossEncoderSpec
 from ragbench.stages.calibrate import Calibrate
 from ragbench.stages.cut import Cut
 from ragbench.stages.dense import RetrieveDense
 from ragbench.stages.fuse import Fuse
+from ragbench.stages.hyde import SupposeAnswer
 from ragbench.stages.lexical import RetrieveLexical
+from ragbench.stages.rerank import Rerank
+from ragbench.stages.stage import models_of
 
 HYBRID = (
     ("dense", RetrieveDense(depth=20)),
@@ -17,6 +22,23 @@ HYBRID = (
     ("calibration", Calibrate()),
     ("cut", Cut(top_n=10)),
 )
+
+
+def test_names_the_models_that_its_stages_use(index) -> None:
+    pipeline = Pipeline((*HYBRID[:4], ("p6", Rerank(depth=3, max_length=64)), HYBRID[4]))
+    (spec,) = pipeline.models
+    assert spec == CrossEncoderSpec("ms-marco-MiniLM-L-12-v2", 64)
+    assert pipeline.digests(index) == {
+        "bge-small-en-v1.5": index.encoder.digest,
+        "ms-marco-MiniLM-L-12-v2": index.cross_encoder(spec).digest,
+    }
+    assert Pipeline((HYBRID[1], HYBRID[2])).digests(index) == {}
+
+
+def test_a_stage_with_an_endpoint_declares_its_model() -> None:
+    asking = SupposeAnswer(endpoint="http://127.0.0.1:9", model="m")
+    assert models_of(asking) == (ChatSpec("http://127.0.0.1:9", "m"),)
+    assert models_of(SupposeAnswer()) == models_of(Fuse()) == ()
 
 
 def test_reads_as_a_sentence() -> None:

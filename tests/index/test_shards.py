@@ -95,7 +95,7 @@ class Slow:
 documents = read_vault(Path(sys.argv[1])).documents
 store = ArtefactStore(Path(sys.argv[2]))
 index = Index(IndexSpec(), "vault", lambda: documents, store, Slow(), sharding=Sharding(2, 1))
-print("built", index.dense_artefact.folder, flush=True)
+print("built", index.artefact("dense").folder, flush=True)
 """
 
 

@@ -113,7 +113,7 @@ def test_a_change_of_documents_embeds_only_new_terms(tmp_path: Path) -> None:
 
 
 def test_the_artefact_is_kept_and_loaded(make_index) -> None:
-    first, second = make_index().vocabulary_artefact, make_index().vocabulary_artefact
+    first, second = make_index().artefact("vocabulary"), make_index().artefact("vocabulary")
     assert first.folder == second.folder
     assert not second.built
 

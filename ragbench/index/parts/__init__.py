@@ -1,0 +1,43 @@
+"""The parts of an index, one module each: `graph.py` holds `PART`, which stages need as `graph`.
+
+Nothing else lists them: a new part is a new module here, or a value given to `register` by the module of the stage that
+needs it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from functools import cache
+from typing import Any
+
+from ragbench.errors import ConfigError
+from ragbench.index.part import Part, StoredPart
+
+AnyPart = Part[Any] | StoredPart[Any]
+
+_registered: dict[str, AnyPart] = {}
+
+
+def register(part: AnyPart) -> None:
+    """Make a part known by its name. ConfigError when this package has a part of that name."""
+    if _module(part.name) is not None:
+        raise ConfigError(f"the index has a part '{part.name}' already: give yours another name")
+    _registered[part.name] = part
+
+
+def find(name: str) -> AnyPart | None:
+    """The part of a name, None when there is none."""
+    if name in _registered:
+        return _registered[name]
+    module = _module(name)
+    if module is None:
+        return None
+    found: AnyPart = importlib.import_module(module).PART
+    return found
+
+
+@cache
+def _module(name: str) -> str | None:
+    path = f"{__name__}.{name}"
+    return path if name.isidentifier() and importlib.util.find_spec(path) is not None else None

@@ -1,0 +1,30 @@
+"""The chunk table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ragbench.index import sharded
+from ragbench.index.chunks import VERSION, ChunkTable, build_chunks
+from ragbench.index.part import Building, StoredPart
+
+if TYPE_CHECKING:
+    from ragbench.index.index import Index
+
+
+def _build(building: Building, index: Index) -> None:
+    documents, chunker = index.documents, index.spec.chunker
+    if building.in_shards(len(documents)):
+        tick = building.ticks("chunking", len(documents))
+        sharded.build_chunks(building.folder, documents, chunker, building.shards, tick)
+    else:
+        chunked = (chunker.chunk(document) for document in documents)
+        build_chunks(building.folder, documents, building.counted("chunking", chunked, len(documents)))
+
+
+PART = StoredPart(
+    "chunks",
+    inputs=lambda index: [index.collection, VERSION, index.spec.chunker.version, index.spec.chunker],
+    build=_build,
+    open=lambda folder, index: ChunkTable(folder),
+)

@@ -1,0 +1,8 @@
+"""What documents can be called."""
+
+from __future__ import annotations
+
+from ragbench.index.names import NoteNames
+from ragbench.index.part import Part
+
+PART = Part("names", fingerprint=lambda index: index.collection, open=lambda index: NoteNames(index.chunks))

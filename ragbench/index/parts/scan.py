@@ -1,0 +1,13 @@
+"""Substrings of paths and contents."""
+
+from __future__ import annotations
+
+from ragbench.index.part import StoredPart
+from ragbench.index.scan import VERSION, ScanIndex, build_scan
+
+PART = StoredPart(
+    "scan",
+    inputs=lambda index: [index.fingerprint("chunks"), VERSION],
+    build=lambda building, index: build_scan(building.folder, index.documents),
+    open=lambda folder, index: ScanIndex(folder),
+)

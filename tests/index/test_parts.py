@@ -1,0 +1,111 @@
+"""The parts of an index: found by name, built once, opened once; a part of one's own is a value and nothing more."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pkgutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ragbench.errors import ConfigError
+from ragbench.index import parts
+from ragbench.index.part import Building, Part, StoredPart
+
+NAMES = [module.name for module in pkgutil.iter_modules(parts.__path__)]
+
+
+class Lengths:
+    """The characters of every document."""
+
+    def __init__(self, folder: Path) -> None:
+        self.values = json.loads((folder / "lengths.json").read_text(encoding="utf-8"))
+        self.closed = False
+
+    def close(self) -> None:
+        self.closed = True
+
+
+built: list[Path] = []
+
+
+def _build(building: Building, index) -> None:
+    built.append(building.folder)
+    counted = building.counted("counting", index.documents, len(index.documents))
+    (building.folder / "lengths.json").write_text(json.dumps([len(each.text) for each in counted]), encoding="utf-8")
+
+
+LENGTHS = StoredPart(
+    "lengths",
+    inputs=lambda index: [index.fingerprint("chunks"), 1],
+    build=_build,
+    open=lambda folder, index: Lengths(folder),
+)
+LONGEST = Part("longest", fingerprint=lambda index: index.fingerprint("lengths"), open=lambda i: max(i.lengths.values))
+
+
+@pytest.fixture
+def own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "_registered", {})
+    parts.register(LENGTHS)
+    parts.register(LONGEST)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_module_holds_the_part_of_its_name(name: str, index) -> None:
+    part = importlib.import_module(f"ragbench.index.parts.{name}").PART
+    assert part.name == name
+    assert parts.find(name) is part
+    assert getattr(index, name) is getattr(index, name)
+    assert index.fingerprints([name]) == {name: index.fingerprint(name)}
+    if isinstance(part, StoredPart):
+        assert index.artefact(name).kind == name
+        assert index.artefact(name) in index.artefacts([name])
+    else:
+        with pytest.raises(ConfigError, match=f"the part '{name}' of an index is made in memory"):
+            index.artefact(name)
+
+
+def test_a_part_of_ones_own_is_built_once_and_opened_once(own, make_index, benchmark_small) -> None:
+    built.clear()
+    index = make_index()
+    index.prepare({"lengths", "longest"})
+    expected = [len(document.text) for document in benchmark_small.documents]
+    assert index.lengths.values == expected
+    assert index.longest == max(expected)
+    assert index.fingerprint("longest") == index.artefact("lengths").fingerprint
+    assert index.artefact("lengths").manifest["inputs"] == [index.fingerprint("chunks"), 1]
+    again = make_index()
+    assert again.lengths.values == expected
+    assert len(built) == 1
+    assert again.with_models(again.models).lengths is again.lengths
+    again.close()
+    assert again.lengths.closed
+
+
+def test_what_is_no_part_is_refused_by_name(index) -> None:
+    with pytest.raises(ConfigError, match="a stage needs 'colours', which no index provides"):
+        index.prepare({"colours"})
+    with pytest.raises(AttributeError, match="an index has no part 'colours'"):
+        _ = index.colours
+    assert parts.find("os.path") is None
+
+
+def test_a_part_of_ones_own_takes_no_name_that_is_taken() -> None:
+    with pytest.raises(ConfigError, match="the index has a part 'graph' already: give yours another name"):
+        parts.register(Part("graph", fingerprint=lambda index: "", open=lambda index: None))
+
+
+def test_times_can_be_given_beside_the_documents(benchmark_small, workplace: Path, models) -> None:
+    from ragbench.index.artefacts import ArtefactStore
+    from ragbench.index.index import Index, IndexSpec
+
+    times = {document.docno: float(number) for number, document in enumerate(benchmark_small.documents)}
+    store = ArtefactStore(workplace / "index")
+    given = Index(
+        *(IndexSpec(), benchmark_small.collection, lambda: benchmark_small.documents, store, models),
+        times=lambda: times,
+    )
+    assert np.array_equal(given.modified, [times[docno] for docno in given.chunks.docnos])
