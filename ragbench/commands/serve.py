@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import signal
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ragbench import console
 
@@ -41,6 +41,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max-body", type=int, default=65_536, metavar="BYTES", help="size of a request (default 65536)"
     )
+    parser.add_argument(
+        "--head-limit", type=float, default=5.0, metavar="SECONDS", help="time of a request's head (default 5)"
+    )
+    parser.add_argument(
+        "--per-client", type=int, default=32, metavar="N", help="searches of one address at once (default 32)"
+    )
     add_limits(parser)
 
 
@@ -64,7 +70,9 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.serving.guard import LOOPBACK
     from ragbench.serving.http import create_app
 
-    limits = limits_of(arguments, max_body=arguments.max_body)
+    limits = limits_of(
+        arguments, max_body=arguments.max_body, head_limit=arguments.head_limit, per_client=arguments.per_client
+    )
     local = arguments.host in _LOOPBACK
     with listen.bind(arguments.host, arguments.port) as bound:
         service, reloader = start(arguments, limits)
@@ -79,14 +87,14 @@ def main(arguments: argparse.Namespace) -> int:
             print(f"ragbench serves {said}", flush=True)
 
         try:
-            listen.run(create_app(service, LOOPBACK if local else None), bound, ready, limits.time_limit)
+            listen.run(create_app(service, LOOPBACK if local else None), bound, ready, limits)
         finally:
             reloader.stop()
             service.close()
     return 0
 
 
-def limits_of(arguments: argparse.Namespace, **more: int) -> Limits:
+def limits_of(arguments: argparse.Namespace, **more: Any) -> Limits:
     """The limits that the options set. Raises ConfigError for impossible ones."""
     from ragbench.errors import ConfigError
     from ragbench.serving.limits import Limits

@@ -1,9 +1,10 @@
-"""The doorkeeper of the HTTP service: bodies that are too large or too slow never reach it."""
+"""The doorkeeper of the HTTP service: bodies too large or too slow, and too many of one client, never reach it."""
 
 from __future__ import annotations
 
 import asyncio
 import re
+from collections import Counter
 
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -14,6 +15,8 @@ from ragbench.serving.metrics import Metrics
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
 """Names by which a service on this machine is asked; any other comes from a web page that pretends to be it."""
+
+_BODILESS = frozenset({"GET", "HEAD"})
 
 
 def problem(status: int, sentence: str, retry_after: int | None = None) -> Response:
@@ -27,7 +30,8 @@ def problem(status: int, sentence: str, retry_after: int | None = None) -> Respo
 class Guard:
     """ASGI middleware: reads the body of a request within the limits of size and time, and counts responses.
 
-    `hosts`: the names a request may be addressed to, None for any.
+    `hosts`: the names a request may be addressed to, None for any. What is only read (health, metrics) has no body,
+    waits for nothing and is not limited.
     """
 
     def __init__(self, app: ASGIApp, limits: Limits, metrics: Metrics, hosts: frozenset[str] | None) -> None:
@@ -35,9 +39,10 @@ class Guard:
         self._limits = limits
         self._metrics = metrics
         self._hosts = hosts
+        self._under_way: Counter[str] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or refuse it with 400, 408 or 413."""
+        """Pass a request on, or refuse it with 400, 408, 413 or 429."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -47,33 +52,57 @@ class Guard:
                 self._metrics.responses.labels(str(message["status"])).inc()
             await send(message)
 
-        limit = self._limits.max_body
-        too_large = problem(413, f"the request is larger than {limit} bytes: send less")
-        too_large.headers["Connection"] = "close"  # what is left of the body is not read
-        headers = dict(scope["headers"])
-        host = re.sub(r":\d*$", "", headers.get(b"host", b"").decode("latin-1").lower())
+        host = re.sub(r":\d*$", "", dict(scope["headers"]).get(b"host", b"").decode("latin-1").lower())
         if self._hosts is not None and host not in self._hosts:
             elsewhere = problem(400, "the request is addressed to another host: ask 127.0.0.1 or localhost")
             await elsewhere(scope, receive, counted)
+        elif scope["method"] in _BODILESS:
+            await self._app(scope, receive, counted)
+        else:
+            await self._in_turn(scope, receive, counted)
+
+    async def _in_turn(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """As many requests at once as one client may have."""
+        client = (scope.get("client") or ("",))[0]
+        if self._under_way[client] >= self._limits.per_client:
+            self._metrics.searches.labels("busy").inc()
+            sentence = f"{self._limits.per_client} requests of this client are under way: wait for one of them"
+            await _last(429, sentence, 1)(scope, receive, send)
             return
-        announced = headers.get(b"content-length", b"0")
+        self._under_way[client] += 1
+        try:
+            await self._whole(scope, receive, send)
+        finally:
+            self._under_way[client] -= 1
+            self._under_way += Counter()  # forgets clients that have none
+
+    async def _whole(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Read the body, then pass the request on."""
+        limit, seconds = self._limits.max_body, self._limits.time_limit
+        too_large = _last(413, f"the request is larger than {limit} bytes: send less")
+        announced = dict(scope["headers"]).get(b"content-length", b"0")
         if announced.isdigit() and int(announced[:20]) > limit:
-            await too_large(scope, receive, counted)
+            await too_large(scope, receive, send)
             return
         try:
-            async with asyncio.timeout(self._limits.time_limit):
+            async with asyncio.timeout(seconds):
                 body = await _read(receive, limit)
         except TimeoutError:
-            late = problem(408, f"the request took longer than {self._limits.time_limit:g} s to arrive")
-            late.headers["Connection"] = "close"
-            await late(scope, receive, counted)
+            await _last(408, f"the request took longer than {seconds:g} s to arrive")(scope, receive, send)
             return
         if body is None:
             return  # whoever asked has gone
         if len(body) > limit:
-            await too_large(scope, receive, counted)
+            await too_large(scope, receive, send)
             return
-        await self._app(scope, _replay(body, receive), counted)
+        await self._app(scope, _replay(body, receive), send)
+
+
+def _last(status: int, sentence: str, retry_after: int | None = None) -> Response:
+    """A refusal that ends the connection: what is left of the body is not read."""
+    refusal = problem(status, sentence, retry_after)
+    refusal.headers["Connection"] = "close"
+    return refusal
 
 
 async def _read(receive: Receive, limit: int) -> bytes | None:

@@ -23,6 +23,7 @@ _REFUSALS: dict[int | str, dict[str, Any]] = {
         408: "The request took too long to arrive.",
         413: "The request is too large.",
         422: "A value cannot be used.",
+        429: "The client has too many requests under way.",
         500: "The search failed.",
         503: "Too many requests wait; Retry-After says when to try again.",
         504: "The search took too long.",
@@ -64,6 +65,7 @@ def create_app(service: SearchService, hosts: frozenset[str] | None = LOOPBACK) 
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Request, error: RequestValidationError) -> Response:
+        service.metrics.searches.labels("refused").inc()
         return problem(422, first_sentence(error.errors()))
 
     @app.exception_handler(HTTPException)

@@ -11,8 +11,8 @@ import uvicorn
 from fastapi import FastAPI
 
 from ragbench.errors import ConfigError
-
-_CONNECTIONS = 512
+from ragbench.serving.connections import connection_class
+from ragbench.serving.limits import Limits
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -51,15 +51,15 @@ class _Announcing(uvicorn.Server):
             self._ready()
 
 
-def run(app: FastAPI, bound: socket.socket, ready: Callable[[], None], grace_seconds: float) -> None:
-    """Serve until SIGTERM or Ctrl-C; requests under way have `grace_seconds` to end. `ready` is called at the start."""
+def run(app: FastAPI, bound: socket.socket, ready: Callable[[], None], limits: Limits) -> None:
+    """Serve until SIGTERM or Ctrl-C; requests under way may end within their limit. `ready` is called at the start."""
     config = uvicorn.Config(
         app,
         access_log=False,
         log_level=logging.WARNING,
         server_header=False,
-        limit_concurrency=_CONNECTIONS,
-        timeout_graceful_shutdown=max(1, round(grace_seconds)),
+        http=connection_class(limits),
+        timeout_graceful_shutdown=max(1, round(limits.time_limit)),
     )
     # uvicorn raises the signal that stopped it once more when it is done; that one must not end the process.
     before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGTERM, signal.SIGINT)}

@@ -18,6 +18,9 @@ import httpx
 import pytest
 
 from ragbench import cli
+from ragbench.serving import connections
+
+HALF = b"POST /search HTTP/1.1\r\nhost: localhost\r\ncontent-le"
 
 
 @contextmanager
@@ -69,6 +72,34 @@ def test_ctrl_c_exits_0_and_sighup_reloads(small_bundle: Path, tmp_path: Path) -
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=30)
     assert (process.returncode, err) == (0, "")
+
+
+def opened(address: str) -> socket.socket:
+    host, _, port = address.removeprefix("http://").partition(":")
+    return socket.create_connection((host, int(port)), timeout=30)
+
+
+def test_half_sent_heads_take_no_room(small_bundle: Path) -> None:
+    with serving(small_bundle) as (process, address), httpx.Client(base_url=address, timeout=30) as http:
+        silent = [opened(address) for _ in range(connections.MOST + 20)]
+        for each in silent:
+            each.sendall(HALF)
+        assert http.get("/health").status_code == 200
+        assert http.post("/search", json={"query": "keys"}).status_code == 200
+        process.terminate()
+        assert process.wait(30) == 0
+        assert process.stderr.read() == ""
+        for each in silent:
+            each.close()
+
+
+@pytest.mark.parametrize("first", [b"", b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n"])
+def test_a_head_that_never_ends_is_given_up(small_bundle: Path, first: bytes) -> None:
+    with serving(small_bundle, "--head-limit", "0.2") as (_, address), opened(address) as silent:
+        silent.sendall(first)
+        silent.sendall(first + HALF)
+        answered = b"".join(iter(lambda: silent.recv(65_536), b""))  # until the service ends the connection
+        assert answered.startswith(b"HTTP/1.1 200" if first else b"")
 
 
 @pytest.mark.parametrize(

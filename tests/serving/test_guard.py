@@ -37,7 +37,7 @@ def through(parts, headers=((b"host", b"localhost"),), **limits):
         sent.append(message)
 
     guard = Guard(application, Limits(**limits), Metrics(lambda: 0), LOOPBACK)
-    asyncio.run(guard({"type": "http", "headers": list(headers)}, receive, send))
+    asyncio.run(guard({"type": "http", "method": "POST", "headers": list(headers)}, receive, send))
     return (sent[0]["status"], sent[1]["body"], messages) if sent else None
 
 
@@ -79,3 +79,43 @@ def test_a_client_that_leaves_gets_nothing() -> None:
 )
 def test_only_requests_for_this_machine(host: bytes, status: int) -> None:
     assert through([b""], [(b"host", host)])[0] == status
+
+
+def test_one_client_has_its_share_and_health_is_no_part_of_it() -> None:
+    """Two requests whose bodies never end, of one client that may have two; a third of it is refused."""
+
+    async def application(scope, receive, send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    async def endless():
+        await asyncio.sleep(3600)
+
+    async def session() -> list[int]:
+        metrics = Metrics(lambda: 0)
+        guard = Guard(application, Limits(per_client=2), metrics, LOOPBACK)
+        statuses: list[int] = []
+
+        async def send(message) -> None:
+            statuses.append(message.get("status"))
+
+        async def empty():
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        def request(client: str, method: str, receive):
+            headers = [(b"host", b"localhost")]
+            return guard({"type": "http", "method": method, "client": (client, 1), "headers": headers}, receive, send)
+
+        held = [asyncio.create_task(request("a", "POST", endless)) for _ in range(2)]
+        await asyncio.sleep(0)
+        await request("a", "POST", empty)
+        await request("b", "POST", empty)
+        await request("a", "GET", endless)
+        for each in held:
+            each.cancel()
+        await asyncio.gather(*held, return_exceptions=True)
+        await request("a", "POST", empty)
+        assert b'ragbench_searches_total{outcome="busy"} 1.0' in metrics.text()
+        return [status for status in statuses if status is not None]
+
+    assert asyncio.run(session()) == [429, 200, 200, 200]

@@ -164,7 +164,7 @@ def test_metrics_are_prometheus_text_and_count(make_service, ask) -> None:
         for sample in family.samples
     }
     assert samples["ragbench_searches_total", "answered"] == 1
-    assert samples["ragbench_searches_total", "refused"] == 1
+    assert samples["ragbench_searches_total", "refused"] == 2
     assert samples["ragbench_http_responses_total", "422"] == 2
     assert samples["ragbench_request_seconds_count",] == 2
     assert samples["ragbench_search_seconds_count",] == 1
