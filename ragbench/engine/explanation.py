@@ -58,14 +58,10 @@ class Answer:
 
 def explain(text: str, pipeline: Pipeline, index: Index, top_n: int) -> Answer:
     """Search and keep the state after every stage."""
-    states = start([Query("q", text)])
-    trail: list[tuple[str, QueryState]] = []
-    passed = list(states)
-    for name, stage in pipeline:
-        states = stage(states, index)
-        trail.append((name, states[0]))
-        passed.append(states[0])
-    final = states[0]
+    (first,) = start([Query("q", text)])
+    trail = [(name, states[0]) for name, states in pipeline.steps([first], index)]
+    passed = [first, *(state for _, state in trail)]
+    final = passed[-1]
     indexed = datetime.datetime.fromtimestamp(
         (index.artefact("chunks").folder / MANIFEST).stat().st_mtime, datetime.UTC
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -19,6 +19,15 @@ if TYPE_CHECKING:
     from ragbench.index.index import Index
     from ragbench.models import CrossEncoder, Encoder
     from ragbench.models.chat import ChatSpec
+
+
+Step = Callable[[str, Stage, Sequence[QueryState], "Index"], Sequence[QueryState]]
+"""Runs a named stage over states and an index."""
+
+
+def call(name: str, stage: Stage, states: Sequence[QueryState], index: Index) -> Sequence[QueryState]:
+    """The step that does nothing else."""
+    return stage(states, index)
 
 
 @dataclass(frozen=True)
@@ -85,12 +94,26 @@ class Pipeline:
         """A digest over its stages and their parameters."""
         return digest([[name, canonical(stage)] for name, stage in self.stages])
 
+    def steps(
+        self, states: Sequence[QueryState], index: Index, step: Step = call
+    ) -> Iterator[tuple[str, Sequence[QueryState]]]:
+        """The name of each stage and the states after it, one stage at a time.
+
+        Whoever observes a pipeline iterates over this: it is the only loop over stages. `step` runs a stage.
+        """
+        for name, stage in self.stages:
+            states = step(name, stage, states, index)
+            yield name, states
+
+    def run(self, states: Sequence[QueryState], index: Index, step: Step = call) -> list[QueryState]:
+        """The states after the last stage."""
+        for _, after in self.steps(states, index, step):
+            states = after
+        return list(states)
+
     def __call__(self, queries: Sequence[Query], index: Index) -> list[QueryState]:
         """Run queries through every stage."""
-        states = start(queries)
-        for _, stage in self.stages:
-            states = stage(states, index)
-        return states
+        return self.run(start(queries), index)
 
     def search(self, text: str | Query, index: Index, top_n: int = 10) -> list[Hit]:
         """The best `top_n` hits for one query, as a person reads them."""

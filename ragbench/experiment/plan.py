@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.configuration import Settings
-from ragbench.engine import executor
 from ragbench.engine.executor import Arm
+from ragbench.engine.tree import explain as explain_tree
+from ragbench.engine.tree import tree
 from ragbench.experiment.run import finished, plan_digest, stopped
 from ragbench.index.artefacts import Survey
 from ragbench.models.access import Models
@@ -26,7 +27,7 @@ def explain(settings: Sequence[Settings], benchmark: Benchmark, command: str) ->
     done = [arm.name for arm in arms if begun is not None and finished(begun, arm) is not None]
     left = [arm for arm in arms if arm.name not in done]
     queries = len(benchmark.select(shared.split))
-    lines = [executor.explain(executor.plan(left, prepare=False), queries)] if left else []
+    lines = [explain_tree(tree(left), queries)] if left else []
     if done:
         lines.append(f"finished already, read from {begun}: {', '.join(done)}")
     lines += _artefacts(arms)

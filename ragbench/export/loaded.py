@@ -23,7 +23,8 @@ from ragbench.index.index import Index
 from ragbench.models.access import Models
 from ragbench.stages.filters import FilterDocuments
 from ragbench.stages.hyde import SupposeAnswer
-from ragbench.types import Document, Hit, Query, Ranking
+from ragbench.stages.stage import Stage
+from ragbench.types import Document, Hit, Query, QueryState, Ranking
 
 if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Benchmark
@@ -99,11 +100,13 @@ class LoadedBundle:
             states = wanted(states, self.index)
         if hypothesis is not None and not any(isinstance(stage, SupposeAnswer) for _, stage in self.pipeline):
             raise ConfigError("hypothesis cannot be used: this pipeline has no stage that embeds one")
-        for name, stage in self.pipeline:
+
+        def step(name: str, stage: Stage, states: Sequence[QueryState], index: Index) -> Sequence[QueryState]:
             if deadline is not None and time.monotonic() > deadline:
                 raise TimeoutError(f"the time limit was reached before the stage {name}")
-            states = stage(states, self.index)
-        (state,) = states
+            return stage(states, index)
+
+        (state,) = self.pipeline.run(states, self.index, step)
         return hits(state.fused or Ranking.empty(), self.index, top_n, state.contexts)
 
     def golden(self) -> list[bundle.Golden]:

@@ -106,9 +106,7 @@ def time_query(arm: Arm, query: Query) -> list[float]:
     """Milliseconds of every stage and of the whole for one query."""
     clock = time.perf_counter_ns
     marks = [clock()]
-    states = start([query])
-    for _, stage in arm.pipeline.stages:
-        states = stage(states, arm.index)
+    for _ in arm.pipeline.steps(start([query]), arm.index):
         marks.append(clock())
     times = [(after - before) / 1e6 for before, after in itertools.pairwise(marks)]
     return [*times, (marks[-1] - marks[0]) / 1e6]

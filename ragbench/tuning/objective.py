@@ -88,7 +88,7 @@ class TrainingValues:
         benchmark: Benchmark,
         workshop: Workshop,
         measures: Sequence[str],
-        memory_bytes: int = 512 << 20,
+        memory_bytes: float = 512 << 20,
     ) -> None:
         foreign = [topic.qid for topic in benchmark.topics if topic.split != TRAIN]
         if foreign:
@@ -112,7 +112,7 @@ class TrainingValues:
         """Every measure for every training query it applies to."""
         pipeline = self.pipeline(values)
         if pipeline.fingerprint not in self._seen:
-            run = document_run(self.session.final(pipeline, self.index), self.index.chunks)
+            run = document_run(self.session.outcome(Arm("", pipeline, self.index)).final, self.index.chunks)
             frame = evaluate(run, self.benchmark.document_qrels, self._measures)
             self._seen[pipeline.fingerprint] = {
                 str(measure): dict(zip(rows["qid"], rows["value"].astype(float), strict=True))

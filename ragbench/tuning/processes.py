@@ -17,7 +17,7 @@ from ragbench.tuning.objective import TrainingValues
 from ragbench.tuning.study import Rules, Search
 from ragbench.workshop import Progress, Say, Workshop, fetch_caches, share_caches
 
-Job = tuple[Settings, Rules, Benchmark, Sequence[Search], Path, int, int]
+Job = tuple[Settings, Rules, Benchmark, Sequence[Search], Path, float, int]
 """The arguments of `_beside`."""
 
 
@@ -91,7 +91,13 @@ def _on_ray(jobs: Sequence[Job], execution: ExecutionSpec) -> AbstractContextMan
 
 
 def _beside(
-    base: Settings, rules: Rules, train: Benchmark, searches: Sequence[Search], journal: Path, memory: int, number: int
+    base: Settings,
+    rules: Rules,
+    train: Benchmark,
+    searches: Sequence[Search],
+    journal: Path,
+    memory: float,
+    number: int,
 ) -> None:
     """A process of its own, with its own Java machine, that takes part in the searches."""
     measures = [each.measure for each in rules.objectives if each.measure is not None]

@@ -22,6 +22,7 @@ import pytest
 from ragbench import app
 from ragbench.benchmark.load import load
 from ragbench.engine import executor
+from ragbench.engine.tree import count, tree
 from ragbench.experiment import ablate, results
 from ragbench.experiment.results import Results
 from ragbench.workshop import Workshop
@@ -49,7 +50,7 @@ def test_sharing_gives_the_same_measures_in_a_fifth_of_the_time(benchmark, desig
     settings = ablate.plan(base, app.compose).settings
     arms = Workshop.of(base, load(base.config["data"])).arms(settings)
     queries = [topic.query() for topic in load(base.config["data"]).select("test")]
-    roots = executor.plan(arms)
+    roots = tree(arms)
     for _ in executor.execute(arms, queries):
         pass  # warms artefacts and caches for both sides
 
@@ -78,7 +79,7 @@ def test_sharing_gives_the_same_measures_in_a_fifth_of_the_time(benchmark, desig
         arm.pipeline(queries, arm.index)
     alone_stages = time.perf_counter() - started
 
-    runs = f"{executor.count(roots)} stage runs instead of {sum(len(arm.pipeline) for arm in arms)}"
+    runs = f"{count(roots)} stage runs instead of {sum(len(arm.pipeline) for arm in arms)}"
     print(f"\n{design}, {len(arms)} arms, {len(queries)} queries, caches warm: {runs}; seconds")
     print(f"{'':<28}{'alone':>8}{'together':>10}{'times faster':>14}")
     for name, alone, shared in (

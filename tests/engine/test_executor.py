@@ -4,8 +4,9 @@ from collections import Counter
 
 import pytest
 
-from ragbench.engine.executor import Arm, Session, count, execute, explain, plan
+from ragbench.engine.executor import Arm, Session, execute, prefix_keys
 from ragbench.engine.pipeline import Pipeline
+from ragbench.engine.tree import count, explain, tree
 from ragbench.stages.calibrate import Calibrate
 from ragbench.stages.cut import Cut
 from ragbench.stages.dense import RetrieveDense
@@ -38,10 +39,26 @@ def test_equals_each_pipeline_alone(arms: list[Arm], benchmark_small) -> None:
 
 
 def test_each_distinct_prefix_runs_once(arms: list[Arm]) -> None:
-    roots = plan(arms)
+    roots = tree(arms)
     # dense, lexical, two fusions, two cuts, calibration, cut; and lexical, fuse of the last arm
     assert count(roots) == 10
     assert "10 stage runs instead of 18" in explain(roots, 5)
+
+
+def test_arms_with_a_common_prefix_follow_each_other(arms: list[Arm], benchmark_small) -> None:
+    told: list[tuple[str, int, int]] = []
+    order = [arms[number] for number in (4, 0, 2, 1, 3)]
+    found = [each.arm for each in execute(order, [benchmark_small.topics[0].query()], lambda *say: told.append(say))]
+    assert found == ["words", "uncut", "rrf60", "calibrated", "rrf20"]
+    assert told == [("running stages", done, 10) for done in range(1, 11)]
+
+
+def test_a_session_drops_what_no_later_arm_begins_with(arms: list[Arm], benchmark_small) -> None:
+    session = Session([benchmark_small.topics[0].query()])
+    session.outcome(arms[0])
+    session.forget_all_but(prefix_keys(arms[1]))  # dense, lexical are common to both
+    session.outcome(arms[0])
+    assert (session.computed, session.reused) == (4 + 2, 2)
 
 
 def test_retrievers_answer_each_question_once(arms: list[Arm], benchmark_small, monkeypatch) -> None:
@@ -64,7 +81,7 @@ def test_a_session_gives_what_each_pipeline_gives_alone(limit_bytes: int, arms: 
     session = Session(queries, limit_bytes)
     for arm in [*arms, *arms]:
         alone = arm.pipeline(queries, arm.index)
-        assert [s.fused for s in session.final(arm.pipeline, arm.index)] == [s.fused for s in alone]
+        assert [s.fused for s in session.outcome(arm).final] == [s.fused for s in alone]
     # The ten distinct prefixes are computed once where they are remembered, all 36 stages where nothing is.
     assert session.computed + session.reused == 36
     if limit_bytes != 20_000:
