@@ -6,6 +6,7 @@ Seed 000, P7; seed 001, code block search. The analyzer is `ragbench.index.analy
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from ragbench.errors import IndexError_
 from ragbench.index import lexical
 from ragbench.index.lexical import LexicalIndex, LexicalSpec
+from ragbench.index.vocabulary import FUNCTION_WORDS
 from ragbench.types import Ranking
 
 VERSION = lexical.VERSION * 100 + 1
@@ -81,16 +83,24 @@ class CodeIndex:
         return Counter(self._languages.tolist())
 
     def search(
-        self, text: str, depth: int, language: str | None = None, allowed: NDArray[np.bool_] | None = None
+        self,
+        text: str,
+        depth: int,
+        language: str | None = None,
+        allowed: NDArray[np.bool_] | None = None,
+        share: float = 0.0,
     ) -> Ranking:
         """The `depth` (at least 1) best blocks that hold any identifier of the text, or any part of one.
 
-        `language` and `allowed`, shape (n_blocks,), restrict the search itself.
+        Function words do not count, unless the text has no others. A block must hold the `share` (0 to 1) of all
+        different terms that do. `language` and `allowed`, shape (n_blocks,), restrict the search itself.
         """
         if language is not None:
             spoken = self._in_language(canonical(language))
             allowed = spoken if allowed is None else spoken & allowed
-        return self._index.search(text, depth, allowed)
+        terms = Counter(self._index.terms(text))
+        content = {term: float(n) for term, n in terms.items() if term not in FUNCTION_WORDS} or terms
+        return self._index.search_terms(content, depth, allowed, max(1, math.ceil(share * len(content) - 1e-9)))
 
     def check(self) -> None:
         """Compare every file with its checksum; `IndexError_` names the first damaged one."""

@@ -201,6 +201,7 @@ def lucene() -> SimpleNamespace:
             constructors=("()V",),
             methods={
                 "add": f"({query}Lorg/apache/lucene/search/BooleanClause$Occur;){boolean_builder}",
+                "setMinimumNumberShouldMatch": f"(I){boolean_builder}",
                 "build": f"(){boolean}",
             },
         ),

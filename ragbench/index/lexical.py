@@ -267,9 +267,12 @@ class LexicalIndex:
         return self.search_terms(Counter(self.terms(text)), depth, allowed)
 
     def search_terms(
-        self, weights: Mapping[str, float], depth: int, allowed: NDArray[np.bool_] | None = None
+        self, weights: Mapping[str, float], depth: int, allowed: NDArray[np.bool_] | None = None, at_least: int = 1
     ) -> Ranking:
-        """As `search`, for terms that are analysed already, each with a factor above 0 for its score."""
+        """As `search`, for terms that are analysed already, each with a factor above 0 for its score.
+
+        A chunk must hold `at_least` (1 or more) different ones of them.
+        """
         if depth < 1:
             raise ConfigError(f"depth must be at least 1, got {depth}")
         mask = self._checked(allowed)
@@ -277,7 +280,7 @@ class LexicalIndex:
             self._must_be_open()
             if not weights or (mask is not None and not mask.any()) or not self._n_chunks:
                 return Ranking.empty()
-            query = self._query(weights)
+            query = self._query(weights, at_least)
             if mask is not None and not mask.all():
                 occur = java("org.apache.lucene.search.BooleanClause$Occur")
                 builder = lucene().BooleanBuilder()
@@ -362,12 +365,14 @@ class LexicalIndex:
             raise IndexError_(f"a mask of {len(allowed)} chunks is too short for the {self._n_chunks} in {self.folder}")
         return None if allowed is None else np.asarray(allowed[: self._n_chunks], dtype=bool)
 
-    def _query(self, weights: Mapping[str, float]) -> Any:
+    def _query(self, weights: Mapping[str, float], at_least: int = 1) -> Any:
         should = java("org.apache.lucene.search.BooleanClause$Occur").SHOULD
         builder = lucene().BooleanBuilder()
         for term, weight in weights.items():
             clause = self._clause(term)
             builder.add(clause if weight == 1 else lucene().BoostQuery(clause, float(weight)), should)
+        if at_least > 1:
+            builder.setMinimumNumberShouldMatch(at_least)
         return builder.build()
 
     def _new_clause(self, term: str) -> Any:

@@ -52,3 +52,10 @@ def passages_of(table: ChunkTable, headings: bool) -> list[str]:
         return texts
     paths = (" > ".join(table.header_path(number)) for number in range(len(texts)))
     return [f"{path}\n\n{text}" if path else text for path, text in zip(paths, texts, strict=True)]
+
+
+def headed(table: ChunkTable, chunk: int) -> str:
+    """The title of a chunk's document and the headings above it as `Title > A > B`, a blank line, then the chunk."""
+    title, path = table.titles[table.document[chunk]], table.header_path(chunk)
+    names = path if path[:1] == (title,) else (title, *path)
+    return f"{' > '.join(names)}\n\n{table.text(chunk)}"

@@ -31,6 +31,8 @@ you your i me my who what which where when how why all each every both few more 
 than too very just also now here there then
 """
 STOP_WORDS = frozenset(_FUNCTION_WORDS.split())
+FUNCTION_WORDS = STOP_WORDS | {"am", "if"}
+"""Words that say nothing about what is asked for: those of the seed and two it forgot."""
 
 
 @dataclass(frozen=True)

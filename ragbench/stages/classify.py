@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from ragbench.errors import ConfigError
+from ragbench.stages.signals import names_a_place, names_something_exact
 from ragbench.stages.stage import NOTHING
 from ragbench.types import QueryClass, QueryState
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
 
-# Seed 001, "Query Type Classification". The first class with a signal wins, in this order; without any, exploratory.
-_FACTUAL = (
-    re.compile(r"[a-z][A-Z]|[A-Z]{2,}[a-z]"),  # camelCase
-    re.compile(r"\b[a-z]+_[a-z_]+\b"),  # snake_case
-    re.compile(r"`[^`]+`"),
-    re.compile(r"\b[vV]?\d+\.\d+(?:\.\d+)?(?:-\w+)?\b"),  # a version
-    re.compile(r"\"[^\"]+\"|\u201c[^\u201d]+\u201d"),  # a quoted phrase
-)
-_WIKILINK = re.compile(r"\[\[|\]\]")
-_PLACES = frozenset({"section", "chapter", "guide", "tutorial", "documentation", "docs", "page", "reference", "manual"})
 _SOURCE_OF: Mapping[QueryClass, str] = {"factual": "lexical", "navigational": "graph", "exploratory": "dense"}
 
 
@@ -67,9 +57,6 @@ class Classify:
 
 def classify(text: str) -> QueryClass:
     """The class of a query: factual before navigational before exploratory."""
-    if any(signal.search(text) for signal in _FACTUAL):
+    if names_something_exact(text):
         return "factual"
-    words = set(re.findall(r"\w+", text.lower()))
-    if _WIKILINK.search(text) or words & _PLACES:
-        return "navigational"
-    return "exploratory"
+    return "navigational" if names_a_place(text) else "exploratory"

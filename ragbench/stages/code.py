@@ -5,12 +5,13 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
 from ragbench.errors import ConfigError
 from ragbench.index.code import canonical
+from ragbench.stages.signals import names_code
 from ragbench.stages.stage import Retriever
 from ragbench.types import QueryState, Ranking
 
@@ -22,11 +23,15 @@ if TYPE_CHECKING:
 class RetrieveCode(Retriever):
     """Take the chunks of the `depth` (at least 1) best code blocks, by BM25 over identifiers and their parts.
 
-    Seeds 000 and 001, P7. A chunk counts with its best block. `language` restricts to blocks of one fence language,
-    under any of its names (`py` is `python`).
+    Seeds 000 and 001, P7. A chunk counts with its best block. `route`: `content` looks into code only for queries
+    that hold a name as programs write it (seed 000, Q3), `always` for every query. `min_match` (0 to 1) is the share of
+    the query's terms, function words left out, that a block must hold; the parts of a name are terms, too. `language`
+    restricts to blocks of one fence language, under any of its names (`py` is `python`).
     """
 
     depth: int = 50
+    route: Literal["content", "always"] = "content"
+    min_match: float = 0.5
     language: str | None = None
 
     source: ClassVar[str] = "code"
@@ -35,6 +40,8 @@ class RetrieveCode(Retriever):
     def __post_init__(self) -> None:
         if self.depth < 1:
             raise ConfigError(f"p7.depth must be at least 1, got {self.depth}")
+        if not 0 <= self.min_match <= 1:
+            raise ConfigError(f"p7.min_match must be between 0 and 1, got {self.min_match}")
         if self.language is not None and not self.language.strip():
             raise ConfigError("p7.language must name a fence language such as python, or be null")
         if self.language is not None:
@@ -48,9 +55,12 @@ class RetrieveCode(Retriever):
         return [self._chunks(state, index) for state in states]
 
     def _chunks(self, state: QueryState, index: Index) -> Ranking:
+        text = state.text_for(self.source)
+        if self.route == "content" and not names_code(text):
+            return Ranking.empty()
         allowed = index.allowed(state.filters)
         mask = None if allowed is None else allowed[index.chunks.chunk_of_block]
-        blocks = index.code.search(state.text_for(self.source), self.depth, self.language, mask)
+        blocks = index.code.search(text, self.depth, self.language, mask, self.min_match)
         chunks = index.chunks.chunk_of_block[blocks.chunks]
         first = np.unique(chunks, return_index=True)[1]
         return Ranking.of(chunks[first], blocks.scores[first])

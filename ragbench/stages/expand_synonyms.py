@@ -7,26 +7,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from ragbench.errors import ConfigError
+from ragbench.index.vocabulary import FUNCTION_WORDS
 from ragbench.stages.stage import NOTHING
 from ragbench.types import QueryState
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
 
-# WordNet knows `a` as a vitamin, `in` as an inch and `who` as an organisation.
-_WORDS = """
-a an the and or but in on at to for of with by from as is was are were been be am have has had do does did will would
-could should may might must shall can this that these those it its they them he she who what which where when how why i
-me my we us our you your no not so than then if
-"""
-_FUNCTION_WORDS = frozenset(_WORDS.split())
-
 
 @dataclass(frozen=True)
 class ExpandSynonyms:
     """Put after every word of the text for `sources` at most `max_synonyms` synonyms from its first `synsets` meanings.
 
-    Seed 000, P5 has 2 and 2, on the lexical channel. `function_words` expands those of English, too, as the seed does.
+    Seed 000, P5 has 2 and 2, on the lexical channel. `function_words` expands those of English, too, as the seed does:
+    WordNet knows `a` as a vitamin, `in` as an inch and `who` as an organisation.
     """
 
     max_synonyms: int = 2
@@ -51,7 +45,7 @@ class ExpandSynonyms:
     def _expanded(self, state: QueryState, index: Index) -> QueryState:
         added: dict[str, list[str]] = {}
         for word in map(_bare, state.query.text.split()):
-            if word not in added and (self.function_words or word.lower() not in _FUNCTION_WORDS):
+            if word not in added and (self.function_words or word.lower() not in FUNCTION_WORDS):
                 added[word] = index.synonyms.of(word, self.synsets, self.max_synonyms)
         found = {word: synonyms for word, synonyms in added.items() if synonyms}
         if not found:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.errors import ConfigError
+from ragbench.index.texts import headed
 from ragbench.models.resolve import CrossEncoderSpec
 from ragbench.stages.stage import fused
 from ragbench.types import QueryState, Ranking
 
 if TYPE_CHECKING:
+    from ragbench.index.chunks import ChunkTable
     from ragbench.index.index import Index
 
 
@@ -22,15 +24,18 @@ if TYPE_CHECKING:
 class Rerank:
     """Reorder the first `depth` (at least 1) hits by a cross-encoder; Nogueira and Cho, 2019; seed 000, P6.
 
-    Scores are the sigmoid of the model's logits, between 0 and 1. The hits beyond `depth` follow in their order, their
-    scores scaled to stay below. `blend`: order the first hits by reciprocal rank fusion (`k`) of their order before
-    and after, for collections on which the cross-encoder alone does not improve a good hybrid. `model` names it,
-    `max_length` is the tokens it reads of query and passage.
+    Scores are the sigmoid of the model's logits, between 0 and 1. `model` names it, `max_length` is the tokens it reads
+    of query and passage. `headings`: it reads the document's title and the headings above a passage before the passage.
+    `tail`: `keep` lets the hits beyond `depth` follow in their order, their scores scaled to stay below; `drop` returns
+    none of them, as the seed does. `blend`: order the first hits by reciprocal rank fusion (`k`) of their order before
+    and after, for collections on which the cross-encoder alone does not improve a good hybrid.
     """
 
     depth: int = 10
     model: str = "ms-marco-MiniLM-L-12-v2"
-    max_length: int = 128
+    max_length: int = 256
+    headings: bool = True
+    tail: Literal["keep", "drop"] = "keep"
     blend: bool = False
     k: float = 60.0
 
@@ -67,14 +72,19 @@ class Rerank:
         if len(head) == 0:
             return ranking
         model = index.cross_encoder(self.models[0])
-        logits = model.score(state.query.text, [index.chunks.text(chunk) for chunk in head.chunks])
+        logits = model.score(state.query.text, [self._passage(int(chunk), index.chunks) for chunk in head.chunks])
         order, scores = (self._blended if self.blend else _by_logit)(logits.astype(np.float64), head)
+        if self.tail == "drop":
+            return Ranking.ordered(head.chunks[order], scores)
         tail = ranking.scores[len(head) :].astype(np.float64)
         highest = max(1.0, float(tail[0])) if len(tail) else 1.0
         return Ranking.ordered(
             np.concatenate([head.chunks[order], ranking.chunks[len(head) :]]),
             np.concatenate([scores, np.maximum(tail, 0.0) / highest * scores[-1]]),
         )
+
+    def _passage(self, chunk: int, table: ChunkTable) -> str:
+        return headed(table, chunk) if self.headings else table.text(chunk)
 
     def _blended(self, logits: NDArray[np.float64], head: Ranking) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
         """Reciprocal rank fusion of both orders, scaled so that first in both is 1."""

@@ -176,6 +176,17 @@ def test_terms_with_factors(index: LexicalIndex) -> None:
     assert len(index.search_terms({}, 50)) == 0
 
 
+def test_a_chunk_holds_as_many_terms_as_it_must(tmp_path: Path) -> None:
+    found = built(tmp_path, [{"content": "lamp"}, {"content": "lamp lamp sea"}, {"content": "lamp sea wind"}])
+    weights = {"lamp": 1.0, "sea": 1.0, "wind": 2.0}
+    assert [sorted(found.search_terms(weights, 5, at_least=n).chunks.tolist()) for n in (1, 2, 3, 4)] == [
+        [0, 1, 2],
+        [1, 2],
+        [2],
+        [],
+    ]
+
+
 def test_a_field_of_weight_zero_is_not_searched(folder: Path, rows: list[Row], tmp_path: Path) -> None:
     silent = LexicalIndex(folder, LexicalSpec((("content", 1.0), ("title", 0.0), ("headers", 0.0), ("tags", 0.0))))
     alone = built(tmp_path, rows)

@@ -13,6 +13,13 @@ from ragbench.stages.classify import Classify, classify
         "HTTPResponse body",  # the second half of the same pattern
         "parse_json_data",  # snake_case
         "what does `lambda_` do",  # backticks
+        "GTE-1119",  # an error code
+        "what is E1042 about",
+        "--max-lag ignored",  # a flag
+        "KitClient.unref() process stays alive",
+        "err.cause is empty",
+        "FLEET_DRAIN_TIMEOUT=0",
+        "std::vector of readings",
         "changes in v1.2.3",
         "changes in 5.0-beta",
         'the "exact phrase" here',
@@ -34,6 +41,9 @@ def test_factual(text: str) -> None:
         "migration TUTORIAL",
         "api documentation",
         "install docs",
+        "list of guides",  # plurals
+        "sections about holds",
+        "chapters on tokens",
         "see [[authentication]]",
         "how does the auth section work",  # navigational comes before exploratory
     ],
@@ -44,7 +54,17 @@ def test_navigational(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["How do I configure authentication?", "what is a checkpoint", "why are queries slow", "database optimization", ""],
+    [
+        "How do I configure authentication?",
+        "what is a checkpoint",
+        "why are queries slow",
+        "database optimization",
+        "",
+        "follow the guidelines",
+        "a re-entrant state-of-the-art lock",
+        "the doctor of a pager",
+        "top 10 readings - and more",
+    ],
 )
 def test_exploratory_by_a_question_or_by_default(text: str) -> None:
     assert classify(text) == "exploratory"

@@ -11,9 +11,26 @@ def found(state, index, text: str, **parameters) -> list[str]:
     return [index.chunks.text(chunk) for chunk in after.rankings["code"].chunks]
 
 
-@pytest.mark.parametrize("text", ["getAuthToken", "get_auth_token", "auth token", "where is getAuthToken defined"])
+@pytest.mark.parametrize("text", ["getAuthToken", "get_auth_token", "where is getAuthToken defined"])
 def test_a_function_is_found_by_its_name_and_its_parts(state, index, text: str) -> None:
     assert "def getAuthToken" in found(state, index, text)[0]
+
+
+def test_prose_does_not_look_into_code_unless_it_always_does(state, index) -> None:
+    assert found(state, index, "auth token") == []
+    assert "def getAuthToken" in found(state, index, "auth token", route="always")[0]
+
+
+def test_a_block_must_hold_half_of_the_terms(state, index) -> None:
+    # getauthtoken get auth token are four of eight terms, then of nine
+    for text, n in (("getAuthToken sky rain wind fog", 1), ("getAuthToken sky rain wind fog dew", 0)):
+        assert len([each for each in found(state, index, text) if "def getAuthToken" in each]) == n
+    assert found(state, index, "getAuthToken sky rain wind fog dew", min_match=0)
+
+
+def test_function_words_neither_find_nor_count(state, index) -> None:
+    text = "getAuthToken and what it is for, from where and by whom to be had"
+    assert found(state, index, text)[0] == found(state, index, "getAuthToken whom")[0]
 
 
 def test_a_class_is_found(state, index) -> None:
@@ -31,14 +48,14 @@ def test_a_language_the_collection_lacks_is_refused_with_those_there_are(state, 
 
 
 def test_a_chunk_counts_once_with_its_best_block(state, index) -> None:
-    (after,) = RetrieveCode()([state("lantern mast client getAuthToken policy")], index)
+    (after,) = RetrieveCode(min_match=0)([state("lantern mast client getAuthToken policy")], index)
     chunks = after.rankings["code"].chunks.tolist()
     assert len(set(chunks)) == len(chunks)
     scores = after.rankings["code"].scores.tolist()
     assert scores == sorted(scores, reverse=True)
 
 
-@pytest.mark.parametrize("text", ["", "zzz", "weather"])
+@pytest.mark.parametrize("text", ["", "zzz", "weatherReport"])
 def test_nothing_is_found_for_what_no_code_holds(state, index, text: str) -> None:
     assert found(state, index, text) == []
 
@@ -47,6 +64,7 @@ def test_nothing_is_found_for_what_no_code_holds(state, index, text: str) -> Non
     ("parameters", "said"),
     [
         ({"depth": 0}, r"p7\.depth must be at least 1, got 0"),
+        ({"min_match": 1.1}, r"p7\.min_match must be between 0 and 1, got 1\.1"),
         ({"language": " "}, r"p7\.language must name a fence"),
         ({"language": "pyhton"}, r"p7\.language cannot be 'pyhton': .* did you mean python\?"),
         ({"language": "qqqqqq"}, r"p7\.language cannot be 'qqqqqq': .* such as python, json or bash"),

@@ -21,7 +21,7 @@ class Fixed:
 
     def score(self, query, passages):
         self.asked += passages
-        return np.array([LOGITS[p] for p in passages], dtype=np.float32)
+        return np.array([LOGITS[p.rpartition("\n\n")[2]] for p in passages], dtype=np.float32)
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def pairs(ranking) -> list[tuple[int, float]]:
 
 
 def test_the_first_are_ordered_by_the_sigmoid_of_their_logits(state, index, fixed) -> None:
-    (after,) = Rerank(depth=3, max_length=64)([state(fused=[(0, 0.9), (1, 0.8), (2, 0.7)])], index)
+    (after,) = Rerank(depth=3, max_length=64, headings=False)([state(fused=[(0, 0.9), (1, 0.8), (2, 0.7)])], index)
     assert pairs(after.fused) == [
         (1, pytest.approx(sigmoid(2))),
         (0, pytest.approx(0.5)),
@@ -62,9 +62,20 @@ def test_the_first_are_ordered_by_the_sigmoid_of_their_logits(state, index, fixe
 def test_the_rest_follows_below(state, index, fixed) -> None:
     # tail .4 and .2 times the last re-ranked score, sigmoid(-1) = .2689
     hits = [(0, 0.9), (1, 0.8), (2, 0.7), (3, 0.4), (4, 0.2)]
-    (after,) = Rerank(depth=3)([state(fused=hits)], index)
+    (after,) = Rerank(depth=3, headings=False)([state(fused=hits)], index)
     assert pairs(after.fused)[3:] == [(3, pytest.approx(0.4 * sigmoid(-1))), (4, pytest.approx(0.2 * sigmoid(-1)))]
     assert fixed.asked == ["five", "six", "seven"]
+
+
+def test_the_seed_drops_the_rest(state, index) -> None:
+    hits = [(0, 0.9), (1, 0.8), (2, 0.7), (3, 0.4)]
+    (after,) = Rerank(depth=2, tail="drop")([state(fused=hits)], index)
+    assert pairs(after.fused) == [(1, pytest.approx(sigmoid(2))), (0, pytest.approx(0.5))]
+
+
+def test_title_and_headings_are_read_before_the_passage(state, index, fixed) -> None:
+    Rerank(depth=2)([state(fused=[(1, 0.9), (0, 0.8)])], index)
+    assert fixed.asked == ["a\n\nsix", "a\n\nfive"]
 
 
 def test_scores_above_one_in_the_rest_are_scaled_down(state, index) -> None:
@@ -98,7 +109,7 @@ def test_nothing_to_rank_loads_no_model(state, handmade, page) -> None:
 
 
 def test_the_defaults_are_those_of_the_decision() -> None:
-    assert (Rerank().depth, Rerank().max_length) == (10, 128)
+    assert (Rerank().depth, Rerank().max_length) == (10, 256)
 
 
 def test_the_real_model_puts_the_answer_first(state, index_with_models) -> None:

@@ -65,7 +65,7 @@ def test_only_what_is_on_is_varied() -> None:
     _, fused = of("+exp=baseline")
     assert set(fused) == {"fuse.k", "fuse.weights.lexical"}
     _, reranked = of("+exp=baseline", "p6=on", "tune=[p6,p11]")
-    assert list(reranked) == ["p6.depth", "p6.blend", "p6.k"]  # what depends on another comes after it
+    assert list(reranked) == ["p6.depth", "p6.max_length", "p6.blend", "p6.k"]  # what depends on another comes after it
 
 
 def test_every_preset_has_a_space_its_values_lie_in() -> None:

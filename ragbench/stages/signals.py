@@ -1,0 +1,43 @@
+"""What the form of a query says about what is asked for: names from programs, exact things, places in documents.
+
+Regular expressions of seed 001, "Query Type Classification", and of seed 000, P3, with what they pass over: error codes
+and flags.
+"""
+
+from __future__ import annotations
+
+import re
+
+# Written as in a program, so that code may hold it.
+_IDENTIFIERS = (
+    re.compile(r"[a-z][A-Z]|[A-Z]{2,}[a-z]"),  # camelCase, HTTPResponse
+    re.compile(r"\b[a-zA-Z]+_[a-zA-Z_]+\b"),  # snake_case, UPPER_CASE
+    re.compile(r"`[^`]+`"),
+    re.compile(r"\w(?:::|->)\w|\w\(\)"),  # std::vector, p->next, close()
+    re.compile(r"\b[a-zA-Z_]\w*\.[a-zA-Z_]\w*"),  # err.cause, fleetd.yaml
+    re.compile(r"(?<![\w-])--?[a-zA-Z][\w-]*"),  # --max-lag
+)
+# Exact, so that words find it better than meaning does.
+_EXACT = (
+    re.compile(r"\b[vV]?\d+\.\d+(?:\.\d+)?(?:-\w+)?\b"),  # a version
+    re.compile(r"\"[^\"]+\"|\u201c[^\u201d]+\u201d"),  # a quoted phrase
+    re.compile(r"\b[A-Z]+-?\d{2,}\b"),  # an error code: GTE-1119, E1042
+)
+_PLACES = re.compile(
+    r"\[\[|\]\]|\b(?:section|chapter|guide|tutorial|page|reference|manual)s?\b|\bdoc(?:s|umentation)\b", re.IGNORECASE
+)
+
+
+def names_code(text: str) -> bool:
+    """Whether a query holds a name as programs write it: an identifier, a call, a flag, anything in backticks."""
+    return any(signal.search(text) for signal in _IDENTIFIERS)
+
+
+def names_something_exact(text: str) -> bool:
+    """Whether a query holds a name as programs write it, a version, an error code or a quoted phrase."""
+    return names_code(text) or any(signal.search(text) for signal in _EXACT)
+
+
+def names_a_place(text: str) -> bool:
+    """Whether a query names a part of the documents: a section, a guide, `[[a note]]`."""
+    return _PLACES.search(text) is not None
