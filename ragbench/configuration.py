@@ -9,15 +9,14 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import importlib
-import json
-import typing
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from ragbench import locations
+from ragbench.bounds import Checked, Count, Natural, Positive, Refused, checked
 from ragbench.engine.pipeline import Pipeline
 from ragbench.errors import ConfigError
 from ragbench.index.dense import DenseSpec
@@ -28,9 +27,6 @@ from ragbench.index.vocabulary import VocabularySpec
 from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, check_name
 from ragbench.stages.stage import Stage
 
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter
-
 T = TypeVar("T")
 
 REPLACES = "_replaces_"
@@ -40,7 +36,7 @@ SPLITS = ("train", "test", "all")
 
 
 @dataclass(frozen=True)
-class LatencySpec:
+class LatencySpec(Checked):
     """How to measure. `queries`: how many are sampled; `rounds`: how often each is asked; `warmup`: queries before.
 
     `arrival_qps`: rates of arrival for the open loop (`ragbench.timing.open_loop`), None to leave it out; `arrivals`:
@@ -48,24 +44,14 @@ class LatencySpec:
     """
 
     enabled: bool = True
-    queries: int = 40
-    rounds: int = 3
-    warmup: int = 10
-    threads: int = 1
+    queries: Count = 40
+    rounds: Count = 3
+    warmup: Natural = 10
+    threads: Count = 1
     seed: int = 13
     cold_start: bool = True
-    arrival_qps: float | tuple[float, ...] | None = None
-    arrivals: int = 100
-
-    def __post_init__(self) -> None:
-        for name in ("queries", "rounds", "threads", "arrivals"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"latency.{name} must be at least 1, got {getattr(self, name)}")
-        if self.warmup < 0:
-            raise ConfigError(f"latency.warmup must be at least 0, got {self.warmup}")
-        for rate in self.rates:
-            if not rate > 0:
-                raise ConfigError(f"latency.arrival_qps must be above 0, got {rate:g}")
+    arrival_qps: Positive | tuple[Positive, ...] | None = None
+    arrivals: Count = 100
 
     @property
     def rates(self) -> tuple[float, ...]:
@@ -215,34 +201,17 @@ def make(node: Mapping[str, Any], where: str) -> Any:
 
 def build(cls: type[T], values: Mapping[str, Any], where: str) -> T:
     """Build a dataclass from plain values. Raises ConfigError for unknown keys, missing keys and wrong types."""
-    from pydantic import ValidationError
-
     fields = {field.name: field for field in dataclasses.fields(cls) if field.init}  # type: ignore[arg-type]
     for key in values:
         if key not in fields:
             raise ConfigError(f"unknown key {where}.{key}{_did_you_mean(str(key), list(fields))}")
-    checked: dict[str, Any] = {}
     for name, field in fields.items():
-        if name not in values:
-            if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
-                raise ConfigError(f"{where}.{name} is missing")
-            continue
-        try:
-            # As JSON: lists may stand for tuples, yet "10" is no number and 1 is no truth value.
-            check = _check(cls, name)  # type: ignore[arg-type]
-            checked[name] = check.validate_json(json.dumps(values[name]), strict=True)
-        except (ValidationError, TypeError) as error:
-            reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
-            raise ConfigError(f"{where}.{name} cannot be {values[name]!r}: {reason[0].lower()}{reason[1:]}") from None
-    return cls(**checked)
-
-
-@cache
-def _check(cls: type, name: str) -> TypeAdapter[Any]:
-    """What checks a value against the type of a field; making it takes longer than checking."""
-    from pydantic import ConfigDict, TypeAdapter
-
-    return TypeAdapter(typing.get_type_hints(cls)[name], config=ConfigDict(allow_inf_nan=False))
+        if name not in values and field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
+            raise ConfigError(f"{where}.{name} is missing")
+    try:
+        return cls(**{name: checked(cls, name, values[name]) for name in fields if name in values})
+    except Refused as refusal:
+        raise Refused(where, refusal.key, refusal.reason) from None
 
 
 def _did_you_mean(key: str, known: Sequence[str]) -> str:

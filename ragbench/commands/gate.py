@@ -36,12 +36,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Compare and print; 1 when the candidate is worse."""
+    from ragbench.bounds import as_options
     from ragbench.commands.export import run_folder
     from ragbench.commands.verify import show
     from ragbench.export import measured
     from ragbench.export.gate import Limits, gate
 
-    limits = Limits(arguments.measure, arguments.drop, arguments.latency_tolerance, arguments.confidence)
+    with as_options():
+        limits = Limits(arguments.measure, arguments.drop, arguments.latency_tolerance, arguments.confidence)
     baseline = measured.find(run_folder(arguments.baseline, arguments.overrides))
     candidate = measured.find(run_folder(arguments.candidate, arguments.overrides))
     return show(gate(baseline, candidate, limits), arguments.json)

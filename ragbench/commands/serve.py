@@ -96,18 +96,20 @@ def main(arguments: argparse.Namespace) -> int:
 
 def limits_of(arguments: argparse.Namespace, **more: Any) -> Limits:
     """The limits that the options set. Raises ConfigError for impossible ones."""
+    from ragbench.bounds import as_options
     from ragbench.errors import ConfigError
     from ragbench.serving.limits import Limits
 
     if arguments.threads is not None and arguments.threads < 1:
         raise ConfigError(f"--threads must be at least 1, got {arguments.threads}")
-    return Limits(
-        max_top=arguments.max_top,
-        time_limit=arguments.time_limit,
-        workers=arguments.workers,
-        queue=arguments.queue,
-        **more,
-    )
+    with as_options():
+        return Limits(
+            max_top=arguments.max_top,
+            time_limit=arguments.time_limit,
+            workers=arguments.workers,
+            queue=arguments.queue,
+            **more,
+        )
 
 
 def start(arguments: argparse.Namespace, limits: Limits) -> tuple[SearchService, Reloader]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol
 
+from ragbench.bounds import Checked, Natural
 from ragbench.corpus.sections import sections_between
 from ragbench.corpus.spans import Sizes, Span, spans
-from ragbench.errors import ConfigError
 from ragbench.types import Chunk, Document
 
 
@@ -22,7 +22,7 @@ class Chunker(Protocol):
 
 
 @dataclass(frozen=True)
-class HeaderChunker:
+class HeaderChunker(Checked):
     """Chunks along the headings: 200 to 1500 characters with an overlap of 100. Seed 001, "Parent Document Retrieval".
 
     A section is a chunk. Sections shorter than `min_chars` merge with their neighbours under the same parent heading;
@@ -32,13 +32,14 @@ class HeaderChunker:
     to it. Raises ConfigError for sizes that contradict each other.
     """
 
-    min_chars: int = 200
-    max_chars: int = 1500
-    overlap_chars: int = 100
+    min_chars: Natural = 200
+    max_chars: Natural = 1500
+    overlap_chars: Natural = 100
     version: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        _check(self.min_chars, self.max_chars, self.overlap_chars, ("min_chars", "max_chars", "overlap_chars"))
+        super().__post_init__()
+        _agree(self, "min_chars", "max_chars", "overlap_chars")
 
     def chunk(self, document: Document) -> list[Chunk]:
         """The chunks of one document; none for a document without text."""
@@ -47,7 +48,7 @@ class HeaderChunker:
 
 
 @dataclass(frozen=True)
-class ParentChildChunker:
+class ParentChildChunker(Checked):
     """Two levels: children of 400-600 characters to retrieve, parents of 1500-2000 to return. Seeds 000, P13; 003, 4.5.
 
     Parents are cut as `HeaderChunker` cuts; each is then cut into children, so a child lies wholly in its parent and no
@@ -55,19 +56,20 @@ class ParentChildChunker:
     parent, also in a document short enough for one of each. Raises ConfigError for sizes that contradict each other.
     """
 
-    child_min: int = 400
-    child_max: int = 600
-    child_overlap: int = 100
-    parent_min: int = 1500
-    parent_max: int = 2000
-    parent_overlap: int = 200
+    child_min: Natural = 400
+    child_max: Natural = 600
+    child_overlap: Natural = 100
+    parent_min: Natural = 1500
+    parent_max: Natural = 2000
+    parent_overlap: Natural = 200
     version: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        _check(self.child_min, self.child_max, self.child_overlap, ("child_min", "child_max", "child_overlap"))
-        _check(self.parent_min, self.parent_max, self.parent_overlap, ("parent_min", "parent_max", "parent_overlap"))
+        super().__post_init__()
+        _agree(self, "child_min", "child_max", "child_overlap")
+        _agree(self, "parent_min", "parent_max", "parent_overlap")
         if self.child_max > self.parent_max:
-            raise ConfigError(f"child_max must be at most parent_max {self.parent_max}, got {self.child_max}.")
+            raise self.refused("child_max", f"must be at most parent_max {self.parent_max}, got {self.child_max}")
 
     def chunk(self, document: Document) -> list[Chunk]:
         """The children `docno#0` ..., then the parents `docno#p0` ... (`is_parent`)."""
@@ -83,23 +85,24 @@ class ParentChildChunker:
 
 
 @dataclass(frozen=True)
-class GroupedChunker:
+class GroupedChunker(Checked):
     """The chunks of `HeaderChunker` as they are, with parents over runs of neighbours: what P13's expansion does alone.
 
     A parent holds as many neighbours as fit into `parent_max` characters, at least one. Raises ConfigError for sizes
     that contradict each other.
     """
 
-    min_chars: int = 200
-    max_chars: int = 1500
-    overlap_chars: int = 100
-    parent_max: int = 2000
+    min_chars: Natural = 200
+    max_chars: Natural = 1500
+    overlap_chars: Natural = 100
+    parent_max: Natural = 2000
     version: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        _check(self.min_chars, self.max_chars, self.overlap_chars, ("min_chars", "max_chars", "overlap_chars"))
+        super().__post_init__()
+        _agree(self, "min_chars", "max_chars", "overlap_chars")
         if self.max_chars > self.parent_max:
-            raise ConfigError(f"max_chars must be at most parent_max {self.parent_max}, got {self.max_chars}.")
+            raise self.refused("max_chars", f"must be at most parent_max {self.parent_max}, got {self.max_chars}")
 
     def chunk(self, document: Document) -> list[Chunk]:
         """The children `docno#0` ..., then the parents `docno#p0` ... (`is_parent`)."""
@@ -132,10 +135,10 @@ def chunk_of_span(
     )
 
 
-def _check(least: int, most: int, overlap: int, names: tuple[str, str, str]) -> None:
-    if least < 0 or overlap < 0:
-        raise ConfigError(f"{names[0]} and {names[2]} must be at least 0, got {least} and {overlap}.")
+def _agree(sizes: Checked, *names: str) -> None:
+    """Raise Refused unless the least, the most and the overlap, fields of these names, leave room for one another."""
+    least, most, overlap = (getattr(sizes, name) for name in names)
     if most <= overlap:
-        raise ConfigError(f"{names[1]} must be greater than {names[2]}, got {most} and {overlap}.")
+        raise sizes.refused(names[1], f"must be above {names[2]} {overlap}, got {most}")
     if least > most - overlap:
-        raise ConfigError(f"{names[0]} must be at most {names[1]} - {names[2]} = {most - overlap}, got {least}.")
+        raise sizes.refused(names[0], f"must be at most {names[1]} - {names[2]} = {most - overlap}, got {least}")

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
+from ragbench.bounds import Checked, Count, Natural
 from ragbench.corpus.chunking import chunk_of_span
 from ragbench.corpus.spans import Span
-from ragbench.errors import ConfigError
 from ragbench.types import Chunk, Document
 
 CHARS_PER_TOKEN = 4
@@ -18,7 +18,7 @@ _HEADING_LEVELS = (2, 3)
 
 
 @dataclass(frozen=True)
-class LibrarianFixedChunker:
+class LibrarianFixedChunker(Checked):
     """Pieces of `chunk_size` tokens (at least 1) of 4 characters, of which the last `chunk_overlap` repeat in the next.
 
     A piece ends after a sentence where one ends in its last 200 characters, unless the next piece would then not begin
@@ -26,12 +26,13 @@ class LibrarianFixedChunker:
     and the piece that reaches the end is the last. Raises ConfigError when the overlap is not smaller than the piece.
     """
 
-    chunk_size: int = 512
-    chunk_overlap: int = 50
+    chunk_size: Count = 512
+    chunk_overlap: Natural = 50
     version: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        _check(self.chunk_size, self.chunk_overlap)
+        super().__post_init__()
+        _agree(self, self.chunk_size, self.chunk_overlap)
 
     def chunk(self, document: Document) -> list[Chunk]:
         """The chunks of one document; none for a document without text."""
@@ -39,7 +40,7 @@ class LibrarianFixedChunker:
 
 
 @dataclass(frozen=True)
-class LibrarianSemanticChunker:
+class LibrarianSemanticChunker(Checked):
     """The text under every heading of level 2 or 3, deeper headings included; what stands before the first is a chunk.
 
     A section of more than twice `chunk_size` tokens is cut as `LibrarianFixedChunker` cuts, and so is a document
@@ -47,12 +48,13 @@ class LibrarianSemanticChunker:
     Raises ConfigError when the overlap is not smaller than the piece.
     """
 
-    chunk_size: int = 512
-    chunk_overlap: int = 50
+    chunk_size: Count = 512
+    chunk_overlap: Natural = 50
     version: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        _check(self.chunk_size, self.chunk_overlap)
+        super().__post_init__()
+        _agree(self, self.chunk_size, self.chunk_overlap)
 
     def chunk(self, document: Document) -> list[Chunk]:
         """The chunks of one document; none for a document without text."""
@@ -102,8 +104,6 @@ def _trimmed(text: str, start: int, stop: int) -> tuple[int, int]:
     return start + len(piece) - len(piece.lstrip()), start + len(piece.rstrip())
 
 
-def _check(size: int, overlap: int) -> None:
-    if size < 1:
-        raise ConfigError(f"chunk_size must be at least 1 token, got {size}")
-    if not 0 <= overlap < size:
-        raise ConfigError(f"chunk_overlap must be at least 0 and less than chunk_size {size}, got {overlap}")
+def _agree(sizes: Checked, size: int, overlap: int) -> None:
+    if overlap >= size:
+        raise sizes.refused("chunk_overlap", f"must be below chunk_size {size}, got {overlap}")

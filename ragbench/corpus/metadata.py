@@ -7,7 +7,9 @@ import email.utils
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
+
+from ragbench.bounds import Holds
 
 _DATE_FORMATS = ("%Y/%m/%d", "%Y-%m", "%d.%m.%Y", "%d %B %Y", "%d %b %Y", "%B %d, %Y", "%b %d, %Y", "%Y/%m/%d %H:%M")
 _COMMA = re.compile(r"\s*,\s*")
@@ -71,6 +73,10 @@ def timestamp(value: Any) -> float | None:
     if moment is None:
         return None
     return (moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)).timestamp()
+
+
+Date = Annotated[str, Holds(lambda text: timestamp(text) is not None, "must be a date such as 2026-01-31")]
+"""A parameter that `timestamp` reads."""
 
 
 def _moment(value: Any) -> datetime.datetime | None:

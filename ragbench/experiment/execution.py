@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise, takewhile
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from ragbench.bounds import Checked, Count, Natural
 from ragbench.configuration import Settings, build
 from ragbench.engine import executor
-from ragbench.errors import ArmsFailed, ConfigError, RagbenchError
+from ragbench.errors import ArmsFailed, RagbenchError
 from ragbench.experiment.worker import Failure, Job
 from ragbench.fingerprint import digest
 from ragbench.models.parallel import threads_for
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class ExecutionSpec:
+class ExecutionSpec(Checked):
     """The `execution` node of the configuration.
 
     `workers`: processes, as many as processors when None. `retries`: how often an arm that failed is tried again.
@@ -41,16 +42,10 @@ class ExecutionSpec:
     """
 
     kind: Literal["local", "joblib", "ray"] = "local"
-    workers: int | None = None
-    retries: int = 2
-    memory_mb: int = 512
+    workers: Count | None = None
+    retries: Natural = 2
+    memory_mb: Count = 512
     address: str | None = None
-
-    def __post_init__(self) -> None:
-        for name, least in (("workers", 1), ("retries", 0), ("memory_mb", 1)):
-            value = getattr(self, name)
-            if value is not None and value < least:
-                raise ConfigError(f"execution.{name} must be at least {least}, got {value}")
 
 
 class Workers(Protocol):

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
+from annotated_types import Interval
+
+from ragbench.bounds import Checked, Weight
 from ragbench.comparison.statistics import align, compare
 from ragbench.errors import ConfigError
 from ragbench.evaluation.measures import PRIMARY
@@ -15,7 +19,7 @@ LATENCY_TOLERANCE = 0.2
 
 
 @dataclass(frozen=True)
-class Limits:
+class Limits(Checked):
     """What the gate lets through.
 
     `drop`: how much lower `measure` may be, at least 0. `latency_tolerance`: how much higher p95 may be, as a share.
@@ -23,16 +27,9 @@ class Limits:
     """
 
     measure: str = PRIMARY
-    drop: float = 0.0
-    latency_tolerance: float = LATENCY_TOLERANCE
-    confidence: float = 0.95
-
-    def __post_init__(self) -> None:
-        for name in ("drop", "latency_tolerance"):
-            if not getattr(self, name) >= 0:
-                raise ConfigError(f"--{name.replace('_', '-')} must be at least 0, got {getattr(self, name):g}")
-        if not 0 < self.confidence < 1:
-            raise ConfigError(f"--confidence must be between 0 and 1, got {self.confidence:g}")
+    drop: Weight = 0.0
+    latency_tolerance: Weight = LATENCY_TOLERANCE
+    confidence: Annotated[float, Interval(gt=0, lt=1)] = 0.95
 
 
 def gate(baseline: MeasuredArm, candidate: MeasuredArm, limits: Limits | None = None) -> list[Check]:

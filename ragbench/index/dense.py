@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from annotated_types import Interval
 from numpy.typing import NDArray
 
-from ragbench.errors import ConfigError
+from ragbench.bounds import Checked, Count
 from ragbench.index import neighbours
 from ragbench.types import Ranking
 
@@ -26,7 +27,7 @@ _RESCORED = 2
 
 
 @dataclass(frozen=True)
-class DenseSpec:
+class DenseSpec(Checked):
     """What shapes the dense artefact besides the model and the passages.
 
     `kind`: `flat` (exact), `hnsw`, `ivf_sq8`, or `auto`, which chooses by the number of chunks. `m`: links per node
@@ -36,22 +37,11 @@ class DenseSpec:
     """
 
     kind: Literal["flat", "hnsw", "ivf_sq8", "auto"] = "flat"
-    m: int = 32
-    ef_construction: int = 200
-    ef_search: int = 128
-    lists: int | None = None
-    probes: int | None = None
-
-    def __post_init__(self) -> None:
-        if not 2 <= self.m <= 64:
-            raise ConfigError(f"index.dense.m must be between 2 and 64, got {self.m}")
-        for name in ("ef_construction", "ef_search"):
-            if not 1 <= getattr(self, name) <= 4096:
-                raise ConfigError(f"index.dense.{name} must be between 1 and 4096, got {getattr(self, name)}")
-        for name in ("lists", "probes"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ConfigError(f"index.dense.{name} must be at least 1, got {value}")
+    m: Annotated[int, Interval(ge=2, le=64)] = 32
+    ef_construction: Annotated[int, Interval(ge=1, le=4096)] = 200
+    ef_search: Annotated[int, Interval(ge=1, le=4096)] = 128
+    lists: Count | None = None
+    probes: Count | None = None
 
     def chosen(self, n_vectors: int) -> DenseSpec:
         """The same with the kind that `auto` means for a number of vectors."""

@@ -13,7 +13,6 @@ so Lucene's own order of ties is the order by chunk number.
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,11 +21,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ragbench.bounds import Checked, Share, Weight, one_of
 from ragbench.errors import ConfigError, IndexError_
 from ragbench.index.analyzers import ANALYZERS, analyze, analyzer, java_text
 from ragbench.index.jvm import java, java_errors, lucene
@@ -42,7 +42,7 @@ _HIT = re.compile(r"doc=(\d+) score=(\S+) ")
 
 
 @dataclass(frozen=True)
-class LexicalSpec:
+class LexicalSpec(Checked):
     """What is indexed and how it is scored.
 
     `fields`: (name, weight) of every field; weights are at least 0, and 0 means indexed but not searched. `k1`: 0 or
@@ -50,26 +50,21 @@ class LexicalSpec:
     """
 
     fields: tuple[tuple[str, float], ...] = (("content", 1.0),)
-    k1: float = 0.9
-    b: float = 0.4
-    analyzer: str = "english"
+    k1: Weight = 0.9
+    b: Share = 0.4
+    analyzer: Annotated[str, one_of(*ANALYZERS)] = "english"
 
     def __post_init__(self) -> None:
         pairs = self.fields.items() if isinstance(self.fields, Mapping) else self.fields
         object.__setattr__(self, "fields", tuple((str(name), float(weight)) for name, weight in pairs))
+        super().__post_init__()
         for name, weight in self.fields:
-            if not 0 <= weight < math.inf:
-                raise ConfigError(f"index.lexical.fields.{name} must be a weight of at least 0, got {weight}")
+            if weight < 0:
+                raise self.refused(f"fields.{name}", f"must be at least 0, got {weight:g}")
         if len({name for name, _ in self.fields}) < len(self.fields):
-            raise ConfigError("index.lexical.fields names a field twice")
+            raise self.refused("fields", "names a field twice")
         if not any(weight for _, weight in self.fields):
-            raise ConfigError("index.lexical.fields needs a field with a weight above 0")
-        if not 0 <= self.k1 < math.inf:
-            raise ConfigError(f"index.lexical.k1 must be at least 0, got {self.k1}")
-        if not 0 <= self.b <= 1:
-            raise ConfigError(f"index.lexical.b must be between 0 and 1, got {self.b}")
-        if self.analyzer not in ANALYZERS:
-            raise ConfigError(f"index.lexical.analyzer must be one of {', '.join(ANALYZERS)}, got {self.analyzer}")
+            raise self.refused("fields", "needs a field with a weight above 0")
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragbench.errors import ConfigError, IndexError_
+from ragbench.bounds import Checked, Count
+from ragbench.errors import IndexError_
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -28,20 +29,15 @@ _AHEAD = 2
 
 
 @dataclass(frozen=True)
-class Sharding:
+class Sharding(Checked):
     """How indexes are built: collections of more than `shard_documents` (at least 1) documents in shards of so many.
 
     `workers` (at least 1) processes share the shards; 1 is this process, whose models use all processors by themselves.
     Neither shapes what is found.
     """
 
-    shard_documents: int = 2000
-    workers: int = 1
-
-    def __post_init__(self) -> None:
-        for name in ("shard_documents", "workers"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"index.build.{name} must be at least 1, got {getattr(self, name)}")
+    shard_documents: Count = 2000
+    workers: Count = 1
 
     def starts(self, n_documents: int) -> range:
         """The first document of every shard."""

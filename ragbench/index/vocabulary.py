@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.errors import ConfigError
+from ragbench.bounds import Checked, Count
 
 if TYPE_CHECKING:
     from ragbench.models import Encoder
@@ -36,16 +36,11 @@ FUNCTION_WORDS = STOP_WORDS | {"am", "if"}
 
 
 @dataclass(frozen=True)
-class VocabularySpec:
+class VocabularySpec(Checked):
     """The `size` (at least 1) most frequent terms of at least `min_length` (at least 1) characters. Seed 000, P1."""
 
-    size: int = 10_000
-    min_length: int = 3
-
-    def __post_init__(self) -> None:
-        for name in ("size", "min_length"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"index.vocabulary.{name} must be at least 1, got {getattr(self, name)}")
+    size: Count = 10_000
+    min_length: Count = 3
 
 
 def extract_terms(text: str, min_length: int = 3) -> list[str]:

@@ -13,59 +13,49 @@ import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
-from ragbench.errors import ConfigError, ModelError
+from ragbench.bounds import Checked, Count, Holds, Name, Positive, Weight
+from ragbench.errors import ModelError
 from ragbench.models.store import Store, key_of
 
 _LARGEST_ANSWER = 2**20
+Endpoint = Annotated[
+    str, Holds(lambda text: text.startswith(("http://", "https://")), "must begin with http:// or https://")
+]
 
 
 @dataclass(frozen=True)
-class ChatSpec:
+class ChatSpec(Checked):
     """A model behind an endpoint, such as `http://localhost:11434/v1`.
 
     `timeout_s` (above 0) is how long an answer may take, `max_tokens` (at least 1) how long it may be, `temperature` at
     least 0. `key_variable` names the environment variable that holds the endpoint's key, where it wants one.
     """
 
-    endpoint: str
-    model: str
-    timeout_s: float = 10.0
-    max_tokens: int = 200
-    temperature: float = 0.0
+    endpoint: Endpoint
+    model: Name
+    timeout_s: Positive = 10.0
+    max_tokens: Count = 200
+    temperature: Weight = 0.0
     key_variable: str | None = None
-
-    def __post_init__(self) -> None:
-        if not self.endpoint.startswith(("http://", "https://")):
-            raise ConfigError(f"a chat endpoint must begin with http:// or https://, got {self.endpoint}")
-        if not self.model.strip():
-            raise ConfigError(f"the endpoint {self.endpoint} needs the name of a model")
-        if not self.timeout_s > 0:
-            raise ConfigError(f"a chat timeout_s must be above 0, got {self.timeout_s}")
-        if self.max_tokens < 1:
-            raise ConfigError(f"a chat max_tokens must be at least 1, got {self.max_tokens}")
-        if not self.temperature >= 0:
-            raise ConfigError(f"a chat temperature must be at least 0, got {self.temperature}")
 
 
 @dataclass(frozen=True)
-class Asking:
+class Asking(Checked):
     """Fields of a stage that may ask a model: those of `ChatSpec`. None of them is used while `endpoint` is None."""
 
-    endpoint: str | None = None
+    endpoint: Endpoint | None = None
     model: str = ""
-    timeout_s: float = 10.0
-    max_tokens: int = 200
-    temperature: float = 0.0
+    timeout_s: Positive = 10.0
+    max_tokens: Count = 200
+    temperature: Weight = 0.0
     key_variable: str | None = None
 
     def __post_init__(self) -> None:
-        if self.endpoint is None:
-            # Without an endpoint its parameters are not used, yet a wrong one is still a mistake.
-            ChatSpec("http://unused", "unused", self.timeout_s, self.max_tokens, self.temperature)
-        else:
-            self.spec(self.endpoint)
+        super().__post_init__()
+        if self.endpoint is not None and not self.model.strip():
+            raise self.refused("model", f"must name a model of the endpoint {self.endpoint}")
 
     @property
     def models(self) -> tuple[ChatSpec, ...]:

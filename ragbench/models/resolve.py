@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
-from ragbench.errors import ConfigError, ModelError
+from annotated_types import Ge
+
+from ragbench.bounds import Checked, Holds
+from ragbench.errors import ModelError
 from ragbench.models import CrossEncoder, Encoder, bundled, hub
 from ragbench.models.bundled import Kind
 from ragbench.models.folder import ModelFolder, inspect
@@ -15,40 +19,34 @@ from ragbench.models.settings import Settings, read_settings
 
 _NOT_ASKED = "the hub was not asked, its names have the form owner/model"
 
+ModelName = Annotated[
+    str, Holds(lambda text: bool(text.strip()), "must name a folder, a bundled model or owner/model of the hub")
+]
+
 
 @dataclass(frozen=True)
-class EncoderSpec:
+class EncoderSpec(Checked):
     """An encoder by name: a folder, a bundled model, or `owner/model` on the hub.
 
     The prefixes are put before every query or passage: some models want an instruction there. Texts are cut after
     `max_tokens` tokens (at least 3), or after the model's own limit where that is lower.
     """
 
-    name: str = "bge-small-en-v1.5"
+    name: ModelName = "bge-small-en-v1.5"
     query_prefix: str = ""
     passage_prefix: str = ""
-    max_tokens: int = 512
-
-    def __post_init__(self) -> None:
-        _require_name("encoder", self.name)
-        if self.max_tokens < 3:
-            raise ConfigError(f"encoder max_tokens must be at least 3, got {self.max_tokens}")
+    max_tokens: Annotated[int, Ge(3)] = 512
 
 
 @dataclass(frozen=True)
-class CrossEncoderSpec:
+class CrossEncoderSpec(Checked):
     """A cross-encoder by name, as in `EncoderSpec`.
 
     Pairs are cut to `max_length` tokens (at least 5), from the end of whichever text is the longer.
     """
 
-    name: str = "ms-marco-MiniLM-L-12-v2"
-    max_length: int = 128
-
-    def __post_init__(self) -> None:
-        _require_name("cross-encoder", self.name)
-        if self.max_length < 5:
-            raise ConfigError(f"cross-encoder max_length must be at least 5, got {self.max_length}")
+    name: ModelName = "ms-marco-MiniLM-L-12-v2"
+    max_length: Annotated[int, Ge(5)] = 128
 
 
 def load_encoder(spec: EncoderSpec, threads: int | None = None) -> Encoder:
@@ -154,8 +152,3 @@ def _from_hub(name: str, tried: list[str]) -> Found:
     if folder is not None:
         yield name, folder, None
     tried.append("the hub's copy holds no model that can be run")
-
-
-def _require_name(kind: str, name: str) -> None:
-    if not name.strip():
-        raise ConfigError(f"{kind} name is empty: name a folder, a bundled model or owner/model of the hub")

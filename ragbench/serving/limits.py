@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
-from ragbench.errors import ConfigError
+from ragbench.bounds import Checked, Count, Positive
 
 
 @dataclass(frozen=True)
-class Limits:
+class Limits(Checked):
     """Bounds of a service, all of them above 0.
 
     `max_body`: bytes of a request. `max_query`: characters of a query, and of a hypothesis. `max_top`: hits of one
@@ -18,17 +18,11 @@ class Limits:
     of one address at once, so that one client cannot fill the queue.
     """
 
-    max_body: int = 65_536
-    max_query: int = 2_000
-    max_top: int = 100
-    time_limit: float = 10.0
-    head_limit: float = 5.0
-    workers: int = 1
-    queue: int = 64
-    per_client: int = 32
-
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if not 0 < value < float("inf"):
-                raise ConfigError(f"{field.name} must be above 0 and finite, got {value:g}")
+    max_body: Count = 65_536
+    max_query: Count = 2_000
+    max_top: Count = 100
+    time_limit: Positive = 10.0
+    head_limit: Positive = 5.0
+    workers: Count = 1
+    queue: Count = 64
+    per_client: Count = 32

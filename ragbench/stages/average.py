@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.errors import ConfigError
+from ragbench.bounds import Checked, Weight
 from ragbench.stages.stage import NOTHING
 from ragbench.types import QueryState, Ranking
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class AverageScores:
+class AverageScores(Checked):
     """score(d) = sum over sources of weight * score / sum of weights; a source that lacks a chunk gives it 0.
 
     Seed 004, "Merge -> Weighted Average" with `semantic_weight` 0.5. `weights` (default 1.0, at least 0) are by source;
@@ -27,17 +27,12 @@ class AverageScores:
     and cosines compare. The result is between 0 and 1.
     """
 
-    weights: Mapping[str, float] = field(default_factory=lambda: {"dense": 0.5, "lexical": 0.5})
+    weights: Mapping[str, Weight] = field(default_factory=lambda: {"dense": 0.5, "lexical": 0.5})
 
     needs: ClassVar[frozenset[str]] = NOTHING
     requires: ClassVar[frozenset[str]] = frozenset({"rankings"})
     provides: ClassVar[frozenset[str]] = frozenset({"fused"})
     forbids: ClassVar[Mapping[str, str]] = {"fused": "the rankings have been fused already"}
-
-    def __post_init__(self) -> None:
-        for source, weight in self.weights.items():
-            if not weight >= 0:
-                raise ConfigError(f"average.weights.{source} must be at least 0, got {weight}")
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Set the fused ranking of every state."""

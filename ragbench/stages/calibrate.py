@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from ragbench.errors import ConfigError
+from ragbench.bounds import Checked, Positive
 from ragbench.stages.stage import NOTHING, fused
 from ragbench.types import QueryState, Ranking
 
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Calibrate:
+class Calibrate(Checked):
     """Sigmoid of the fused score: 1 / (1 + exp(-steepness * (score - threshold))), seed 001 "Score Calibration".
 
     `threshold` is the score that maps to 0.5; `steepness` (above 0) is how fast confidence grows around it. The
@@ -26,18 +25,12 @@ class Calibrate:
     """
 
     threshold: float = 0.035
-    steepness: float = 150.0
+    steepness: Positive = 150.0
 
     needs: ClassVar[frozenset[str]] = NOTHING
     requires: ClassVar[frozenset[str]] = frozenset({"fused"})
     provides: ClassVar[frozenset[str]] = frozenset({"calibrated"})
     forbids: ClassVar[Mapping[str, str]] = {"calibrated": "scores have been calibrated already"}
-
-    def __post_init__(self) -> None:
-        if not (math.isfinite(self.steepness) and self.steepness > 0):
-            raise ConfigError(f"calibration.steepness must be above 0, got {self.steepness}")
-        if not math.isfinite(self.threshold):
-            raise ConfigError(f"calibration.threshold must be a finite number, got {self.threshold}")
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Map the scores of every state's fused ranking; order is kept."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from ragbench.bounds import Checked, Share
 from ragbench.errors import ConfigError
 from ragbench.stages.stage import NOTHING, fused
 from ragbench.types import QueryState, Ranking
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class CalibrateIsotonic:
+class CalibrateIsotonic(Checked):
     """Map a fused score by the curve through the points (`x`, `y`), straight between them and flat outside.
 
     Isotonic regression (Zadrozny and Elkan, KDD 2002); `ragbench calibrate` fits the points on the training queries. A
@@ -28,10 +29,10 @@ class CalibrateIsotonic:
     """
 
     x: tuple[float, ...]
-    y: tuple[float, ...]
+    y: tuple[Share, ...]
     best_of: str | None = None
     best_x: tuple[float, ...] = ()
-    best_y: tuple[float, ...] = ()
+    best_y: tuple[Share, ...] = ()
 
     needs: ClassVar[frozenset[str]] = NOTHING
     requires: ClassVar[frozenset[str]] = frozenset({"fused"})
@@ -39,9 +40,23 @@ class CalibrateIsotonic:
     forbids: ClassVar[Mapping[str, str]] = {"calibrated": "scores have been calibrated already"}
 
     def __post_init__(self) -> None:
-        _check_curve("x", self.x, "y", self.y)
+        super().__post_init__()
+        self._check_curve("x", "y")
         if self.best_of is not None:
-            _check_curve("best_x", self.best_x, "best_y", self.best_y)
+            self._check_curve("best_x", "best_y")
+
+    def _check_curve(self, x_name: str, y_name: str) -> None:
+        x, y = getattr(self, x_name), getattr(self, y_name)
+        if not x or len(x) != len(y):
+            raise self.refused(
+                x_name,
+                f"and {y_name} must hold the same number of points, at least one, got {len(x)} and {len(y)}: "
+                "let `ragbench calibrate` fit them",
+            )
+        if not (np.diff(x) > 0).all():
+            raise self.refused(x_name, "must increase from point to point")
+        if not (np.diff(y) >= 0).all():
+            raise self.refused(y_name, "must never decrease")
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Map the scores of every state's fused ranking; order is kept."""
@@ -67,15 +82,3 @@ class CalibrateIsotonic:
         """In words."""
         evidence = f", counting the best of {self.best_of}" if self.best_of else ""
         return f"calibrate by a fitted curve of {len(self.x)} points{evidence}"
-
-
-def _check_curve(x_name: str, x: tuple[float, ...], y_name: str, y: tuple[float, ...]) -> None:
-    if not x or len(x) != len(y):
-        raise ConfigError(
-            f"calibration.{x_name} and {y_name} must hold the same number of points, at least one, "
-            f"got {len(x)} and {len(y)}: let `ragbench calibrate` fit them"
-        )
-    if not (np.isfinite(x).all() and (np.diff(x) > 0).all()):
-        raise ConfigError(f"calibration.{x_name} must be finite and increase from point to point")
-    if not ((np.diff(y) >= 0).all() and y[0] >= 0 and y[-1] <= 1):
-        raise ConfigError(f"calibration.{y_name} must lie between 0 and 1 and never decrease")

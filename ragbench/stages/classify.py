@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from ragbench.errors import ConfigError
+from ragbench.bounds import Checked, Weight
 from ragbench.stages.signals import names_a_place, names_something_exact
 from ragbench.stages.stage import NOTHING
 from ragbench.types import QueryClass, QueryState
@@ -18,27 +18,22 @@ _SOURCE_OF: Mapping[QueryClass, str] = {"factual": "lexical", "navigational": "g
 
 
 @dataclass(frozen=True)
-class Classify:
+class Classify(Checked):
     """Classify the query by its form and multiply the weight of the source that serves such queries best.
 
     `factual`, `navigational`, `exploratory`: factors (at least 0) for `lexical`, `graph` and `dense`; seeds 000 and
     001, P3, have 1.5, 1.5 and 1.3. `override`: take this class for every query.
     """
 
-    factual: float = 1.5
-    navigational: float = 1.5
-    exploratory: float = 1.3
+    factual: Weight = 1.5
+    navigational: Weight = 1.5
+    exploratory: Weight = 1.3
     override: QueryClass | None = None
 
     needs: ClassVar[frozenset[str]] = NOTHING
     requires: ClassVar[frozenset[str]] = NOTHING
     provides: ClassVar[frozenset[str]] = frozenset({"class"})
     forbids: ClassVar[Mapping[str, str]] = {"fused": "the sources' weights would change too late"}
-
-    def __post_init__(self) -> None:
-        for name in _SOURCE_OF:
-            if not getattr(self, name) >= 0:
-                raise ConfigError(f"p3.{name} must be at least 0, got {getattr(self, name)}")
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Set the class of every state and the factor of one source."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
+from ragbench.bounds import Count, Name, Share
 from ragbench.errors import ConfigError
 from ragbench.index.code import canonical
 from ragbench.stages.signals import names_code
@@ -29,23 +30,18 @@ class RetrieveCode(Retriever):
     restricts to blocks of one fence language, under any of its names (`py` is `python`).
     """
 
-    depth: int = 50
+    depth: Count = 50
     route: Literal["content", "always"] = "content"
-    min_match: float = 0.5
-    language: str | None = None
+    min_match: Share = 0.5
+    language: Name | None = None
 
     source: ClassVar[str] = "code"
     needs: ClassVar[frozenset[str]] = frozenset({"chunks", "code"})
 
     def __post_init__(self) -> None:
-        if self.depth < 1:
-            raise ConfigError(f"p7.depth must be at least 1, got {self.depth}")
-        if not 0 <= self.min_match <= 1:
-            raise ConfigError(f"p7.min_match must be between 0 and 1, got {self.min_match}")
-        if self.language is not None and not self.language.strip():
-            raise ConfigError("p7.language must name a fence language such as python, or be null")
-        if self.language is not None:
-            _check_language(self.language)
+        super().__post_init__()
+        if self.language is not None and not _is_language(self.language):
+            raise self.refused("language", f"must be a language of code that Pygments knows{_near(self.language)}")
 
     def retrieve(self, states: Sequence[QueryState], index: Index) -> list[Ranking]:
         """Best chunks of every state's text. ConfigError for a language that no block of the collection has."""
@@ -70,17 +66,20 @@ class RetrieveCode(Retriever):
         return f"retrieve {self.depth} code blocks{' of ' + self.language if self.language else ''}"
 
 
-def _check_language(name: str) -> None:
-    """Raise ConfigError for what Pygments does not know as a language."""
-    from pygments.lexers import find_lexer_class_by_name, get_all_lexers
+def _is_language(name: str) -> bool:
+    from pygments.lexers import find_lexer_class_by_name
     from pygments.util import ClassNotFound
 
     try:
         find_lexer_class_by_name(name.strip())
     except ClassNotFound:
-        known = [alias for _, aliases, _, _ in get_all_lexers(plugins=False) for alias in aliases]
-        near = difflib.get_close_matches(name.lower(), known, n=1)
-        hint = f"; did you mean {near[0]}?" if near else ", such as python, json or bash"
-        raise ConfigError(
-            f"p7.language cannot be '{name}': it is no language of code that Pygments knows{hint}"
-        ) from None
+        return False
+    return True
+
+
+def _near(name: str) -> str:
+    from pygments.lexers import get_all_lexers
+
+    known = [alias for _, aliases, _, _ in get_all_lexers(plugins=False) for alias in aliases]
+    near = difflib.get_close_matches(name.lower(), known, n=1)
+    return f", got '{name}'; did you mean {near[0]}?" if near else f" such as python, json or bash, got '{name}'"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from ragbench.errors import ConfigError
+from ragbench.bounds import Checked, Count, Factor
 from ragbench.stages.stage import fused
 from ragbench.types import QueryState, Ranking
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class BoostCommunity:
+class BoostCommunity(Checked):
     """Multiply by `factor` (at least 1) the scores in the communities of the best `seeds` (at least 1) documents.
 
     Seed 001, "Community Detection": Louvain communities of the link graph (Blondel et al., 2008). It works on fused
@@ -26,8 +26,8 @@ class BoostCommunity:
     without links forms no community and boosts nobody.
     """
 
-    factor: float = 1.1
-    seeds: int = 3
+    factor: Factor = 1.1
+    seeds: Count = 3
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks", "graph"})
     requires: ClassVar[frozenset[str]] = frozenset({"fused"})
@@ -37,12 +37,6 @@ class BoostCommunity:
         "community": "communities have been counted already",
         "parents": "it boosts chunks",
     }
-
-    def __post_init__(self) -> None:
-        if not self.factor >= 1:
-            raise ConfigError(f"community.factor must be at least 1, got {self.factor}")
-        if self.seeds < 1:
-            raise ConfigError(f"community.seeds must be at least 1, got {self.seeds}")
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Boost every state's fused ranking."""

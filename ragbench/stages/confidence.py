@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from ragbench.errors import ConfigError
+from ragbench.bounds import Checked, Share
 from ragbench.stages.stage import NOTHING, fused, kept
 from ragbench.types import QueryState
 
@@ -15,19 +15,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class FilterByConfidence:
+class FilterByConfidence(Checked):
     """Keep hits whose calibrated score is at least `threshold` (0 to 1; 0 keeps all). Seed 000, P10."""
 
-    threshold: float = 0.3
+    threshold: Share = 0.3
 
     needs: ClassVar[frozenset[str]] = NOTHING
     requires: ClassVar[frozenset[str]] = frozenset({"calibrated"})
     provides: ClassVar[frozenset[str]] = NOTHING
     forbids: ClassVar[Mapping[str, str]] = {"diverse": "the scores are no confidences any more"}
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.threshold <= 1:
-            raise ConfigError(f"p10.threshold must be between 0 and 1, got {self.threshold}")
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Filter every state's fused ranking."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from ragbench.errors import ConfigError
+from ragbench.bounds import Checked, Natural
 from ragbench.stages.stage import fused, kept
 from ragbench.types import QueryState
 
@@ -17,23 +17,19 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class AddNeighbours:
+class AddNeighbours(Checked):
     """Keep the best hit of every document and return it with the `neighbours` (at least 0) chunks on either side.
 
     Seed 004, "Aggregate results", where the neighbours are those among the hits; here they are those in the document,
     as far as the filters admit them. A hit that has its context already keeps it.
     """
 
-    neighbours: int = 1
+    neighbours: Natural = 1
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks", "facets"})
     requires: ClassVar[frozenset[str]] = frozenset({"fused"})
     provides: ClassVar[frozenset[str]] = frozenset({"contexts"})
     forbids: ClassVar[Mapping[str, str]] = {"parents": "a parent is a context already"}
-
-    def __post_init__(self) -> None:
-        if self.neighbours < 0:
-            raise ConfigError(f"context.neighbours must be at least 0, got {self.neighbours}")
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Keep one hit per document in every state and name its neighbours."""

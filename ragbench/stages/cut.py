@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from ragbench.errors import ConfigError
+from ragbench.bounds import Checked, Count
 from ragbench.stages.stage import FREE, NOTHING, fused
 from ragbench.types import QueryState, Ranking
 
@@ -17,22 +17,18 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Cut:
+class Cut(Checked):
     """Keep the first `top_n` (at least 1) hits. Guaranteed ones among the rest take the places of the last others.
 
     Guaranteed hits all stay, even if there are more than `top_n`.
     """
 
-    top_n: int = 100
+    top_n: Count = 100
 
     needs: ClassVar[frozenset[str]] = NOTHING
     requires: ClassVar[frozenset[str]] = frozenset({"fused"})
     provides: ClassVar[frozenset[str]] = frozenset({"cut"})
     forbids: ClassVar[Mapping[str, str]] = FREE
-
-    def __post_init__(self) -> None:
-        if self.top_n < 1:
-            raise ConfigError(f"top_n must be at least 1, got {self.top_n}")
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Shorten every state's fused ranking."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from ragbench.bounds import Checked
 from ragbench.stages.stage import NOTHING, fused, kept
 from ragbench.types import QueryState
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class DropEqualTexts:
+class DropEqualTexts(Checked):
     """Keep the first of the hits whose texts are equal, by the digests in the chunk table. Seed 000, P8 stage 1."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks"})

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
-from ragbench.errors import ConfigError
+from annotated_types import Interval
+
+from ragbench.bounds import Checked
 from ragbench.stages.stage import NOTHING, first_of_similar, fused, kept
 from ragbench.types import QueryState
 
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class DropNearCopies:
+class DropNearCopies(Checked):
     """Drop a hit whose trigrams and those of a better hit have a Jaccard coefficient of `threshold` or more.
 
     `threshold` is above 0 and at most 1. `unit`: `character` takes trigrams of the lower-cased text without spaces
@@ -23,7 +25,7 @@ class DropNearCopies:
     from texts here.
     """
 
-    threshold: float = 0.7
+    threshold: Annotated[float, Interval(gt=0, le=1)] = 0.7
     unit: Literal["character", "word"] = "character"
 
     needs: ClassVar[frozenset[str]] = frozenset({"trigrams"})
@@ -33,10 +35,6 @@ class DropNearCopies:
         "diverse": "the cheap n-gram filter goes before the semantic one",
         "semantic_dedup": "the cheap n-gram filter goes before the semantic one",
     }
-
-    def __post_init__(self) -> None:
-        if not 0 < self.threshold <= 1:
-            raise ConfigError(f"p12.threshold must be above 0 and at most 1, got {self.threshold}")
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Filter every state's fused ranking."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from ragbench.errors import ConfigError
+from ragbench.bounds import Checked, Cosine
 from ragbench.stages.stage import first_of_similar, fused, kept
 from ragbench.types import QueryState
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class DropParaphrases:
+class DropParaphrases(Checked):
     """Drop a hit whose vector has a cosine of `threshold` (-1 to 1) or more with that of a better hit.
 
     Seed 000, P8 stage 3. The vectors are those of the index: no passage is embedded at query time.
     """
 
-    threshold: float = 0.85
+    threshold: Cosine = 0.85
 
     needs: ClassVar[frozenset[str]] = frozenset({"dense"})
     requires: ClassVar[frozenset[str]] = frozenset({"fused"})
@@ -29,10 +29,6 @@ class DropParaphrases:
     forbids: ClassVar[Mapping[str, str]] = {
         "diverse": "P11 replaces semantic deduplication: turn one of them off (p8.semantic=null or p11=off)"
     }
-
-    def __post_init__(self) -> None:
-        if not -1 <= self.threshold <= 1:
-            raise ConfigError(f"p8.semantic.threshold must be between -1 and 1, got {self.threshold}")
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Filter every state's fused ranking and count the merged clusters."""

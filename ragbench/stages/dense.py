@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.errors import ConfigError
+from ragbench.bounds import Count
 from ragbench.stages.stage import Retriever
 from ragbench.types import QueryState, Ranking
 
@@ -24,14 +24,10 @@ class RetrieveDense(Retriever):
     A hypothesis placed in the state by HyDE is embedded as a passage instead (Gao et al., ACL 2023).
     """
 
-    depth: int = 100
+    depth: Count = 100
 
     source: ClassVar[str] = "dense"
     needs: ClassVar[frozenset[str]] = frozenset({"dense", "encoder"})
-
-    def __post_init__(self) -> None:
-        if self.depth < 1:
-            raise ConfigError(f"dense.depth must be at least 1, got {self.depth}")
 
     def question(self, state: QueryState) -> Hashable:
         """The text, whether it stands for a passage, and the filters."""

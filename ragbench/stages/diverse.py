@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.errors import ConfigError
+from ragbench.bounds import Checked, Count
 from ragbench.stages.stage import NOTHING, ranked, with_ranked
 from ragbench.types import QueryState
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class KeepDiverse:
+class KeepDiverse(Checked):
     """Keep `top_k` (at least 1) hits: the best of every document first, the best of the rest in the places left.
 
     Seed 002, `selectDiverseTopK`, of which it gives the name alone. What is kept stays in its order. It acts on the
@@ -26,16 +26,12 @@ class KeepDiverse:
     """
 
     source: str = "lexical"
-    top_k: int = 30
+    top_k: Count = 30
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks"})
     requires: ClassVar[frozenset[str]] = frozenset({"rankings"})
     provides: ClassVar[frozenset[str]] = NOTHING
     forbids: ClassVar[Mapping[str, str]] = {"parents": "it chooses among chunks, not their parents"}
-
-    def __post_init__(self) -> None:
-        if self.top_k < 1:
-            raise ConfigError(f"diverse.top_k must be at least 1, got {self.top_k}")
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Shorten the ranking of every state."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from ragbench.errors import ConfigError
+from ragbench.bounds import Checked, Positive, Share, Weight
 from ragbench.stages.stage import NOTHING
 from ragbench.types import QueryState, Ranking
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class WeighByVariance:
+class WeighByVariance(Checked):
     """Multiply the weights of `sources` by max(min_factor, variance / variance_threshold), at most 1; keep their sum.
 
     Seed 001, "Score-Aware Fusion". Scores are min-max scaled per query first: the variance of cosines (0.5 to 0.9) and
@@ -26,21 +26,15 @@ class WeighByVariance:
     and 1. `weights` are those of fusion by source (1 when absent), which the factors will be multiplied with.
     """
 
-    variance_threshold: float = 0.1
-    min_factor: float = 0.5
+    variance_threshold: Positive = 0.1
+    min_factor: Share = 0.5
     sources: tuple[str, ...] = ("dense", "lexical")
-    weights: Mapping[str, float] = field(default_factory=dict)
+    weights: Mapping[str, Weight] = field(default_factory=dict)
 
     needs: ClassVar[frozenset[str]] = NOTHING
     requires: ClassVar[frozenset[str]] = frozenset({"rankings"})
     provides: ClassVar[frozenset[str]] = frozenset({"dynamic_weights"})
     forbids: ClassVar[Mapping[str, str]] = {"fused": "the sources' weights would change too late"}
-
-    def __post_init__(self) -> None:
-        if not self.variance_threshold > 0:
-            raise ConfigError(f"dynamic_weights.variance_threshold must be above 0, got {self.variance_threshold}")
-        if not 0 <= self.min_factor <= 1:
-            raise ConfigError(f"dynamic_weights.min_factor must be between 0 and 1, got {self.min_factor}")
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Weigh the sources of every state."""

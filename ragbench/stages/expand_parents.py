@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ragbench.bounds import Checked
 from ragbench.stages.stage import fused
 from ragbench.types import QueryState, Ranking
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class ExpandToParents:
+class ExpandToParents(Checked):
     """Replace every hit by its parent chunk with the best child's score; a parent appears once. Seed 000, P13.
 
     A chunk without a parent stays as it is, and so does one that is returned with a context already.

@@ -7,9 +7,12 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from ragbench.errors import ConfigError, ModelError
+from annotated_types import Interval
+
+from ragbench.bounds import Count, Positive, Prompt
+from ragbench.errors import ModelError
 from ragbench.models.chat import Asking
 from ragbench.stages.stage import NOTHING
 from ragbench.types import ExpandedQuery, QueryState
@@ -69,13 +72,13 @@ class ExpandQueries(Asking):
     `min_term_length` characters; the query is read up to `max_chars`. The latest `cache_size` answers are kept.
     """
 
-    timeout_s: float = 5.0
-    max_tokens: int = 300
-    prompt: str = PROMPT
-    max_variants: int = 3
-    min_term_length: int = 2
-    max_chars: int = 1000
-    cache_size: int = 100
+    timeout_s: Positive = 5.0
+    max_tokens: Count = 300
+    prompt: Prompt = PROMPT
+    max_variants: Annotated[int, Interval(ge=0, le=10)] = 3
+    min_term_length: Count = 2
+    max_chars: Count = 1000
+    cache_size: Count = 100
 
     needs: ClassVar[frozenset[str]] = NOTHING
     requires: ClassVar[frozenset[str]] = NOTHING
@@ -84,16 +87,6 @@ class ExpandQueries(Asking):
         "candidates": "candidates have been recalled already",
         "expanded": "the query has been expanded already",
     }
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.max_variants <= 10:
-            raise ConfigError(f"expansion.max_variants must be between 0 and 10, got {self.max_variants}")
-        for name in ("min_term_length", "max_chars", "cache_size"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"expansion.{name} must be at least 1, got {getattr(self, name)}")
-        if "{query}" not in self.prompt:
-            raise ConfigError("expansion.prompt must hold {query} where the query belongs")
-        super().__post_init__()
 
     @cached_property
     def cache(self) -> ExpansionCache:

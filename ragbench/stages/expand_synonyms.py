@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from ragbench.errors import ConfigError
+from annotated_types import Interval
+
+from ragbench.bounds import Checked
 from ragbench.index.vocabulary import FUNCTION_WORDS
 from ragbench.stages.stage import NOTHING
 from ragbench.types import QueryState
@@ -16,15 +18,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class ExpandSynonyms:
+class ExpandSynonyms(Checked):
     """Put after every word of the text for `sources` at most `max_synonyms` synonyms from its first `synsets` meanings.
 
     Seed 000, P5 has 2 and 2, on the lexical channel. `function_words` expands those of English, too, as the seed does:
     WordNet knows `a` as a vitamin, `in` as an inch and `who` as an organisation.
     """
 
-    max_synonyms: int = 2
-    synsets: int = 2
+    max_synonyms: Annotated[int, Interval(ge=1, le=8)] = 2
+    synsets: Annotated[int, Interval(ge=1, le=8)] = 2
     function_words: bool = False
     sources: tuple[str, ...] = ("lexical",)
 
@@ -32,11 +34,6 @@ class ExpandSynonyms:
     requires: ClassVar[frozenset[str]] = NOTHING
     provides: ClassVar[frozenset[str]] = frozenset({"expansion"})
     forbids: ClassVar[Mapping[str, str]] = {"rankings": "a source has been searched already"}
-
-    def __post_init__(self) -> None:
-        for name in ("max_synonyms", "synsets"):
-            if not 1 <= getattr(self, name) <= 8:
-                raise ConfigError(f"p5.{name} must be between 1 and 8, got {getattr(self, name)}")
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Expand the texts of every state."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from ragbench.errors import ConfigError
+from ragbench.bounds import Checked, Cosine, Count
 from ragbench.stages.stage import NOTHING
 from ragbench.types import QueryState
 
@@ -20,27 +20,21 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class ExpandTerms:
+class ExpandTerms(Checked):
     """Append to the text for `sources` the `top_k` (at least 1) vocabulary terms nearest to the query.
 
     Terms need a cosine of at least `threshold` (-1 to 1) and must not stand in the query already. Seeds 000 (P1) and
     001 have 3 and 0.5, on the semantic channel. One matrix product per query.
     """
 
-    top_k: int = 3
-    threshold: float = 0.5
+    top_k: Count = 3
+    threshold: Cosine = 0.5
     sources: tuple[str, ...] = ("dense",)
 
     needs: ClassVar[frozenset[str]] = frozenset({"encoder", "vocabulary"})
     requires: ClassVar[frozenset[str]] = NOTHING
     provides: ClassVar[frozenset[str]] = frozenset({"expansion"})
     forbids: ClassVar[Mapping[str, str]] = {"rankings": "a source has been searched already"}
-
-    def __post_init__(self) -> None:
-        if self.top_k < 1:
-            raise ConfigError(f"p1.top_k must be at least 1, got {self.top_k}")
-        if not -1 <= self.threshold <= 1:
-            raise ConfigError(f"p1.threshold must be between -1 and 1, got {self.threshold}")
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Expand the texts of every state."""

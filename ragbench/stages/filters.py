@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
+from annotated_types import Interval
+
+from ragbench.bounds import Checked, Holds, Name, Natural, shown
 from ragbench.corpus.doc_type import DOC_TYPES
-from ragbench.corpus.metadata import normalise_tags, timestamp
-from ragbench.errors import ConfigError
+from ragbench.corpus.metadata import Date, normalise_tags, timestamp
 from ragbench.stages.stage import NOTHING
 from ragbench.types import Filters, QueryState
 
@@ -17,8 +19,11 @@ if TYPE_CHECKING:
     from ragbench.index.index import Index
 
 
+_IS_TYPE = Holds(lambda text: " ".join(text.casefold().split()) in DOC_TYPES, f"must be one of {', '.join(DOC_TYPES)}")
+
+
 @dataclass(frozen=True)
-class FilterDocuments:
+class FilterDocuments(Checked):
     """Let every source find only documents that meet all conditions given; seed 000, P9 "Filtering Capability".
 
     Seed 004, "Enhanced Metadata Filtering", adds the conditions from `doc_type` on and filters after the search; here
@@ -32,17 +37,17 @@ class FilterDocuments:
     the chunks that begin under a heading of such a level.
     """
 
-    category: str | None = None
-    author: str | None = None
+    category: Name | None = None
+    author: Name | None = None
     tags: tuple[str, ...] = ()
-    modified_after: str | None = None
-    modified_before: str | None = None
-    doc_type: str | None = None
-    product: str | None = None
-    component: str | None = None
-    min_bytes: int | None = None
-    max_bytes: int | None = None
-    heading_levels: tuple[int, ...] = ()
+    modified_after: Date | None = None
+    modified_before: Date | None = None
+    doc_type: Annotated[str, _IS_TYPE] | None = None
+    product: Name | None = None
+    component: Name | None = None
+    min_bytes: Natural | None = None
+    max_bytes: Natural | None = None
+    heading_levels: tuple[Annotated[int, Interval(ge=0, le=6)], ...] = ()
 
     needs: ClassVar[frozenset[str]] = frozenset({"facets"})
     requires: ClassVar[frozenset[str]] = NOTHING
@@ -53,31 +58,17 @@ class FilterDocuments:
     }
 
     def __post_init__(self) -> None:
-        for name in ("category", "author", "doc_type", "product", "component"):
-            value = getattr(self, name)
-            if value is not None and not value.strip():
-                raise ConfigError(f"filters.{name} must not be blank: give a name or null")
+        super().__post_init__()
         if len(normalise_tags(self.tags)) < len(self.tags):
-            raise ConfigError(
-                f"filters.tags must be different tags such as [auth, lantern/setup], got {list(self.tags)}"
-            )
+            raise self.refused("tags", f"must be different tags such as [auth, lantern/setup], got {shown(self.tags)}")
         after, before = self.conditions.modified_after, self.conditions.modified_before
         if after is not None and before is not None and after >= before:
-            raise ConfigError(
-                f"filters.modified_after must be before filters.modified_before, "
-                f"got {self.modified_after} and {self.modified_before}"
+            raise self.refused(
+                "modified_after",
+                f"must be earlier than modified_before, got {self.modified_after} and {self.modified_before}",
             )
-        if self.doc_type is not None and " ".join(self.doc_type.casefold().split()) not in DOC_TYPES:
-            raise ConfigError(f"filters.doc_type must be one of {', '.join(DOC_TYPES)}, got {self.doc_type}")
-        for name in ("min_bytes", "max_bytes"):
-            if (getattr(self, name) or 0) < 0:
-                raise ConfigError(f"filters.{name} must be at least 0, got {getattr(self, name)}")
         if self.min_bytes is not None and self.max_bytes is not None and self.min_bytes > self.max_bytes:
-            raise ConfigError(
-                f"filters.min_bytes must be at most filters.max_bytes, got {self.min_bytes} and {self.max_bytes}"
-            )
-        if not set(self.heading_levels) <= set(range(7)):
-            raise ConfigError(f"filters.heading_levels must be numbers from 0 to 6, got {list(self.heading_levels)}")
+            raise self.refused("min_bytes", f"must be at most max_bytes {self.max_bytes}, got {self.min_bytes}")
 
     @cached_property
     def conditions(self) -> Filters:
@@ -86,8 +77,8 @@ class FilterDocuments:
             category=self.category,
             author=self.author,
             tags=normalise_tags(self.tags),
-            modified_after=_moment("modified_after", self.modified_after),
-            modified_before=_moment("modified_before", self.modified_before),
+            modified_after=timestamp(self.modified_after),
+            modified_before=timestamp(self.modified_before),
             doc_type=self.doc_type,
             product=self.product,
             component=self.component,
@@ -111,12 +102,3 @@ class FilterDocuments:
             f"{name} {' or '.join(map(str, value)) if isinstance(value, tuple) else value}" for name, value in given
         )
         return f"filter by {', '.join(named)}" if given else "filter by nothing"
-
-
-def _moment(name: str, date: str | None) -> float | None:
-    if date is None:
-        return None
-    moment = timestamp(date)
-    if moment is None:
-        raise ConfigError(f"filters.{name} must be a date such as 2026-01-31, got {date}")
-    return moment

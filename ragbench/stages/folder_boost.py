@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ragbench.errors import ConfigError
+from ragbench.bounds import Checked, Count, Factor, Share
 from ragbench.stages.stage import ranked, with_ranked
 from ragbench.types import QueryState, Ranking
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class BoostFolder:
+class BoostFolder(Checked):
     """Multiply the scores of a folder by 1 + log2(count + 1) * sqrt(ratio), at most `max_factor` (at least 1).
 
     Seed 002, "Post-ranking adjustments": `count` documents of the folder are among the hits, `ratio` is their share of
@@ -27,9 +27,9 @@ class BoostFolder:
     """
 
     source: str = "lexical"
-    min_docs: int = 2
-    min_ratio: float = 0.4
-    max_factor: float = 1.15
+    min_docs: Count = 2
+    min_ratio: Share = 0.4
+    max_factor: Factor = 1.15
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks"})
     requires: ClassVar[frozenset[str]] = frozenset({"rankings"})
@@ -39,14 +39,6 @@ class BoostFolder:
         "folder_boost": "folders have been boosted already",
         "parents": "it boosts chunks",
     }
-
-    def __post_init__(self) -> None:
-        if self.min_docs < 1:
-            raise ConfigError(f"folder_boost.min_docs must be at least 1, got {self.min_docs}")
-        if not 0 <= self.min_ratio <= 1:
-            raise ConfigError(f"folder_boost.min_ratio must be between 0 and 1, got {self.min_ratio}")
-        if not self.max_factor >= 1:
-            raise ConfigError(f"folder_boost.max_factor must be at least 1, got {self.max_factor}")
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Boost the ranking of every state."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from ragbench.errors import ConfigError
+from ragbench.bounds import Checked, Weight
 from ragbench.stages.stage import NOTHING
 from ragbench.types import QueryState, Ranking
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Fuse:
+class Fuse(Checked):
     """Weighted reciprocal rank fusion: score(d) = sum over sources of weight / (k + rank), rank from 1.
 
     Cormack, Clarke and Buettcher, SIGIR 2009; weights as in seed 001. `weights` by source (default 1.0, at least 0)
@@ -25,20 +25,13 @@ class Fuse:
     number.
     """
 
-    k: float = 60.0
-    weights: Mapping[str, float] = field(default_factory=dict)
+    k: Weight = 60.0
+    weights: Mapping[str, Weight] = field(default_factory=dict)
 
     needs: ClassVar[frozenset[str]] = NOTHING
     requires: ClassVar[frozenset[str]] = frozenset({"rankings"})
     provides: ClassVar[frozenset[str]] = frozenset({"fused"})
     forbids: ClassVar[Mapping[str, str]] = {"fused": "the rankings have been fused already"}
-
-    def __post_init__(self) -> None:
-        if not self.k >= 0:
-            raise ConfigError(f"fuse.k must be at least 0, got {self.k}")
-        for source, weight in self.weights.items():
-            if not weight >= 0:
-                raise ConfigError(f"fuse.weights.{source} must be at least 0, got {weight}")
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Set the fused ranking of every state."""

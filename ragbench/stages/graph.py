@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
+from annotated_types import Interval
 
-from ragbench.errors import ConfigError
+from ragbench.bounds import Checked, Count, Share
 from ragbench.types import QueryState, Ranking
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ SOURCE = "graph"
 
 
 @dataclass(frozen=True)
-class FollowLinks:
+class FollowLinks(Checked):
     """Add the neighbours of the documents found so far as a source of its own, with `factor` on its weight.
 
     Seed 001, "Graph Traversal": links are followed both ways for `hops` (1 to 3) from the best `seeds` (at least 1)
@@ -28,24 +29,15 @@ class FollowLinks:
     another source ranked best, else the one most similar to the seed's best chunk.
     """
 
-    factor: float = 0.5
-    hops: int = 1
-    seeds: int = 10
-    depth: int = 50
+    factor: Share = 0.5
+    hops: Annotated[int, Interval(ge=1, le=3)] = 1
+    seeds: Count = 10
+    depth: Count = 50
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks", "dense", "graph"})
     requires: ClassVar[frozenset[str]] = frozenset({"rankings"})
     provides: ClassVar[frozenset[str]] = frozenset({"graph_ranking"})
     forbids: ClassVar[Mapping[str, str]] = {"fused": "its ranking would come too late to be fused"}
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.factor <= 1:
-            raise ConfigError(f"graph.factor must be between 0 and 1, got {self.factor}")
-        if not 1 <= self.hops <= 3:
-            raise ConfigError(f"graph.hops must be between 1 and 3, got {self.hops}")
-        for name in ("seeds", "depth"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"graph.{name} must be at least 1, got {getattr(self, name)}")
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Add the ranking of source `graph` to every state."""

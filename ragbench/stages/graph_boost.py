@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ragbench.errors import ConfigError
+from ragbench.bounds import Checked, Count, Factor, Weight
 from ragbench.stages.stage import ranked, with_ranked
 from ragbench.types import QueryState, Ranking
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class BoostConnected:
+class BoostConnected(Checked):
     """Multiply scores by 1 + `strength` * ln(1 + connections), at most `max_factor` (at least 1).
 
     Seed 002, "Post-ranking adjustments". Looked at are the first `max_candidates` (at least 1) documents. The
@@ -26,12 +26,12 @@ class BoostConnected:
     """
 
     source: str = "lexical"
-    max_candidates: int = 20
-    strength: float = 0.1
-    max_factor: float = 1.15
-    backlink: float = 1.0
-    cocitation: float = 0.5
-    shared_tag: float = 0.3
+    max_candidates: Count = 20
+    strength: Weight = 0.1
+    max_factor: Factor = 1.15
+    backlink: Weight = 1.0
+    cocitation: Weight = 0.5
+    shared_tag: Weight = 0.3
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks", "graph"})
     requires: ClassVar[frozenset[str]] = frozenset({"rankings"})
@@ -41,15 +41,6 @@ class BoostConnected:
         "graph_boost": "connections have been boosted already",
         "parents": "it boosts chunks",
     }
-
-    def __post_init__(self) -> None:
-        if self.max_candidates < 1:
-            raise ConfigError(f"graph_boost.max_candidates must be at least 1, got {self.max_candidates}")
-        if not self.max_factor >= 1:
-            raise ConfigError(f"graph_boost.max_factor must be at least 1, got {self.max_factor}")
-        for name in ("strength", "backlink", "cocitation", "shared_tag"):
-            if not getattr(self, name) >= 0:
-                raise ConfigError(f"graph_boost.{name} must be at least 0, got {getattr(self, name)}")
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Boost the ranking of every state."""

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ragbench.corpus.metadata import normalise_tags, timestamp
-from ragbench.errors import ConfigError
+from ragbench.bounds import Checked, Count
+from ragbench.corpus.metadata import Date, normalise_tags, timestamp
 from ragbench.index.names import mentions, tags_in
 from ragbench.stages.stage import fused
 from ragbench.types import Filters, QueryState, Ranking
@@ -23,7 +23,7 @@ _DAY = 86_400.0
 
 
 @dataclass(frozen=True)
-class GuaranteeNotes:
+class GuaranteeNotes(Checked):
     """Put first, with score 1.0 and their whole text, the notes that the query names by `[[note]]` and by `#tag`.
 
     Seed 002, "Doc Title/Tag Guarantee". A tag admits the tags below it (`#project` admits `project/alpha`). Every note
@@ -38,9 +38,9 @@ class GuaranteeNotes:
 
     mentions: bool = True
     tags: bool = True
-    after: str | None = None
-    before: str | None = None
-    limit: int = 100
+    after: Date | None = None
+    before: Date | None = None
+    limit: Count = 100
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks", "facets", "modified", "names"})
     requires: ClassVar[frozenset[str]] = frozenset({"fused"})
@@ -52,17 +52,16 @@ class GuaranteeNotes:
     }
 
     def __post_init__(self) -> None:
-        if self.limit < 1:
-            raise ConfigError(f"guarantee.limit must be at least 1, got {self.limit}")
+        super().__post_init__()
         after, before = self._range
         if after >= before:
-            raise ConfigError(f"guarantee.after must be before guarantee.before, got {self.after} and {self.before}")
+            raise self.refused("after", f"must be earlier than before, got {self.after} and {self.before}")
 
     @cached_property
     def _range(self) -> tuple[float, float]:
         return (
-            -np.inf if self.after is None else _moment("after", self.after),
-            np.inf if self.before is None else _moment("before", self.before),
+            (timestamp(self.after) if self.after else None) or -np.inf,
+            (timestamp(self.before) if self.before else None) or np.inf,
         )
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
@@ -141,10 +140,3 @@ def _whole(
 
 def _guaranteed(state: QueryState, ranking: Ranking, whole: Mapping[int, tuple[int, ...]]) -> QueryState:
     return replace(state, fused=ranking, guaranteed=state.guaranteed | set(whole), contexts={**state.contexts, **whole})
-
-
-def _moment(name: str, date: str) -> float:
-    moment = timestamp(date)
-    if moment is None:
-        raise ConfigError(f"guarantee.{name} must be a date such as 2026-01-31, got {date}")
-    return moment

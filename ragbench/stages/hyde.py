@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from ragbench.errors import ConfigError, ModelError
+from ragbench.bounds import Name, Prompt
+from ragbench.errors import ModelError
 from ragbench.models.chat import Asking
 from ragbench.stages.stage import NOTHING
 from ragbench.types import QueryState
@@ -27,8 +28,8 @@ class SupposeAnswer(Asking):
     are those of `ragbench.models.chat.ChatSpec`.
     """
 
-    text: str | None = None
-    prompt: str = PROMPT
+    text: Name | None = None
+    prompt: Prompt = PROMPT
 
     needs: ClassVar[frozenset[str]] = NOTHING
     requires: ClassVar[frozenset[str]] = NOTHING
@@ -37,13 +38,6 @@ class SupposeAnswer(Asking):
         "rankings": "a source has been searched already",
         "hypothesis": "there is a hypothesis already",
     }
-
-    def __post_init__(self) -> None:
-        if self.text is not None and not self.text.strip():
-            raise ConfigError("hyde.text must not be blank: give a passage or null")
-        if "{query}" not in self.prompt:
-            raise ConfigError("hyde.prompt must hold {query} where the query belongs")
-        super().__post_init__()
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Put a hypothesis into every state that can have one."""

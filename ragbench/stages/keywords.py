@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from ragbench.errors import ConfigError
+from ragbench.bounds import Checked, Count, Share
 from ragbench.stages.stage import fused
 from ragbench.types import QueryState, Ranking
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class RerankByKeywords:
+class RerankByKeywords(Checked):
     """Order the first `depth` (at least 1) hits by (1 - `weight`) * score + `weight` * keyword score; drop the others.
 
     Seed 004, feature 1. The keyword score of a text, 0 to 1: how often every word of the query of at least `min_length`
@@ -26,11 +26,11 @@ class RerankByKeywords:
     that of the hit and of the neighbours returned with it.
     """
 
-    depth: int = 50
-    weight: float = 0.3
-    threshold: float = 0.1
-    cap: int = 5
-    min_length: int = 2
+    depth: Count = 50
+    weight: Share = 0.3
+    threshold: Share = 0.1
+    cap: Count = 5
+    min_length: Count = 2
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks"})
     requires: ClassVar[frozenset[str]] = frozenset({"fused"})
@@ -39,14 +39,6 @@ class RerankByKeywords:
         "keywords": "hits have been re-ranked by keywords already",
         "parents": "it reads chunks, not their parents",
     }
-
-    def __post_init__(self) -> None:
-        for name in ("depth", "cap", "min_length"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"keywords.{name} must be at least 1, got {getattr(self, name)}")
-        for name in ("weight", "threshold"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ConfigError(f"keywords.{name} must be between 0 and 1, got {getattr(self, name)}")
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Reorder and thin the fused ranking of every state."""

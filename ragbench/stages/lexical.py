@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from ragbench.errors import ConfigError
+from ragbench.bounds import Count
 from ragbench.stages.stage import Retriever
 from ragbench.types import QueryState, Ranking
 
@@ -18,14 +18,10 @@ if TYPE_CHECKING:
 class RetrieveLexical(Retriever):
     """Take the `depth` (at least 1) chunks that score highest for any of the words of the text for source `lexical`."""
 
-    depth: int = 100
+    depth: Count = 100
 
     source: ClassVar[str] = "lexical"
     needs: ClassVar[frozenset[str]] = frozenset({"lexical"})
-
-    def __post_init__(self) -> None:
-        if self.depth < 1:
-            raise ConfigError(f"lexical.depth must be at least 1, got {self.depth}")
 
     def retrieve(self, states: Sequence[QueryState], index: Index) -> list[Ranking]:
         """Best chunks of every state's text."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.errors import ConfigError
+from ragbench.bounds import Checked, Natural
 from ragbench.stages.stage import NOTHING, fused, kept
 from ragbench.types import QueryState
 
@@ -18,19 +18,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class LimitPerDocument:
+class LimitPerDocument(Checked):
     """Keep the first `max_per_doc` hits of every document (0: no limit). Seed 000, P8 component B."""
 
-    max_per_doc: int = 2
+    max_per_doc: Natural = 2
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks"})
     requires: ClassVar[frozenset[str]] = frozenset({"fused"})
     provides: ClassVar[frozenset[str]] = NOTHING
     forbids: ClassVar[Mapping[str, str]] = {"parents": "parents would pass by the limit on their children"}
-
-    def __post_init__(self) -> None:
-        if self.max_per_doc < 0:
-            raise ConfigError(f"p8.limit.max_per_doc must be at least 0, got {self.max_per_doc}")
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Filter every state's fused ranking."""

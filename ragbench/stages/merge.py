@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from ragbench.errors import ConfigError
+from ragbench.bounds import Checked, Factor, Weight
 from ragbench.index.names import tags_in
 from ragbench.types import ExpandedQuery, QueryState, Ranking
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class MergeScores:
+class MergeScores(Checked):
     """One ranking of the hits of `lexical` and `dense`; a chunk that both found keeps its lexical score alone.
 
     Seed 002, "Semantic Mode". Scores, at least 0, are multiplied by the source's weight (at least 0; at 0 the source is
@@ -27,22 +27,15 @@ class MergeScores:
     part.
     """
 
-    lexical_weight: float = 1.0
-    dense_weight: float = 1.0
-    tag_match_boost: float = 1.1
+    lexical_weight: Weight = 1.0
+    dense_weight: Weight = 1.0
+    tag_match_boost: Factor = 1.1
     lexical_for_tags: bool = True
 
     needs: ClassVar[frozenset[str]] = frozenset({"prefixes"})
     requires: ClassVar[frozenset[str]] = frozenset({"rankings"})
     provides: ClassVar[frozenset[str]] = frozenset({"fused"})
     forbids: ClassVar[Mapping[str, str]] = {"fused": "the rankings have been fused already"}
-
-    def __post_init__(self) -> None:
-        for name in ("lexical_weight", "dense_weight"):
-            if not getattr(self, name) >= 0:
-                raise ConfigError(f"merge.{name} must be at least 0, got {getattr(self, name)}")
-        if not self.tag_match_boost >= 1:
-            raise ConfigError(f"merge.tag_match_boost must be at least 1, got {self.tag_match_boost}")
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Set the fused ranking of every state."""

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.errors import ConfigError
+from ragbench.bounds import Checked, Count, Share
 from ragbench.stages.stage import fused
-from ragbench.types import QUERY_CLASSES, QueryClass, QueryState, Ranking
+from ragbench.types import QueryClass, QueryState, Ranking
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
 
 
 @dataclass(frozen=True)
-class Diversify:
+class Diversify(Checked):
     """Pick hits one by one, each time that of highest lambda * relevance - (1 - lambda) * similarity to the picked.
 
     Carbonell and Goldstein, SIGIR 1998; seed 000, P11. `lambda_` (0 to 1): 1 is relevance alone. The first
@@ -30,10 +30,10 @@ class Diversify:
     lambda of seed 001's outlook).
     """
 
-    lambda_: float = 0.7
-    candidates: int = 50
+    lambda_: Share = 0.7
+    candidates: Count = 50
     scale: Literal["minmax", "score"] = "minmax"
-    by_class: Mapping[QueryClass, float] = field(default_factory=dict)
+    by_class: Mapping[QueryClass, Share] = field(default_factory=dict)
 
     needs: ClassVar[frozenset[str]] = frozenset({"dense"})
     requires: ClassVar[frozenset[str]] = frozenset({"fused"})
@@ -42,17 +42,6 @@ class Diversify:
         "semantic_dedup": "P11 replaces semantic deduplication: turn one of them off (p8.semantic=null or p11=off)",
         "reranked": "its order would replace that of the re-ranker",
     }
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.lambda_ <= 1:
-            raise ConfigError(f"p11.lambda_ must be between 0 and 1, got {self.lambda_}")
-        if self.candidates < 1:
-            raise ConfigError(f"p11.candidates must be at least 1, got {self.candidates}")
-        for name, value in self.by_class.items():
-            if name not in QUERY_CLASSES:
-                raise ConfigError(f"p11.by_class names '{name}', the classes are {', '.join(QUERY_CLASSES)}")
-            if not 0 <= value <= 1:
-                raise ConfigError(f"p11.by_class.{name} must be between 0 and 1, got {value}")
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Reorder every state's fused ranking."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from ragbench.errors import ConfigError
+from ragbench.bounds import Checked, Share
 from ragbench.stages.stage import NOTHING, ranked, with_ranked
 from ragbench.types import QueryState, Ranking
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class NormaliseScores:
+class NormaliseScores(Checked):
     """Map scores to (score - lowest) / (highest - lowest), clipped to [`low`, `high`], both between 0 and 1.
 
     Seed 002, "Post-ranking adjustments". Equal scores, or a single one, become `high`. The order stays, also where
@@ -25,8 +25,8 @@ class NormaliseScores:
     """
 
     source: str = "lexical"
-    low: float = 0.02
-    high: float = 0.98
+    low: Share = 0.02
+    high: Share = 0.98
 
     needs: ClassVar[frozenset[str]] = NOTHING
     requires: ClassVar[frozenset[str]] = frozenset({"rankings"})
@@ -37,10 +37,9 @@ class NormaliseScores:
     }
 
     def __post_init__(self) -> None:
-        if not 0 <= self.low <= 1:
-            raise ConfigError(f"normalise.low must be between 0 and 1, got {self.low}")
-        if not self.low < self.high <= 1:
-            raise ConfigError(f"normalise.high must be above normalise.low and at most 1, got {self.high}")
+        super().__post_init__()
+        if not self.low < self.high:
+            raise self.refused("high", f"must be above low {self.low:g}, got {self.high:g}")
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Normalise the ranking of every state."""

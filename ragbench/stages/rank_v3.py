@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.errors import ConfigError, RagbenchError
+from ragbench.bounds import Checked, Count, Weight, one_of
+from ragbench.errors import RagbenchError
 from ragbench.stages.stage import NOTHING
 from ragbench.types import ExpandedQuery, QueryState, Ranking
 
@@ -23,7 +24,7 @@ FAILURES = (RagbenchError, OSError, ValueError, LookupError, ArithmeticError)
 
 
 @dataclass(frozen=True)
-class RankCandidates:
+class RankCandidates(Checked):
     """Add the ranking of source `lexical`: the `depth` (at least 1) best chunks of the candidates, or of all documents.
 
     Seed 002, "Full-text lexical ranking" (`ragbench.index.prefixes` has the formula): any salient term, or one that
@@ -32,8 +33,8 @@ class RankCandidates:
     each; when that fails too there are no hits; a note says why ("Failure fallback").
     """
 
-    depth: int = 90
-    weights: Mapping[str, float] = field(
+    depth: Count = 90
+    weights: Mapping[Annotated[str, one_of(*FIELDS)], Weight] = field(
         default_factory=lambda: {"title": 5.0, "tags": 4.0, "heading": 2.5, "path": 1.5, "body": 1.0}
     )
 
@@ -41,15 +42,6 @@ class RankCandidates:
     requires: ClassVar[frozenset[str]] = NOTHING
     provides: ClassVar[frozenset[str]] = frozenset({"rankings", "v3_ranking"})
     forbids: ClassVar[Mapping[str, str]] = {"fused": "its ranking would come too late to be fused"}
-
-    def __post_init__(self) -> None:
-        if self.depth < 1:
-            raise ConfigError(f"rank_v3.depth must be at least 1, got {self.depth}")
-        for name, weight in self.weights.items():
-            if name not in FIELDS:
-                raise ConfigError(f"rank_v3.weights has no field '{name}'; known fields: {', '.join(FIELDS)}")
-            if not weight >= 0:
-                raise ConfigError(f"rank_v3.weights.{name} must be at least 0, got {weight}")
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Add the ranking to every state."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from ragbench.errors import ConfigError
+from annotated_types import Interval
+
+from ragbench.bounds import Checked
 from ragbench.stages.stage import NOTHING
 from ragbench.types import ExpandedQuery, QueryState
 
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class RecallBySubstring:
+class RecallBySubstring(Checked):
     """Leave the `limit` (10 to 1000) documents that hold the queries or the salient terms as substrings.
 
     Seed 002, "Candidate recall": first those whose path holds the most terms, then, in the places left, those whose
@@ -23,7 +25,7 @@ class RecallBySubstring:
     query expansion the query is the only term.
     """
 
-    limit: int = 200
+    limit: Annotated[int, Interval(ge=10, le=1000)] = 200
 
     needs: ClassVar[frozenset[str]] = frozenset({"scan", "facets"})
     requires: ClassVar[frozenset[str]] = NOTHING
@@ -32,10 +34,6 @@ class RecallBySubstring:
         "v3_ranking": "they have been ranked already",
         "fused": "it would come too late to be ranked",
     }
-
-    def __post_init__(self) -> None:
-        if not 10 <= self.limit <= 1000:
-            raise ConfigError(f"recall.limit must be between 10 and 1000, got {self.limit}")
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Set the candidates of every state."""

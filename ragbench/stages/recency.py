@@ -6,12 +6,12 @@ import datetime
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.errors import ConfigError
+from ragbench.bounds import Checked, Holds, Share, Weight
 from ragbench.stages.stage import fused
 from ragbench.types import QueryState, Ranking
 
@@ -21,8 +21,24 @@ if TYPE_CHECKING:
 _DAY = 86_400.0
 
 
+def _seconds(date: str) -> float:
+    moment = datetime.datetime.fromisoformat(date)
+    return (moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)).timestamp()
+
+
+def _is_date(text: str) -> bool:
+    try:
+        _seconds(text)
+    except ValueError:
+        return False
+    return True
+
+
+_IS_DATE = Holds(_is_date, "must be an ISO date such as 2026-01-31")
+
+
 @dataclass(frozen=True)
-class BoostRecent:
+class BoostRecent(Checked):
     """Multiply fused scores by 1 + bias * (tier - 1) / 0.5. Seed 001, "Recency Bias".
 
     `tiers`: (days, multiplier) pairs; the first whose days are not exceeded by the document's age counts, seed 001 has
@@ -30,9 +46,9 @@ class BoostRecent:
     moment ages are counted from, an ISO date; null takes the clock. A document dated in the future has age 0.
     """
 
-    bias: float = 0.5
-    tiers: tuple[tuple[float, float], ...] = ((7.0, 1.2), (30.0, 1.1))
-    now: str | None = None
+    bias: Share = 0.5
+    tiers: tuple[tuple[Weight, Weight], ...] = ((7.0, 1.2), (30.0, 1.1))
+    now: Annotated[str, _IS_DATE] | None = None
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks", "modified"})
     requires: ClassVar[frozenset[str]] = frozenset({"fused"})
@@ -42,14 +58,6 @@ class BoostRecent:
         "recency": "recency has been counted already",
         "parents": "it boosts chunks",
     }
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.bias <= 1:
-            raise ConfigError(f"recency.bias must be between 0 and 1, got {self.bias}")
-        if not all(days >= 0 and factor >= 0 for days, factor in self.tiers):
-            raise ConfigError(f"recency.tiers must be pairs of days and multiplier, none negative, got {self.tiers}")
-        if self.now is not None:
-            _seconds(self.now)
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Boost every state's fused ranking."""
@@ -71,11 +79,3 @@ class BoostRecent:
     def describe(self) -> str:
         """In words."""
         return f"boost what is recent (bias {self.bias:g})"
-
-
-def _seconds(date: str) -> float:
-    try:
-        moment = datetime.datetime.fromisoformat(date)
-    except ValueError:
-        raise ConfigError(f"recency.now must be an ISO date such as 2026-01-31, got {date}") from None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)).timestamp()

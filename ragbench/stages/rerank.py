@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
+from annotated_types import Interval
 from numpy.typing import NDArray
 
-from ragbench.errors import ConfigError
+from ragbench.bounds import Checked, Count, Name, Weight
 from ragbench.index.texts import headed
 from ragbench.models.resolve import CrossEncoderSpec
 from ragbench.stages.stage import fused
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Rerank:
+class Rerank(Checked):
     """Reorder the first `depth` (at least 1) hits by a cross-encoder; Nogueira and Cho, 2019; seed 000, P6.
 
     Scores are the sigmoid of the model's logits, between 0 and 1. `model` names it, `max_length` is the tokens it reads
@@ -31,13 +32,13 @@ class Rerank:
     and after, for collections on which the cross-encoder alone does not improve a good hybrid.
     """
 
-    depth: int = 10
-    model: str = "ms-marco-MiniLM-L-12-v2"
-    max_length: int = 256
+    depth: Count = 10
+    model: Name = "ms-marco-MiniLM-L-12-v2"
+    max_length: Annotated[int, Interval(ge=8, le=512)] = 256
     headings: bool = True
     tail: Literal["keep", "drop"] = "keep"
     blend: bool = False
-    k: float = 60.0
+    k: Weight = 60.0
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks"})
     requires: ClassVar[frozenset[str]] = frozenset({"fused"})
@@ -46,16 +47,6 @@ class Rerank:
         "reranked": "hits have been re-ranked already",
         "parents": "the re-ranker reads chunks, not their parents",
     }
-
-    def __post_init__(self) -> None:
-        if not self.model.strip():
-            raise ConfigError("p6.model must name a cross-encoder, such as ms-marco-MiniLM-L-12-v2")
-        if self.depth < 1:
-            raise ConfigError(f"p6.depth must be at least 1, got {self.depth}")
-        if not 8 <= self.max_length <= 512:
-            raise ConfigError(f"p6.max_length must be between 8 and 512, got {self.max_length}")
-        if not self.k >= 0:
-            raise ConfigError(f"p6.k must be at least 0, got {self.k}")
 
     @property
     def models(self) -> tuple[CrossEncoderSpec]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from ragbench.bounds import Checked
 from ragbench.types import QueryState, Ranking
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def models_of(stage: Stage) -> tuple[CrossEncoderSpec | ChatSpec, ...]:
     return tuple(getattr(stage, "models", ()))
 
 
-class Retriever(ABC):
+class Retriever(Checked, ABC):
     """A stage that adds the ranking of one source and whose answer depends on nothing but `question(state)`.
 
     The executor uses that to run a retriever once for equal questions, whatever happened before or after it.

@@ -5,44 +5,33 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
+from annotated_types import MinLen
+
+from ragbench.bounds import Checked, Count, Holds, Positive, one_of
 from ragbench.comparison.statistics import Comparison, compare
 from ragbench.configuration import Settings
-from ragbench.errors import ConfigError
 from ragbench.tuning import study
 from ragbench.tuning.space import Value, Values, value_of
 from ragbench.tuning.study import Rules, Trial
 
 
 @dataclass(frozen=True)
-class TuneSpec:
+class TuneSpec(Checked):
     """The `tune` node of the configuration, without the space."""
 
-    trials: int = 200
-    objective: tuple[str, ...] = ("ndcg_at_10",)
-    p95_ms: float | None = None
-    folds: int = 5
-    fold_trials: int | None = None
+    trials: Count = 200
+    objective: Annotated[tuple[str, ...], MinLen(1)] = ("ndcg_at_10",)
+    p95_ms: Positive | None = None
+    folds: Annotated[int, Holds(lambda folds: folds == 0 or folds > 1, "must be 0 or at least 2")] = 5
+    fold_trials: Count | None = None
     seed: int = 13
-    sampler: str | None = None
-    processes: int = 1
-    candidates: int = 8
+    sampler: Annotated[str, one_of(*study.SAMPLERS)] | None = None
+    processes: Count = 1
+    candidates: Count = 8
     storage: str | None = None
-    memory_mb: int = 512
-
-    def __post_init__(self) -> None:
-        for name in ("trials", "fold_trials", "processes", "candidates", "memory_mb"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ConfigError(f"tune.{name} must be at least 1, got {value}")
-        if self.folds < 0 or self.folds == 1:
-            raise ConfigError(f"tune.folds must be 0 or at least 2, got {self.folds}")
-        if self.p95_ms is not None and self.p95_ms <= 0:
-            raise ConfigError(f"tune.p95_ms must be above 0, got {self.p95_ms}")
-        if self.sampler not in (None, *study.SAMPLERS):
-            raise ConfigError(f"tune.sampler must be one of {', '.join(study.SAMPLERS)}, got {self.sampler}")
-        if not self.objective:
-            raise ConfigError("tune.objective must name at least one measure")
+    memory_mb: Count = 512
 
 
 @dataclass(frozen=True)

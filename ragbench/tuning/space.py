@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
+from ragbench.bounds import Checked
 from ragbench.configuration import Settings, build
 from ragbench.errors import ConfigError
 
@@ -25,7 +26,7 @@ Values = Mapping[str, Value]
 
 
 @dataclass(frozen=True)
-class Parameter:
+class Parameter(Checked):
     """One parameter: its `key` in the configuration and what it may be; `also` are keys that interpolate it."""
 
     key: str
@@ -39,18 +40,18 @@ class Parameter:
     also: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        where = f"tune.space.{self.key}"
+        super().__post_init__()
         if self.choices:
             if len(set(self.choices)) < 2:
-                raise ConfigError(f"{where}.choices must name at least two values")
+                raise self.refused("choices", "must name at least two values")
             return
         if self.low is None or self.high is None or not self.low < self.high:
-            raise ConfigError(f"{where} must have choices, or low below high")
+            raise self.refused("low", "must be below high, unless there are choices")
         if self.log and (self.low <= 0 or self.step is not None):
-            raise ConfigError(f"{where}.log needs low above 0 and no step")
+            raise self.refused("log", "needs low above 0 and no step")
         if self.step is not None:
             if not 0 < self.step <= self.high - self.low:
-                raise ConfigError(f"{where}.step must be above 0 and at most high - low")
+                raise self.refused("step", "must be above 0 and at most high - low")
             steps = math.floor((self.high - self.low) / self.step + 1e-9)
             object.__setattr__(self, "high", tidy(self.low + steps * self.step))
 

@@ -155,17 +155,17 @@ def test_ids_do_not_depend_on_anything_but_the_text() -> None:
 @pytest.mark.parametrize(
     ("least", "most", "overlap", "message"),
     [
-        (-1, 100, 0, "min_chars and overlap_chars must be at least 0, got -1 and 0."),
-        (0, 100, -5, "min_chars and overlap_chars must be at least 0, got 0 and -5."),
-        (90, 100, 20, "min_chars must be at most max_chars - overlap_chars = 80, got 90."),
-        (0, 0, 0, "max_chars must be greater than overlap_chars, got 0 and 0."),
-        (0, 100, 100, "max_chars must be greater than overlap_chars, got 100 and 100."),
+        (-1, 100, 0, "min_chars must be at least 0, got -1"),
+        (0, 100, -5, "overlap_chars must be at least 0, got -5"),
+        (90, 100, 20, "min_chars must be at most max_chars - overlap_chars = 80, got 90"),
+        (0, 0, 0, "max_chars must be above overlap_chars 0, got 0"),
+        (0, 100, 100, "max_chars must be above overlap_chars 100, got 100"),
     ],
 )
 def test_sizes_that_contradict_each_other(least: int, most: int, overlap: int, message: str) -> None:
     with pytest.raises(ConfigError) as error:
         HeaderChunker(least, most, overlap)
-    assert str(error.value) == message
+    assert str(error.value) == f"HeaderChunker.{message}"
 
 
 def test_parent_sizes_that_contradict_each_other() -> None:

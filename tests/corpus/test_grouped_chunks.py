@@ -62,5 +62,5 @@ def test_no_text_no_chunks() -> None:
 def test_sizes_that_contradict_each_other() -> None:
     with pytest.raises(ConfigError, match="max_chars must be at most parent_max 1000, got 1500"):
         GroupedChunker(parent_max=1000)
-    with pytest.raises(ConfigError, match="max_chars must be greater than overlap_chars"):
+    with pytest.raises(ConfigError, match="max_chars must be above overlap_chars"):
         GroupedChunker(overlap_chars=1500)

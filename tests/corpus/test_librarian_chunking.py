@@ -107,7 +107,7 @@ def test_a_line_of_code_is_no_heading() -> None:
 @pytest.mark.parametrize("chunker", [LibrarianFixedChunker, LibrarianSemanticChunker])
 @pytest.mark.parametrize(
     ("sizes", "said"),
-    [((0, 0), "chunk_size must be at least 1"), ((50, 50), "less than chunk_size 50, got 50"), ((5, -1), "got -1")],
+    [((0, 0), "chunk_size must be at least 1"), ((50, 50), "below chunk_size 50, got 50"), ((5, -1), "got -1")],
 )
 def test_senseless_sizes_are_refused(chunker, sizes: tuple[int, int], said: str) -> None:
     with pytest.raises(ConfigError, match=said):

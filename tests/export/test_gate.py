@@ -65,9 +65,9 @@ def test_a_measure_that_was_not_measured(arm) -> None:
 @pytest.mark.parametrize(
     ("limits", "said"),
     [
-        ({"drop": -0.1}, "--drop must be at least 0, got -0.1"),
-        ({"latency_tolerance": float("nan")}, "--latency-tolerance must be at least 0"),
-        ({"confidence": 1.0}, "--confidence must be between 0 and 1"),
+        ({"drop": -0.1}, "drop must be at least 0, got -0.1"),
+        ({"latency_tolerance": float("nan")}, "latency_tolerance must be finite and at least 0"),
+        ({"confidence": 1.0}, "confidence must be above 0 and below 1"),
     ],
 )
 def test_limits(limits: dict, said: str) -> None:

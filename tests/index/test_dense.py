@@ -134,7 +134,7 @@ def test_every_kind_takes_an_empty_collection(kind, tmp_path: Path) -> None:
     "parameters", [{"m": 1}, {"ef_search": 0}, {"ef_construction": 5000}, {"lists": 0}, {"probes": 0}]
 )
 def test_bad_parameters_are_named(parameters: dict) -> None:
-    with pytest.raises(ConfigError, match=f"index.dense.{next(iter(parameters))}"):
+    with pytest.raises(ConfigError, match=f"DenseSpec.{next(iter(parameters))}"):
         DenseSpec(**parameters)
 
 

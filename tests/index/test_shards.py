@@ -69,7 +69,7 @@ def test_discarded_shards_are_gone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("values", [{"shard_documents": 0}, {"workers": 0}])
 def test_bad_values_are_named(values: dict[str, int]) -> None:
-    with pytest.raises(ConfigError, match=f"index.build.{next(iter(values))}"):
+    with pytest.raises(ConfigError, match=f"Sharding.{next(iter(values))}"):
         Sharding(**values)
 
 

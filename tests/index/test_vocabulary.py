@@ -128,5 +128,5 @@ def test_a_change_of_the_specification_makes_another(make_index) -> None:
 
 @pytest.mark.parametrize("name", ["size", "min_length"])
 def test_bad_parameters_are_named(name: str) -> None:
-    with pytest.raises(ConfigError, match=rf"index\.vocabulary\.{name} must be at least 1, got 0"):
+    with pytest.raises(ConfigError, match=rf"VocabularySpec\.{name} must be at least 1, got 0"):
         VocabularySpec(**{name: 0})

@@ -152,10 +152,10 @@ def test_models_hand_out_cached_and_bare_ones(server: Server, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("parameters", "said"),
     [
-        ({"endpoint": "file:///etc/hosts"}, "must begin with http:// or https://, got file:///etc/hosts"),
-        ({"model": " "}, "needs the name of a model"),
+        ({"endpoint": "file:///etc/hosts"}, "must begin with http:// or https://, got 'file:///etc/hosts'"),
+        ({"model": " "}, "model must not be blank"),
         ({"timeout_s": 0.0}, "timeout_s must be above 0, got 0"),
-        ({"timeout_s": float("nan")}, "timeout_s must be above 0"),
+        ({"timeout_s": float("nan")}, "timeout_s must be finite and above 0"),
         ({"max_tokens": 0}, "max_tokens must be at least 1, got 0"),
         ({"temperature": -1.0}, "temperature must be at least 0, got -1"),
     ],

@@ -102,10 +102,10 @@ def test_without_a_network_one_sentence(run: Run, tmp_path: Path, offline: str) 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: EncoderSpec(max_tokens=2), "encoder max_tokens must be at least 3, got 2"),
-        (lambda: CrossEncoderSpec(max_length=4), "cross-encoder max_length must be at least 5, got 4"),
-        (lambda: EncoderSpec(" "), "encoder name is empty"),
-        (lambda: CrossEncoderSpec(""), "cross-encoder name is empty"),
+        (lambda: EncoderSpec(max_tokens=2), "EncoderSpec.max_tokens must be at least 3, got 2"),
+        (lambda: CrossEncoderSpec(max_length=4), "CrossEncoderSpec.max_length must be at least 5, got 4"),
+        (lambda: EncoderSpec(" "), "EncoderSpec.name must name"),
+        (lambda: CrossEncoderSpec(""), "CrossEncoderSpec.name must name"),
     ],
 )
 def test_specifications_check_themselves(make: Callable[[], object], message: str) -> None:

@@ -43,5 +43,5 @@ def test_one_source_alone_keeps_its_scores(state) -> None:
 
 
 def test_a_negative_weight_is_named() -> None:
-    with pytest.raises(ConfigError, match=r"average\.weights\.dense must be at least 0, got -1"):
+    with pytest.raises(ConfigError, match=r"weights\.dense must be at least 0, got -1"):
         AverageScores(weights={"dense": -1})

@@ -28,5 +28,5 @@ def test_order_is_kept_and_confidences_stay_between_0_and_1() -> None:
 
 @pytest.mark.parametrize("parameters", [{"steepness": 0.0}, {"steepness": float("inf")}, {"threshold": float("nan")}])
 def test_bad_parameters_are_refused(parameters: dict) -> None:
-    with pytest.raises(ConfigError, match="calibration"):
+    with pytest.raises(ConfigError, match="must be"):
         Calibrate(**parameters)

@@ -49,9 +49,9 @@ def test_the_default_is_that_of_the_seed() -> None:
 @pytest.mark.parametrize(
     ("parameters", "said"),
     [
-        ({"factor": 0.9}, "community.factor must be at least 1"),
-        ({"factor": float("nan")}, "community.factor"),
-        ({"seeds": 0}, "community.seeds must be at least 1, got 0"),
+        ({"factor": 0.9}, "factor must be at least 1"),
+        ({"factor": float("nan")}, "factor"),
+        ({"seeds": 0}, "seeds must be at least 1, got 0"),
     ],
 )
 def test_bad_parameters_are_named(parameters: dict, said: str) -> None:

@@ -35,5 +35,5 @@ def test_guaranteed_hits_stay(state) -> None:
 
 @pytest.mark.parametrize("threshold", [-1.0, 1.1, float("nan")])
 def test_bad_thresholds_are_named(threshold: float) -> None:
-    with pytest.raises(ConfigError, match=r"p10\.threshold must be between 0 and 1, got"):
+    with pytest.raises(ConfigError, match=r"threshold must be between 0 and 1, got"):
         FilterByConfidence(threshold)

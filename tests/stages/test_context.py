@@ -62,5 +62,5 @@ def test_texts_are_joined_without_repeating_what_overlaps(make_index) -> None:
 
 
 def test_neighbours_are_not_negative() -> None:
-    with pytest.raises(ConfigError, match=r"context\.neighbours must be at least 0, got -1"):
+    with pytest.raises(ConfigError, match=r"neighbours must be at least 0, got -1"):
         AddNeighbours(-1)

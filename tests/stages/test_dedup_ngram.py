@@ -69,5 +69,5 @@ def test_nothing_stays_nothing(state, index) -> None:
 
 @pytest.mark.parametrize("threshold", [0.0, -1.0, 1.01, float("nan")])
 def test_bad_thresholds_are_named(threshold: float) -> None:
-    with pytest.raises(ConfigError, match=r"p12\.threshold must be above 0 and at most 1, got"):
+    with pytest.raises(ConfigError, match=r"threshold must be above 0 and at most 1, got"):
         DropNearCopies(threshold)

@@ -56,5 +56,5 @@ def test_nothing_stays_nothing(state, index) -> None:
 
 @pytest.mark.parametrize("threshold", [-1.1, 1.1, float("nan")])
 def test_bad_thresholds_are_named(threshold: float) -> None:
-    with pytest.raises(ConfigError, match=r"p8\.semantic\.threshold must be between -1 and 1, got"):
+    with pytest.raises(ConfigError, match=r"threshold must be between -1 and 1, got"):
         DropParaphrases(threshold)

@@ -43,5 +43,5 @@ def test_no_states_no_work() -> None:
 
 
 def test_depth_must_be_positive() -> None:
-    with pytest.raises(ConfigError, match=r"dense\.depth must be at least 1, got 0"):
+    with pytest.raises(ConfigError, match=r"depth must be at least 1, got 0"):
         RetrieveDense(depth=0)

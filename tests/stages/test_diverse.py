@@ -38,5 +38,5 @@ def test_as_many_hits_and_documents_as_can_be(documents: list[int], top_k: int) 
 
 
 def test_top_k_must_be_positive() -> None:
-    with pytest.raises(ConfigError, match=r"diverse\.top_k must be at least 1, got 0"):
+    with pytest.raises(ConfigError, match=r"top_k must be at least 1, got 0"):
         KeepDiverse(top_k=0)

@@ -139,11 +139,11 @@ def test_the_defaults_are_those_of_the_seed() -> None:
 @pytest.mark.parametrize(
     ("parameters", "said"),
     [
-        ({"max_variants": 11}, "expansion.max_variants must be between 0 and 10, got 11"),
-        ({"min_term_length": 0}, "expansion.min_term_length must be at least 1"),
-        ({"cache_size": 0}, "expansion.cache_size"),
-        ({"prompt": "ask"}, "expansion.prompt must hold {query}"),
-        ({"endpoint": "http://localhost/v1"}, "needs the name of a model"),
+        ({"max_variants": 11}, "max_variants must be between 0 and 10, got 11"),
+        ({"min_term_length": 0}, "min_term_length must be at least 1"),
+        ({"cache_size": 0}, "cache_size"),
+        ({"prompt": "ask"}, "prompt must hold {query}"),
+        ({"endpoint": "http://localhost/v1"}, "model must name a model of the endpoint"),
     ],
 )
 def test_bad_parameters_are_named(parameters: dict, said: str) -> None:

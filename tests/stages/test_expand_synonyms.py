@@ -57,5 +57,5 @@ def test_other_sources_and_notes(state, index) -> None:
 
 @pytest.mark.parametrize(("name", "value"), [("max_synonyms", 0), ("synsets", 9)])
 def test_bad_parameters_are_named(name: str, value: int) -> None:
-    with pytest.raises(ConfigError, match=rf"p5\.{name} must be between 1 and 8, got {value}"):
+    with pytest.raises(ConfigError, match=rf"{name} must be between 1 and 8, got {value}"):
         ExpandSynonyms(**{name: value})

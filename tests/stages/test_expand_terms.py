@@ -86,9 +86,9 @@ def index_of_vault(make_index):
 @pytest.mark.parametrize(
     ("parameters", "said"),
     [
-        ({"top_k": 0}, r"p1\.top_k must be at least 1, got 0"),
-        ({"threshold": -1.5}, r"p1\.threshold must be between -1 and 1, got -1\.5"),
-        ({"threshold": float("nan")}, r"p1\.threshold"),
+        ({"top_k": 0}, r"top_k must be at least 1, got 0"),
+        ({"threshold": -1.5}, r"threshold must be between -1 and 1, got -1\.5"),
+        ({"threshold": float("nan")}, r"threshold"),
     ],
 )
 def test_bad_parameters_are_named(parameters: dict, said: str) -> None:

@@ -65,5 +65,5 @@ def test_the_defaults_are_those_of_the_seed() -> None:
     [({"min_docs": 0}, "min_docs"), ({"min_ratio": 1.1}, "min_ratio"), ({"max_factor": 0.9}, "max_factor")],
 )
 def test_bad_parameters_are_named(parameters: dict, said: str) -> None:
-    with pytest.raises(ConfigError, match=f"folder_boost.{said}"):
+    with pytest.raises(ConfigError, match=f"{said}"):
         BoostFolder(**parameters)

@@ -63,9 +63,7 @@ def test_nothing_found_is_an_empty_ranking() -> None:
     assert len(Fuse().fuse(state(dense=Ranking.empty()))) == 0
 
 
-@pytest.mark.parametrize(
-    ("parameters", "named"), [({"k": -1.0}, "fuse.k"), ({"weights": {"dense": -0.5}}, "fuse.weights.dense")]
-)
+@pytest.mark.parametrize(("parameters", "named"), [({"k": -1.0}, "k"), ({"weights": {"dense": -0.5}}, "weights.dense")])
 def test_bad_parameters_are_named(parameters: dict, named: str) -> None:
     with pytest.raises(ConfigError, match=named):
         Fuse(**parameters)

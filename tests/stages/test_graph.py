@@ -98,12 +98,12 @@ def test_the_defaults_are_those_of_the_seed() -> None:
 @pytest.mark.parametrize(
     ("parameters", "said"),
     [
-        ({"factor": 1.5}, r"graph\.factor must be between 0 and 1, got 1\.5"),
-        ({"factor": float("nan")}, r"graph\.factor"),
-        ({"hops": 0}, r"graph\.hops must be between 1 and 3, got 0"),
-        ({"hops": 4}, r"graph\.hops must be between 1 and 3, got 4"),
-        ({"seeds": 0}, r"graph\.seeds must be at least 1"),
-        ({"depth": 0}, r"graph\.depth must be at least 1"),
+        ({"factor": 1.5}, r"factor must be between 0 and 1, got 1\.5"),
+        ({"factor": float("nan")}, r"factor"),
+        ({"hops": 0}, r"hops must be between 1 and 3, got 0"),
+        ({"hops": 4}, r"hops must be between 1 and 3, got 4"),
+        ({"seeds": 0}, r"seeds must be at least 1"),
+        ({"depth": 0}, r"depth must be at least 1"),
     ],
 )
 def test_bad_parameters_are_named(parameters: dict, said: str) -> None:

@@ -121,9 +121,9 @@ def test_filters_hold_for_guaranteed_notes(state, index) -> None:
 @pytest.mark.parametrize(
     ("parameters", "said"),
     [
-        ({"limit": 0}, "guarantee.limit must be at least 1, got 0"),
-        ({"after": "soon"}, "guarantee.after must be a date such as 2026-01-31, got soon"),
-        ({"after": "2026-02-01", "before": "2026-01-01"}, "guarantee.after must be before guarantee.before"),
+        ({"limit": 0}, "limit must be at least 1, got 0"),
+        ({"after": "soon"}, "after must be a date such as 2026-01-31, got 'soon'"),
+        ({"after": "2026-02-01", "before": "2026-01-01"}, "after must be earlier than before"),
     ],
 )
 def test_bad_parameters_are_named(parameters: dict, said: str) -> None:

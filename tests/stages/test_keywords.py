@@ -76,11 +76,11 @@ def test_the_defaults_are_those_of_the_seed() -> None:
 
 @pytest.mark.parametrize("name", ["depth", "cap", "min_length"])
 def test_counts_must_be_positive(name: str) -> None:
-    with pytest.raises(ConfigError, match=f"keywords.{name} must be at least 1, got 0"):
+    with pytest.raises(ConfigError, match=f"{name} must be at least 1, got 0"):
         RerankByKeywords(**{name: 0})
 
 
 @pytest.mark.parametrize("name", ["weight", "threshold"])
 def test_shares_lie_between_0_and_1(name: str) -> None:
-    with pytest.raises(ConfigError, match=f"keywords.{name} must be between 0 and 1, got 1.5"):
+    with pytest.raises(ConfigError, match=f"{name} must be between 0 and 1, got 1.5"):
         RerankByKeywords(**{name: 1.5})

@@ -22,5 +22,5 @@ def test_no_states_no_work(index) -> None:
 
 
 def test_depth_must_be_positive() -> None:
-    with pytest.raises(ConfigError, match=r"lexical\.depth must be at least 1, got 0"):
+    with pytest.raises(ConfigError, match=r"depth must be at least 1, got 0"):
         RetrieveLexical(depth=0)

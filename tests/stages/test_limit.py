@@ -34,5 +34,5 @@ def test_guaranteed_hits_stay(state, index) -> None:
 
 
 def test_a_negative_limit_is_named() -> None:
-    with pytest.raises(ConfigError, match=r"p8\.limit\.max_per_doc must be at least 0, got -1"):
+    with pytest.raises(ConfigError, match=r"max_per_doc must be at least 0, got -1"):
         LimitPerDocument(-1)

@@ -71,9 +71,9 @@ def test_the_defaults_are_those_of_the_seed() -> None:
 @pytest.mark.parametrize(
     ("parameters", "said"),
     [
-        ({"lexical_weight": -1}, "merge.lexical_weight"),
-        ({"dense_weight": -1}, "merge.dense_weight"),
-        ({"tag_match_boost": 0.9}, "merge.tag_match_boost must be at least 1"),
+        ({"lexical_weight": -1}, "lexical_weight"),
+        ({"dense_weight": -1}, "dense_weight"),
+        ({"tag_match_boost": 0.9}, "tag_match_boost must be at least 1"),
     ],
 )
 def test_bad_parameters_are_named(parameters: dict, said: str) -> None:

@@ -126,11 +126,11 @@ def test_the_default_is_that_of_the_seed() -> None:
 @pytest.mark.parametrize(
     ("parameters", "said"),
     [
-        ({"lambda_": 1.3}, r"p11\.lambda_ must be between 0 and 1, got 1\.3"),
-        ({"lambda_": float("nan")}, r"p11\.lambda_"),
-        ({"candidates": 0}, r"p11\.candidates must be at least 1, got 0"),
-        ({"by_class": {"factual": -0.1}}, r"p11\.by_class\.factual must be between 0 and 1, got -0\.1"),
-        ({"by_class": {"factal": 0.5}}, r"p11\.by_class names 'factal'"),
+        ({"lambda_": 1.3}, r"lambda_ must be between 0 and 1, got 1\.3"),
+        ({"lambda_": float("nan")}, r"lambda_"),
+        ({"candidates": 0}, r"candidates must be at least 1, got 0"),
+        ({"by_class": {"factual": -0.1}}, r"by_class\.factual must be between 0 and 1, got -0\.1"),
+        ({"by_class": {"factal": 0.5}}, r"by_class names 'factal'"),
     ],
 )
 def test_bad_parameters_are_named(parameters: dict, said: str) -> None:

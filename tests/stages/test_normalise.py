@@ -35,9 +35,9 @@ def test_the_fused_ranking_after_fusion_and_no_other_source(state) -> None:
 @pytest.mark.parametrize(
     ("parameters", "said"),
     [
-        ({"low": -0.1}, "normalise.low"),
-        ({"low": 0.5, "high": 0.5}, "normalise.high"),
-        ({"high": 1.1}, "normalise.high"),
+        ({"low": -0.1}, "low"),
+        ({"low": 0.5, "high": 0.5}, "high"),
+        ({"high": 1.1}, "high"),
     ],
 )
 def test_bad_parameters_are_named(parameters: dict, said: str) -> None:

@@ -87,9 +87,9 @@ def test_the_defaults_are_those_of_the_seed() -> None:
 @pytest.mark.parametrize(
     ("parameters", "said"),
     [
-        ({"depth": 0}, "rank_v3.depth must be at least 1"),
-        ({"weights": {"colour": 1}}, "rank_v3.weights has no field 'colour'"),
-        ({"weights": {"body": -1}}, "rank_v3.weights.body must be at least 0"),
+        ({"depth": 0}, "depth must be at least 1"),
+        ({"weights": {"colour": 1}}, "weights names 'colour', which must be one of title"),
+        ({"weights": {"body": -1}}, "weights.body must be at least 0"),
     ],
 )
 def test_bad_parameters_are_named(parameters: dict, said: str) -> None:

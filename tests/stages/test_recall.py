@@ -40,5 +40,5 @@ def test_filters_act_inside(state, index) -> None:
 def test_limits_of_the_seed() -> None:
     assert RecallBySubstring().limit == 200
     for limit in (9, 1001):
-        with pytest.raises(ConfigError, match=f"recall.limit must be between 10 and 1000, got {limit}"):
+        with pytest.raises(ConfigError, match=f"limit must be between 10 and 1000, got {limit}"):
             RecallBySubstring(limit=limit)

@@ -59,11 +59,11 @@ def test_a_date_without_a_zone_is_utc(state, handmade, page) -> None:
 @pytest.mark.parametrize(
     ("parameters", "said"),
     [
-        ({"bias": 1.1}, r"recency\.bias must be between 0 and 1, got 1.1"),
-        ({"bias": float("nan")}, r"recency\.bias must be between 0 and 1"),
-        ({"tiers": ((-1.0, 1.2),)}, r"recency\.tiers must be pairs"),
-        ({"tiers": ((7.0, float("nan")),)}, r"recency\.tiers must be pairs"),
-        ({"now": "yesterday"}, r"recency\.now must be an ISO date such as 2026-01-31, got yesterday"),
+        ({"bias": 1.1}, r"bias must be between 0 and 1, got 1.1"),
+        ({"bias": float("nan")}, r"bias must be between 0 and 1"),
+        ({"tiers": ((-1.0, 1.2),)}, r"tiers\[0\]\[0\] must be at least 0, got -1"),
+        ({"tiers": ((7.0, float("nan")),)}, r"tiers\[0\]\[1\] must be finite"),
+        ({"now": "yesterday"}, r"now must be an ISO date such as 2026-01-31, got 'yesterday'"),
     ],
 )
 def test_bad_parameters_are_named(parameters: dict, said: str) -> None:

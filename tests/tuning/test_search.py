@@ -205,7 +205,7 @@ def test_a_budget_is_kept_by_measured_candidates(settings_of, opposed, tmp_path:
         (["tune.folds=7"], ConfigError, "tune.folds=7 needs as many groups of training topics; there are 6"),
         (["tune.p95_ms=0"], ConfigError, "tune.p95_ms must be above 0"),
         (["tune.sampler=grid"], ConfigError, "tune.sampler must be one of"),
-        (["tune.objective=[]"], ConfigError, "at least one measure"),
+        (["tune.objective=[]"], ConfigError, "objective must hold at least 1"),
         (["tune.objective=[silence]"], BenchmarkError, "no training topic has a value for Silence"),
     ],
 )

@@ -35,8 +35,8 @@ class Fixed:
 @pytest.mark.parametrize(
     ("node", "said"),
     [
-        ({}, "must have choices, or low below high"),
-        ({"low": 2, "high": 2}, "low below high"),
+        ({}, "low must be below high, unless there are choices"),
+        ({"low": 2, "high": 2}, "low must be below high"),
         ({"choices": (1,)}, "at least two values"),
         ({"low": 0, "high": 1, "log": True}, "log needs low above 0"),
         ({"low": 1, "high": 9, "log": True, "step": 2}, "and no step"),

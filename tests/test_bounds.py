@@ -1,0 +1,132 @@
+"""Bounds are types: what they refuse, in which words, and that they cost a search nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Literal
+
+import pytest
+from annotated_types import Interval, MinLen
+
+from ragbench import bounds
+from ragbench.bounds import Checked, Count, Name, Prompt, Refused, Share, Weight, as_options, one_of, shown
+from ragbench.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Lamp(Checked):
+    """Something with a field of every kind."""
+
+    watts: Count = 40
+    hours: Count | None = None
+    dim: Share = 0.5
+    angle: Annotated[float, Interval(gt=0, le=90)] = 45.0
+    colour: Literal["warm", "cold"] = "warm"
+    maker: Name = "Lantern"
+    prompt: Prompt = "{query}"
+    on: bool = True
+    socket: Annotated[str, one_of("E14", "E27")] = "E27"
+    wires: tuple[str, ...] = ("red",)
+    places: Annotated[tuple[int, ...], MinLen(1)] = (1,)
+    steps: tuple[tuple[Weight, Weight], ...] = ()
+    weights: Mapping[str, Weight] = field(default_factory=dict)
+    by_room: Mapping[Literal["hall", "attic"], Share] = field(default_factory=dict)
+    rate: Count | tuple[Count, ...] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.hours is not None and self.hours > self.watts:
+            raise self.refused("hours", f"must be at most watts {self.watts}, got {self.hours}")
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"watts": 0}, "watts must be at least 1, got 0"),
+        ({"watts": "ten"}, "watts must be a whole number of at least 1, got 'ten'"),
+        ({"watts": "10"}, "watts must be a whole number of at least 1, got '10'"),
+        ({"watts": 1.0}, "watts must be a whole number of at least 1, got 1.0"),
+        ({"watts": True}, "watts must be a whole number of at least 1, got true"),
+        ({"watts": None}, "watts must be a whole number of at least 1, got null"),
+        ({"hours": 0}, "hours must be at least 1, or null, got 0"),
+        ({"hours": []}, "hours must be a whole number of at least 1, or null, got []"),
+        ({"hours": 41}, "hours must be at most watts 40, got 41"),
+        ({"dim": 1.5}, "dim must be between 0 and 1, got 1.5"),
+        ({"dim": float("nan")}, "dim must be between 0 and 1, got nan"),
+        ({"angle": 0}, "angle must be above 0 and at most 90, got 0"),
+        ({"colour": "blue"}, "colour must be one of warm, cold, got 'blue'"),
+        ({"maker": "  "}, "maker must not be blank, got '  '"),
+        ({"prompt": "ask"}, "prompt must hold {query} where the query belongs, got 'ask'"),
+        ({"on": 1}, "on must be true or false, got 1"),
+        ({"socket": "E40"}, "socket must be one of E14, E27, got 'E40'"),
+        ({"wires": "red"}, "wires must be a list of texts, got 'red'"),
+        ({"wires": ["red", 3]}, "wires[1] must be a text, got 3"),
+        ({"places": []}, "places must hold at least 1, got []"),
+        ({"steps": [[1, 2], [3, -4]]}, "steps[1][1] must be at least 0, got -4"),
+        ({"steps": [[1, float("inf")]]}, "steps[0][1] must be finite and at least 0, got inf"),
+        ({"steps": [[1]]}, "steps[0] must be a list of numbers of at least 0, got [1]"),
+        ({"weights": {"red": -1}}, "weights.red must be at least 0, got -1"),
+        ({"weights": 3}, "weights must be a mapping to numbers of at least 0, got 3"),
+        ({"by_room": {"hall": 2}}, "by_room.hall must be between 0 and 1, got 2"),
+        ({"by_room": {"cellar": 0.5}}, "by_room names 'cellar', which must be one of hall, attic"),
+        (
+            {"rate": [0]},
+            "rate must be a whole number of at least 1, or a list of whole numbers of at least 1, or null, got [0]",
+        ),
+    ],
+)
+def test_what_is_refused_is_named(values: dict, said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Lamp(**values)
+    assert str(caught.value) == f"Lamp.{said}"
+
+
+def test_values_take_the_form_of_their_type() -> None:
+    lamp = Lamp(dim=1, wires=["red", "blue"], steps=[[1, 2]], rate=[3])  # type: ignore[arg-type]
+    assert (lamp.dim, lamp.wires, lamp.steps, lamp.rate) == (1.0, ("red", "blue"), ((1.0, 2.0),), (3,))
+    assert isinstance(lamp.dim, float)
+    with pytest.raises(Refused, match="watts must be at least 1, got -2"):
+        replace(lamp, watts=-2)
+
+
+def test_a_caller_names_the_field_otherwise() -> None:
+    with pytest.raises(ConfigError) as caught, as_options():
+        Lamp(watts=0)
+    assert str(caught.value) == "--watts must be at least 1, got 0"
+    with pytest.raises(Refused) as refusal:
+        bounds.checked(Lamp, "weights", {"red": "x"})
+    assert (refusal.value.key, refusal.value.reason) == ("weights.red", "must be a number of at least 0, got 'x'")
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (None, "null"),
+        (False, "false"),
+        ("a\nb", "'a b'"),
+        ("x" * 70, f"'{'x' * 60}...'"),
+        ([1, "a", None], "[1, 'a', null]"),
+        (list(range(9)), "[0, 1, 2, 3, 4, ...]"),
+        ({"a": [True]}, "{a: [true]}"),
+        (Path("x/y"), "x/y"),
+    ],
+)
+def test_values_are_shown_as_a_file_has_them(value: object, said: str) -> None:
+    assert shown(value) == said
+
+
+def test_a_search_makes_no_checked_value(monkeypatch: pytest.MonkeyPatch, make_index) -> None:
+    """Parameters are checked when an arm is composed, not once more for every query."""
+    from ragbench import app
+    from ragbench.engine.executor import Arm, execute
+    from ragbench.types import Query
+
+    settings = app.compose(["+exp=all", "p6=off"])
+    arm = Arm("all", settings.pipeline, make_index(settings.index))
+    list(execute([arm], [Query("warm", "where are keys kept")]))
+    made: list[str] = []
+    monkeypatch.setattr(Checked, "__post_init__", lambda self: made.append(type(self).__name__))
+    list(execute([arm], [Query(f"q{n}", f"how do I rotate key {n}") for n in range(5)]))
+    assert made == []
