@@ -16,7 +16,7 @@ from ragbench.errors import ConfigError
 
 # Where and how is measured, not what: no part of an arm's name.
 _AROUND = {
-    *("data", "split", "seed", "measures", "latency", "statistics", "budget", "tune"),
+    *("data", "topics", "split", "seed", "measures", "latency", "statistics", "budget", "tune"),
     *("tracking", "paths", "execution", "artefacts"),
 }
 

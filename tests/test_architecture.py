@@ -22,6 +22,7 @@ LAYERS = [
     {"engine"},
     {"evaluation"},
     {"configuration"},
+    {"topics"},
     {"workshop"},
     {"timing"},
     {"comparison"},

@@ -27,6 +27,8 @@ class Topic:
 
     `type`: factual, navigational, exploratory, vocabulary, code, multi_document or no_answer in the built-in benchmark,
     anything in others. `split`: train or test. Topics of one `group` paraphrase one need and share a split.
+    `provenance` says who or what wrote it (derived, log, model), empty for a person; `masked` is the text it was made
+    from where that must not stand in the documents (`ragbench.benchmark.masked`).
     """
 
     qid: str
@@ -36,6 +38,8 @@ class Topic:
     need: str = ""
     hypothesis: str | None = None
     group: str = ""
+    provenance: str = ""
+    masked: str = ""
 
     def query(self) -> Query:
         """What the pipeline sees of it."""
@@ -85,6 +89,17 @@ class Benchmark:
                 f"benchmark '{self.name}' has no topics in split '{split}'; it has {', '.join(self.splits) or 'none'}"
             )
         return chosen
+
+    @property
+    def provenance(self) -> str:
+        """Who wrote the topics, for every table that rests on them; empty when persons wrote all of them."""
+        counts = Counter(topic.provenance for topic in self.topics)
+        if set(counts) <= {""}:
+            return ""
+        if len(counts) == 1:
+            return f"{next(iter(counts))} topics"
+        named = sorted((name or "written", count) for name, count in counts.items())
+        return f"{' and '.join(f'{count} {name}' for name, count in named)} topics"
 
     @cached_property
     def collection(self) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ragbench.benchmark.benchmark import NO_ANSWER, Benchmark, Topic, area, docno_of_section
+from ragbench.benchmark.masked import masks_of
 from ragbench.benchmark.native import best_sections
 from ragbench.benchmark.similarity import near_duplicates
 from ragbench.types import Document
@@ -52,6 +53,7 @@ def check(benchmark: Benchmark, limits: Limits | None = None) -> list[Finding]:
         *_dangling(benchmark, documents),
         *_judgments(benchmark),
         *_leaks(benchmark, documents, limits),
+        *_unmasked(benchmark),
         *_repetition(benchmark, limits),
         *_splits(benchmark, limits),
         *_never_relevant(benchmark),
@@ -136,6 +138,20 @@ def _leaks(benchmark: Benchmark, documents: dict[str, Document], limits: Limits)
                 yield Finding(
                     "error", "verbatim-query", topic.qid, f"the query stands word for word in {target}: reword it"
                 )
+
+
+def _unmasked(benchmark: Benchmark) -> Iterator[Finding]:
+    """Sources of topics that documents still hold."""
+    missed = masks_of(benchmark, benchmark.topics).missed(benchmark.documents)
+    holding = list({document.docno: document for document, _ in missed}.values())
+    for topic in benchmark.topics if holding else ():
+        for document, place in masks_of(benchmark, [topic]).missed(holding):
+            yield Finding(
+                "error",
+                "unmasked-source",
+                topic.qid,
+                f"{document.docno} holds in its {place} what the topic was made from: drop the topic",
+            )
 
 
 def _repetition(benchmark: Benchmark, limits: Limits) -> Iterator[Finding]:

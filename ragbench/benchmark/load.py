@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.judgments import UnknownTopics
+from ragbench.benchmark.masked import without_sources
 from ragbench.errors import ConfigError
 
 LOADERS = ("builtin", "native", "beir", "trec", "ir_datasets", "vault")
@@ -22,8 +23,8 @@ def load(spec: Mapping[str, Any], topics: bool = True) -> Benchmark:
     """Load the benchmark that `spec` describes: `loader`, the options of that loader, and perhaps `resplit`.
 
     `resplit: SEED` replaces the splits by new halves, train and test, stratified by type and area. With `topics=False`
-    only the documents are read, and no option that names queries or judgments is needed. Raises ConfigError for an
-    unknown or unusable option, BenchmarkError or CorpusError for data that cannot be read.
+    only the documents are read, nothing is masked in them, and no option that names queries or judgments is needed.
+    Raises ConfigError for an unknown or unusable option, BenchmarkError or CorpusError for data that cannot be read.
     """
     options = {str(key): value for key, value in spec.items()}
     name = options.pop("loader", None)
@@ -33,7 +34,8 @@ def load(spec: Mapping[str, Any], topics: bool = True) -> Benchmark:
     if seed is not None and (not isinstance(seed, int) or isinstance(seed, bool)):
         raise ConfigError(f"data.resplit must be a whole number (a seed) or null, got {seed!r}")
     loader = _loader(name)
-    benchmark = replace(loader(**_checked(name, loader, options, topics), topics=topics), source=dict(spec))
+    loaded = loader(**_checked(name, loader, options, topics), topics=topics)
+    benchmark = replace(without_sources(loaded), source={"data": dict(spec)})
     if seed is None or not topics:
         return benchmark
     from ragbench.benchmark.split import resplit

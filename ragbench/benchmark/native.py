@@ -1,6 +1,7 @@
 """Load and write ragbench's own format: a folder of markdown, `topics.jsonl` and judgments in TREC form.
 
-qrels/topics.jsonl      one JSON object a line: qid, text, type, split, need, hypothesis, group
+qrels/topics.jsonl      one JSON object a line: qid, text, type, split, need, hypothesis, group,
+                        provenance, masked
 qrels/sections.qrels    qid 0 docno#anchor grade
 qrels/documents.qrels   qid 0 docno grade        (the best grade of a document's sections)
 qrels/documents.txt     paths of the documents that belong to the collection, one a line; all of the folder without it
@@ -11,7 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic, docno_of_section
 from ragbench.benchmark.judgments import UnknownTopics, parse_grade, require_topics, unknown_names
@@ -20,7 +21,7 @@ from ragbench.errors import BenchmarkError
 
 TOPICS, SECTIONS, DOCUMENTS = "topics.jsonl", "sections.qrels", "documents.qrels"
 COLLECTION = "documents.txt"
-_FIELDS = ("qid", "text", "type", "split", "need", "hypothesis", "group")
+_FIELDS = ("qid", "text", "type", "split", "need", "hypothesis", "group", "provenance", "masked")
 
 
 def load_native(
@@ -127,19 +128,13 @@ def write_qrels(path: Path, qrels: Qrels) -> None:
 
 def write_topics(path: Path, topics: Iterable[Topic]) -> None:
     """Write topics as JSONL, one line each, in the order given."""
-    rows = (
-        {
-            "qid": t.qid,
-            "text": t.text,
-            "type": t.type,
-            "split": t.split,
-            "group": t.group,
-            "need": t.need,
-            "hypothesis": t.hypothesis,
-        }
-        for t in topics
-    )
-    write_atomically(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    write_atomically(path, "".join(json.dumps(topic_row(topic), ensure_ascii=False) + "\n" for topic in topics))
+
+
+def topic_row(topic: Topic) -> dict[str, Any]:
+    """A topic as a row of a file; provenance and source only where it has them."""
+    row = {name: getattr(topic, name) for name in ("qid", "text", "type", "split", "group", "need", "hypothesis")}
+    return row | {name: getattr(topic, name) for name in ("provenance", "masked") if getattr(topic, name)}
 
 
 def best_sections(section_qrels: Qrels) -> dict[str, dict[str, int]]:

@@ -23,6 +23,8 @@ _NAMES = {
     "need": ("need",),
     "hypothesis": ("hypothesis",),
     "group": ("group",),
+    "provenance": ("provenance",),
+    "masked": ("masked",),
 }
 _Pairs = dict[str, dict[str, int]]
 
@@ -42,9 +44,9 @@ def load_vault(
 
     Columns of `queries`: text; perhaps qid (made from the text when absent, so that a new row changes no other id),
     relevant (docnos, paths, file names or wikilinks, with `#heading` for a section, several separated by `;`, grade 1
-    each), split, type, need, hypothesis, group. `qrels` adds judgments: a folder with sections.qrels or
-    documents.qrels, as `ragbench judge` writes it, or a file in the form of BEIR or TREC; they win over `relevant`.
-    Judgments of unknown documents are left out with a warning, those of unknown topics too with
+    each), split, type, need, hypothesis, group, provenance, masked (see `Topic`). `qrels` adds judgments: a folder with
+    sections.qrels or documents.qrels, as `ragbench judge` writes it, or a file in the form of BEIR or TREC; they win
+    over `relevant`. Judgments of unknown documents are left out with a warning, those of unknown topics too with
     `unknown_topics="warn"`. Raises BenchmarkError with file and line.
     """
     from ragbench.corpus.reader import read_vault
@@ -55,7 +57,9 @@ def load_vault(
     if not topics:
         return Benchmark(name, vault.documents, (), {}, warnings=tuple(warnings))
     if queries is None:
-        raise BenchmarkError("data.queries is not set: name a CSV or JSONL file with the column text")
+        raise BenchmarkError(
+            "data.queries is not set: name a CSV or JSONL file with the column text, or add topics=derived"
+        )
     names = Names(vault.documents)
     listed, documents, sections = read_query_rows(queries, names, warnings)
     if qrels is not None:
@@ -122,7 +126,7 @@ def _topic(cells: Mapping[str, Any], where: str) -> Topic:
     if not text:
         raise BenchmarkError(f"{where}: the query is empty: give it a text or remove the row")
     qid = identifier(cells["qid"] or "") or f"q-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
-    given = {name: cells[name].strip() for name in ("split", "type", "need", "hypothesis", "group") if cells[name]}
+    given = {name: cells[name].strip() for name in _NAMES if cells[name] and name not in ("qid", "text", "relevant")}
     return Topic(qid, text, **{name: value for name, value in given.items() if value})
 
 

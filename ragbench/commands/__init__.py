@@ -12,6 +12,7 @@ SUMMARY = {
     "diagnose": "say at which stage relevant sections were lost",
     "search": "search the collection and see why each hit is there",
     "data": "check a benchmark, split it, compare two judges",
+    "topics": "derive topics from the documents, and show which kinds are short",
     "pool": "write the unjudged pairs of runs as a table to fill",
     "judge": "grade a pool and merge the grades",
     "classify": "say what kind of query P3 takes a query for, and how often it is right",

@@ -50,7 +50,7 @@ def main(arguments: argparse.Namespace) -> int:
 
     print(results.design)
     tables.show(results)
-    tables.show_verdicts(verdicts)
+    tables.show_verdicts(results, verdicts)
     print(f"report in {results.folder / html.FILE}")
     print(results.whereabouts)
     return 0

@@ -54,17 +54,17 @@ def main(arguments: argparse.Namespace) -> int:
     import pandas as pd
 
     from ragbench import app
-    from ragbench.benchmark.load import load
     from ragbench.errors import ConfigError
     from ragbench.evaluation import calibrate
     from ragbench.fingerprint import plain
+    from ragbench.topics.load import load
 
     if arguments.depth < 1:
         raise ConfigError(f"--depth must be at least 1, got {arguments.depth}")
     if not 0 <= arguments.threshold <= 1:
         raise ConfigError(f"--threshold must be between 0 and 1, got {arguments.threshold}")
     settings = app.compose(arguments.overrides)
-    benchmark = load(settings.config["data"])
+    benchmark = load(settings.config)
     with console.progress(arguments.quiet or arguments.json) as progress:
         arm, stage = _before_calibration(settings, benchmark, progress)
         judged = _judged(arm, benchmark, arguments.depth, progress)

@@ -43,12 +43,12 @@ def main(arguments: argparse.Namespace) -> int:
         else:
             print(found)
         return 0
-    from ragbench.benchmark.load import load
     from ragbench.evaluation.classification import agreement
+    from ragbench.topics.load import load
 
     asked = any(override.startswith("split=") for override in arguments.overrides)
     settings = app.compose(arguments.overrides if asked else [*arguments.overrides, "split=train"])
-    benchmark = load(settings.config["data"])
+    benchmark = load(settings.config)
     result = agreement(benchmark.select(settings.split))
     if arguments.json:
         console.print_json(

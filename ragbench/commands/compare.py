@@ -28,8 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Read, measure, compare, print."""
     from ragbench import app, tracking
-    from ragbench.benchmark.load import load
     from ragbench.experiment import compare
+    from ragbench.topics.load import load
 
     overrides = [word for word in arguments.words if "=" in word and not Path(word).exists()]
     settings = app.compose(overrides)
@@ -38,7 +38,8 @@ def main(arguments: argparse.Namespace) -> int:
         for word in arguments.words
         if word not in overrides
     ]
-    frames = compare.values(sources, load(settings.config["data"]), settings.split, settings.measures)
+    benchmark = load(settings.config)
+    frames = compare.values(sources, benchmark, settings.split, settings.measures)
     table = compare.compare(frames, arguments.baseline, arguments.measure, seed=int(settings.config["seed"]))
     if arguments.json:
         console.print_json(table.to_dict(orient="records"))
@@ -49,5 +50,7 @@ def main(arguments: argparse.Namespace) -> int:
     elif arguments.format == "latex":
         print(console.latex(table))
     else:
-        console.print_table(table, f"{arguments.measure} on split {settings.split}", {"difference": "+.4f"})
+        title = f"{arguments.measure} on split {settings.split}"
+        note = f"; {benchmark.provenance}" if benchmark.provenance else ""
+        console.print_table(table, title + note, {"difference": "+.4f"})
     return 0

@@ -39,10 +39,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Load the benchmark and do the task."""
     from ragbench import app
-    from ragbench.benchmark.load import load
+    from ragbench.topics.load import load
 
     settings = app.compose(arguments.overrides)
-    benchmark = load(settings.config["data"])
+    benchmark = load(settings.config)
     if arguments.task == "check":
         return _check(benchmark, arguments)
     if arguments.task == "split":

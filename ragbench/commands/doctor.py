@@ -142,10 +142,10 @@ def _cross_encoder() -> str:
 
 def _benchmark(overrides: list[str]) -> str:
     from ragbench import app
-    from ragbench.benchmark.load import load
+    from ragbench.topics.load import load
 
     settings = app.compose(overrides)
-    benchmark = load(settings.config["data"])
+    benchmark = load(settings.config)
     return f"{benchmark.name}: {len(benchmark.documents)} documents, {len(benchmark.topics)} topics"
 
 

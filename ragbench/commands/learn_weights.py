@@ -35,13 +35,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Run the sources once over the train split, try mixtures, print the best."""
     from ragbench import app
-    from ragbench.benchmark.load import load
     from ragbench.comparison.statistics import compare
     from ragbench.engine import executor
     from ragbench.engine.pipeline import Pipeline
     from ragbench.errors import ConfigError
     from ragbench.evaluation.fusion_weights import learn
     from ragbench.stages.fuse import Fuse
+    from ragbench.topics.load import load
     from ragbench.workshop import Workshop
 
     if arguments.draws < 1:
@@ -51,7 +51,7 @@ def main(arguments: argparse.Namespace) -> int:
     place, fuse = next(((n, stage) for n, (_, stage) in enumerate(stages) if isinstance(stage, Fuse)), (0, None))
     if fuse is None:
         raise ConfigError("this pipeline does not fuse by weighted ranks, so there are no such weights to learn")
-    benchmark = load(settings.config["data"])
+    benchmark = load(settings.config)
     topics = [
         t for t in benchmark.select("train") if any(g > 0 for g in benchmark.document_qrels.get(t.qid, {}).values())
     ]

@@ -30,8 +30,8 @@ def main(arguments: argparse.Namespace) -> int:
     """Read the runs, collect the unjudged pairs, write them."""
     from ragbench import app
     from ragbench.benchmark import pool
-    from ragbench.benchmark.load import load
     from ragbench.experiment import results
+    from ragbench.topics.load import load
 
     overrides = [word for word in arguments.words if "=" in word and not Path(word).exists()]
     settings = app.compose(overrides)
@@ -40,7 +40,7 @@ def main(arguments: argparse.Namespace) -> int:
     for source in given or [results.latest(settings.results)]:
         files = sorted(source.glob("arms/*/sections.trec")) if source.is_dir() else [source]
         runs |= {f"{source.name}/{file.parent.name}/{file.name}": pool.read_run(file) for file in files}
-    benchmark = load(settings.config["data"])
+    benchmark = load(settings.config)
     rows = pool.pool(runs, benchmark.section_qrels, arguments.depth, arguments.by_topic)
     written = pool.write_pool(Path(arguments.out), rows, benchmark, replace=arguments.replace)
     print(f"{written} unjudged pairs of {len(runs)} runs in {arguments.out}; grade: ragbench judge {arguments.out}")

@@ -57,7 +57,7 @@ def main(arguments: argparse.Namespace) -> int:
 
     tables.show(results)
     if len(verdicts):  # of every arm against the first
-        tables.show_verdicts(verdicts)
+        tables.show_verdicts(results, verdicts)
     if len(results.arms) > 1:
         print(f"report in {results.folder / html.FILE}")
     print(results.whereabouts)

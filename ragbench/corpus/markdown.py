@@ -70,6 +70,43 @@ def parse_markdown(text: str, first_line: int = 1) -> Markup:
     return Markup(tuple(headings), tuple(blocks), tuple(links), tuple(tags), tuple(unclosed))
 
 
+@dataclass(frozen=True, slots=True)
+class RunningText:
+    """The paragraphs of a text as written, those of lists and quotations included, and the links they refer to."""
+
+    paragraphs: tuple[str, ...]
+    references: dict[str, object]
+
+    @staticmethod
+    def of(text: str) -> RunningText:
+        """Of a markdown text: no headings, code or tables."""
+        references: dict[str, object] = {}
+        paragraphs: list[str] = []
+        opened = ""
+        for token in _PARSER.parse(text, references):
+            if token.type == "inline" and opened == "paragraph_open":
+                paragraphs.append(token.content)
+            opened = token.type
+        return RunningText(tuple(paragraphs), references)
+
+    def shown(self, part: str) -> tuple[str, tuple[tuple[Link, str], ...]]:
+        """What a reader sees of a part of a paragraph, and its links, each with the words it is shown as."""
+        children: list[Token] = []
+        _PARSER.inline.parse(part, _PARSER, self.references, children)
+        links: list[tuple[Link, str]] = []
+        for place, child in enumerate(children):
+            label = [child]
+            if child.type == "link_open":
+                end = next(n for n in range(place, len(children)) if _closes(children[n], child))
+                label = children[place + 1 : end]
+            links += [(link, " ".join(_plain_text(label).split())) for link in _links([child])]
+        return " ".join(_plain_text(children).split()), tuple(links)
+
+
+def _closes(token: Token, opening: Token) -> bool:
+    return token.type == "link_close" and token.level == opening.level
+
+
 def _line_starts(text: str) -> list[int]:
     starts = [0]
     position = text.find("\n")

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import posixpath
 import re
 import stat
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import quote, unquote
 
 from ragbench.corpus.decoding import decode
@@ -22,6 +23,7 @@ from ragbench.corpus.markdown import Markup, parse_markdown
 from ragbench.corpus.metadata import Metadata, normalise_tags, read_metadata
 from ragbench.corpus.sections import build_sections
 from ragbench.errors import ConfigError, CorpusError
+from ragbench.fingerprint import digest
 from ragbench.types import Document
 
 # White space would break TREC files; control characters and bytes that are no UTF-8, everything that is written or
@@ -133,6 +135,27 @@ def parse_document(docno: str, path: str, raw: bytes, modified: float) -> tuple[
         first_line=first_line,
     )
     return document, warnings
+
+
+def reworded(document: Document, text: str, frontmatter: Mapping[str, Any]) -> Document:
+    """The same file with another text and frontmatter: parsed anew, with a digest of its own.
+
+    Links that are still there keep their targets; path, date and size stay those of the file.
+    """
+    markup, metadata = parse_markdown(text, document.first_line), read_metadata(frontmatter)
+    targets = {(link.kind, link.text): link.target for link in document.links}
+    links = markup.links + related_links(metadata.related)
+    return replace(
+        document,
+        title=_title(metadata, markup, document.docno),
+        text=text,
+        frontmatter=frontmatter,
+        sections=build_sections(text, markup.headings),
+        code_blocks=markup.code_blocks,
+        links=tuple(replace(link, target=targets.get((link.kind, link.text))) for link in links),
+        tags=normalise_tags((*metadata.tags, *markup.tags)),
+        digest=digest([document.digest, text, json.dumps(frontmatter, default=str, sort_keys=True)]),
+    )
 
 
 def docno_of(path: str) -> str:

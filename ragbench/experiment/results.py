@@ -52,6 +52,15 @@ class Results:
         """The arms, in the order they were given."""
         return [str(arm) for arm in self.record["arms"]]
 
+    @property
+    def topics_by(self) -> str:
+        """Who wrote the topics (`derived topics`), empty when persons did: every table of the results says it."""
+        return str(self.record["benchmark"].get("topics", ""))
+
+    def titled(self, title: str) -> str:
+        """The title of a table of these results."""
+        return f"{title}; {self.topics_by}" if self.topics_by else title
+
     def summary(self, by: Sequence[str] = ("split",), level: str = "document") -> pd.DataFrame:
         """Means over queries: one row per arm (and the columns in `by`), one column per measure, and `n` queries."""
         frame = self.per_query[self.per_query["level"] == level]

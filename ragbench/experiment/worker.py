@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class Job:
     """What all arms of an experiment share.
 
-    `data` describes the benchmark to `ragbench.benchmark.load`, None when it was built in memory: then its `documents`
+    `data` describes the benchmark to `ragbench.topics.load`, None when it was built in memory: then its `documents`
     travel along. `collection` is the digest they must have. Relative paths mean those below `folder`; stages of a
     user's own are found on the driver's `path`.
     """
@@ -137,9 +137,9 @@ class Worker:
         if self.job.data is None:
             return self.job.documents
         if not hasattr(self, "_loaded"):
-            from ragbench.benchmark.load import load
+            from ragbench.topics.load import load
 
-            self._loaded = load(self.job.data, topics=False)
+            self._loaded = load(self.job.data)
             if self._loaded.collection != self.job.collection:
                 raise BenchmarkError(
                     f"a worker reads other documents from data={dict(self.job.data)} than the driver did: "

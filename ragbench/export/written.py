@@ -70,10 +70,10 @@ def _bundle(
     progress: Progress | None,
     say: Say,
 ) -> list[str]:
-    from ragbench.benchmark.load import load
     from ragbench.export import bundle
+    from ragbench.topics.load import load
 
-    benchmark = load(arm.settings.config["data"])
+    benchmark = load(arm.settings.config)
     bundle.write(
         arm,
         benchmark,

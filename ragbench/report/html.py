@@ -10,11 +10,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragbench.experiment import results as results_
 from ragbench.report import evidence, explorer, figures, methods, page, page_tables, pareto, references
+from ragbench.report.cells import Table
 
 if TYPE_CHECKING:
     from ragbench.experiment.results import Results
@@ -62,7 +64,7 @@ def contents(results: Results) -> dict[str, Any]:
     types, few = page_tables.types(results)
     judged = evidence.judged_notes(results)
     said = methods.methods(results)
-    return {
+    shown = {
         **page.headline(results),
         "first": results.arms[0],
         "measure": evidence.primary(results),
@@ -82,6 +84,11 @@ def contents(results: Results) -> dict[str, Any]:
         "methods": said,
         "bibtex": references.bibliography(said.works),
     }
+    return {name: _titled(results, part) for name, part in shown.items()}
+
+
+def _titled(results: Results, part: Any) -> Any:
+    return replace(part, caption=results.titled(part.caption)) if isinstance(part, Table) else part
 
 
 def embedded(value: Any) -> str:

@@ -36,7 +36,8 @@ def headline(results: Results) -> dict[str, str]:
         "name": str(record["name"]),
         "title": _question(results),
         "lede": f"{arms[0].upper()}{arms[1:]} on the benchmark '{benchmark['name']}': {benchmark['documents']} "
-        f"documents, {record['topics']} topics of the split '{record['split']}'.",
+        f"documents, {record['topics']} topics of the split '{record['split']}'"
+        f"{f' ({results.topics_by})' if results.topics_by else ''}.",
         "started": started(results),
     }
 

@@ -18,13 +18,14 @@ _LATENCY = dict.fromkeys(("p50", "p95", "p99"), ".1f")
 
 def show(results: Results) -> None:
     """Measures overall and by query type, service time, and response time in the open loop."""
+    titled = results.titled
     quality = with_latency(results, results.summary(("split",)))
-    print_table(columns(quality, ["arm", "split", "n", *MEASURES, SILENCE, *_FORMATS]), "Documents", _FORMATS)
+    print_table(columns(quality, ["arm", "split", "n", *MEASURES, SILENCE, *_FORMATS]), titled("Documents"), _FORMATS)
     if (results.per_query["level"] == "section").any():
         sections = results.summary(("split",), level="section")
-        print_table(columns(sections, ["arm", "split", "n", *MEASURES]), "Sections", _FORMATS)
+        print_table(columns(sections, ["arm", "split", "n", *MEASURES]), titled("Sections"), _FORMATS)
     if results.per_query["type"].nunique() > 1:
-        print_table(by_type(results), f"{PRIMARY} by query type")
+        print_table(by_type(results), titled(f"{PRIMARY} by query type"))
     if len(results.latency):
         print_table(stages(results), "Service time of a query, milliseconds", _LATENCY)
     if len(results.open_loop):
@@ -65,7 +66,7 @@ def stages(results: Results) -> pd.DataFrame:
     return columns(results.latency, ["arm", "stage", "p50", "p95", "p99"])
 
 
-def show_verdicts(frame: pd.DataFrame) -> None:
+def show_verdicts(results: Results, frame: pd.DataFrame) -> None:
     """Every proposal's effect and verdict, and the reasons below the table."""
     rows = frame.to_dict(orient="records")
     shown = frame.assign(
@@ -73,7 +74,8 @@ def show_verdicts(frame: pd.DataFrame) -> None:
         interval=[f"[{row['ci_low']:+.3f}, {row['ci_high']:+.3f}]" for row in rows],
     )
     names = ["proposal", "effect", "interval", "p_holm", "wins", "ties", "losses", "mde", "latency_ms", "verdict"]
-    print_table(columns(shown, names), f"Effect on {PRIMARY}", {"effect": "+.4f", "latency_ms": "+.1f", "mde": ".3f"})
+    title = results.titled(f"Effect on {PRIMARY}")
+    print_table(columns(shown, names), title, {"effect": "+.4f", "latency_ms": "+.1f", "mde": ".3f"})
     for row in rows:
         if row["reason"]:
             print(f"{row['factor']}: {row['verdict']}. {row['reason']}")

@@ -44,13 +44,13 @@ def main() -> None:
     """Answer the query on stdin and print the times."""
     started = time.perf_counter()
     request = json.loads(sys.stdin.read())
-    from ragbench.benchmark.load import load
     from ragbench.configuration import Settings
     from ragbench.models.access import Models
+    from ragbench.topics.load import load
     from ragbench.workshop import Workshop
 
     settings = Settings("cold", request["config"])
-    workshop = Workshop.of(settings, load(settings.config["data"]), say=lambda message: None)
+    workshop = Workshop.of(settings, load(settings.config), say=lambda message: None)
     store = replace(workshop.store, remote=None)  # everything is here already
     workshop = Workshop(workshop.benchmark, store, Models(threads=settings.latency.threads))
     (arm,) = workshop.arms([settings])

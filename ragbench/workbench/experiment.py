@@ -73,9 +73,9 @@ class Experiment:
         """The benchmark that was given, else the one that `data` names, read when first asked for."""
         if self.given is not None:
             return self.given
-        from ragbench.benchmark.load import load
+        from ragbench.topics.load import load
 
-        return load(self.settings[0].config["data"])
+        return load(self.settings[0].config)
 
     @property
     def command(self) -> str:

@@ -97,8 +97,8 @@ def tune(
         with console.progress() as bars:
             return tune(*overrides, benchmark=benchmark, progress=bars, say=say)
     from ragbench import tracking
-    from ragbench.benchmark.load import load
     from ragbench.report import html
+    from ragbench.topics.load import load
     from ragbench.tuning.objective import train_only
 
     base = app.compose(overrides)
@@ -106,7 +106,7 @@ def tune(
     tracked = bool(base.config["tracking"]["enabled"])
     if tracked:
         tracking.check_store(tracking.store_uri(base))
-    whole = benchmark or load(base.config["data"])
+    whole = benchmark or load(base.config)
     confirm.check(base, whole)
     tuned = search.tune(base, train_only(whole), app.compose, progress=progress, say=say)
     confirmation = None if tuned.unchanged else confirm.confirm(tuned, whole, progress=progress, say=say)

@@ -1,0 +1,165 @@
+"""Take passages out of documents, so that what a topic was made from cannot be what finds its answer.
+
+A passage is found by its words: letter case, punctuation, markup and line breaks between them do not matter. An
+ellipsis takes its place, so that headings, sections and line numbers stay where they were.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ragbench.corpus.reader import reworded
+from ragbench.types import Document
+
+WIDE = 5
+"""A passage of so many words is masked in every document, a shorter one only where its topic's answer stands."""
+
+_IDEOGRAPHS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"  # written without spaces: every one is a word
+_WORD = re.compile(rf"[{_IDEOGRAPHS}]|[^\W_{_IDEOGRAPHS}]+")
+_BREAK = re.compile(r"\n[^\S\n]*(?:\n|#|```|~~~)")  # between paragraphs, before headings and code
+_BEFORE, _AFTER = "([{<*_`\"'\u201c\u2018", ")]}>*_`\"'\u201d\u2019"
+_GAP = "\u2026"
+
+Passage = tuple[str, ...]
+"""The words of a text, in lower case."""
+
+
+def words(text: str) -> Passage:
+    """The words by which a passage is found."""
+    return tuple(match[0].casefold() for match in _WORD.finditer(text))
+
+
+@dataclass(frozen=True)
+class Masks:
+    """Passages to take out: those of `everywhere` of all documents, those of `within` of the documents they name."""
+
+    everywhere: frozenset[Passage]
+    within: Mapping[str, frozenset[Passage]]
+
+    @staticmethod
+    def of(passages: Iterable[tuple[str, Collection[str]]]) -> Masks:
+        """From (text, docnos of the answer); texts without words are passed over."""
+        everywhere: set[Passage] = set()
+        within: dict[str, set[Passage]] = {}
+        for text, docnos in passages:
+            passage = words(text)
+            if len(passage) >= WIDE:
+                everywhere.add(passage)
+            elif passage:
+                for docno in docnos:
+                    within.setdefault(docno, set()).add(passage)
+        return Masks(frozenset(everywhere), {docno: frozenset(found) for docno, found in within.items()})
+
+    def __call__(self, documents: Sequence[Document]) -> tuple[Document, ...]:
+        """The documents without the passages; those that hold none are the same objects."""
+        return tuple(_masked(document, finder) for document, finder in self._finders(documents))
+
+    def missed(self, documents: Sequence[Document]) -> Iterator[tuple[Document, str]]:
+        """The documents that hold a passage all the same, and where: title, text, frontmatter or links."""
+        for document, finder in self._finders(documents):
+            places = {
+                "title": document.title,
+                "text": document.text,
+                "frontmatter": "\n\n".join(_strings(document.frontmatter)),
+                "links": "\n\n".join(link.text for link in document.links),
+            }
+            for name, text in places.items():
+                if text in finder:
+                    yield document, name
+
+    def _finders(self, documents: Sequence[Document]) -> Iterator[tuple[Document, Finder]]:
+        wide = Finder(self.everywhere)
+        own = {docno: Finder(found | self.everywhere) for docno, found in self.within.items()}
+        return ((document, own.get(document.docno, wide)) for document in documents)
+
+
+class Finder:
+    """Finds many passages in one walk through a text."""
+
+    def __init__(self, passages: Iterable[Passage]) -> None:
+        """Know the passages by their first words, the longest first."""
+        self._by_start: dict[Passage, list[Passage]] = {}
+        for passage in sorted(passages, key=lambda each: (-len(each), each)):
+            self._by_start.setdefault(passage[:2], []).append(passage)
+        self._short = any(len(start) == 1 for start in self._by_start)
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Start and end of every occurrence, in order, without overlaps; none reaches across paragraphs."""
+        if not self._by_start:
+            return []
+        matches = list(_WORD.finditer(text))
+        breaks = [match.start() for match in _BREAK.finditer(text)]
+        found = [match[0].casefold() for match in matches]
+        paragraphs = [bisect_right(breaks, match.start()) for match in matches]
+        spans: list[tuple[int, int]] = []
+        place = 0
+        while place < len(found):
+            length = self._length(found, paragraphs, place)
+            if length:
+                spans.append((matches[place].start(), matches[place + length - 1].end()))
+            place += length or 1
+        return spans
+
+    def __contains__(self, text: str) -> bool:
+        return bool(self.spans(text))
+
+    def _length(self, found: Sequence[str], paragraphs: Sequence[int], place: int) -> int:
+        """How many words of the longest passage that stands at a place, 0 where none does."""
+        starts = [tuple(found[place : place + 2])]
+        if self._short:
+            starts.append((found[place],))
+        for start in starts:
+            for passage in self._by_start.get(start, ()):
+                stop = place + len(passage)
+                if tuple(found[place:stop]) == passage and paragraphs[place] == paragraphs[stop - 1]:
+                    return len(passage)
+        return 0
+
+
+def _masked(document: Document, finder: Finder) -> Document:
+    text = _without(document.text, finder.spans(document.text), _GAP)
+    frontmatter = _fields(document.frontmatter, finder)
+    if text == document.text and frontmatter == document.frontmatter:
+        return document
+    return reworded(document, text, frontmatter)
+
+
+def _without(text: str, spans: Sequence[tuple[int, int]], gap: str) -> str:
+    """The text with a gap for every span; markup that encloses a span goes with it, line ends stay."""
+    parts, place = [], 0
+    for start, end in spans:
+        while start > place and text[start - 1] in _BEFORE:
+            start -= 1
+        while end < len(text) and text[end] in _AFTER:
+            end += 1
+        parts += [text[place:start], gap, "\n" * text.count("\n", start, end)]
+        place = end
+    return "".join([*parts, text[place:]])
+
+
+def _fields(value: Any, finder: Finder) -> Any:
+    """A value of the frontmatter without the passages; texts of which no word is left are dropped."""
+    if isinstance(value, str):
+        spans = finder.spans(value)
+        left = _without(value, spans, " ").strip() if spans else value
+        return left if words(left) or not spans else None
+    if isinstance(value, Mapping):
+        kept = {key: (item, _fields(item, finder)) for key, item in value.items()}
+        return {key: new for key, (old, new) in kept.items() if new is not None or old is None}
+    if isinstance(value, list):
+        pairs = [(item, _fields(item, finder)) for item in value]
+        return [new for old, new in pairs if new is not None or old is None]
+    return value
+
+
+def _strings(value: Any) -> Iterator[str]:
+    """Every text in a value of the frontmatter."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list):
+        for item in value.values() if isinstance(value, Mapping) else value:
+            yield from _strings(item)

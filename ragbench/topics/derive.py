@@ -1,0 +1,201 @@
+"""Derived topics: known-item queries from a collection's own structure, for those who have nothing but documents.
+
+Seeded and stratified: equal shares of the sources as far as they reach, each in proportion over the areas of the
+collection. What a topic was made from is masked in the documents that are indexed (`ragbench.corpus.masking`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic, area
+from ragbench.benchmark.masked import without_sources
+from ragbench.benchmark.native import best_sections
+from ragbench.benchmark.similarity import near_duplicates
+from ragbench.benchmark.split import split
+from ragbench.corpus.masking import WIDE, Finder, words
+from ragbench.errors import BenchmarkError, ConfigError
+from ragbench.fingerprint import plain
+from ragbench.topics.candidates import KINDS, Candidate, Kind, candidates, n_words
+from ragbench.types import Document
+
+DERIVED = "derived"
+_LEFT = 20  # words that an answer must keep
+_COMMON = 0.25  # a word in a larger share of the documents tells little
+_TELLING = {"alias": 1, "question": 2}  # words of a query that are not common; three of other kinds
+_LIKENESS = 0.7  # share of common words from which two queries count as one
+
+
+@dataclass(frozen=True)
+class DeriveSpec:
+    """Which topics to derive.
+
+    `kinds`: the sources; `limit`: topics in all; `per_document`: with one answer at most (both at least 1).
+    `least_words`, `most_words`: of a query. `train`: share of the topics for tuning, between 0 and 1.
+    """
+
+    kinds: tuple[Kind, ...] = KINDS
+    limit: int = 300
+    per_document: int = 3
+    least_words: int = 2
+    most_words: int = 24
+    train: float = 0.5
+    seed: int = 13
+
+    def __post_init__(self) -> None:
+        for name in ("limit", "per_document", "least_words"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"topics.{name} must be at least 1, got {getattr(self, name)}")
+        if self.most_words < self.least_words:
+            raise ConfigError(f"topics.most_words must be at least topics.least_words, got {self.most_words}")
+        if not 0 < self.train < 1:
+            raise ConfigError(f"topics.train must lie between 0 and 1, got {self.train}")
+        if not self.kinds:
+            raise ConfigError(f"topics.kinds is empty: name some of {', '.join(KINDS)}")
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """The topics of a benchmark before anything is masked; `dropped` counts candidates by why they are none."""
+
+    topics: tuple[Topic, ...]
+    document_qrels: Qrels
+    section_qrels: Qrels
+    dropped: Mapping[str, int]
+
+
+def derive(benchmark: Benchmark, spec: DeriveSpec | None = None) -> Benchmark:
+    """The benchmark with derived topics in place of its own, their sources masked in its documents."""
+    spec = spec or DeriveSpec()
+    made = choose(benchmark.documents, spec, benchmark.name)
+    return without_sources(
+        replace(
+            benchmark,
+            topics=made.topics,
+            document_qrels=made.document_qrels,
+            section_qrels=made.section_qrels,
+            source=None,
+        )
+    )
+
+
+def choose(documents: Sequence[Document], spec: DeriveSpec, name: str = "the collection") -> Derivation:
+    """Choose the topics. BenchmarkError when the documents give none."""
+    dropped: Counter[str] = Counter()
+    usable = list(_usable(list(candidates(documents, spec.kinds)), documents, spec, dropped))
+    chosen = list(_chosen(_distinct(usable, dropped), spec))
+    if not chosen:
+        why = ", ".join(f"{count} {reason}" for reason, count in dropped.most_common()) or "nothing reads like one"
+        raise BenchmarkError(
+            f"no topics can be derived from '{name}' ({why}): write queries, or give topics.kinds more of "
+            f"{', '.join(KINDS)}"
+        )
+    topics = {_qid(each): each for each in chosen}
+    sections = {qid: {each.target: 1} for qid, each in topics.items() if each.target != each.docno}
+    judged = best_sections(sections) | {qid: {each.docno: 1} for qid, each in topics.items()}
+    listed = [
+        Topic(qid, each.text, each.kind, group=each.docno, provenance=DERIVED, masked=each.masked)
+        for qid, each in sorted(topics.items())
+    ]
+    sides = split(listed, judged, spec.seed, spec.train)
+    return Derivation(
+        tuple(replace(topic, split=sides[topic.qid]) for topic in listed), judged, sections, dict(dropped)
+    )
+
+
+def _usable(
+    found: Sequence[Candidate], documents: Sequence[Document], spec: DeriveSpec, dropped: Counter[str]
+) -> Iterator[Candidate]:
+    """Those of a fitting length whose answer is one document, keeps a text, and does not tell the query elsewhere."""
+    by_docno = {document.docno: document for document in documents}
+    texts = Counter(document.text.strip() for document in documents)
+    told = _link_words(documents)
+    frequency = Counter(word for document in documents for word in {*words(document.text)})
+    common = {word for word, count in frequency.items() if count > max(2, _COMMON * len(documents))}
+    for each in found:
+        answer = by_docno[each.docno]
+        length = n_words(each.text)
+        if length < spec.least_words:
+            dropped["too short"] += 1
+        elif length > spec.most_words:
+            dropped["too long"] += 1
+        elif len({*words(each.text)} - common) < _TELLING.get(each.kind, 3):
+            dropped["of common words only"] += 1
+        elif texts[answer.text.strip()] > 1:
+            dropped["answered by several copies"] += 1
+        elif n_words(answer.text) - n_words(each.masked) < _LEFT:
+            dropped["with an answer of few words"] += 1
+        elif _tells(answer, each, told[each.docno]):
+            dropped["told by title, path or text of the answer"] += 1
+        else:
+            yield each
+
+
+def _link_words(documents: Sequence[Document]) -> Mapping[str, str]:
+    """By docno, what links to a document are written as."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for document in documents:
+        for link in document.links:
+            if link.target is not None:
+                found[link.target].append(link.text)
+    return defaultdict(str, {docno: "\n\n".join(texts) for docno, texts in found.items()})
+
+
+def _tells(answer: Document, candidate: Candidate, link_words: str) -> bool:
+    """Whether the answer would hold the query word for word although its source is masked."""
+    finder = Finder([words(candidate.text)])
+    if any(place in finder for place in (answer.title, answer.docno, link_words)):
+        return True
+    if n_words(candidate.text) >= WIDE:
+        return False  # masked wherever it stands
+    fields = [str(value) for value in answer.frontmatter.values()]
+    places = sum(len(finder.spans(text)) for text in (answer.text, *fields))
+    return places > (candidate.kind != "link")  # the source of a link is in another document
+
+
+def _distinct(found: Sequence[Candidate], dropped: Counter[str]) -> list[Candidate]:
+    """Without queries that are nearly the same: all of them where they ask for different documents, else but one."""
+    gone: set[int] = set()
+    for one, other, _ in near_duplicates([each.text for each in found], _LIKENESS):
+        gone |= {other} if found[one].docno == found[other].docno else {one, other}
+    dropped["nearly the same as another"] += len(gone)
+    return [each for number, each in enumerate(found) if number not in gone]
+
+
+def _chosen(found: Iterable[Candidate], spec: DeriveSpec) -> Iterator[Candidate]:
+    """Up to `limit`, one of each kind in turn, areas in proportion, no more than `per_document` with one answer."""
+    queues = {kind: _by_area([each for each in found if each.kind == kind], spec.seed) for kind in spec.kinds}
+    answers: Counter[str] = Counter()
+    left = spec.limit
+    while left and any(queues.values()):
+        for queue in queues.values():
+            while queue and answers[queue[0].docno] >= spec.per_document:
+                queue.popleft()
+            if queue and left:
+                left -= 1
+                answers[queue[0].docno] += 1
+                yield queue.popleft()
+
+
+def _by_area(found: Iterable[Candidate], seed: int) -> deque[Candidate]:
+    """In an order drawn by the seed in which every beginning holds the areas in their proportions."""
+    areas: dict[str, list[Candidate]] = defaultdict(list)
+    for each in found:
+        areas[area(each.docno)].append(each)
+    placed = []
+    for members in areas.values():
+        members.sort(key=lambda each: _draw(seed, each))
+        placed += [((place + 0.5) / len(members), _draw(seed, each), each) for place, each in enumerate(members)]
+    return deque(each for _, _, each in sorted(placed, key=lambda item: item[:2]))
+
+
+def _draw(seed: int, candidate: Candidate) -> str:
+    return hashlib.sha256(f"{seed} {plain(candidate)}".encode()).hexdigest()
+
+
+def _qid(candidate: Candidate) -> str:
+    """The same for the same query and answer, whatever else is derived."""
+    return f"d-{hashlib.sha256(f'{candidate.target} {candidate.text}'.encode()).hexdigest()[:10]}"

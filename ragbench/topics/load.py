@@ -1,0 +1,61 @@
+"""The benchmark of a configuration: what `data` reads, with the topics that `topics` asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ragbench.benchmark import load as benchmark_load
+from ragbench.benchmark.benchmark import Benchmark
+from ragbench.configuration import build
+from ragbench.errors import ConfigError
+
+if TYPE_CHECKING:
+    from ragbench.topics.derive import Derivation
+
+GIVEN, DERIVED = "given", "derived"
+MARKDOWN = ("builtin", "native", "vault")
+"""Loaders whose documents are files of markdown."""
+
+
+def load(config: Mapping[str, Any]) -> Benchmark:
+    """The benchmark for a configuration with the nodes `data` and perhaps `topics`.
+
+    `topics.kind` is `given` (those that the data comes with) or `derived`. Raises ConfigError, BenchmarkError or
+    CorpusError for what cannot be used.
+    """
+    node = dict(config.get("topics") or {})
+    kind = node.pop("kind", GIVEN)
+    if kind == GIVEN:
+        return benchmark_load.load(config["data"])
+    if kind != DERIVED:
+        raise ConfigError(f"topics.kind must be {GIVEN} or {DERIVED}, got {kind!r}")
+    return derived(config["data"], node)
+
+
+def derived(data: Mapping[str, Any], options: Mapping[str, Any]) -> Benchmark:
+    """The documents of `data` with derived topics; `options` are those of `DeriveSpec`."""
+    from ragbench.topics.derive import DeriveSpec, derive
+
+    found = derive(documents(data), build(DeriveSpec, options, "topics"))
+    return replace(found, source={"data": dict(data), "topics": {"kind": DERIVED, **options}})
+
+
+def derivation(config: Mapping[str, Any]) -> tuple[Derivation, int]:
+    """The derived topics of a configuration with what was dropped, and the number of documents; nothing is masked."""
+    from ragbench.topics.derive import DeriveSpec, choose
+
+    options = {key: value for key, value in config["topics"].items() if key != "kind"}
+    found = documents(config["data"])
+    return choose(found.documents, build(DeriveSpec, options, "topics"), found.name), len(found.documents)
+
+
+def documents(data: Mapping[str, Any]) -> Benchmark:
+    """The benchmark of `data` without topics: its markdown documents as they are, nothing masked."""
+    if data.get("loader") not in MARKDOWN:
+        raise ConfigError(
+            f"topics=derived needs a folder of markdown files (data={' or '.join(MARKDOWN)}), "
+            f"got data={data.get('loader')}"
+        )
+    return benchmark_load.load(data, topics=False)

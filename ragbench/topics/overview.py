@@ -1,0 +1,38 @@
+"""How many topics there are of each kind, and which kinds are short."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from ragbench.benchmark.benchmark import Topic
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ENOUGH = 25
+"""With fewer topics conclusions are unstable. Buckley and Voorhees, SIGIR 2000."""
+
+
+class HasTopics(Protocol):
+    """A benchmark, or what becomes one."""
+
+    @property
+    def topics(self) -> Sequence[Topic]:
+        """The topics."""
+
+
+def overview(source: HasTopics) -> pd.DataFrame:
+    """One row for each kind and author: type, provenance, topics in each split, and how many are missing to 25."""
+    import pandas as pd
+
+    counts = Counter((topic.type, topic.provenance or "given", topic.split) for topic in source.topics)
+    splits = sorted({split for _, _, split in counts})
+    kinds = sorted({(kind, author) for kind, author, _ in counts})
+    rows = []
+    for kind in kinds:
+        here = [counts[*kind, split] for split in splits]
+        short = [f"{ENOUGH - n} in {split}" for split, n in zip(splits, here, strict=True) if n < ENOUGH]
+        rows.append((*kind, *here, ", ".join(short)))
+    return pd.DataFrame(rows, columns=["type", "provenance", *splits, "short by"])

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragbench.corpus.masking import Finder, Masks, words
+from ragbench.corpus.reader import parse_document
+
+
+def document(text: str, docno: str = "a"):
+    return parse_document(docno, f"{docno}.md", text.encode(), 0.0)[0]
+
+
+def test_a_passage_is_found_by_its_words_whatever_stands_between_them() -> None:
+    finder = Finder([words("Rotate the signing key daily")])
+    text = "Do *rotate the\n  signing* **key**, daily. Rotate the signing key weekly."
+    assert [text[start:end] for start, end in finder.spans(text)] == ["rotate the\n  signing* **key**, daily"]
+
+
+def test_the_longest_passage_wins_and_none_reaches_into_the_next_paragraph_heading_or_fence() -> None:
+    finder = Finder([("one", "two"), ("one", "two", "three"), ("four",)])
+    text = "one two three. one two\n\nthree one\n# two\nfour"
+    assert [text[start:end] for start, end in finder.spans(text)] == ["one two three", "one two", "four"]
+
+
+def test_words_are_letters_and_digits_and_every_ideograph() -> None:
+    assert words("Don't _use_ 鍵束 v2.1!") == ("don", "t", "use", "鍵", "束", "v2", "1")
+
+
+def test_an_ellipsis_takes_the_place_so_that_sections_and_lines_stay() -> None:
+    text = "# Locks\n\nA lock keeps a *door\nshut for good*. It clicks.\n\n## How do I open it?\n\nTurn the key.\n"
+    old = document(text)
+    (new,) = Masks.of([("A lock keeps a door shut for good", ()), ("How do I open it", ["a"])])([old])
+    assert new.text == "# Locks\n\n\u2026\n. It clicks.\n\n## \u2026?\n\nTurn the key.\n"
+    assert new.text.count("\n") == old.text.count("\n")
+    assert [section.anchor for section in new.sections] == ["locks", "locks/section"]
+    assert new.digest != old.digest and new.path == old.path and new.modified == old.modified
+
+
+def test_frontmatter_loses_the_passage_and_what_is_then_empty() -> None:
+    old = document(
+        "---\ntitle: Locks\ndescription: Everything about locks and keys and doors\n"
+        "aliases: [Door locks, Bolts]\nnote: {more: 'everything about locks and keys and doors, and bolts'}\n"
+        "---\ntext\n"
+    )
+    (new,) = Masks.of([("Everything about locks and keys and doors", ()), ("door locks", ["a"])])([old])
+    assert dict(new.frontmatter) == {"title": "Locks", "aliases": ["Bolts"], "note": {"more": ", and bolts"}}
+
+
+def test_short_passages_leave_other_documents_alone() -> None:
+    documents = [document("The door locks.", "a"), document("The door locks.", "b")]
+    masked = Masks.of([("door locks", ["a"])])(documents)
+    assert [each.text for each in masked] == ["The \u2026.", "The door locks."]
+    assert masked[1] is documents[1]
+
+
+def test_links_that_stay_keep_their_targets() -> None:
+    from dataclasses import replace
+
+    old = document("See [[b]]. One two three four five [[c]].")
+    old = replace(old, links=tuple(replace(link, target=f"to/{link.text}") for link in old.links))
+    (new,) = Masks.of([("One two three four five c", ())])([old])
+    assert [(link.text, link.target) for link in new.links] == [("b", "to/b")]
+
+
+def test_what_is_missed_is_said_with_its_place() -> None:
+    masks = Masks.of([("one two three four five", ())])
+    holding = document("---\ntitle: One two three four five\n---\nSix, one two three four five.\n")
+    assert [place for _, place in masks.missed([holding, document("six")])] == ["title", "text", "frontmatter"]
+
+
+@given(st.text(alphabet="ab \n#*`.-", max_size=80), st.lists(st.sampled_from("ab"), min_size=1, max_size=3))
+def test_nothing_that_was_masked_is_left_within_a_paragraph(text: str, passage: list[str]) -> None:
+    masks = Masks.of([(" ".join(passage), ["a"])])
+    (masked,) = masks([document(text)])
+    assert masked.text not in Finder([tuple(passage)])
+    assert masked.text.count("\n") == document(text).text.count("\n")

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+from ragbench.corpus.prose import sentences
+
+TEXT = """# Keys
+
+Keys open doors. A key, e.g. Bob's, is *never* lent! See [the safe](../safe.md "where") and [[vault|our vault]].
+Is it
+long? yes.
+
+- Read [about locks][locks] first.
+- 鍵は一つです。錠は二つです。
+
+| a | table. |
+|---|--------|
+| b | Not this. |
+
+```
+Nor this. At all.
+```
+
+[locks]: locks.md
+"""
+
+
+def test_sentences_are_those_of_paragraphs_and_items_without_markup() -> None:
+    assert [sentence.text for sentence in sentences(TEXT)] == [
+        "Keys open doors.",
+        "A key, e.g. Bob's, is never lent!",
+        "See the safe and our vault.",
+        "Is it long? yes.",
+        "Read about locks first.",
+        "鍵は一つです。",
+        "錠は二つです。",
+    ]
+
+
+def test_links_are_named_as_they_are_shown() -> None:
+    links = [(link.kind, link.text, shown) for sentence in sentences(TEXT) for link, shown in sentence.links]
+    assert links == [
+        ("markdown", "../safe.md", "the safe"),
+        ("wikilink", "vault|our vault", "our vault"),
+        ("markdown", "locks.md", "about locks"),
+    ]
+
+
+def test_a_sentence_is_kept_as_it_was_written() -> None:
+    raw = [sentence.raw for sentence in sentences(TEXT)]
+    assert raw[1] == "A key, e.g. Bob's, is *never* lent!"
+    assert raw[3] == "Is it\nlong? yes."

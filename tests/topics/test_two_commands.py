@@ -1,0 +1,62 @@
+"""A person with 500 notes and no questions gets a verdict between two arms and a report with two commands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ragbench import cli
+from ragbench.experiment import results
+
+# MLflow and the libraries below it warn of each other.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+def test_two_commands_lead_from_notes_to_a_verdict(
+    tmp_path: Path,
+    write_vault: Callable[[Path, int], Path],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    write_vault(tmp_path / "notes", 500)
+    monkeypatch.chdir(tmp_path)
+
+    assert cli.main(["topics", "derive", "data=vault", "data.corpus=notes", "paths.results=results"]) == 0
+    assert "300 derived topics from 500 documents" in capsys.readouterr().out
+    assert len(Path("topics.jsonl").read_text(encoding="utf-8").splitlines()) == 300
+
+    quick = ["latency.rounds=1", "latency.cold_start=false", "paths.results=results"]
+    arms = ["-m", "+exp=lexical_only,baseline"]
+    assert cli.main(["run", *arms, "data=vault", "data.corpus=notes", "topics=derived", *quick]) == 0
+    said = capsys.readouterr().out
+    titles = [line for line in said.splitlines() if line.strip().startswith(("Documents", "Effect on", "nDCG@10 by"))]
+    assert len(titles) == 3 and all("derived topics" in title for title in titles)
+    (sentence,) = [line for line in said.splitlines() if line.startswith("baseline: ")]
+    assert sentence.split()[1] in ("adopt.", "reject.", "inconclusive.")
+
+    found = results.load(results.latest(Path("results")))
+    assert found.topics_by == "derived topics"
+    page = (found.folder / "report.html").read_text(encoding="utf-8")
+    assert "topics of the split &#39;test&#39; (derived topics)" in page
+    assert "Means over all measured topics; derived topics" in page
+
+
+def test_what_is_there_is_not_written_over(tmp_path: Path, write_vault, capsys: pytest.CaptureFixture[str]) -> None:
+    write_vault(tmp_path / "notes", 40)
+    out = tmp_path / "topics.jsonl"
+    words = ["topics", "derive", "data=vault", f"data.corpus={tmp_path / 'notes'}", "--out", str(out)]
+    assert cli.main(words) == 0
+    assert cli.main(words) == 2
+    assert f"{out} exists already: name another file with --out, or add --replace" in capsys.readouterr().err
+    assert cli.main([*words, "--replace", "topics.limit=5"]) == 0
+    assert len(out.read_text(encoding="utf-8").splitlines()) == 5
+
+
+def test_topics_are_counted_by_kind_with_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["topics", "--json"]) == 0
+    said = capsys.readouterr().out
+    assert '"type": "multi_document"' in said and '"short by": "15 in test, 15 in train"' in said
+    assert cli.main(["topics", "dervie"]) == 2
+    assert "ragbench topics has no task 'dervie': use show, derive" in capsys.readouterr().err
