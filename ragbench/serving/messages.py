@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
+from ragbench.configuration import build
 from ragbench.corpus.doc_type import DOC_TYPES
 from ragbench.serving.limits import Limits
 from ragbench.stages.filters import FilterDocuments
@@ -44,8 +45,7 @@ class SearchFilters(Message):
     def stage(self) -> FilterDocuments | None:
         """The filters as the pipeline has them, None when no condition is set. Raises ConfigError for bad values."""
         given = {name: value for name, value in self if value not in (None, [])}
-        values: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in given.items()}
-        return FilterDocuments(**values) if values else None
+        return build(FilterDocuments, given, "filters") if given else None
 
 
 class SearchRequest(Message):

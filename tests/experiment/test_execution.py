@@ -225,9 +225,12 @@ def test_what_cannot_be_is_one_sentence() -> None:
     from ragbench.experiment.execution import spec_of
 
     for overrides, said in (
-        (["execution=joblib", "execution.workers=0"], r"execution\.workers must be at least 1, got 0"),
+        (["execution=joblib", "execution.workers=0"], r"execution\.workers must be at least 1, or null, got 0"),
         (["execution=joblib", "execution.retries=-1"], r"execution\.retries must be at least 0"),
-        (["execution=joblib", "execution.workers=two"], r"execution\.workers cannot be 'two'"),
+        (
+            ["execution=joblib", "execution.workers=two"],
+            r"execution\.workers must be a whole number of at least 1, or null, got 'two'",
+        ),
     ):
         with pytest.raises(ConfigError, match=said):
             spec_of(app.compose(overrides))

@@ -62,5 +62,5 @@ def test_percentiles_by_hand() -> None:
 
 @pytest.mark.parametrize("parameters", [{"queries": 0}, {"rounds": 0}, {"threads": 0}, {"warmup": -1}])
 def test_bad_parameters_are_named(parameters: dict) -> None:
-    with pytest.raises(ConfigError, match=f"latency.{next(iter(parameters))}"):
+    with pytest.raises(ConfigError, match=f"LatencySpec.{next(iter(parameters))}"):
         LatencySpec(**parameters)

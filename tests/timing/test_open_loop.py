@@ -98,7 +98,10 @@ def test_it_is_off_unless_asked_for(arm, benchmark_small) -> None:
 
 @pytest.mark.parametrize("rates", [0.0, (5.0, -1.0)])
 def test_rates_are_above_zero(rates) -> None:
-    with pytest.raises(ConfigError, match=r"latency.arrival_qps must be above 0, got"):
+    with pytest.raises(
+        ConfigError,
+        match=r"LatencySpec.arrival_qps must be a number above 0, or a list of numbers above 0, or null, got",
+    ):
         LatencySpec(arrival_qps=rates)
 
 
