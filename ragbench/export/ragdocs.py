@@ -24,7 +24,7 @@ from ragbench.stages.dedup_exact import DropEqualTexts
 from ragbench.stages.dedup_ngram import DropNearCopies
 from ragbench.stages.dedup_semantic import DropParaphrases
 from ragbench.stages.dense import RetrieveDense
-from ragbench.stages.dynamic_weights import WeighByVariance
+from ragbench.stages.dynamic_weights import WeighByDecisiveness
 from ragbench.stages.expand_parents import ExpandToParents
 from ragbench.stages.expand_terms import ExpandTerms
 from ragbench.stages.fuse import Fuse
@@ -48,7 +48,7 @@ _ORDER: tuple[type[Any], ...] = (
     RetrieveLexical,
     RetrieveCode,
     FollowLinks,
-    WeighByVariance,
+    WeighByDecisiveness,
     Fuse,
     BoostCommunity,
     BoostRecent,
@@ -80,7 +80,7 @@ _FIXED: dict[tuple[str, str], Any] = {
     ("RetrieveCode", "min_match"): 0.0,
     ("BoostRecent", "tiers"): [[7.0, 1.2], [30.0, 1.1]],
     ("BoostRecent", "now"): None,
-    ("WeighByVariance", "sources"): ["dense", "lexical"],
+    ("WeighByDecisiveness", "sources"): ["dense", "lexical"],
     ("DropNearCopies", "unit"): "character",
     ("Diversify", "candidates"): 50,
     ("Diversify", "scale"): "score",
@@ -124,7 +124,7 @@ def values(settings: Settings) -> tuple[dict[str, dict[str, Any]], list[str]]:
     """The tables of the file by name, and a sentence for everything they cannot say."""
     read = Reading(settings)
     weights = dict(read.value(Fuse, "weights", {}))
-    read.value(WeighByVariance, "weights", {})  # those of the fusion again
+    read.value(WeighByDecisiveness, "weights", {})  # those of the fusion again
 
     def weight(cls: type[Any], source: str) -> float:
         value = float(weights.pop(source, 1.0))
@@ -168,8 +168,8 @@ def values(settings: Settings) -> tuple[dict[str, dict[str, Any]], list[str]]:
         "search.advanced": {
             "community_detection_enabled": read.stage(BoostCommunity) is not None,
             "community_boost_factor": float(read.value(BoostCommunity, "factor", 1.1)),
-            "dynamic_weights_enabled": read.stage(WeighByVariance) is not None,
-            "variance_threshold": float(read.value(WeighByVariance, "variance_threshold", 0.1)),
+            "dynamic_weights_enabled": read.stage(WeighByDecisiveness) is not None,
+            "variance_threshold": 0.1,
             "hyde_enabled": read.stage(SupposeAnswer) is not None,
         },
         "chunking": {"parent_retrieval_enabled": parents, **sizes},

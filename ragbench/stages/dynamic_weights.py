@@ -1,4 +1,4 @@
-"""Score-aware fusion: trust a source less when it cannot tell its hits apart."""
+"""Score-aware fusion: trust a source less when it cannot tell its best hits from the rest."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class WeighByVariance(Checked):
-    """Multiply the weights of `sources` by max(min_factor, variance / variance_threshold), at most 1; keep their sum.
+class WeighByDecisiveness(Checked):
+    """Multiply the weights of `sources` by max(min_factor, decisiveness / threshold), at most 1; keep their sum.
 
-    Seed 001, "Score-Aware Fusion". Scores are min-max scaled per query first: the variance of cosines (0.5 to 0.9) and
-    of BM25 scores (0 to 30) cannot be compared as they are, the smaller scale would always look undecided. A list of
-    fewer than two hits, or of equal scores, has variance 0. `variance_threshold` is above 0, `min_factor` between 0
-    and 1. `weights` are those of fusion by source (1 when absent), which the factors will be multiplied with.
+    Seed 001, "Score-Aware Fusion", with `decisiveness` for its variance: cosines run from 0.5 to 0.9 and BM25 scores
+    from 0 to 30, so their variances cannot be compared with one threshold; scaled to [0, 1] first, the variance of a
+    list with one outstanding hit is the least. `threshold` is above 0, `min_factor` between 0 and 1. `weights` are
+    those of fusion by source (1 when absent), which the factors will be multiplied with.
     """
 
-    variance_threshold: Positive = 0.1
+    threshold: Positive = 0.5
     min_factor: Share = 0.5
     sources: tuple[str, ...] = ("dense", "lexical")
     weights: Mapping[str, Weight] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class WeighByVariance(Checked):
     def _weighed(self, state: QueryState) -> QueryState:
         present = [source for source in self.sources if source in state.rankings]
         factors = {
-            source: min(1.0, max(self.min_factor, variance(state.rankings[source]) / self.variance_threshold))
+            source: min(1.0, max(self.min_factor, decisiveness(state.rankings[source]) / self.threshold))
             for source in present
         }
         base = {source: self.weights.get(source, 1.0) * state.weights.get(source, 1.0) for source in present}
@@ -60,10 +60,14 @@ class WeighByVariance(Checked):
         return "weigh sources by how decided they are"
 
 
-def variance(ranking: Ranking) -> float:
-    """The population variance of a ranking's scores, scaled to run from 0 to 1."""
+def decisiveness(ranking: Ranking) -> float:
+    """The share of the fall from the best score to the worst that lies before the first tenth of the hits ends.
+
+    From 0, all scores equal, to 1, all equal but the best; about 0.1 where they fall evenly. Neither the scale of the
+    scores nor what is added to all of them changes it. 0 for fewer than two hits.
+    """
     if len(ranking) < 2:
         return 0.0
     scores = ranking.scores.astype(np.float64)
-    spread = scores[0] - scores[-1]
-    return float(np.var((scores - scores[-1]) / spread)) if spread > 0 else 0.0
+    fall = scores[0] - scores[-1]
+    return float((scores[0] - scores[max(1, len(scores) // 10)]) / fall) if fall > 0 else 0.0

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar
@@ -26,13 +28,16 @@ class FollowLinks(Checked):
     Seed 001, "Graph Traversal": links are followed both ways for `hops` (1 to 3) from the best `seeds` (at least 1)
     documents of the other sources; `factor` (0 to 1) is 0.5 there. A neighbour is scored by factor^(hop - 1) / rank of
     its nearest seed and represented by one chunk, so that a well-linked page cannot flood the fusion: the one that
-    another source ranked best, else the one most similar to the seed's best chunk.
+    another source ranked best, else the one most similar to the seed's best chunk. `new_only`: only documents that no
+    other source found, which the seed is after; a link to what is found anyway would let it count twice. `share` (0 to
+    1) is the part of all hits that neighbours may be, rounded up.
     """
 
     factor: Share = 0.5
     hops: Annotated[int, Interval(ge=1, le=3)] = 1
     seeds: Count = 10
-    depth: Count = 50
+    new_only: bool = True
+    share: Share = 0.2
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks", "dense", "graph"})
     requires: ClassVar[frozenset[str]] = frozenset({"rankings"})
@@ -49,8 +54,18 @@ class FollowLinks(Checked):
     def _neighbours(self, state: QueryState, index: Index) -> Ranking:
         best_chunk = _best_chunks(state, index)
         allowed = index.allowed(state.filters)
+        reached = self._reached(list(best_chunk)[: self.seeds], index)
+        known = best_chunk.keys() if self.new_only else set()
+        order = sorted(reached.keys() - known, key=lambda node: (-reached[node][0], node))
+        pairs = ((_representative(node, reached[node][1], best_chunk, index), reached[node][0]) for node in order)
+        found = ((chunk, score) for chunk, score in pairs if chunk >= 0 and (allowed is None or allowed[chunk]))
+        nearest = list(itertools.islice(found, self._most(state)))
+        return Ranking.of([chunk for chunk, _ in nearest], [score for _, score in nearest])
+
+    def _reached(self, seeds: Sequence[int], index: Index) -> dict[int, tuple[float, int]]:
+        """The score of every document that links lead to, and the seed that gives it."""
         reached: dict[int, tuple[float, int]] = {}
-        for rank, seed in enumerate(list(best_chunk)[: self.seeds], start=1):
+        for rank, seed in enumerate(seeds, start=1):
             frontier, seen = {seed}, {seed}
             for hop in range(self.hops):
                 frontier = {n for node in frontier for n in index.graph.neighbours(node)} - seen
@@ -59,11 +74,12 @@ class FollowLinks(Checked):
                 for node in frontier:
                     if score > reached.get(node, (0.0, 0))[0]:
                         reached[node] = (score, seed)
-        order = sorted(reached, key=lambda node: (-reached[node][0], node))
-        pairs = ((_representative(node, reached[node][1], best_chunk, index), reached[node][0]) for node in order)
-        found = ((chunk, score) for chunk, score in pairs if chunk >= 0 and (allowed is None or allowed[chunk]))
-        nearest = list(itertools.islice(found, self.depth))
-        return Ranking.of([chunk for chunk, _ in nearest], [score for _, score in nearest])
+        return reached
+
+    def _most(self, state: QueryState) -> int:
+        """How many neighbours make up `share` of all hits, rounded up."""
+        others = len({int(chunk) for ranking in state.rankings.values() for chunk in ranking.chunks})
+        return math.ceil(self.share * others / (1 - self.share) - 1e-9) if self.share < 1 else sys.maxsize
 
     def describe(self) -> str:
         """In words."""

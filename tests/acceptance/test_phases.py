@@ -423,7 +423,7 @@ def test_the_phases_turn_on_what_the_seeds_list() -> None:
 def test_a_linked_document_is_found_without_the_words(handbook) -> None:
     # deployment links to configuration; "blue-green" stands only in the former
     plain = handbook.state("blue-green", "dense=null", "lexical.depth=5")
-    linked = handbook.state("blue-green", "dense=null", "lexical.depth=5", "graph=on")
+    linked = handbook.state("blue-green", "dense=null", "lexical.depth=5", "graph=on", "graph.share=0.8")
     table = handbook.index().chunks
     before, after = ({table.docno(chunk) for chunk in each.fused.chunks} for each in (plain, linked))
     assert before == {"deployment"}
@@ -470,7 +470,7 @@ def test_hyde_finds_what_the_hypothesis_describes(handbook) -> None:
         (["graph=on", "graph.hops=9"], r"graph\.hops must be between 1 and 3, got 9"),
         (["community=on", "community.factor=0"], r"community\.factor must be at least 1, got 0"),
         (["recency=on", "recency.now=soon"], r"recency\.now must be an ISO date"),
-        (["dynamic_weights=on", "dynamic_weights.variance_threshold=0"], r"variance_threshold must be above 0"),
+        (["dynamic_weights=on", "dynamic_weights.threshold=0"], r"dynamic_weights\.threshold must be above 0"),
         (["hyde=on", "hyde.endpoint=ftp://x"], r"must begin with http:// or https://"),
         (["filters=on", "filters.modified_after=soon"], r"filters\.modified_after must be a date"),
         (["calibration=isotonic", "calibration.x=[1.0]"], r"calibration\.x and y must hold the same number"),

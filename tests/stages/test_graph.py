@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -9,6 +10,8 @@ from ragbench.errors import ConfigError
 from ragbench.stages.fuse import Fuse
 from ragbench.stages.graph import FollowLinks
 from ragbench.types import Filters
+
+Every = partial(FollowLinks, new_only=False, share=1.0)  # all neighbours, found already or not
 
 
 @pytest.fixture
@@ -23,22 +26,22 @@ def neighbours(stage: FollowLinks, given, index) -> dict[int, float]:
 
 
 def test_links_are_followed_both_ways_for_one_hop(state, chain) -> None:
-    assert neighbours(FollowLinks(), state(dense=[1]), chain) == {0: 1.0, 2: 1.0}
+    assert neighbours(Every(), state(dense=[1]), chain) == {0: 1.0, 2: 1.0}
 
 
 def test_a_neighbour_gets_the_rank_of_its_best_seed(state, chain) -> None:
     # e first (no links), then d (neighbour c, 1/2), then a (neighbour b, 1/3)
-    assert neighbours(FollowLinks(), state(dense=[4, 3, 0]), chain) == pytest.approx({2: 1 / 2, 1: 1 / 3})
+    assert neighbours(Every(), state(dense=[4, 3, 0]), chain) == pytest.approx({2: 1 / 2, 1: 1 / 3})
 
 
 def test_every_further_hop_costs_the_factor(state, chain) -> None:
-    assert neighbours(FollowLinks(hops=2), state(dense=[0]), chain) == {1: 1.0, 2: 0.5}
-    assert neighbours(FollowLinks(hops=3), state(dense=[0]), chain) == {1: 1.0, 2: 0.5, 3: 0.25}
+    assert neighbours(Every(hops=2), state(dense=[0]), chain) == {1: 1.0, 2: 0.5}
+    assert neighbours(Every(hops=3), state(dense=[0]), chain) == {1: 1.0, 2: 0.5, 3: 0.25}
 
 
 def test_the_half_of_seed_001_is_a_weight_in_fusion(state, chain) -> None:
     # seed 001, end to end: a neighbour alone in the graph's list gets 0.5 * 1/(60+1) = 0.0082
-    (after,) = FollowLinks()([state(dense=[0])], chain)
+    (after,) = Every()([state(dense=[0])], chain)
     assert after.weights == {"graph": 0.5}
     ranking = Fuse().fuse(after)
     assert dict(zip(ranking.chunks.tolist(), ranking.scores.tolist(), strict=True)) == pytest.approx(
@@ -47,18 +50,18 @@ def test_the_half_of_seed_001_is_a_weight_in_fusion(state, chain) -> None:
 
 
 def test_multiplies_the_weight_of_a_navigational_query(state, chain) -> None:
-    (after,) = FollowLinks()([state(dense=[0]).with_weight("graph", 1.5)], chain)
+    (after,) = Every()([state(dense=[0]).with_weight("graph", 1.5)], chain)
     assert after.weights == {"graph": 0.75}
 
 
 def test_only_the_first_seeds_are_followed(state, chain) -> None:
-    assert neighbours(FollowLinks(seeds=1), state(dense=[4, 3]), chain) == {}
-    assert neighbours(FollowLinks(seeds=2), state(dense=[4, 3]), chain) == {2: 0.5}
+    assert neighbours(Every(seeds=1), state(dense=[4, 3]), chain) == {}
+    assert neighbours(Every(seeds=2), state(dense=[4, 3]), chain) == {2: 0.5}
 
 
 def test_seeds_come_from_all_sources_by_best_rank(state, chain) -> None:
     # d is first in lexical, a second in dense: both sources are searched, ranks 1 for e and d (chunk numbers decide)
-    assert neighbours(FollowLinks(seeds=2), state(dense=[4, 0], lexical=[3]), chain) == {2: 1.0}
+    assert neighbours(Every(seeds=2), state(dense=[4, 0], lexical=[3]), chain) == {2: 1.0}
 
 
 def test_a_document_of_many_chunks_takes_one_place(state, handmade, page) -> None:
@@ -66,29 +69,39 @@ def test_a_document_of_many_chunks_takes_one_place(state, handmade, page) -> Non
     vectors = [(math.cos(math.radians(a)), math.sin(math.radians(a))) for a in angles]
     index = handmade([page("a", links=["long"]), page("long", ("p", "q", "r", "s"))], vectors)
     # chunk 3, at 10 degrees, is nearest to the seed's chunk at 0
-    assert neighbours(FollowLinks(), state(dense=[0]), index) == {3: 1.0}
+    assert neighbours(Every(), state(dense=[0]), index) == {3: 1.0}
     # but what another source found of the document stands for it
-    assert neighbours(FollowLinks(), state(dense=[0], lexical=[4]), index) == {0: 0.5, 4: 1.0}
+    assert neighbours(Every(), state(dense=[0], lexical=[4]), index) == {0: 0.5, 4: 1.0}
 
 
-def test_depth_keeps_the_best(state, handmade, page) -> None:
-    index = handmade([page("hub", links=[f"n{n}" for n in range(6)]), *(page(f"n{n}") for n in range(6))])
-    assert list(neighbours(FollowLinks(depth=3), state(dense=[0]), index)) == [1, 2, 3]
+def test_neighbours_are_a_bounded_share_of_all_hits(state, handmade, page) -> None:
+    pages = [page("hub", ("p", "q", "r", "s"), links=[f"n{n}" for n in range(6)]), *(page(f"n{n}") for n in range(6))]
+    index = handmade(pages)
+    given = state(dense=[0, 1, 2], lexical=[3, 0])  # four hits: with two more, a third are neighbours
+    assert list(neighbours(FollowLinks(share=1 / 3), given, index)) == [4, 5]
+    assert list(neighbours(FollowLinks(share=0.2), given, index)) == [4]
+    assert [len(neighbours(FollowLinks(share=share), given, index)) for share in (0, 0.19, 1)] == [0, 1, 6]
+
+
+def test_only_documents_that_nobody_found_unless_all_are_asked_for(state, chain) -> None:
+    given = state(dense=[1], lexical=[0])
+    assert neighbours(Every(new_only=True), given, chain) == {2: 0.5}
+    assert neighbours(Every(), given, chain) == {0: 0.5, 1: 1.0, 2: 0.5}
 
 
 def test_a_neighbour_without_chunks_is_passed_over(state, handmade, page) -> None:
     index = handmade([page("a", links=["empty", "b"]), page("empty", ()), page("b")])
-    assert neighbours(FollowLinks(), state(dense=[0]), index) == {1: 1.0}
+    assert neighbours(Every(), state(dense=[0]), index) == {1: 1.0}
 
 
 def test_filters_hold_for_neighbours(state, handmade, page) -> None:
     index = handmade([page("a", links=["b", "c"]), page("b"), page("c", tags=["auth/tokens"])])
     given = replace(state(dense=[0]), filters=Filters(tags=("auth",)))
-    assert neighbours(FollowLinks(depth=1), given, index) == {2: 1.0}
+    assert neighbours(Every(), given, index) == {2: 1.0}
 
 
 def test_nothing_found_has_no_neighbours(state, chain) -> None:
-    assert neighbours(FollowLinks(), state(dense=[]), chain) == {}
+    assert neighbours(Every(), state(dense=[]), chain) == {}
 
 
 def test_the_defaults_are_those_of_the_seed() -> None:
@@ -103,7 +116,7 @@ def test_the_defaults_are_those_of_the_seed() -> None:
         ({"hops": 0}, r"hops must be between 1 and 3, got 0"),
         ({"hops": 4}, r"hops must be between 1 and 3, got 4"),
         ({"seeds": 0}, r"seeds must be at least 1"),
-        ({"depth": 0}, r"depth must be at least 1"),
+        ({"share": 1.1}, r"share must be between 0 and 1, got 1\.1"),
     ],
 )
 def test_bad_parameters_are_named(parameters: dict, said: str) -> None:
