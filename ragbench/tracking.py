@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragbench.errors import TrackingError
 from ragbench.evaluation.measures import metric_name
-from ragbench.experiment.results import slug
+from ragbench.experiment import store
 from ragbench.timing import open_loop
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def _log_arm(mlflow: Any, results: Results, settings: Settings, benchmark: Bench
     mlflow.log_params(parameters)
     mlflow.set_tags({"ragbench.kind": "arm", "ragbench.arm": settings.name, **_tags(results, benchmark)})
     mlflow.log_metrics(metrics(results, settings.name))
-    mlflow.log_artifacts(str(results.folder / "arms" / slug(settings.name)), "arm")
+    mlflow.log_artifacts(str(results.arm_path(settings.name)), "arm")
     frame = results.per_query[results.per_query["arm"] == settings.name]
     mlflow.log_table(frame.astype(object), "per_query.json")
     dataset = mlflow.data.from_pandas(
@@ -237,4 +237,4 @@ def folder_of(settings: Settings, run_id: str) -> str:
     folder = Path(tags.get("ragbench.folder", ""))
     if not folder.is_dir():
         raise TrackingError(f"the files of MLflow run {run_id} are no longer in {folder}")
-    return str(folder / "arms" / slug(tags["ragbench.arm"])) if "ragbench.arm" in tags else str(folder)
+    return str(store.arm_path(folder, tags["ragbench.arm"])) if "ragbench.arm" in tags else str(folder)

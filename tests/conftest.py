@@ -144,35 +144,47 @@ def small_bundle(workplace: Path, tmp_path_factory: pytest.TempPathFactory) -> P
 @pytest.fixture(scope="session")
 def write_results():
     """A function that writes the folder of a finished run: nDCG@10 of every arm, perhaps its p95 in milliseconds."""
-    import json
-
     import pandas as pd
-    import yaml
 
     from ragbench import app
-    from ragbench.experiment import environment, results
+    from ragbench.experiment import environment, results, store
 
     settings = app.compose([])
     record = {"split": "test", "benchmark": {"name": "made", "digest": "d" * 64}, "overrides": {}}
     record["environment"] = environment.describe()
 
     def write(folder: Path, arms: dict[str, list[float]], p95_ms: dict[str, float] | None = None) -> Path:
+        made = store.RunFolder(folder)
         for arm, values in arms.items():
             rows = [(arm, "document", "test", "x", f"q{n}", "nDCG@10", value) for n, value in enumerate(values)]
-            place = folder / "arms" / results.slug(arm)
-            results.write_text(place / "config.yaml", yaml.safe_dump({**settings.config, "name": arm}))
-            results.write_table(
-                place / "per_query.parquet", pd.DataFrame(rows, columns=list(results.PER_QUERY_COLUMNS))
-            )
+            place = made.arm(arm)
+            place.yaml("config.yaml", {**settings.config, "name": arm})
+            place.table(results.PER_QUERY, pd.DataFrame(rows, columns=list(results.PER_QUERY_COLUMNS)))
+            place.finish_arm("made")
         if p95_ms:
             columns = ["arm", "stage", "p50", "p95", "p99", "p95_low", "p95_high"]
             times = [(arm, "total", p95 / 2, p95, p95, p95 * 0.95, p95 * 1.05) for arm, p95 in p95_ms.items()]
-            results.write_text(folder / "latency.csv", pd.DataFrame(times, columns=columns).to_csv(index=False))
-        made = {**record, "arms": list(arms), "topics": max(map(len, arms.values()))}
-        results.write_text(folder / results.RECORD, json.dumps(made))
+            made.text("latency.csv", pd.DataFrame(times, columns=columns).to_csv(index=False))
+        made.finish({**record, "arms": list(arms), "topics": max(map(len, arms.values()))})
         return folder
 
     return write
+
+
+@pytest.fixture(scope="session")
+def reseal() -> Callable[[Path], None]:
+    """A function that makes a changed results folder one that was written like this."""
+    from ragbench import files
+    from ragbench.experiment import store
+
+    def again(folder: Path) -> None:
+        written = store.RunFolder(folder)
+        record = files.read_sealed(folder / store.RECORD)
+        for arm in record["arms"]:
+            written.arm(arm).finish_arm(files.read_sealed(written.arm(arm).path / store.DONE)["key"])
+        written.finish(record)
+
+    return again
 
 
 def compose(overrides: Sequence[str]) -> Settings:

@@ -95,7 +95,7 @@ def test_a_run_leads_back_to_its_folder(client, arms, finished: Results) -> None
     store, parent, _ = client
     assert tracking.folder_of(arms[0], parent) == str(finished.folder)
     child = children(store, parent)[0]
-    expected = finished.folder / "arms" / results.slug(child.data.tags["ragbench.arm"])
+    expected = finished.arm_path(child.data.tags["ragbench.arm"])
     assert tracking.folder_of(arms[0], child.info.run_id) == str(expected)
     with pytest.raises(TrackingError, match="neither a file nor a run"):
         tracking.folder_of(arms[0], "0" * 32)

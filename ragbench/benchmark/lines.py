@@ -5,13 +5,12 @@ from __future__ import annotations
 import csv
 import gzip
 import json
-import os
-import tempfile
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+from ragbench import files
 from ragbench.errors import BenchmarkError, ConfigError
 
 MAX_LINE_BYTES = 10_000_000
@@ -144,19 +143,7 @@ def _checked(
 def write_atomically(path: Path, text: str) -> None:
     """Write a UTF-8 file so that at every moment it holds the old text or the new one, also through a power cut."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        draft = Path(name)
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as stream:
-                stream.write(text)
-                stream.flush()
-                os.fsync(stream.fileno())
-            draft.chmod(path.stat().st_mode if path.exists() else 0o644)
-            draft.replace(path)
-        except BaseException:
-            draft.unlink(missing_ok=True)
-            raise
+        files.write_text(path, text)
     except OSError as error:
         raise BenchmarkError(f"{path} cannot be written: {error.strerror or error}") from None
 

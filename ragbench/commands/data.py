@@ -134,9 +134,9 @@ def _power(settings: Settings, arguments: argparse.Namespace) -> int:
 
     from ragbench.comparison.statistics import minimum_detectable_effect
     from ragbench.evaluation.measures import PRIMARY
-    from ragbench.experiment import results
+    from ragbench.experiment import results, store
 
-    found = results.load(Path(arguments.run) if arguments.run else results.latest(settings.results))
+    found = results.load(Path(arguments.run) if arguments.run else store.latest(settings.results, console.say))
     splits = sorted(found.per_query["split"].unique())
     rows = []
     for place, arm in enumerate(found.arms):

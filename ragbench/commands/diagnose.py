@@ -31,16 +31,17 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench import app
     from ragbench.errors import ResultsError
     from ragbench.evaluation.diagnosis import losses, sentences
-    from ragbench.experiment import results
+    from ragbench.experiment import results, store
 
     settings = app.compose(arguments.overrides)
-    folder = Path(arguments.run) if arguments.run else results.latest(settings.results)
-    known = results.load(folder).arms
+    folder = Path(arguments.run) if arguments.run else store.latest(settings.results, console.say)
+    loaded = results.load(folder)
+    known = loaded.arms
     arms = arguments.arms.split(",") if arguments.arms else known
     for arm in arms:
         if arm not in known:
             raise ResultsError(f"{folder} has no arm '{arm}'; it has {', '.join(known)}")
-    files = [folder / "arms" / results.slug(arm) / results.DIAGNOSIS for arm in arms]
+    files = [loaded.arm_path(arm) / results.DIAGNOSIS for arm in arms]
     if not all(path.is_file() for path in files):
         raise ResultsError(f"{folder} has no diagnosis: its benchmark has no section-level judgments")
     frame = pd.concat([pd.read_parquet(path) for path in files], ignore_index=True)

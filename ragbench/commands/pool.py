@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from ragbench import console
+
 DESCRIPTION = (
     "Write the section-query pairs that runs return and nobody has judged, best first, as a CSV a person can fill."
 )
@@ -30,15 +32,16 @@ def main(arguments: argparse.Namespace) -> int:
     """Read the runs, collect the unjudged pairs, write them."""
     from ragbench import app
     from ragbench.benchmark import pool
-    from ragbench.experiment import results
+    from ragbench.experiment import results, store
     from ragbench.topics.load import load
 
     overrides = [word for word in arguments.words if "=" in word and not Path(word).exists()]
     settings = app.compose(overrides)
     given = [Path(word) for word in arguments.words if word not in overrides]
     runs: dict[str, dict[str, list[tuple[str, float]]]] = {}
-    for source in given or [results.latest(settings.results)]:
-        files = sorted(source.glob("arms/*/sections.trec")) if source.is_dir() else [source]
+    for source in given or [store.latest(settings.results, console.say)]:
+        loaded = results.load(source) if source.is_dir() else None
+        files = [loaded.arm_path(arm) / results.SECTIONS for arm in loaded.arms] if loaded else [source]
         runs |= {f"{source.name}/{file.parent.name}/{file.name}": pool.read_run(file) for file in files}
     benchmark = load(settings.config)
     rows = pool.pool(runs, benchmark.section_qrels, arguments.depth, arguments.by_topic)

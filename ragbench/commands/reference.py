@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Run everything, then write one file."""
     from ragbench.errors import ConfigError
-    from ragbench.experiment.results import write_text
+    from ragbench.files import write_text
     from ragbench.report import reference
     from ragbench.workbench import Experiment
 

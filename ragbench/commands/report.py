@@ -34,7 +34,8 @@ def main(arguments: argparse.Namespace) -> int:
     """Read the run, write the page, say where it is."""
     from ragbench import app, tracking
     from ragbench.errors import ResultsError
-    from ragbench.experiment import results
+    from ragbench.experiment import results, store
+    from ragbench.files import write_text
     from ragbench.report import html
 
     overrides = [word for word in arguments.words if "=" in word and not Path(word).exists()]
@@ -45,20 +46,20 @@ def main(arguments: argparse.Namespace) -> int:
             f"a report is about one run, got {len(named)}: {', '.join(named)}; compare runs with compare"
         )
     if not named:
-        folder = results.latest(settings.results)
+        folder = store.latest(settings.results, console.say)
     elif Path(named[0]).exists():
         folder = Path(named[0])
     else:
         folder = Path(tracking.folder_of(settings, named[0]))
         # A nested run is one arm; its report is that of the experiment it belongs to.
-        folder = folder if (folder / results.RECORD).is_file() else folder.parent.parent
+        folder = folder if (folder / store.RECORD).is_file() else folder.parent.parent
     if arguments.out is not None and arguments.out.is_dir():
         raise ResultsError(f"--out {arguments.out} is a folder: name a file such as {arguments.out / html.FILE}")
     if arguments.picture is not None:
         from ragbench.report import picture
 
         try:
-            results.write_text(arguments.picture, picture.svg(results.load(folder)))
+            write_text(arguments.picture, picture.svg(results.load(folder)))
         except OSError as error:
             raise ResultsError(f"cannot write {arguments.picture} ({error.strerror}): name another file") from None
     path = html.write(folder, arguments.out)

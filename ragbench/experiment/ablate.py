@@ -13,7 +13,7 @@ from ragbench.configuration import Settings
 from ragbench.errors import ConfigError
 from ragbench.evaluation.measures import PRIMARY, UNJUDGED
 from ragbench.experiment.design import Design, Effect, design_named, table
-from ragbench.experiment.results import write_text
+from ragbench.files import write_text
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,7 +14,7 @@ from ragbench.comparison.statistics import compare_all, holm
 from ragbench.errors import ResultsError
 from ragbench.evaluation import measures
 from ragbench.evaluation.measures import PRIMARY, Run
-from ragbench.experiment import results
+from ragbench.experiment import results, store
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,9 +80,9 @@ def compare(
 def _runs(source: Path) -> dict[str, Run]:
     if source.is_file():
         return {source.stem: read_run(source)}
-    if (source / results.RECORD).is_file():
+    if (source / store.RECORD).is_file():
         loaded = results.load(source)
-        return {arm: read_run(source / "arms" / results.slug(arm) / "run.trec") for arm in loaded.arms}
+        return {arm: read_run(loaded.arm_path(arm) / "run.trec") for arm in loaded.arms}
     if (source / "run.trec").is_file():
         return {source.name: read_run(source / "run.trec")}
     raise ResultsError(f"{source} is neither a results folder nor a TREC run file")

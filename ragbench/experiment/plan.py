@@ -9,7 +9,8 @@ from ragbench.configuration import Settings
 from ragbench.engine.executor import Arm
 from ragbench.engine.tree import explain as explain_tree
 from ragbench.engine.tree import tree
-from ragbench.experiment.run import finished, plan_digest, stopped
+from ragbench.experiment import store
+from ragbench.experiment.run import arm_key, plan
 from ragbench.index.artefacts import Survey
 from ragbench.models.access import Models
 from ragbench.workshop import Workshop
@@ -21,12 +22,13 @@ def explain(settings: Sequence[Settings], benchmark: Benchmark, command: str) ->
     `command` is the one that would run it: an experiment continues only what the same command began.
     """
     shared = settings[0]
-    store = Survey(shared.index_folder)
-    arms = Workshop(benchmark, store, Models(cache=shared.cache_folder)).arms(settings)
-    begun = stopped(shared.results, plan_digest(command, benchmark, shared, arms))
-    done = [arm.name for arm in arms if begun is not None and finished(begun, arm) is not None]
+    workshop = Workshop(benchmark, Survey(shared.index_folder), Models(cache=shared.cache_folder))
+    planned = plan(settings, command, workshop)
+    arms = [arm for _, arm in planned.arms.values()]
+    begun = store.stopped(shared.results, planned.digest)
+    done = [arm.name for arm in arms if begun is not None and store.finished(begun, arm.name, arm_key(arm))]
     left = [arm for arm in arms if arm.name not in done]
-    queries = len(benchmark.select(shared.split))
+    queries = len(planned.topics)
     lines = [explain_tree(tree(left), queries)] if left else []
     if done:
         lines.append(f"finished already, read from {begun}: {', '.join(done)}")

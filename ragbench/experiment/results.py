@@ -8,28 +8,25 @@
     <folder>/arms/<arm>/config.yaml, pipeline.txt, run.trec, sections.trec, metadata.yaml,
                        per_query.parquet, top.parquet, diagnosis.parquet, latency.parquet, done.json
 
-A file is written under another name and then renamed, `done.json` last: an arm with it is finished.
+`ragbench.experiment.store` writes the folder and says whether it still is what was written.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragbench.errors import ResultsError
 from ragbench.evaluation.measures import PRIMARY, Run
+from ragbench.experiment import store
 
 if TYPE_CHECKING:
     import pandas as pd
 
-RECORD = "experiment.json"
-TOPICS, TOP, DIAGNOSIS = "topics.parquet", "top.parquet", "diagnosis.parquet"
+TOPICS, TOP, DIAGNOSIS, PER_QUERY = "topics.parquet", "top.parquet", "diagnosis.parquet", "per_query.parquet"
+DOCUMENTS, SECTIONS = "run.trec", "sections.trec"
 OPEN_LOOP = "open_loop.csv"
 PER_QUERY_COLUMNS = ("arm", "level", "split", "type", "qid", "measure", "value")
 
@@ -51,6 +48,10 @@ class Results:
     def arms(self) -> list[str]:
         """The arms, in the order they were given."""
         return [str(arm) for arm in self.record["arms"]]
+
+    def arm_path(self, arm: str) -> Path:
+        """Where the files of an arm lie."""
+        return store.arm_path(self.folder, arm)
 
     @property
     def topics_by(self) -> str:
@@ -85,7 +86,7 @@ class Results:
         import pandas as pd
 
         if name not in self._tables:
-            paths = {arm: self.folder / "arms" / slug(arm) / name for arm in self.arms}
+            paths = {arm: self.arm_path(arm) / name for arm in self.arms}
             frames = [pd.read_parquet(path).assign(arm=arm) for arm, path in paths.items() if path.is_file()]
             empty = pd.DataFrame(columns=list(columns))
             self._tables[name] = pd.concat(frames, ignore_index=True) if frames else empty
@@ -119,14 +120,11 @@ class Results:
 
 
 def load(folder: Path) -> Results:
-    """The results that a run wrote into `folder`."""
+    """The results that a run wrote into `folder`. Raises ResultsError for those that are damaged."""
     import pandas as pd
 
-    record_file = folder / RECORD
-    if not record_file.is_file():
-        raise ResultsError(f"{folder} holds no results ({RECORD} is missing): name the folder of a finished run")
-    record = json.loads(record_file.read_text(encoding="utf-8"))
-    frames = [pd.read_parquet(folder / "arms" / slug(arm) / "per_query.parquet") for arm in record["arms"]]
+    record = store.read(folder)
+    frames = [pd.read_parquet(store.arm_path(folder, arm) / PER_QUERY) for arm in record["arms"]]
     latency = folder / "latency.csv"
     return Results(
         folder,
@@ -134,43 +132,6 @@ def load(folder: Path) -> Results:
         pd.concat(frames, ignore_index=True),
         pd.read_csv(latency) if latency.is_file() else pd.DataFrame({"arm": [], "stage": []}),
     )
-
-
-def latest(root: Path) -> Path:
-    """The newest finished results folder below `root`."""
-    found = sorted(root.glob(f"runs/*/{RECORD}"), key=lambda path: path.stat().st_mtime)
-    if not found:
-        raise ResultsError(f"no results below {root / 'runs'}: run an experiment first")
-    return found[-1].parent
-
-
-def slug(arm: str) -> str:
-    """An arm's name as a folder name."""
-    return re.sub(r"[^A-Za-z0-9._=+,-]+", "_", arm) or "_"
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file so that it is either absent or complete."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    draft.write_text(text, encoding="utf-8")
-    draft.replace(path)
-
-
-def write_yaml(path: Path, value: Mapping[str, Any], sort_keys: bool = False) -> None:
-    """Write plain values as YAML so that the file is either absent or complete."""
-    import yaml
-
-    # The C dumper writes the same three times as fast.
-    write_text(path, yaml.dump(value, Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper), sort_keys=sort_keys))
-
-
-def write_table(path: Path, frame: pd.DataFrame) -> None:
-    """Write a table as Parquet so that it is either absent or complete."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    frame.to_parquet(draft, index=False)
-    draft.replace(path)
 
 
 def trec(run: Run, tag: str) -> str:

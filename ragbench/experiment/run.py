@@ -1,20 +1,25 @@
-"""Run arms over a benchmark: quality, then speed, then files; MLflow afterwards, from the files."""
+"""Run arms over a benchmark: plan, quality, time, conclusion; MLflow afterwards, from the files."""
 
 from __future__ import annotations
 
-import json
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.configuration import Settings
+from ragbench.errors import ConfigError
 from ragbench.evaluation import diagnosis, measures
-from ragbench.experiment import environment, execution, results, top
+from ragbench.experiment import environment, execution, results, store, top
 from ragbench.experiment.results import Results
+from ragbench.experiment.store import RunFolder
 from ragbench.fingerprint import digest, plain
 from ragbench.timing import coldstart, latency, open_loop
+from ragbench.types import Query
 from ragbench.workshop import Progress, Say, Workshop, fetch_caches, share_caches
 
 if TYPE_CHECKING:
@@ -23,7 +28,48 @@ if TYPE_CHECKING:
     from ragbench.engine.executor import Arm, Outcome
     from ragbench.index.artefacts import Artefact
 
-PLAN, DONE = "plan.json", "done.json"
+
+@dataclass(frozen=True)
+class Planned:
+    """Arms by name, each with its settings, over the topics of a split; the first settings decide what all share."""
+
+    command: str
+    benchmark: Benchmark
+    topics: Sequence[Topic]
+    arms: Mapping[str, tuple[Settings, Arm]]
+    started: float = field(default_factory=time.time)
+
+    @property
+    def settings(self) -> list[Settings]:
+        """Of every arm."""
+        return [each for each, _ in self.arms.values()]
+
+    @property
+    def shared(self) -> Settings:
+        """What decides where and how is measured."""
+        return self.settings[0]
+
+    @cached_property
+    def queries(self) -> list[Query]:
+        """The topics as the pipelines get them."""
+        return [topic.query() for topic in self.topics]
+
+    @property
+    def digest(self) -> str:
+        """What must be equal for an experiment to be the same: what is measured on what, not how fast or where."""
+        keys = [arm_key(arm) for _, arm in self.arms.values()]
+        return digest([self.command, self.benchmark.digest, self.shared.split, self.shared.measures, keys])
+
+
+def plan(settings: Sequence[Settings], command: str, workshop: Workshop) -> Planned:
+    """Make the arms, and check what can be checked before anything is computed. ConfigError, BenchmarkError."""
+    repeated = next((name for name, count in Counter(each.name for each in settings).items() if count > 1), None)
+    if repeated is not None:
+        raise ConfigError(f"two arms are called '{repeated}': give them different names with name=...")
+    measures.check(settings[0].measures)
+    topics = workshop.benchmark.select(settings[0].split)
+    arms = dict(zip((each.name for each in settings), zip(settings, workshop.arms(settings), strict=True), strict=True))
+    return Planned(command, workshop.benchmark, topics, arms)
 
 
 def run(
@@ -38,47 +84,81 @@ def run(
 ) -> Results:
     """Measure every arm on the benchmark and write the results folder.
 
-    The first of the settings decides what all share: split, measures, the way time is measured, where files go.
-    `conclude` writes further files before the record, with which the experiment counts as finished.
+    The same experiment that was stopped is continued, unless `folder` names another place. `conclude` writes further
+    files before the record, with which the experiment counts as finished.
     """
+    workshop = Workshop.of(settings[0], benchmark, progress, say)
+    fetch_caches(workshop.store, workshop.models)
+    planned = plan(settings, command, workshop)
+    names = list(planned.arms)
+    label = names[0] if len(names) == 1 else f"{len(names)}-arms"
+    with store.writing(planned.shared.results, command, label, planned.digest, names, folder, say) as place:
+        quality = _measure_quality(planned, place, progress, say)
+        times = _measure_time(planned, place, progress)
+        found = _conclude(planned, place, quality, times, conclude)
+    share_caches(workshop.store, workshop.models)
+    return found
+
+
+def _measure_quality(planned: Planned, place: RunFolder, progress: Progress | None, say: Say) -> pd.DataFrame:
+    """What every arm finds, measured and written; arms that were finished before are read."""
     import pandas as pd
 
-    shared = settings[0]
-    measures.check(shared.measures)
-    topics = benchmark.select(shared.split)
-    queries = [topic.query() for topic in topics]
-    workshop = Workshop.of(shared, benchmark, progress, say)
-    fetch_caches(workshop.store, workshop.models)
-    arms = workshop.arms(settings)
-    plan = plan_digest(command, benchmark, shared, arms)
-    folder = folder or _folder(shared.results, command, settings, plan, say)
-    results.write_text(folder / PLAN, json.dumps({"digest": plan, "arms": [arm.name for arm in arms]}))
-    results.write_table(folder / results.TOPICS, _topics(topics))
-    started = time.time()
+    place.table(results.TOPICS, _topics(planned.topics))
     surroundings = environment.describe()
-    by_name = {each.name: (each, arm) for each, arm in zip(settings, arms, strict=True)}
-    facts = pd.DataFrame([(t.qid, t.split, t.type) for t in topics], columns=["qid", "split", "type"])
-    frames = {arm.name: frame for arm in arms if (frame := finished(folder, arm)) is not None}
-    for arm in arms:
-        if arm.name in frames:
+    facts = pd.DataFrame([(t.qid, t.split, t.type) for t in planned.topics], columns=["qid", "split", "type"])
+    frames: dict[str, pd.DataFrame] = {}
+    for name, (_, arm) in planned.arms.items():
+        if store.finished(place.path, name, arm_key(arm), say):
             arm.index.prepare(arm.pipeline.needs)
-    left = [pair for name, pair in by_name.items() if name not in frames]
-    for outcome in execution.outcomes(left, benchmark, queries, progress, say):
-        each, arm = by_name[outcome.arm]
+            frames[name] = pd.read_parquet(store.arm_path(place.path, name) / results.PER_QUERY)
+    left = [pair for name, pair in planned.arms.items() if name not in frames]
+    for outcome in execution.outcomes(left, planned.benchmark, planned.queries, progress, say):
+        each, arm = planned.arms[outcome.arm]
         arm.index.prepare(arm.pipeline.needs)
-        frames[outcome.arm] = _write_arm(folder, each, arm, outcome, benchmark, facts, surroundings)
-    timings = latency.measure(arms, queries, shared.latency, progress) if shared.latency.enabled else {}
-    cold = _cold_starts(settings, queries[0].text, progress) if timings and shared.latency.cold_start else {}
+        files = place.arm(outcome.arm)
+        frames[outcome.arm] = _write_arm(files, each, arm, outcome, planned.benchmark, facts, surroundings)
+    return pd.concat([frames[name] for name in planned.arms], ignore_index=True)
+
+
+@dataclass(frozen=True)
+class _Times:
+    """The latency of all arms as a table, and the peak memory of their processes by name."""
+
+    table: pd.DataFrame
+    memory: Mapping[str, float]
+
+
+def _measure_time(planned: Planned, place: RunFolder, progress: Progress | None) -> _Times:
+    """How long a query takes every arm, timed side by side, in a fresh process and under load; written."""
+    spec = planned.shared.latency
+    arms = [arm for _, arm in planned.arms.values()]
+    timings = latency.measure(arms, planned.queries, spec, progress) if spec.enabled else {}
+    cold = _cold_starts(planned.settings, planned.queries[0].text, progress) if timings and spec.cold_start else {}
     memory = {name: round(each.pop(coldstart.PEAK_MEMORY), 1) for name, each in cold.items()}
-    times = _latency_table(timings, cold)
-    served = open_loop.measure(arms, queries, shared.latency, progress) if timings else []
+    served = open_loop.measure(arms, planned.queries, spec, progress) if timings else []
+    times = _Times(_latency_table(timings, cold), memory)
+    for name, timing in timings.items():
+        place.arm(name).table("latency.parquet", timing.frame())
+    if len(times.table):
+        place.text("latency.csv", times.table.to_csv(index=False))
+    if served:
+        place.text(results.OPEN_LOOP, open_loop.table(served, timings, spec.seed).to_csv(index=False))
+    return times
+
+
+def _conclude(
+    planned: Planned, place: RunFolder, quality: pd.DataFrame, times: _Times, conclude: Callable[[Results], None]
+) -> Results:
+    """Summarise, let the caller conclude, and write the record last."""
+    shared, benchmark = planned.shared, planned.benchmark
     record = {
-        "name": folder.name,
-        "command": command,
-        "arms": [each.name for each in settings],
-        "overrides": {each.name: list(each.overrides) for each in settings},
+        "name": place.path.name,
+        "command": planned.command,
+        "arms": list(planned.arms),
+        "overrides": {each.name: list(each.overrides) for each in planned.settings},
         "split": shared.split,
-        "topics": len(topics),
+        "topics": len(planned.topics),
         "benchmark": {
             "name": benchmark.name,
             "digest": benchmark.digest,
@@ -86,28 +166,20 @@ def run(
             "topics": benchmark.provenance,
             "version": benchmark.version,
         },
-        "started": started,
-        "seconds": round(time.time() - started, 3),
-        "environment": surroundings,
+        "started": planned.started,
+        "seconds": round(time.time() - planned.started, 3),
+        "environment": environment.describe(),
         "latency": plain(shared.latency),
         "peak_memory_bytes": coldstart.peak_memory_bytes(),
-        "peak_memory_mb": memory,
-        "index_bytes": {arm.name: sum(a.size_bytes for a in _artefacts(arm)) for arm in arms},
-        "models": {arm.name: arm.pipeline.digests(arm.index) for arm in arms},
+        "peak_memory_mb": times.memory,
+        "index_bytes": {name: sum(a.size_bytes for a in _artefacts(arm)) for name, (_, arm) in planned.arms.items()},
+        "models": {name: arm.pipeline.digests(arm.index) for name, (_, arm) in planned.arms.items()},
     }
-    for name, timing in timings.items():
-        results.write_table(folder / "arms" / results.slug(name) / "latency.parquet", timing.frame())
-    outcome_results = Results(folder, record, pd.concat([frames[s.name] for s in settings], ignore_index=True), times)
-    if len(times):
-        results.write_text(folder / "latency.csv", times.to_csv(index=False))
-    if served:
-        frame = open_loop.table(served, timings, shared.latency.seed)
-        results.write_text(folder / results.OPEN_LOOP, frame.to_csv(index=False))
-    results.write_text(folder / "summary.csv", outcome_results.summary(("split", "type")).to_csv(index=False))
-    conclude(outcome_results)
-    results.write_text(folder / results.RECORD, json.dumps(record, indent=1, default=str))
-    share_caches(workshop.store, workshop.models)
-    return outcome_results
+    found = Results(place.path, record, quality, times.table)
+    place.text("summary.csv", found.summary(("split", "type")).to_csv(index=False))
+    with store.spoken(place.path):
+        conclude(found)
+    return replace(found, record=place.finish(record))
 
 
 def _topics(topics: Sequence[Topic]) -> pd.DataFrame:
@@ -118,7 +190,7 @@ def _topics(topics: Sequence[Topic]) -> pd.DataFrame:
 
 
 def _write_arm(
-    folder: Path,
+    place: RunFolder,
     settings: Settings,
     arm: Arm,
     outcome: Outcome,
@@ -126,19 +198,18 @@ def _write_arm(
     facts: pd.DataFrame,
     surroundings: Mapping[str, Any],
 ) -> pd.DataFrame:
-    """Measure one finished arm and write its files; `done.json` comes last."""
+    """Measure what one arm found and write its files."""
     import pandas as pd
 
-    place = folder / "arms" / results.slug(settings.name)
     table = arm.index.chunks
     levels = {
-        "document": (measures.document_run(outcome.final, table), benchmark.document_qrels, "run.trec"),
-        "section": (measures.section_run(outcome.final, table), benchmark.section_qrels, "sections.trec"),
+        "document": (measures.document_run(outcome.final, table), benchmark.document_qrels, results.DOCUMENTS),
+        "section": (measures.section_run(outcome.final, table), benchmark.section_qrels, results.SECTIONS),
     }
     frames = []
     for level, (run_, qrels, file) in levels.items():
         # Also without judgments: `ragbench pool` reads what has still to be judged from there.
-        results.write_text(place / file, results.trec(run_, "ragbench"))
+        place.text(file, results.trec(run_, "ragbench"))
         if level == "document" or qrels:
             frame = measures.evaluate(run_, qrels, settings.measures)
             frame.insert(0, "level", level)
@@ -146,14 +217,14 @@ def _write_arm(
     per_query = facts.merge(pd.concat(frames, ignore_index=True), on="qid")
     per_query.insert(0, "arm", settings.name)
     per_query = per_query[list(results.PER_QUERY_COLUMNS)]
-    results.write_yaml(place / "config.yaml", plain(settings.config), sort_keys=True)
-    results.write_text(place / "pipeline.txt", f"{arm.pipeline!r}\n")
-    results.write_yaml(place / "metadata.yaml", _ir_metadata(settings, arm, benchmark, surroundings))
-    results.write_table(place / "per_query.parquet", per_query)
-    results.write_table(place / results.TOP, top.top_hits(outcome.final, table, benchmark))
+    place.yaml("config.yaml", plain(settings.config), sort_keys=True)
+    place.text("pipeline.txt", f"{arm.pipeline!r}\n")
+    place.yaml("metadata.yaml", _ir_metadata(settings, arm, benchmark, surroundings))
+    place.table(results.PER_QUERY, per_query)
+    place.table(results.TOP, top.top_hits(outcome.final, table, benchmark))
     if benchmark.section_qrels:
-        results.write_table(place / results.DIAGNOSIS, diagnosis.diagnose(outcome, table, benchmark.section_qrels))
-    results.write_text(place / DONE, json.dumps({"arm": _arm_digest(arm)}))
+        place.table(results.DIAGNOSIS, diagnosis.diagnose(outcome, table, benchmark.section_qrels))
+    place.finish_arm(arm_key(arm))
     return per_query
 
 
@@ -201,43 +272,6 @@ def _latency_table(timings: Mapping[str, latency.Timing], cold: Mapping[str, Map
     return pd.DataFrame(rows) if rows else pd.DataFrame({"arm": [], "stage": []})
 
 
-def plan_digest(command: str, benchmark: Benchmark, shared: Settings, arms: Sequence[Arm]) -> str:
-    """What must be equal for an experiment to be the same: what is measured on what, not how fast or where."""
-    return digest([command, benchmark.digest, shared.split, shared.measures, [_arm_digest(arm) for arm in arms]])
-
-
-def _arm_digest(arm: Arm) -> str:
+def arm_key(arm: Arm) -> str:
+    """What an arm measures, whatever its folder is called."""
     return digest([arm.name, arm.pipeline.fingerprint, arm.index.spec, arm.index.collection])
-
-
-def finished(folder: Path, arm: Arm) -> pd.DataFrame | None:
-    """The measured queries of an arm that a stopped experiment had finished, None when it had not."""
-    import pandas as pd
-
-    place = folder / "arms" / results.slug(arm.name)
-    if not (place / DONE).is_file() or json.loads((place / DONE).read_text())["arm"] != _arm_digest(arm):
-        return None
-    return pd.read_parquet(place / "per_query.parquet")
-
-
-def stopped(root: Path, plan: str) -> Path | None:
-    """The folder of the same experiment below `root` when it was stopped before its end."""
-    for record in sorted(root.glob(f"runs/*/{PLAN}")):
-        if json.loads(record.read_text())["digest"] == plan and not (record.parent / results.RECORD).exists():
-            return record.parent
-    return None
-
-
-def _folder(root: Path, command: str, settings: Sequence[Settings], plan: str, say: Say) -> Path:
-    """A new folder, or that of the same experiment when it was stopped before its end."""
-    if (begun := stopped(root, plan)) is not None:
-        say(f"continuing the stopped experiment in {begun}")
-        return begun
-    stamp = time.strftime("%Y%m%d-%H%M%S")
-    name = results.slug(settings[0].name) if len(settings) == 1 else f"{len(settings)}-arms"
-    folder = root / "runs" / f"{stamp}-{command}-{name}"
-    suffix = 1
-    while folder.exists():
-        suffix += 1
-        folder = root / "runs" / f"{stamp}-{command}-{name}-{suffix}"
-    return folder

@@ -29,8 +29,8 @@ from ragbench.errors import BundleError, ResultsError
 from ragbench.evaluation.measures import document_run
 from ragbench.experiment import environment
 from ragbench.export.measured import Evidence, MeasuredArm
+from ragbench.files import settle
 from ragbench.fingerprint import plain
-from ragbench.index.artefacts import settle
 from ragbench.models.resolve import CrossEncoderSpec
 from ragbench.stages.recency import BoostRecent
 from ragbench.types import Query, QueryState, Ranking

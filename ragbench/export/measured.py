@@ -14,7 +14,7 @@ from ragbench.comparison.verdict import LatencyCost, judge
 from ragbench.configuration import Settings
 from ragbench.errors import ConfigError, ResultsError
 from ragbench.evaluation.measures import PRIMARY, UNJUDGED
-from ragbench.experiment import results
+from ragbench.experiment import results, store
 from ragbench.experiment.results import Results
 
 Gain = Literal["adopt", "inconclusive", "reject", "uncompared"]
@@ -31,7 +31,7 @@ class MeasuredArm:
     @property
     def folder(self) -> Path:
         """The arm's folder inside the run's."""
-        return self.results.folder / "arms" / results.slug(self.name)
+        return self.results.arm_path(self.name)
 
     @property
     def quality(self) -> dict[str, float]:
@@ -68,10 +68,10 @@ def find(folder: Path, arm: str | None = None) -> MeasuredArm:
     """
     import yaml
 
-    inside = not (folder / results.RECORD).is_file() and folder.parent.name == "arms"
+    inside = not (folder / store.RECORD).is_file() and folder.parent.name == "arms"
     loaded = results.load(folder.parent.parent if inside else folder)
     if inside:
-        named = [name for name in loaded.arms if results.slug(name) == folder.name and arm in (None, name)]
+        named = [name for name in loaded.arms if store.arm_folder(name) == folder.name and arm in (None, name)]
     elif arm is not None:
         named = [name for name in loaded.arms if name == arm]
     else:
@@ -81,13 +81,9 @@ def find(folder: Path, arm: str | None = None) -> MeasuredArm:
     if len(named) > 1:
         raise ResultsError(
             f"the run {loaded.folder} has several arms ({', '.join(named)}): add arm=NAME, or name the folder of one, "
-            f"such as {loaded.folder / 'arms' / results.slug(named[-1])}"
+            f"such as {loaded.arm_path(named[-1])}"
         )
-    path = loaded.folder / "arms" / results.slug(named[0]) / "config.yaml"
-    try:
-        config = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError) as error:
-        raise ResultsError(f"{path} cannot be read ({type(error).__name__}): run the experiment again") from None
+    config = yaml.safe_load((loaded.arm_path(named[0]) / "config.yaml").read_text(encoding="utf-8"))
     overrides = tuple(loaded.record.get("overrides", {}).get(named[0], ()))
     return MeasuredArm(named[0], loaded, Settings(named[0], config, overrides))
 

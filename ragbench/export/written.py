@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from ragbench.errors import ConfigError
-from ragbench.experiment.results import slug
+from ragbench.experiment.store import arm_folder
 from ragbench.export import measured
 from ragbench.export.measured import Evidence, MeasuredArm
 from ragbench.workshop import Progress, Say
@@ -53,7 +53,7 @@ def write(
     found = measured.find(run, arm)
     evidence = measured.evidence(found, baseline)
     caution = measured.require_gain(evidence, force)
-    place = out or found.results.folder / "exports" / f"{slug(found.name)}{FORMATS[form]}"
+    place = out or found.results.folder / "exports" / f"{arm_folder(found.name)}{FORMATS[form]}"
     if form == "ragbench":
         missing = _bundle(found, place, evidence, caution, include_index, progress, say)
     else:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 import time
 import uuid
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragbench.errors import IndexError_
+from ragbench.files import settle
 from ragbench.fingerprint import plain, short
 
 if TYPE_CHECKING:
@@ -188,19 +188,3 @@ def defect(manifest: Mapping[str, Any], kind: str, fingerprint: str, folder: Pat
 def _digest(path: Path) -> str:
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
-
-
-def settle(draft: Path, folder: Path) -> None:
-    """Flush a complete folder to disk and give it its name."""
-    for path in [*draft.rglob("*"), draft]:
-        _flush(path)
-    draft.rename(folder)
-    _flush(folder.parent)
-
-
-def _flush(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

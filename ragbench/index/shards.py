@@ -6,7 +6,6 @@ found by the next one. Results depend on the tasks alone, not on how many proces
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragbench.bounds import Checked, Count
 from ragbench.errors import IndexError_
+from ragbench.files import draft_of, settle
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -112,13 +112,12 @@ class Shards:
 
 
 def _fill(task: Task, place: Path) -> None:
-    draft = place.with_name(f".{place.name}.tmp")
-    if draft.exists():
-        shutil.rmtree(draft)
+    draft = draft_of(place)
     draft.mkdir()
     task(draft)
-    for path in [*draft.rglob("*"), draft]:
-        descriptor = os.open(path, os.O_RDONLY)
-        os.fsync(descriptor)
-        os.close(descriptor)
-    draft.rename(place)
+    try:
+        settle(draft, place)
+    except OSError:
+        if not place.is_dir():
+            raise
+        shutil.rmtree(draft)  # a process of a killed command was here first, with the same part

@@ -20,7 +20,7 @@ from ragbench.errors import ResultsError
 from ragbench.evaluation import diagnosis
 from ragbench.evaluation.measures import PRIMARY, UNJUDGED
 from ragbench.experiment import top
-from ragbench.experiment.results import DIAGNOSIS, TOP, TOPICS, slug
+from ragbench.experiment.results import DIAGNOSIS, TOP, TOPICS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,7 +48,7 @@ def config(results: Results, arm: str) -> Mapping[str, Any]:
     """The configuration of an arm."""
     import yaml
 
-    path = results.folder / "arms" / slug(arm) / "config.yaml"
+    path = results.arm_path(arm) / "config.yaml"
     try:
         return _loaded(path.read_text(encoding="utf-8"))
     except (OSError, yaml.YAMLError) as error:
@@ -72,7 +72,7 @@ def primary(results: Results) -> str:
 
 def pipeline(results: Results, arm: str) -> str:
     """An arm's pipeline as a sentence, empty when it was not written."""
-    path = results.folder / "arms" / slug(arm) / "pipeline.txt"
+    path = results.arm_path(arm) / "pipeline.txt"
     return path.read_text(encoding="utf-8").strip() if path.is_file() else ""
 
 

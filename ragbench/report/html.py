@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragbench.experiment import results as results_
+from ragbench.files import write_text
 from ragbench.report import evidence, explorer, figures, methods, page, page_tables, pareto, references
 from ragbench.report.cells import Table
 
@@ -28,7 +29,7 @@ _TEMPLATES = Path(__file__).resolve().parent / "templates"
 def write(folder: Path, out: Path | None = None) -> Path:
     """Write the report of a results folder, to `report.html` in it unless `out` says where. Answers with its path."""
     path = out or folder / FILE
-    results_.write_text(path, render(results_.load(folder)))
+    write_text(path, render(results_.load(folder)))
     return path
 
 

@@ -22,9 +22,11 @@ from ragbench.configuration import Settings
 from ragbench.errors import ConfigError
 from ragbench.evaluation.measures import PRIMARY, SILENCE, UNJUDGED
 from ragbench.experiment import results as results_
+from ragbench.experiment import store
 from ragbench.experiment.design import Contrast, Effect, table
 from ragbench.experiment.results import Results
 from ragbench.experiment.run import run
+from ragbench.files import write_text
 from ragbench.fingerprint import digest
 from ragbench.tuning.outcome import Tuned
 from ragbench.tuning.space import apply, overrides
@@ -82,13 +84,23 @@ def confirm(
     asked = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else []
     key = digest([benchmark.digest, [each.pipeline.fingerprint for each in settings], settings[0].measures])
     known = next((each for each in asked if each["key"] == key), None)
-    if known is not None and (Path(known["folder"]) / results_.RECORD).is_file():
+    if known is not None and (Path(known["folder"]) / store.RECORD).is_file():
         measured = results_.load(Path(known["folder"]))
         say(f"this winner was measured on the test topics before: {measured.folder}")
     else:
-        measured = run(settings, benchmark, command="tune", progress=progress, say=say)
+
+        def conclude(found: Results) -> None:
+            if tuned.measure == PRIMARY:  # the table of the report is about that
+                verdicts = _judged(tuned, settings, found, 0).table()
+                write_text(found.folder / "verdicts.csv", verdicts.to_csv(index=False))
+
+        measured = run(settings, benchmark, command="tune", conclude=conclude, progress=progress, say=say)
         asked = [*(each for each in asked if each["key"] != key), {"key": key, "folder": str(measured.folder)}]
-        results_.write_text(file, json.dumps(asked, indent=1))
+        write_text(file, json.dumps(asked, indent=1))
+    return _judged(tuned, settings, measured, len(asked))
+
+
+def _judged(tuned: Tuned, settings: tuple[Settings, Settings], measured: Results, evaluations: int) -> Confirmation:
     statistics = tuned.base.config["statistics"]
     values = [measured.values(each.name, tuned.measure) for each in settings]
     comparison = compare(
@@ -110,10 +122,7 @@ def confirm(
         unjudged_difference=float(measured.values(TUNED, UNJUDGED).mean() - measured.values(PRESET, UNJUDGED).mean()),
         measure=tuned.measure,
     )
-    found = Confirmation(measured, settings, comparison, verdict, budget_ms, latency, len(asked))
-    if tuned.measure == PRIMARY:  # the table of the report is about that
-        results_.write_text(measured.folder / "verdicts.csv", found.table().to_csv(index=False))
-    return found
+    return Confirmation(measured, settings, comparison, verdict, budget_ms, latency, evaluations)
 
 
 def arms(tuned: Tuned) -> tuple[Settings, Settings]:

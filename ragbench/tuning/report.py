@@ -17,7 +17,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ragbench.console import markdown
-from ragbench.experiment.results import write_text
+from ragbench.files import write_text
 from ragbench.tuning.confirm import Confirmation
 from ragbench.tuning.outcome import Tuned
 from ragbench.tuning.space import Parameter, Values, overrides, value_of

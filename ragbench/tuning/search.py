@@ -21,7 +21,8 @@ from pathlib import Path
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.configuration import Settings, build
 from ragbench.errors import BenchmarkError, ConfigError
-from ragbench.experiment.results import slug, write_text
+from ragbench.experiment.store import readable
+from ragbench.files import write_text
 from ragbench.fingerprint import digest
 from ragbench.tuning import study
 from ragbench.tuning.objective import (
@@ -122,7 +123,7 @@ def _folder(base: Settings, train: Benchmark, spec: TuneSpec, rules: Rules, valu
     asked = {key: value for key, value in asdict(spec).items() if key in ("objective", "p95_ms", "folds", "seed")}
     parts = [asked, rules.sampler, rules.parameters, train.digest, base.pipeline.fingerprint]
     parts += [values.index.fingerprints(base.pipeline.needs), base.pipeline.digests(values.index)]
-    return base.results / "tune" / f"{slug(base.name)}-{digest(parts)[:12]}"
+    return base.results / "tune" / f"{readable(base.name)}-{digest(parts)[:12]}"
 
 
 def _held_out(train: Benchmark, folds: int, seed: int) -> list[frozenset[str]]:

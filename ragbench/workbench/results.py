@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ragbench import console
 from ragbench.errors import ConfigError
 from ragbench.experiment import results as files
+from ragbench.experiment import store
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,7 +34,7 @@ class Results(files.Results):
         """Those that a run wrote into `folder`, of the newest run in the default folder without it."""
         from ragbench import locations
 
-        found = files.load(Path(folder) if folder else files.latest(locations.results()))
+        found = files.load(Path(folder) if folder else store.latest(locations.results(), console.say))
         return cls(**{field.name: getattr(found, field.name) for field in dataclasses.fields(found)})
 
     @property

@@ -23,7 +23,7 @@ from ragbench import app
 from ragbench.benchmark.load import load
 from ragbench.engine import executor
 from ragbench.engine.tree import count, tree
-from ragbench.experiment import ablate, results
+from ragbench.experiment import ablate, results, store
 from ragbench.experiment.results import Results
 from ragbench.workshop import Workshop
 
@@ -38,7 +38,7 @@ def command(*words: str) -> Results:
     done = subprocess.run([sys.executable, "-m", "ragbench", *words], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     root = next(word for word in words if word.startswith("paths.results=")).partition("=")[2]
-    return results.load(results.latest(Path(root)))
+    return results.load(store.latest(Path(root)))
 
 
 @pytest.mark.parametrize("design", DESIGNS)
@@ -65,7 +65,7 @@ def test_sharing_gives_the_same_measures_in_a_fifth_of_the_time(benchmark, desig
         found = command("run", *each.overrides, "--quiet", f"paths.results={tmp_path / each.name}")
         alone_seconds += time.perf_counter() - started
         frames.append(found.per_query)
-        same = [folder / "arms" / results.slug(each.name) for folder in (found.folder, together.folder)]
+        same = [run.arm_path(each.name) for run in (found, together)]
         for name in ("run.trec", "sections.trec", "per_query.parquet", "diagnosis.parquet"):
             assert (same[0] / name).read_bytes() == (same[1] / name).read_bytes(), (each.name, name)
     pd.testing.assert_frame_equal(pd.concat(frames, ignore_index=True), together.per_query, check_exact=True)

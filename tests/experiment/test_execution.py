@@ -89,7 +89,7 @@ def files(results: Results) -> dict[str, bytes]:
     return {
         path.relative_to(results.folder).as_posix(): path.read_bytes()
         for path in sorted(results.folder.glob("arms/*/*"))
-        if path.name != "config.yaml"
+        if path.name not in ("config.yaml", "done.json")
     }
 
 

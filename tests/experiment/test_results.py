@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 from pathlib import Path
 
 import pandas as pd
@@ -12,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragbench.benchmark.pool import read_run
-from ragbench.errors import ResultsError
 from ragbench.evaluation.measures import decreasing
-from ragbench.experiment import results
+from ragbench.experiment import results, store
 from ragbench.experiment.results import PER_QUERY_COLUMNS, Results
 
 
@@ -29,10 +26,11 @@ def made(folder: Path, arms: tuple[str, ...] = ("b", "a")) -> Results:
 
 
 def written(folder: Path) -> Results:
-    found = made(folder)
+    found, place = made(folder), store.RunFolder(folder)
     for arm in found.arms:
-        results.write_table(folder / "arms" / arm / "per_query.parquet", found.per_query[found.per_query["arm"] == arm])
-    results.write_text(folder / results.RECORD, json.dumps(dict(found.record)))
+        place.arm(arm).table(results.PER_QUERY, found.per_query[found.per_query["arm"] == arm])
+        place.arm(arm).finish_arm("key")
+    place.finish(found.record)
     return found
 
 
@@ -64,34 +62,6 @@ def test_read_back_as_written(tmp_path: Path) -> None:
     assert "<table" in loaded._repr_html_()
 
 
-def test_what_is_no_results_folder_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ResultsError, match=r"experiment.json is missing"):
-        results.load(tmp_path)
-    with pytest.raises(ResultsError, match=f"no results below {tmp_path / 'runs'}"):
-        results.latest(tmp_path)
-
-
-def test_the_latest_is_the_last_that_was_finished(tmp_path: Path) -> None:
-    for at, name in ((200, "a"), (100, "b"), (300, "unfinished")):
-        record = tmp_path / "runs" / name / (results.RECORD if name != "unfinished" else "plan.json")
-        results.write_text(record, "{}")
-        os.utime(record, (at, at))
-    assert results.latest(tmp_path).name == "a"
-
-
-def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "a" / "file.csv"
-    results.write_text(path, "before")
-
-    def fail(*_: object, **__: object) -> None:
-        raise OSError("disk full")
-
-    monkeypatch.setattr(Path, "write_text", fail)
-    with pytest.raises(OSError, match="disk full"):
-        results.write_text(path, "after")
-    assert path.read_text() == "before"
-
-
 @given(st.lists(st.floats(-1e6, 1e6), max_size=20))
 def test_run_files_keep_order_and_scores(tmp_path_factory, scores: list[float]) -> None:
     path = tmp_path_factory.mktemp("run") / "run.trec"
@@ -104,11 +74,3 @@ def test_a_run_line_by_hand() -> None:
     assert results.trec({"q2": [("a", 0.5)], "q1": [("b", 2.0), ("c", 1.25)]}, "tag") == (
         "q1 Q0 b 1 2.0 tag\nq1 Q0 c 2 1.25 tag\nq2 Q0 a 1 0.5 tag\n"
     )
-
-
-@pytest.mark.parametrize(
-    ("arm", "name"),
-    [("all-p10", "all-p10"), ("p1=on p6=off", "p1=on_p6=off"), ("../../etc", ".._.._etc"), ("", "_"), ("é/ü", "_")],
-)
-def test_arms_as_folders(arm: str, name: str) -> None:
-    assert results.slug(arm) == name

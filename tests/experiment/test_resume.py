@@ -42,8 +42,8 @@ Path.replace = counting
 sys.exit(cli.main(sys.argv[2:]))
 """
 
-# Four arms of nine files after two for the experiment; then summary, verdicts, design and, last, the record.
-MOMENTS = {"in the first arm": 7, "before the second arm is finished": 2 + 2 * 9, "between verdicts and record": 41}
+# Four arms of nine files after three for the experiment; then summary, verdicts, design and, last, the record.
+MOMENTS = {"in the first arm": 8, "before the second arm is finished": 3 + 2 * 9, "between verdicts and record": 42}
 TABLES = ("per_query.parquet", "top.parquet", "diagnosis.parquet", "run.trec", "sections.trec")
 
 

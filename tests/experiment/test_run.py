@@ -15,7 +15,7 @@ from ragbench.benchmark.pool import read_pool, read_run
 from ragbench.commands import pool as pool_command
 from ragbench.configuration import Settings
 from ragbench.evaluation import measures
-from ragbench.experiment import plan, results
+from ragbench.experiment import plan, results, store
 from ragbench.experiment.results import Results
 from ragbench.experiment.run import run
 
@@ -61,7 +61,7 @@ def test_measures_are_those_of_the_run_files(finished: Results, benchmark_small:
     levels["section"] = ("sections.trec", benchmark_small.section_qrels)
     for arm in finished.arms:
         for level, (name, qrels) in levels.items():
-            found = read_run(finished.folder / "arms" / results.slug(arm) / name)
+            found = read_run(finished.arm_path(arm) / name)
             expected = measures.evaluate(found, qrels).set_index(["qid", "measure"])["value"]
             frame = finished.per_query[(finished.per_query["arm"] == arm) & (finished.per_query["level"] == level)]
             assert frame.set_index(["qid", "measure"])["value"].to_dict() == expected.to_dict()
@@ -69,7 +69,7 @@ def test_measures_are_those_of_the_run_files(finished: Results, benchmark_small:
 
 def test_every_arm_has_all_its_files(finished: Results, arms) -> None:
     for each in arms:
-        place = finished.folder / "arms" / results.slug(each.name)
+        place = finished.arm_path(each.name)
         files = {path.name for path in place.iterdir()}
         assert files >= {"run.trec", "sections.trec", "per_query.parquet", "top.parquet", "diagnosis.parquet"}
         assert files >= {"latency.parquet", "config.yaml", "pipeline.txt", "metadata.yaml", "done.json"}
@@ -82,10 +82,7 @@ def test_an_arm_has_the_bytes_of_the_artefacts_it_reads_and_no_others(finished: 
     """Both share one index object, in which the trigrams of p12 are open."""
     sizes = finished.record["index_bytes"]
     assert sizes["with p12"] > sizes["plain"] > 0
-    read = {
-        arm: yaml.safe_load((finished.folder / "arms" / results.slug(arm) / "metadata.yaml").read_text())
-        for arm in finished.arms
-    }
+    read = {arm: yaml.safe_load((finished.arm_path(arm) / "metadata.yaml").read_text()) for arm in finished.arms}
     kinds = {arm: set(each["resources"]["artefacts"]) for arm, each in read.items()}
     assert kinds == {"plain": {"chunks", "dense", "lexical"}, "with p12": {"chunks", "dense", "lexical", "trigrams"}}
 
@@ -127,7 +124,7 @@ def test_what_concludes_an_experiment_comes_before_its_record(settings_of, bench
     quick = settings_of(tmp_path, "latency.enabled=false")
 
     def fail(found: Results) -> None:
-        assert not (found.folder / results.RECORD).exists()
+        assert not (found.folder / store.RECORD).exists()
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -147,7 +144,7 @@ def test_a_vault_without_judgments_can_be_pooled_by_section(settings_of, tmp_pat
     vault = load(settings.config["data"])
     assert not vault.section_qrels and not vault.document_qrels
     found = run([settings], vault, say=lambda sentence: None)
-    assert len(read_run(found.folder / "arms" / results.slug(settings.name) / "sections.trec")["q2"]) > 3
+    assert len(read_run(found.arm_path(settings.name) / "sections.trec")["q2"]) > 3
     out = tmp_path / "pool.csv"
     arguments = argparse.Namespace(
         words=[str(found.folder), *words[:3]], depth=3, out=str(out), replace=False, by_topic=False

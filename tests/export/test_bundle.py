@@ -17,7 +17,7 @@ import yaml
 
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.errors import BundleError, ResultsError
-from ragbench.experiment import results
+from ragbench.experiment import store
 from ragbench.experiment.results import Results
 from ragbench.export import bundle, measured
 from ragbench.export.bundle import _cautions
@@ -117,13 +117,14 @@ def test_changed_documents_are_refused(write, handbook: Benchmark, tmp_path: Pat
         write(tmp_path / "out", benchmark=fewer)
 
 
-def test_another_ranking_than_the_runs_is_refused(write, finished: Results, tmp_path: Path) -> None:
+def test_another_ranking_than_the_runs_is_refused(write, reseal, finished: Results, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(finished.folder, tmp_path / "run"))
-    path = folder / "arms" / results.slug("baseline") / "run.trec"
+    path = store.arm_path(folder, "baseline") / "run.trec"
     first, second, *rest = path.read_text().splitlines()
     a, b = first.split(), second.split()
     a[2], b[2] = b[2], a[2]
     path.write_text("\n".join([" ".join(a), " ".join(b), *rest]) + "\n")
+    reseal(folder)
     with pytest.raises(ResultsError, match="ranks otherwise than in the run"):
         write(tmp_path / "out", folder=folder)
     assert not (tmp_path / "out").exists()

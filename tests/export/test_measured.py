@@ -42,9 +42,9 @@ def test_what_cannot_be_found(run: Path, place: str, arm: str | None, said: str)
         measured.find(run / place, arm)
 
 
-def test_a_configuration_that_cannot_be_read(run: Path) -> None:
+def test_a_configuration_that_was_changed(run: Path) -> None:
     (run / "arms" / "better" / "config.yaml").write_text(": [")
-    with pytest.raises(ResultsError, match=r"config\.yaml cannot be read \(ParserError\)"):
+    with pytest.raises(ResultsError, match=r"damaged \(config\.yaml has changed since it was written\)"):
         measured.find(run, "better")
 
 
@@ -99,7 +99,7 @@ def test_an_unproven_gain_needs_force_and_says_so(run: Path) -> None:
     assert sentences(measured.find(run, "better"), better, None)[-1] == better.sentence
 
 
-def test_the_heading_tells_what_was_measured(run: Path) -> None:
+def test_the_heading_tells_what_was_measured(run: Path, reseal) -> None:
     arm = measured.find(run, "better")
     told = "\n".join(sentences(arm, measured.evidence(arm), None))
     assert "from arm 'better' of the run run." in told
@@ -107,6 +107,7 @@ def test_the_heading_tells_what_was_measured(run: Path) -> None:
     assert "nDCG@10 0.6500." in told
     assert "Latency of a query: p50 11.0 ms, p95 22.0 ms, p99 22.0 ms." in told
     (run / "latency.csv").unlink()
+    reseal(run)
     assert "Latency was not measured." in sentences(measured.find(run, "base"), measured.evidence(arm), None)
 
 

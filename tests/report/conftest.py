@@ -13,7 +13,7 @@ from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.benchmark.native import best_sections
 from ragbench.corpus.reader import read_vault
 from ragbench.experiment import ablate, results
-from ragbench.experiment.results import Results, write_text
+from ragbench.experiment.results import Results
 from ragbench.experiment.run import run
 
 TITLE = "<script>document.title='broken'</script>"
@@ -56,9 +56,8 @@ def ablation(hostile: Benchmark, around: list[str]) -> Results:
     """Pairs of p4, p8 and p10, with verdicts, as `ragbench ablate` writes them."""
     base = app.compose(["+exp=baseline", "design=pairwise", "factors=[p4,p8,p10]", *around])
     planned = ablate.plan(base, app.compose)
-    found = run(planned.settings, hostile, command="ablate", say=lambda message: None)
-    write_text(found.folder / "verdicts.csv", ablate.verdicts(planned, found).to_csv(index=False))
-    write_text(found.folder / "design.txt", f"{planned.design.describe()}\n")
+    quietly = {"command": "ablate", "say": lambda message: None}
+    found = run(planned.settings, hostile, conclude=lambda done: ablate.conclude(planned, done), **quietly)
     return results.load(found.folder)
 
 

@@ -100,13 +100,14 @@ def test_one_arm_without_sections(alone: Results) -> None:
     assert json.loads(page.raw["script"][0])["figures"] == {}
 
 
-def test_a_run_that_kept_no_hits_still_has_a_report(alone: Results, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_run_that_kept_no_hits_still_has_a_report(alone: Results, reseal, tmp_path_factory) -> None:
     import shutil
 
     folder = tmp_path_factory.mktemp("old") / "run"
     shutil.copytree(alone.folder, folder)
     (folder / "topics.parquet").unlink()
     (folder / "arms" / "lexical_only" / "top.parquet").unlink()
+    reseal(folder)
     data = json.loads(Page(html.render(results_.load(folder))).raw["script"][0])["explorer"]
     assert data["texts"] == 0
     assert [query["text"] for query in data["queries"]] == [query["qid"] for query in data["queries"]]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ragbench import cli
-from ragbench.experiment import results
+from ragbench.experiment import results, store
 
 # MLflow and the libraries below it warn of each other.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -36,7 +36,7 @@ def test_two_commands_lead_from_notes_to_a_verdict(
     (sentence,) = [line for line in said.splitlines() if line.startswith("baseline: ")]
     assert sentence.split()[1] in ("adopt.", "reject.", "inconclusive.")
 
-    found = results.load(results.latest(Path("results")))
+    found = results.load(store.latest(Path("results")))
     assert found.topics_by == "derived topics"
     page = (found.folder / "report.html").read_text(encoding="utf-8")
     assert "topics of the split &#39;test&#39; (derived topics)" in page

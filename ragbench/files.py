@@ -1,0 +1,126 @@
+"""Files and folders that are absent or whole, also after a kill or a power cut, and that show when they changed.
+
+Everything is written under a name of its own, flushed to disk and then renamed. A *sealed* file is JSON with a digest
+of its own content; what else must not change unnoticed has its digest in one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+SEAL = "seal"
+_NAME_BYTES = 180  # leaves room for the rest of a draft's name below the usual limit of 255
+
+
+class Damaged(ValueError):
+    """A file that is not what was written; the message says in what way."""
+
+
+def draft_of(path: Path) -> Path:
+    """A name beside `path` that nobody else uses; it begins with a dot and says whose it is."""
+    name = path.name.encode()[:_NAME_BYTES].decode(errors="ignore")
+    return path.with_name(f".{name}.{os.getpid()}-{uuid.uuid4().hex[:8]}")
+
+
+@contextmanager
+def whole(path: Path, durable: bool = True) -> Iterator[Path]:
+    """A draft to write; it is named `path` when the block ends well, and removed when it does not.
+
+    A file that takes the place of another has its permissions. `durable`: flushed to disk first. Without, whoever reads
+    must be able to tell that a file is not whole.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = draft_of(path)
+    try:
+        yield draft
+        if path.exists():
+            draft.chmod(path.stat().st_mode)
+        if durable:
+            flush(draft)
+        draft.replace(path)
+        if durable:
+            flush(path.parent)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def write_text(path: Path, text: str, durable: bool = True) -> None:
+    """Write a UTF-8 file that is either absent or whole."""
+    with whole(path, durable) as draft:
+        draft.write_text(text, encoding="utf-8", newline="")
+
+
+def settle(draft: Path, folder: Path) -> None:
+    """Flush a folder that is written to disk and give it its name, which nothing may have."""
+    for path in [*draft.rglob("*"), draft]:
+        flush(path)
+    draft.rename(folder)
+    flush(folder.parent)
+
+
+def flush(path: Path) -> None:
+    """Wait until a file or the names in a folder are on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def remove_drafts(folder: Path) -> None:
+    """Remove what killed processes left in a folder that is this process's own."""
+    for path in folder.rglob(".*.*-????????"):
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def digest(path: Path) -> str:
+    """A digest of a file's content, 32 hexadecimal digits."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+
+
+def require(folder: Path, expected: Mapping[str, str]) -> None:
+    """Raise Damaged, with its name, for a file below `folder` that is missing or does not have its digest."""
+    for name, known in expected.items():
+        path = folder / name
+        if not path.is_file():
+            raise Damaged(f"{name} is missing")
+        if digest(path) != known:
+            raise Damaged(f"{name} has changed since it was written")
+
+
+def write_sealed(path: Path, value: Mapping[str, Any]) -> dict[str, Any]:
+    """Write a mapping as sealed JSON, and give it back as it will be read; what JSON cannot say becomes text."""
+    text = json.dumps(value, indent=1, default=str)
+    write_text(path, json.dumps({**json.loads(text), SEAL: _seal(text)}, indent=1))
+    return dict(json.loads(text))
+
+
+def read_sealed(path: Path) -> dict[str, Any]:
+    """What `write_sealed` wrote. Raises Damaged when it has changed since, FileNotFoundError when it is absent."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+        seal = value.pop(SEAL)
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError, AttributeError, KeyError, TypeError, RecursionError) as error:
+        raise Damaged(f"{path.name} cannot be read ({type(error).__name__})") from None
+    if seal != _seal(json.dumps(value, indent=1)):
+        raise Damaged(f"{path.name} has changed since it was written")
+    return dict(value)
+
+
+def _seal(text: str) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

@@ -1,0 +1,251 @@
+"""Folders of results: whose they are, what is finished, and that nothing changed is taken for what was written."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragbench import files
+from ragbench.errors import ResultsError
+from ragbench.experiment import store
+from ragbench.experiment.store import RunFolder
+
+PLAN = "0123456789abcdef"
+
+
+def writing(root: Path, say=lambda sentence: None, plan: str = PLAN) -> AbstractContextManager[RunFolder]:
+    return store.writing(root, "run", "two words", plan, ["a", "B/c"], None, say)
+
+
+def fill(place: RunFolder) -> None:
+    for arm in ("a", "B/c"):
+        place.arm(arm).text("run.trec", f"of {arm}")
+        place.arm(arm).finish_arm("key")
+    place.text("summary.csv", "mean\n0.5\n")
+
+
+def finish(root: Path) -> Path:
+    with writing(root) as place:
+        fill(place)
+        place.finish({"arms": ["a", "B/c"], "seconds": 1.5})
+    return place.path
+
+
+@pytest.mark.parametrize(
+    ("arm", "folder"),
+    [
+        ("all-p10", "all-p10"),
+        ("p1=on", "p1=on"),
+        ("p1=on p6=off", "p1=on_p6=off~f5082b4c1c"),
+        ("R&D", "R_D~1d168db4dc"),
+        ("R/D", "R_D~a4b092343c"),
+        ("../../etc", "_.._etc~74ccf3c5b4"),
+        ("", "_~e3b0c44298"),
+    ],
+)
+def test_arms_as_folders(arm: str, folder: str) -> None:
+    """The digits are the first of `printf NAME | sha256sum`."""
+    assert store.arm_folder(arm) == folder
+
+
+@given(st.sets(st.text(max_size=300) | st.sampled_from(["a", "A", "a~", ".", "..", "a" * 48, "a" * 49]), max_size=20))
+def test_arms_that_differ_have_folders_that_differ(arms: set[str]) -> None:
+    folders = [store.arm_folder(arm) for arm in arms]
+    assert len({folder.lower() for folder in folders}) == len(arms)
+    assert all(len(folder) <= 60 and "/" not in folder and not folder.startswith(".") for folder in folders)
+
+
+def test_a_folder_is_named_by_time_command_arm_and_plan(tmp_path: Path) -> None:
+    with writing(tmp_path) as place:
+        stamp, _, rest = place.path.name.partition("-run-")
+        assert time.strptime(stamp, "%Y%m%d-%H%M%S")
+        assert rest == "two_words-01234567"
+    with store.writing(tmp_path, "run", "x" * 5000, "f" * 64, ["a"], None, print) as place:
+        assert len(place.path.name) == len("20260101-000000-run-") + 40 + len("-ffffffff")
+
+
+def test_what_is_finished_reads_back(tmp_path: Path) -> None:
+    record = store.read(finish(tmp_path))
+    assert (record["arms"], record["seconds"], record["format"]) == (["a", "B/c"], 1.5, store.FORMAT)
+    assert set(record["files"]) == {"summary.csv", "arms/a/done.json", f"arms/{store.arm_folder('B/c')}/done.json"}
+
+
+def test_every_flipped_bit_is_seen(tmp_path: Path) -> None:
+    folder = finish(tmp_path)
+    written = store.read(folder)
+    seen = []
+    for path in sorted(path for path in folder.rglob("*") if path.is_file() and path.name != store.PLAN):
+        if path.name.startswith("."):
+            continue
+        content = path.read_bytes()
+        for bit in range(0, len(content) * 8, 11):  # all of them take a minute
+            flipped = bytearray(content)
+            flipped[bit // 8] ^= 1 << bit % 8
+            path.write_bytes(flipped)
+            try:
+                assert store.read(folder) == written, (path, bit)  # white space of JSON
+            except ResultsError as error:
+                seen.append(str(error))
+        path.write_bytes(content)
+    assert store.read(folder) == written
+    assert len(seen) > 400
+    assert all("are damaged (" in said or "was written by another version" in said for said in seen)
+    assert any("summary.csv has changed since it was written" in said for said in seen)
+
+
+@pytest.mark.parametrize("name", ["summary.csv", "arms/a/run.trec", "arms/a/done.json"])
+def test_a_lost_file_is_named(tmp_path: Path, name: str) -> None:
+    folder = finish(tmp_path)
+    (folder / name).unlink()
+    with pytest.raises(ResultsError, match=f"{Path(name).name} is missing"):
+        store.read(folder)
+
+
+def test_what_is_no_results_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ResultsError, match=r"experiment.json is missing"):
+        store.read(tmp_path)
+    (tmp_path / store.RECORD).write_text(json.dumps({"name": "old", "arms": ["a"]}))
+    with pytest.raises(ResultsError, match=r"was written by another version of ragbench: run the experiment again"):
+        store.read(tmp_path)
+    with pytest.raises(ResultsError, match=f"no results below {tmp_path / 'runs'}"):
+        store.latest(tmp_path)
+
+
+def test_a_finished_experiment_is_never_written_over(tmp_path: Path) -> None:
+    folder = finish(tmp_path)
+    assert store.stopped(tmp_path, PLAN) is None
+    with writing(tmp_path) as other:
+        assert other.path != folder
+    with (
+        pytest.raises(ResultsError, match="holds a finished experiment"),
+        store.writing(tmp_path, "run", "a", PLAN, ["a"], folder, print),
+    ):
+        pass
+
+
+def test_a_stopped_experiment_is_continued_without_its_drafts(tmp_path: Path) -> None:
+    with writing(tmp_path) as place:
+        place.arm("a").text("run.trec", "text")
+        place.arm("a").finish_arm("key")
+        draft = files.draft_of(place.arm("a").path / "top.parquet")
+        draft.write_text("half")
+    said: list[str] = []
+    with writing(tmp_path, said.append) as again:
+        assert again == place
+        assert not draft.exists()
+        assert store.finished(again.path, "a", "key") and not store.finished(again.path, "a", "other key")
+        assert not store.finished(again.path, "b", "key")
+    assert said == [f"continuing the stopped experiment in {place.path}"]
+    assert store.stopped(tmp_path, PLAN) == place.path
+    assert store.stopped(tmp_path, PLAN[::-1]) is None
+
+
+def test_an_arm_that_changed_is_run_again(tmp_path: Path) -> None:
+    with writing(tmp_path) as place:
+        fill(place)
+    (place.arm("B/c").path / "run.trec").write_text("of B/d")
+    said: list[str] = []
+    assert store.finished(place.path, "a", "key", said.append)
+    assert not store.finished(place.path, "B/c", "key", said.append)
+    damage = "run.trec has changed since it was written"
+    assert said == [f"arm 'B/c' in {place.path} is damaged ({damage}) and is run again"]
+
+
+def test_a_damaged_neighbour_is_passed_over_with_one_warning(tmp_path: Path) -> None:
+    neighbours = []
+    for plan in ("one", "two"):
+        with writing(tmp_path, plan=plan) as place:
+            neighbours.append(place.path)
+        (place.path / store.PLAN).write_text("{")
+    said: list[str] = []
+    with writing(tmp_path, said.append) as place:
+        assert place.path not in neighbours
+    (sentence,) = said
+    assert sentence.startswith("warning: passed over results that cannot be read: ")
+    assert all(str(path) in sentence for path in neighbours)
+
+
+def test_the_latest_is_the_last_that_was_finished_and_is_whole(tmp_path: Path) -> None:
+    made = []
+    for at, plan in enumerate(("a", "b", "c")):
+        with writing(tmp_path, plan=plan) as place:
+            fill(place)
+            if plan != "c":
+                place.finish({"arms": ["a", "B/c"]})
+                os.utime(place.path / store.RECORD, (at, at))
+        made.append(place.path)
+    said: list[str] = []
+    assert store.latest(tmp_path, said.append) == made[1]
+    (made[1] / store.RECORD).write_text("")
+    assert store.latest(tmp_path, said.append) == made[0]
+    assert said == [f"warning: passed over results that cannot be read: {made[1]}"]
+
+
+OTHER = """
+import sys
+from pathlib import Path
+from ragbench.experiment import store
+
+with store.writing(Path(sys.argv[1]), "run", "two words", sys.argv[2], ["a"], None, print) as place:
+    print(place.path, flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+    """Another process at work on the same experiment, and its folder."""
+    command = [sys.executable, "-c", OTHER, str(tmp_path), PLAN]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        yield process, Path(process.stdout.readline().strip())
+        process.kill()
+
+
+def test_a_running_experiment_is_not_a_stopped_one(other, tmp_path: Path) -> None:
+    process, folder = other
+    who = json.loads((folder / "running.json").read_text())
+    assert who["pid"] == process.pid
+    said: list[str] = []
+    with writing(tmp_path, said.append) as place:
+        assert place.path != folder
+    assert f"the same experiment is running (process {process.pid} on " in said[0]
+    with (
+        pytest.raises(ResultsError, match=f"another process \\(process {process.pid} on .* writes to"),
+        store.writing(tmp_path, "run", "a", PLAN, ["a"], folder, print),
+    ):
+        pass
+    process.kill()
+    process.wait()
+    assert store.stopped(tmp_path, PLAN) in (folder, place.path)
+    with store.writing(tmp_path, "run", "a", PLAN, ["a"], folder, print) as again:
+        assert again.path == folder
+    assert not (folder / "running.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [(errno.ENOSPC, "free space there"), (errno.EROFS, "check its permissions"), (errno.EFBIG, "free space there")],
+)
+def test_what_cannot_be_written_is_one_sentence(tmp_path: Path, monkeypatch, number: int, said: str) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    with writing(tmp_path) as place:
+        place.text("summary.csv", "before")
+        monkeypatch.setattr(Path, "write_text", refuse)
+        with pytest.raises(ResultsError, match=f"{os.strerror(number)}.: {said}, or name another folder with paths"):
+            place.text("summary.csv", "after")
+        monkeypatch.undo()
+        assert (place.path / "summary.csv").read_text() == "before"
+        assert [path.name for path in place.path.iterdir() if ".summary" in path.name] == []
