@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from ragbench.benchmark.quotes import Quote
 from ragbench.errors import BenchmarkError
 from ragbench.fingerprint import digest
 from ragbench.types import Query
@@ -51,7 +52,8 @@ class Benchmark:
     """Documents with topics and judgments; `section_qrels` is empty where only documents were judged.
 
     `warnings` are what the loader met; `version` names the conventions of the source where they are not the usual ones
-    (such as what a grade means); `source` is what `load` was asked for, None for a benchmark built in memory.
+    (such as what a grade means); `source` is what `load` was asked for, None for a benchmark built in memory. `quotes`
+    are passages that answer topics; the documents and sections they were found in are judged as well.
     """
 
     name: str
@@ -62,6 +64,7 @@ class Benchmark:
     warnings: tuple[str, ...] = ()
     version: str = ""
     source: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
+    quotes: tuple[Quote, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.documents:
@@ -109,7 +112,17 @@ class Benchmark:
     @cached_property
     def digest(self) -> str:
         """A digest over documents, topics and judgments."""
-        return digest([self.collection, self.topics, self.document_qrels, self.section_qrels])
+        quotes = [self.quotes] if self.quotes else []
+        return digest([self.collection, self.topics, self.document_qrels, self.section_qrels, *quotes])
+
+    @property
+    def quotes_by_topic(self) -> dict[str, tuple[Quote, ...]]:
+        """The quotes that were found, by qid."""
+        found: dict[str, tuple[Quote, ...]] = {}
+        for quote in self.quotes:
+            if quote.state != "lost":
+                found[quote.qid] = (*found.get(quote.qid, ()), quote)
+        return found
 
 
 def area(docno: str) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from ragbench.benchmark import quotes
 from ragbench.benchmark.benchmark import NO_ANSWER, Benchmark, Topic, area, docno_of_section
 from ragbench.benchmark.masked import masks_of
 from ragbench.benchmark.native import best_sections
@@ -54,6 +55,7 @@ def check(benchmark: Benchmark, limits: Limits | None = None) -> list[Finding]:
         *_judgments(benchmark),
         *_leaks(benchmark, documents, limits),
         *_unmasked(benchmark),
+        *_quotes(benchmark, documents),
         *_repetition(benchmark, limits),
         *_splits(benchmark, limits),
         *_never_relevant(benchmark),
@@ -152,6 +154,12 @@ def _unmasked(benchmark: Benchmark) -> Iterator[Finding]:
                 topic.qid,
                 f"{document.docno} holds in its {place} what the topic was made from: drop the topic",
             )
+
+
+def _quotes(benchmark: Benchmark, documents: dict[str, Document]) -> Iterator[Finding]:
+    """Quotes that no longer stand where they were cited from."""
+    for quote, said in quotes.report(benchmark.quotes, documents):
+        yield Finding("error" if quote.state == "lost" else "warning", f"{quote.state}-quote", quote.qid, said)
 
 
 def _repetition(benchmark: Benchmark, limits: Limits) -> Iterator[Finding]:

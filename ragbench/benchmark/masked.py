@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ragbench.benchmark.benchmark import Benchmark, Topic
+from ragbench.benchmark.quotes import locate
 from ragbench.corpus.masking import Masks
 from ragbench.corpus.sections import section_id
 from ragbench.errors import BenchmarkError
@@ -33,10 +34,12 @@ def without_sources(benchmark: Benchmark) -> Benchmark:
         for qid, grades in benchmark.section_qrels.items()
     }
     said = f"the sources of {len(sourced)} topics are masked in {len(changed)} documents"
+    by_docno = {document.docno: document for document in documents}
     return replace(
         benchmark,
         documents=documents,
         section_qrels=section_qrels,
+        quotes=tuple(locate(each.qid, each.cited or each.docno, each.text, by_docno) for each in benchmark.quotes),
         version="; ".join(part for part in (benchmark.version, said) if part),
     )
 

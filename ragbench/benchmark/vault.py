@@ -12,6 +12,7 @@ from ragbench.benchmark.documents import Names, identifier
 from ragbench.benchmark.judgments import Grades, UnknownTopics, check_grades, convention, read_judgments, require_topics
 from ragbench.benchmark.lines import read_rows
 from ragbench.benchmark.native import DOCUMENTS, SECTIONS, best_sections, judgment_files, read_judgment_folder
+from ragbench.benchmark.quotes import entries, locate, report, sections_of, split_target
 from ragbench.errors import BenchmarkError
 
 _NAMES = {
@@ -43,11 +44,11 @@ def load_vault(
     """Read a vault with queries in a CSV, TSV or JSONL file.
 
     Columns of `queries`: text; perhaps qid (made from the text when absent, so that a new row changes no other id),
-    relevant (docnos, paths, file names or wikilinks, with `#heading` for a section, several separated by `;`, grade 1
-    each), split, type, need, hypothesis, group, provenance, masked (see `Topic`). `qrels` adds judgments: a folder with
-    sections.qrels or documents.qrels, as `ragbench judge` writes it, or a file in the form of BEIR or TREC; they win
-    over `relevant`. Judgments of unknown documents are left out with a warning, those of unknown topics too with
-    `unknown_topics="warn"`. Raises BenchmarkError with file and line.
+    relevant (docnos, paths, file names or wikilinks, with `#heading` for a section or quoted words for a passage,
+    several separated by `;`, grade 1 each), split, type, need, hypothesis, group, provenance, masked (see `Topic`).
+    `qrels` adds judgments: a folder with sections.qrels or documents.qrels, as `ragbench judge` writes it, or a file in
+    the form of BEIR or TREC; they win over `relevant`. Judgments of unknown documents are left out with a warning,
+    those of unknown topics too with `unknown_topics="warn"`. Raises BenchmarkError with file and line.
     """
     from ragbench.corpus.reader import read_vault
 
@@ -61,7 +62,14 @@ def load_vault(
             "data.queries is not set: name a CSV or JSONL file with the column text, or add topics=derived"
         )
     names = Names(vault.documents)
-    listed, documents, sections = read_query_rows(queries, names, warnings)
+    listed, documents, sections, cited = read_query_rows(queries, names, warnings)
+    by_docno = {document.docno: document for document in vault.documents}
+    quotes = tuple(locate(*each, by_docno) for each in cited)
+    for quote in quotes:
+        if quote.state != "lost":
+            documents.setdefault(quote.qid, {})[quote.docno] = 1
+            sections.setdefault(quote.qid, {}).update(dict.fromkeys(sections_of(quote, by_docno[quote.docno]), 1))
+    warnings += [f"{queries}: {said}" for _, said in report(quotes, by_docno)]
     if qrels is not None:
         judged_documents, judged_sections = _judgments(
             qrels, names, grades, {topic.qid for topic in listed}, unknown_topics, warnings
@@ -78,11 +86,19 @@ def load_vault(
         warnings.append(
             f"{queries}: {len(listed) - judged} of {len(listed)} queries have no judgments yet (ragbench pool)"
         )
-    return Benchmark(name, vault.documents, listed, documents, sections, tuple(warnings), convention(grades))
+    return Benchmark(
+        name, vault.documents, listed, documents, sections, tuple(warnings), convention(grades), quotes=quotes
+    )
 
 
-def read_query_rows(path: Path, names: Names, warnings: list[str]) -> tuple[tuple[Topic, ...], _Pairs, _Pairs]:
-    """The topics of a table, and the documents and sections its rows call relevant; unknown ones go to `warnings`."""
+def read_query_rows(
+    path: Path, names: Names, warnings: list[str]
+) -> tuple[tuple[Topic, ...], _Pairs, _Pairs, list[tuple[str, str, str]]]:
+    """The topics of a table; the documents, sections and quotes (qid, document, words) that its rows call relevant.
+
+    Unknown documents and sections go to `warnings`.
+    """
+    quotes: list[tuple[str, str, str]] = []
     topics: dict[str, Topic] = {}
     documents: _Pairs = {}
     sections: _Pairs = {}
@@ -99,6 +115,10 @@ def read_query_rows(path: Path, names: Names, warnings: list[str]) -> tuple[tupl
             )
         topics[topic.qid] = topic
         for target in _targets(cells["relevant"], where):
+            target, quoted = split_target(target)
+            if quoted:
+                quotes.append((topic.qid, names.document(target) or target, quoted))
+                continue
             section = names.section(target)
             docno = names.document(target)
             # `c#` may be a file name: a name that some document has is that document.
@@ -115,7 +135,7 @@ def read_query_rows(path: Path, names: Names, warnings: list[str]) -> tuple[tupl
         warnings.append(
             f"{path}: {len(missing)} relevant documents are not in the vault: {', '.join(missing[:3])}{more}"
         )
-    return tuple(topics.values()), documents, sections
+    return tuple(topics.values()), documents, sections, quotes
 
 
 def _topic(cells: Mapping[str, Any], where: str) -> Topic:
@@ -135,7 +155,7 @@ def _targets(cell: Any, where: str) -> list[str]:
         return []
     if not isinstance(cell, (str, list)) or not all(isinstance(each, str) for each in cell):
         raise BenchmarkError(f"{where}: column 'relevant' must be a text or a list of texts")
-    names = cell.split(";") if isinstance(cell, str) else cell
+    names = entries(cell) if isinstance(cell, str) else cell
     return [each.strip() for each in names if each.strip()]
 
 

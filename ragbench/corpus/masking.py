@@ -19,7 +19,7 @@ WIDE = 5
 """A passage of so many words is masked in every document, a shorter one only where its topic's answer stands."""
 
 _IDEOGRAPHS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"  # written without spaces: every one is a word
-_WORD = re.compile(rf"[{_IDEOGRAPHS}]|[^\W_{_IDEOGRAPHS}]+")
+WORD = re.compile(rf"[{_IDEOGRAPHS}]|[^\W_{_IDEOGRAPHS}]+")
 _BREAK = re.compile(r"\n[^\S\n]*(?:\n|#|```|~~~)")  # between paragraphs, before headings and code
 _BEFORE, _AFTER = "([{<*_`\"'\u201c\u2018", ")]}>*_`\"'\u201d\u2019"
 _GAP = "\u2026"
@@ -30,7 +30,7 @@ Passage = tuple[str, ...]
 
 def words(text: str) -> Passage:
     """The words by which a passage is found."""
-    return tuple(match[0].casefold() for match in _WORD.finditer(text))
+    return tuple(match[0].casefold() for match in WORD.finditer(text))
 
 
 @dataclass(frozen=True)
@@ -80,19 +80,20 @@ class Masks:
 class Finder:
     """Finds many passages in one walk through a text."""
 
-    def __init__(self, passages: Iterable[Passage]) -> None:
-        """Know the passages by their first words, the longest first."""
+    def __init__(self, passages: Iterable[Passage], across: bool = False) -> None:
+        """Know the passages by their first words, the longest first; with `across` one may reach over paragraphs."""
+        self._across = across
         self._by_start: dict[Passage, list[Passage]] = {}
         for passage in sorted(passages, key=lambda each: (-len(each), each)):
             self._by_start.setdefault(passage[:2], []).append(passage)
         self._short = any(len(start) == 1 for start in self._by_start)
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """Start and end of every occurrence, in order, without overlaps; none reaches across paragraphs."""
+        """Start and end of every occurrence, in order, without overlaps."""
         if not self._by_start:
             return []
-        matches = list(_WORD.finditer(text))
-        breaks = [match.start() for match in _BREAK.finditer(text)]
+        matches = list(WORD.finditer(text))
+        breaks = [] if self._across else [match.start() for match in _BREAK.finditer(text)]
         found = [match[0].casefold() for match in matches]
         paragraphs = [bisect_right(breaks, match.start()) for match in matches]
         spans: list[tuple[int, int]] = []

@@ -1,7 +1,8 @@
 """Measures of a run against judgments, by ir_measures, for every query.
 
-Documents are scored by their best chunk; sections by the best chunk that overlaps them. Topics without a relevant
-document take no part in the measures; for them `Silence` says whether the pipeline answered with nothing.
+Documents are scored by their best chunk; sections by the best chunk that overlaps them; quotes by the first chunk that
+covers at least half of them. Topics without a relevant document take no part in the measures; for them `Silence` says
+whether the pipeline answered with nothing.
 `Unjudged@10` is always there: an unjudged hit counts as not relevant, so it bounds how far a value may be too low.
 """
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from ir_measures.measures import Measure
 
     from ragbench.benchmark.benchmark import Qrels
+    from ragbench.benchmark.quotes import Quote
     from ragbench.index.chunks import ChunkTable
     from ragbench.types import QueryState, Ranking
 
@@ -48,12 +50,38 @@ def section_run(states: Iterable[QueryState], table: ChunkTable) -> dict[str, li
     return {state.query.qid: decreasing(_first(state.fused, lambda c: table.section_ids[c])) for state in states}
 
 
+def quote_run(
+    states: Iterable[QueryState], table: ChunkTable, quotes: Mapping[str, Sequence[Quote]]
+) -> dict[str, list[tuple[str, float]]]:
+    """The run over hits of the topics with quotes: a hit that covers at least half of a quote is named by the quote.
+
+    Others are named by their chunk, and so is one that covers a quote that an earlier hit covers already: it takes a
+    place and adds nothing.
+    """
+    run = {}
+    for state in states:
+        wanted = list(quotes.get(state.query.qid, ()))
+        if not wanted:
+            continue
+        hits: list[tuple[str, float]] = []
+        for chunk, score in _scored(state.fused):
+            docno, span = table.docno(chunk), table.span(chunk)
+            covered = [quote for quote in wanted if quote.docno == docno and quote.covered_by(*span)]
+            wanted = [quote for quote in wanted if quote not in covered]
+            hits += [(quote.id, score) for quote in covered] or [(table.chunk_ids[chunk], score)]
+        run[state.query.qid] = decreasing(hits)
+    return run
+
+
+def _scored(ranking: Ranking | None) -> Iterable[tuple[int, float]]:
+    return zip(ranking.chunks.tolist(), ranking.scores.tolist(), strict=True) if ranking is not None else ()
+
+
 def _first(ranking: Ranking | None, names: Callable[[int], Iterable[str]]) -> Iterable[tuple[str, float]]:
     best: dict[str, float] = {}
-    if ranking is not None:
-        for chunk, score in zip(ranking.chunks.tolist(), ranking.scores.tolist(), strict=True):
-            for name in names(chunk):
-                best.setdefault(name, score)
+    for chunk, score in _scored(ranking):
+        for name in names(chunk):
+            best.setdefault(name, score)
     return best.items()
 
 

@@ -5,7 +5,7 @@
     <folder>/latency.csv            arm, stage, p50, p95, p99 ... of the service time in milliseconds
     <folder>/open_loop.csv          arm, qps, load, p50, p95, p99 ... of the response time in milliseconds
     <folder>/topics.parquet         qid, split, type, text, need
-    <folder>/arms/<arm>/config.yaml, pipeline.txt, run.trec, sections.trec, metadata.yaml,
+    <folder>/arms/<arm>/config.yaml, pipeline.txt, run.trec, sections.trec, quotes.trec, metadata.yaml,
                        per_query.parquet, top.parquet, diagnosis.parquet, latency.parquet, done.json
 
 `ragbench.experiment.store` writes the folder and says whether it still is what was written.
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 TOPICS, TOP, DIAGNOSIS, PER_QUERY = "topics.parquet", "top.parquet", "diagnosis.parquet", "per_query.parquet"
-DOCUMENTS, SECTIONS = "run.trec", "sections.trec"
+DOCUMENTS, SECTIONS, QUOTES = "run.trec", "sections.trec", "quotes.trec"
 OPEN_LOOP = "open_loop.csv"
 PER_QUERY_COLUMNS = ("arm", "level", "split", "type", "qid", "measure", "value")
 
@@ -35,8 +35,8 @@ PER_QUERY_COLUMNS = ("arm", "level", "split", "type", "qid", "measure", "value")
 class Results:
     """The outcome of an experiment.
 
-    `per_query`: arm, level (document or section), split, type, qid, measure, value. `latency`: arm, stage, p50, p95,
-    p99 and more, in milliseconds; empty when time was not measured.
+    `per_query`: arm, level (document, section or quote), split, type, qid, measure, value. `latency`: arm, stage, p50,
+    p95, p99 and more, in milliseconds; empty when time was not measured.
     """
 
     folder: Path

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.configuration import Settings
 from ragbench.errors import ConfigError
-from ragbench.evaluation import diagnosis, measures
+from ragbench.evaluation import diagnosis, levels, measures
 from ragbench.experiment import environment, execution, results, store, top
 from ragbench.experiment.results import Results
 from ragbench.experiment.store import RunFolder
@@ -189,6 +189,9 @@ def _topics(topics: Sequence[Topic]) -> pd.DataFrame:
     return pd.DataFrame([(t.qid, t.split, t.type, t.text, t.need) for t in topics], columns=columns)
 
 
+_RUN_FILES = {levels.DOCUMENT: results.DOCUMENTS, levels.SECTION: results.SECTIONS, levels.QUOTE: results.QUOTES}
+
+
 def _write_arm(
     place: RunFolder,
     settings: Settings,
@@ -202,18 +205,12 @@ def _write_arm(
     import pandas as pd
 
     table = arm.index.chunks
-    levels = {
-        "document": (measures.document_run(outcome.final, table), benchmark.document_qrels, results.DOCUMENTS),
-        "section": (measures.section_run(outcome.final, table), benchmark.section_qrels, results.SECTIONS),
-    }
     frames = []
-    for level, (run_, qrels, file) in levels.items():
+    for level in levels.levels(outcome.final, table, benchmark):
         # Also without judgments: `ragbench pool` reads what has still to be judged from there.
-        place.text(file, results.trec(run_, "ragbench"))
-        if level == "document" or qrels:
-            frame = measures.evaluate(run_, qrels, settings.measures)
-            frame.insert(0, "level", level)
-            frames.append(frame)
+        place.text(_RUN_FILES[level.name], results.trec(level.run, "ragbench"))
+        if level.name == levels.DOCUMENT or level.qrels:
+            frames.append(level.only(benchmark).evaluate(settings.measures))
     per_query = facts.merge(pd.concat(frames, ignore_index=True), on="qid")
     per_query.insert(0, "arm", settings.name)
     per_query = per_query[list(results.PER_QUERY_COLUMNS)]

@@ -24,6 +24,9 @@ def show(results: Results) -> None:
     if (results.per_query["level"] == "section").any():
         sections = results.summary(("split",), level="section")
         print_table(columns(sections, ["arm", "split", "n", *MEASURES]), titled("Sections"), _FORMATS)
+    if (results.per_query["level"] == "quote").any():
+        quotes = results.summary(("split",), level="quote")
+        print_table(columns(quotes, ["arm", "split", "n", *MEASURES]), titled("Quotes"), _FORMATS)
     if results.per_query["type"].nunique() > 1:
         print_table(by_type(results), titled(f"{PRIMARY} by query type"))
     if len(results.latency):

@@ -10,14 +10,18 @@ import hashlib
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated
+
+from annotated_types import Interval, MinLen
 
 from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic, area
 from ragbench.benchmark.masked import without_sources
 from ragbench.benchmark.native import best_sections
 from ragbench.benchmark.similarity import near_duplicates
 from ragbench.benchmark.split import split
+from ragbench.bounds import Checked, Count
 from ragbench.corpus.masking import WIDE, Finder, words
-from ragbench.errors import BenchmarkError, ConfigError
+from ragbench.errors import BenchmarkError
 from ragbench.fingerprint import plain
 from ragbench.topics.candidates import KINDS, Candidate, Kind, candidates, n_words
 from ragbench.types import Document
@@ -30,31 +34,27 @@ _LIKENESS = 0.7  # share of common words from which two queries count as one
 
 
 @dataclass(frozen=True)
-class DeriveSpec:
+class DeriveSpec(Checked):
     """Which topics to derive.
 
-    `kinds`: the sources; `limit`: topics in all; `per_document`: with one answer at most (both at least 1).
-    `least_words`, `most_words`: of a query. `train`: share of the topics for tuning, between 0 and 1.
+    `kinds`: the sources; `limit`: topics in all; `per_document`: with one answer at most. `least_words`, `most_words`:
+    of a query. `train`: share of the topics for tuning.
     """
 
-    kinds: tuple[Kind, ...] = KINDS
-    limit: int = 300
-    per_document: int = 3
-    least_words: int = 2
-    most_words: int = 24
-    train: float = 0.5
+    kinds: Annotated[tuple[Kind, ...], MinLen(1)] = KINDS
+    limit: Count = 300
+    per_document: Count = 3
+    least_words: Count = 2
+    most_words: Count = 24
+    train: Annotated[float, Interval(gt=0, lt=1)] = 0.5
     seed: int = 13
 
     def __post_init__(self) -> None:
-        for name in ("limit", "per_document", "least_words"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"topics.{name} must be at least 1, got {getattr(self, name)}")
+        super().__post_init__()
         if self.most_words < self.least_words:
-            raise ConfigError(f"topics.most_words must be at least topics.least_words, got {self.most_words}")
-        if not 0 < self.train < 1:
-            raise ConfigError(f"topics.train must lie between 0 and 1, got {self.train}")
-        if not self.kinds:
-            raise ConfigError(f"topics.kinds is empty: name some of {', '.join(KINDS)}")
+            raise self.refused(
+                "most_words", f"must be at least least_words ({self.least_words}), got {self.most_words}"
+            )
 
 
 @dataclass(frozen=True)

@@ -129,7 +129,7 @@ def test_queries_that_fit_several_documents_or_stand_in_a_title_are_dropped(tmp_
 
 def test_what_cannot_be_is_said() -> None:
     for wrong in ({"limit": 0}, {"most_words": 1}, {"train": 1.0}, {"kinds": ()}):
-        with pytest.raises(ConfigError, match=f"topics.{next(iter(wrong))}"):
+        with pytest.raises(ConfigError, match=f"DeriveSpec.{next(iter(wrong))} must"):
             DeriveSpec(**wrong)
     with pytest.raises(ConfigError, match="needs a folder of markdown files"):
         load({"data": {"loader": "beir", "folder": "x"}, "topics": {"kind": "derived"}})

@@ -1,0 +1,129 @@
+"""Relevant passages quoted from documents: gold that survives edits, moved files and other chunks.
+
+A quote is found by its words, so markup and line breaks do not matter; in another document when its own no longer holds
+it; and, when it was edited, where most of its words stand together.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from ragbench.corpus.masking import WORD, Finder, words
+from ragbench.corpus.sections import section_id, sections_between
+from ragbench.types import Document
+
+State = Literal["kept", "moved", "edited", "lost"]
+
+_QUOTED = re.compile(r"^(?P<name>[^\"\u201c]*?)\s*[\"\u201c](?P<text>.+)[\"\u201d]$", re.DOTALL)
+_LIKE = 0.6  # share of its words that an edited quote must still have
+_SHORTEST = 4  # words of a quote that is looked for elsewhere, or in other words
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """A passage that answers a topic: characters `start` to `end` of a document's text.
+
+    `text` is as it was quoted. `state`: `kept` as it was; `moved` to this document from `cited`; `edited`, the share
+    `likeness` of its words being left; `lost`, with nothing to be found (`docno` is then what was cited).
+    """
+
+    qid: str
+    text: str
+    docno: str
+    start: int
+    end: int
+    state: State = "kept"
+    cited: str = ""
+    likeness: float = 1.0
+
+    @property
+    def id(self) -> str:
+        """Its name in runs and judgments: `docno#start-end`."""
+        return f"{self.docno}#{self.start}-{self.end}"
+
+    def covered_by(self, start: int, end: int) -> bool:
+        """Whether the characters `start` to `end` of the document hold at least half of the quote."""
+        return 2 * (min(end, self.end) - max(start, self.start)) >= self.end - self.start
+
+
+def split_target(target: str) -> tuple[str, str]:
+    """Document and quoted words of an entry such as `notes/keys.md "a key opens"`; no words where none are quoted."""
+    match = _QUOTED.match(target.strip())
+    return (match["name"].strip(), match["text"].strip()) if match else (target.strip(), "")
+
+
+def entries(cell: str) -> list[str]:
+    """The entries of a cell, separated by `;` outside of quotation marks."""
+    parts = re.findall(r"(?:[^;\"\u201c]|[\"\u201c][^\"\u201d]*[\"\u201d]?)+", cell)
+    return [part.strip() for part in parts if part.strip()]
+
+
+def locate(qid: str, cited: str, text: str, documents: Mapping[str, Document]) -> Quote:
+    """Find a quote: in the cited document, in one other that holds it, else where the cited one is most like it."""
+    finder = Finder([words(text)], across=True)
+    own = documents.get(cited)
+    if own is not None and (spans := finder.spans(own.text)):
+        return Quote(qid, text, cited, *spans[0])
+    if len(words(text)) >= _SHORTEST:
+        elsewhere = [(docno, spans[0]) for docno, each in documents.items() if (spans := finder.spans(each.text))]
+        if len(elsewhere) == 1:
+            ((docno, span),) = elsewhere
+            return Quote(qid, text, docno, *span, "moved", cited)
+        likeness, start, end = _most_like(words(text), own.text) if own is not None else (0.0, 0, 0)
+        if likeness >= _LIKE:
+            return Quote(qid, text, cited, start, end, "edited", cited, likeness)
+    return Quote(qid, text, cited, 0, 0, "lost", cited, 0.0)
+
+
+def _most_like(quote: Sequence[str], text: str) -> tuple[float, int, int]:
+    """The stretch of as many words that shares most of them, the first of equals: share, start, end."""
+    left = Counter(quote)
+    window: deque[tuple[str, int]] = deque()
+    shared, best = 0, (0.0, 0, 0)
+    for match in WORD.finditer(text):
+        word = match[0].casefold()
+        window.append((word, match.start()))
+        shared += left[word] > 0
+        left[word] -= 1
+        if len(window) > len(quote):
+            gone, _ = window.popleft()
+            left[gone] += 1
+            shared -= left[gone] > 0
+        if shared / len(quote) > best[0]:
+            best = shared / len(quote), window[0][1], match.end()
+    return best
+
+
+def sections_of(quote: Quote, document: Document) -> list[str]:
+    """The ids of the sections that hold at least half of a quote; all that it touches when none does."""
+    touched = sections_between(document.sections, quote.start, quote.end)
+    half = [section for section in touched if quote.covered_by(section.start, section.end)]
+    return [section_id(document, section) for section in half or touched]
+
+
+def report(quotes: Iterable[Quote], documents: Mapping[str, Document]) -> list[tuple[Quote, str]]:
+    """A sentence for every quote that is no longer as it was cited, with the words to cite now."""
+    found = []
+    for quote in quotes:
+        if quote.state == "kept":
+            continue
+        if quote.state == "lost":
+            said = f'the quote "{_short(quote.text)}" is no longer in {quote.cited} nor anywhere else: quote again'
+        else:
+            now = " ".join(documents[quote.docno].text[quote.start : quote.end].split())
+            why = (
+                f"moved from {quote.cited}"
+                if quote.state == "moved"
+                else f"was edited ({quote.likeness:.0%} of its words are left)"
+            )
+            said = f'the quote "{_short(quote.text)}" {why}: cite {quote.docno} "{now}"'
+        found.append((quote, said))
+    return found
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ragbench.benchmark.benchmark import Benchmark
+from ragbench.benchmark.check import check
+from ragbench.benchmark.quotes import Quote, entries, locate, sections_of, split_target
+from ragbench.corpus.reader import parse_document
+
+SAFE = "# Safe\n\nThe *spare* keys lie\nin the safe.\n\n## Door\n\nIt has ten bolts. Nobody counts them.\n"
+
+
+def document(docno: str, text: str):
+    return parse_document(docno, f"{docno}.md", text.encode(), 0.0)[0]
+
+
+def found(text: str, cited: str = "safe", **others: str) -> Quote:
+    documents = {"safe": document("safe", SAFE), **{name: document(name, each) for name, each in others.items()}}
+    return locate("q", cited, text, documents)
+
+
+def test_an_entry_may_quote_and_a_quotation_may_hold_the_separator() -> None:
+    assert entries('a.md "one; two"; b.md#c ;; c.md \u201cthree;\u201d') == [
+        'a.md "one; two"',
+        "b.md#c",
+        "c.md \u201cthree;\u201d",
+    ]
+    assert split_target('a b.md "one; two"') == ("a b.md", "one; two")
+    assert split_target("a.md#b") == ("a.md#b", "")
+    assert split_target('"one"') == ("", "one")
+
+
+def test_a_quote_is_found_across_markup_lines_and_paragraphs() -> None:
+    quote = found("The spare keys lie in the safe")
+    assert SAFE[quote.start : quote.end] == "The *spare* keys lie\nin the safe"
+    assert (quote.state, quote.docno) == ("kept", "safe")
+    assert found("in the safe. Door It has").state == "kept"
+
+
+def test_a_moved_quote_is_found_in_the_one_other_document_that_holds_it() -> None:
+    words = "nobody may ever open the window"
+    quote = found(words, other=f"So {words}.")
+    assert (quote.state, quote.docno, quote.start, quote.cited) == ("moved", "other", 3, "safe")
+    assert found(words, other=f"So {words}.", more=words).state == "lost"
+    assert found(words, cited="gone", other=f"So {words}.").docno == "other"
+
+
+def test_an_edited_quote_is_found_where_most_of_its_words_are_left() -> None:
+    # Of its ten words "the spare keys lie in the safe" keeps seven in a stretch of ten.
+    quote = found("today the spare keys lie quietly in the large safe")
+    assert (quote.state, quote.docno, quote.likeness) == ("edited", "safe", 0.7)
+    assert "spare* keys lie\nin the" in SAFE[quote.start : quote.end]
+    assert found("ten boats and a sea that nobody sailed").state == "lost"
+
+
+def test_a_hit_covers_a_quote_from_half_of_it_on() -> None:
+    quote = Quote("q", "", "d", 100, 120)
+    assert quote.covered_by(110, 200) and quote.covered_by(0, 110) and quote.covered_by(105, 115)
+    assert not quote.covered_by(111, 200) and not quote.covered_by(0, 100)
+
+
+def test_a_quote_lies_in_the_sections_that_hold_half_of_it() -> None:
+    text = document("safe", SAFE)
+    assert sections_of(found("ten bolts"), text) == ["safe#safe/door"]
+    assert sections_of(found("lie in the safe Door It"), text) == ["safe#safe"]
+
+
+@pytest.fixture
+def quoting(tmp_path: Path) -> Benchmark:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "safe.md").write_text(SAFE, encoding="utf-8")
+    (tmp_path / "notes" / "other.md").write_text("Nobody may ever open the window.\n", encoding="utf-8")
+    rows = [
+        "text,relevant",
+        'where are keys,"safe.md ""The spare keys lie""; safe.md ""ten bolts"""',
+        'may I air the room,"safe.md ""nobody may ever open the window"""',
+        'who sails,"safe.md ""a sea that nobody ever sailed"""',
+    ]
+    (tmp_path / "queries.csv").write_text("\n".join(rows), encoding="utf-8")
+    return Benchmark.load("vault", corpus=str(tmp_path / "notes"), queries=str(tmp_path / "queries.csv"))
+
+
+def test_a_vaults_queries_may_quote(quoting: Benchmark) -> None:
+    first, second, third = (topic.qid for topic in quoting.topics)
+    assert quoting.document_qrels == {first: {"safe": 1}, second: {"other": 1}}
+    assert quoting.section_qrels == {first: {"safe#safe": 1, "safe#safe/door": 1}, second: {"other#": 1}}
+    assert [quote.id for quote in quoting.quotes_by_topic[first]] == ["safe#8-28", "safe#59-68"]
+    assert third not in quoting.quotes_by_topic
+    moved, lost = quoting.warnings[:2]
+    assert 'moved from safe: cite other "Nobody may ever open the window"' in moved
+    assert 'the quote "a sea that nobody ever sailed" is no longer in safe nor anywhere else' in lost
+
+
+def test_the_check_reports_quotes_that_do_not_stand_where_they_stood(quoting: Benchmark) -> None:
+    codes = {finding.code: finding.severity for finding in check(quoting) if finding.code.endswith("-quote")}
+    assert codes == {"moved-quote": "warning", "lost-quote": "error"}
+
+
+def test_masking_moves_quotes_along(quoting: Benchmark) -> None:
+    from dataclasses import replace
+
+    from ragbench.benchmark.masked import without_sources
+
+    first, *others = quoting.topics
+    masked = without_sources(replace(quoting, topics=(replace(first, masked="keys lie in the safe"), *others)))
+    assert [quote.state for quote in masked.quotes] == ["lost", "kept", "moved", "lost"]
+    (quote,) = masked.quotes_by_topic[first.qid]
+    text = next(each.text for each in masked.documents if each.docno == "safe")
+    assert text[quote.start : quote.end] == "ten bolts" and quote.start != 59
