@@ -1,6 +1,6 @@
 """`python -m ragbench`."""
 
-from ragbench.cli import main
+from ragbench.cli import entry
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    entry()

@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Sequence
 
+from ragbench import processes
 from ragbench.commands import SUMMARY
 from ragbench.errors import ArmsFailed, RagbenchError
 from ragbench.exit_codes import BAD_INPUT, FAILED, INTERRUPTED
@@ -75,6 +76,7 @@ def entry() -> None:
         from ragbench import completion
 
         completion.answer()
+    processes.end_on_sigterm()
     raise SystemExit(main())
 
 

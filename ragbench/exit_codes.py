@@ -5,4 +5,4 @@ FAILED = 1
 BAD_INPUT = 2
 """Bad input, or a part that is missing; one sentence on standard error says which."""
 INTERRUPTED = 130
-"""Stopped with Ctrl-C; what was finished is kept."""
+"""Stopped with Ctrl-C or SIGTERM; what was finished is kept."""

@@ -77,7 +77,7 @@ sys.exit(cli.main(sys.argv[1:]))
 
 
 def test_no_java_is_one_sentence(tmp_path: Path) -> None:
-    words = ["search", "x", f"paths.results={tmp_path}", f"data.corpus={DATA / 'vault'}"]
+    words = ["search", "x", f"paths.results={tmp_path}", "data=vault", f"data.corpus={DATA / 'vault'}"]
     done = subprocess.run(
         [sys.executable, "-c", NO_JAVA, *words],
         capture_output=True,
@@ -91,7 +91,13 @@ def test_no_java_is_one_sentence(tmp_path: Path) -> None:
 
 
 def test_search_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["search", "why is mast twelve dark", f"data.corpus={DATA / 'vault'}", f"paths.results={tmp_path}"]
+    words = [
+        "search",
+        "why is mast twelve dark",
+        "data=vault",
+        f"data.corpus={DATA / 'vault'}",
+        f"paths.results={tmp_path}",
+    ]
     assert cli.main([*words, "--json", "--top", "2"]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert len(answer["hits"]) == 2
@@ -99,13 +105,14 @@ def test_search_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert answer["hits"][0]["stages"]["fuse"]["rank"] == 1
 
 
-def test_ctrl_c_ends_a_run_cleanly(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_ends_a_run_cleanly(number: signal.Signals, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "ragbench", "run", f"paths.results={tmp_path}", "--quiet", "latency.rounds=500"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
     deadline = time.monotonic() + 120
     while not list(tmp_path.glob("index/chunks/*/manifest.json")) and time.monotonic() < deadline:
         time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Traceback" not in err

@@ -6,6 +6,7 @@ that dies is known to have died of the arm it was running and takes no other arm
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Self
 
@@ -49,6 +50,6 @@ class JoblibWorkers:
         return ProcessPoolExecutor(
             max_workers=1,
             initializer=worker.begin,
-            initargs=(self._job,),
+            initargs=(self._job, os.getpid()),
             env={"OPENBLAS_NUM_THREADS": "1"},
         )

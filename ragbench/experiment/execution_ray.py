@@ -15,6 +15,7 @@ import secrets
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Self
@@ -147,6 +148,7 @@ def _connected(address: str | None, count: int, stack: contextlib.ExitStack) -> 
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR", "address": address or "local"}
     if address is None:
         options |= {"num_cpus": count, "include_dashboard": False, "object_store_memory": _STORE_BYTES}
+    before = signal.getsignal(signal.SIGTERM)
     try:
         with _handlers_kept():
             ray.init(**options)
@@ -154,6 +156,9 @@ def _connected(address: str | None, count: int, stack: contextlib.ExitStack) -> 
         raise ConfigError(_refusal(address, error)) from None
     except SystemExit:
         raise ConfigError(_refusal(address, TimeoutError("it does not answer"))) from None
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, before)  # Ray puts a handler of its own there
     stack.callback(_disconnect)
     return ray
 

@@ -14,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ragbench import processes
 from ragbench.errors import BenchmarkError, RagbenchError
 
 if TYPE_CHECKING:
@@ -152,10 +153,11 @@ _worker: Worker | None = None
 _job: Job | None = None
 
 
-def begin(job: Job) -> None:
-    """Take over a job in a process of its own (`run` starts the work)."""
+def begin(job: Job, parent: int) -> None:
+    """Take over a job in a process of its own (`run` starts the work), which ends with the process that started it."""
     global _job, _worker
     _job, _worker = job, None
+    processes.end_with(parent)
 
 
 def run(settings: Settings) -> Outcome | Failure:

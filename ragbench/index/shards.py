@@ -6,6 +6,7 @@ found by the next one. Results depend on the tasks alone, not on how many proces
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ragbench.bounds import Checked, Count
 from ragbench.errors import IndexError_
 from ragbench.files import draft_of, settle
+from ragbench.processes import end_with
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -90,7 +92,12 @@ class Shards:
 
         count = self.sharding.workers
         # BLAS and OpenMP of each process keep to one thread; the processes are what runs side by side.
-        pool = ProcessPoolExecutor(max_workers=count, env={"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"})
+        pool = ProcessPoolExecutor(
+            max_workers=count,
+            initializer=end_with,
+            initargs=(os.getpid(),),
+            env={"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
+        )
         running: dict[Future[None], int] = {}
         try:
             while True:

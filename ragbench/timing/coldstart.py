@@ -7,6 +7,7 @@ process holds all arms at once.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from ragbench.errors import RagbenchError
 from ragbench.fingerprint import plain
+from ragbench.processes import end_with
 
 if TYPE_CHECKING:
     from ragbench.configuration import Settings
@@ -30,7 +32,7 @@ def measure(settings: Settings, text: str) -> Mapping[str, float]:
 
     `peak_memory_mb` is the largest resident set of that process, in MiB.
     """
-    request = json.dumps({"config": plain(settings.config), "text": text})
+    request = json.dumps({"config": plain(settings.config), "text": text, "parent": os.getpid()})
     done = subprocess.run(
         [sys.executable, "-m", "ragbench.timing.coldstart"], input=request, capture_output=True, text=True, check=False
     )
@@ -44,6 +46,7 @@ def main() -> None:
     """Answer the query on stdin and print the times."""
     started = time.perf_counter()
     request = json.loads(sys.stdin.read())
+    end_with(request["parent"])
     from ragbench.configuration import Settings
     from ragbench.models.access import Models
     from ragbench.topics.load import load

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -12,6 +13,7 @@ from ragbench.benchmark.benchmark import Benchmark
 from ragbench.configuration import Settings
 from ragbench.experiment.execution import ExecutionSpec, spec_of
 from ragbench.models.parallel import threads_for
+from ragbench.processes import end_with
 from ragbench.tuning import study
 from ragbench.tuning.objective import TrainingValues
 from ragbench.tuning.study import Rules, Search
@@ -66,7 +68,7 @@ def _spawned(jobs: Sequence[Job]) -> Iterator[Callable[[], int]]:
     """Processes of this machine; yields what waits for them and says how many failed."""
     # Started afresh: a Java machine does not survive a fork.
     context = multiprocessing.get_context("spawn")
-    others = [context.Process(target=_beside, args=job, daemon=True) for job in jobs]
+    others = [context.Process(target=_here_beside, args=(os.getpid(), *job), daemon=True) for job in jobs]
     for other in others:
         other.start()
 
@@ -90,6 +92,12 @@ def _on_ray(jobs: Sequence[Job], execution: ExecutionSpec) -> AbstractContextMan
     return execution_ray.tasks(_beside, jobs, execution.address)
 
 
+def _here_beside(parent: int, *job: Any) -> None:
+    """`_beside` in a process of this machine, which ends with the one that started it."""
+    end_with(parent)
+    _beside(*job)
+
+
 def _beside(
     base: Settings,
     rules: Rules,
@@ -107,15 +115,8 @@ def _beside(
     storage = study.open_storage(journal)
     for search in searches:
         opened = study.open_study(storage, search, rules, base)
-        study.optimise(opened, search, rules, values, process=number, report=_leave_if_alone)
+        study.optimise(opened, search, rules, values, process=number)
     share_caches(workshop.store, workshop.models)
-
-
-def _leave_if_alone(done: int) -> None:
-    """End this process when the one that started it was killed."""
-    parent = multiprocessing.parent_process()
-    if parent is not None and not parent.is_alive():
-        raise SystemExit
 
 
 def _turned(searches: Sequence[Search], number: int, processes: int) -> list[Search]:

@@ -1,0 +1,41 @@
+"""Processes end when they are told to, and with the one that started them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import psutil
+import pytest
+
+from ragbench import processes
+
+CHILD = "import os; from ragbench.processes import end_with; end_with(os.getppid()); input()"
+PARENT = f"""
+import subprocess, sys
+child = subprocess.Popen([sys.executable, "-c", {CHILD!r}], stdin=subprocess.PIPE)
+print(child.pid, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("end", [subprocess.Popen.kill, subprocess.Popen.terminate])
+def test_a_process_ends_with_the_one_that_started_it(end) -> None:
+    command = [sys.executable, "-c", PARENT]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as parent:
+        child = psutil.Process(int(parent.stdout.readline()))
+        assert child.is_running()
+        end(parent)
+        parent.wait(30)
+    child.wait(30)
+    assert not child.is_running()
+
+
+def test_sigterm_interrupts(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = []
+    monkeypatch.setattr(processes.signal, "signal", lambda number, handler: said.append((number, handler)))
+    processes.end_on_sigterm()
+    ((number, handler),) = said
+    assert number == processes.signal.SIGTERM
+    with pytest.raises(KeyboardInterrupt):
+        handler(number, None)
