@@ -11,7 +11,8 @@
 | `Filters`    | which documents may be found at all                 | `stages`           | `index`               |
 | `Ranking`    | chunk numbers and scores, best first                | `stages`           | `stages`, `executor`  |
 | `QueryState` | a query on its way through the pipeline             | `executor`         | `stages`              |
-| `Hit`        | one result as a person reads it                     | `pipeline`         | `cli`, services       |
+| `Hit`        | one result as a person reads it                     | `engine`           | `cli`, services       |
+| `StoredDocument` | a document as an index keeps it                 | `index`            | services              |
 
 Everything here is immutable: a stage answers with new values and never changes those it was given.
 """
@@ -252,9 +253,10 @@ class QueryState:
     its own weights (1 when absent). `rankings` holds one ranking by source; `fused` is the ranking after fusion and
     every later stage, None before it. `counts` lists (filter, hits left) in the order applied, first of all
     `original_count` before any, `clusters_merged` the hits merged by semantic deduplication. `guaranteed` are hits
-    that no later stage may drop. `notes` say in words what a stage decided, for explanations. `expanded` is the query
-    with other phrasings, None before expansion. `candidates` are the documents, by row, that recall left to rank, None
-    for all. `contexts` names, by hit, the chunks whose texts are returned for it, in text order, itself included.
+    that no later stage may drop, each with how the query named it (`title-match`). `notes` say in words what a stage
+    decided, for explanations. `expanded` is the query with other phrasings, None before expansion. `candidates` are the
+    documents, by row, that recall left to rank, None for all. `contexts` names, by hit, the chunks whose texts are
+    returned for it, in text order, itself included.
     """
 
     query: Query
@@ -266,7 +268,7 @@ class QueryState:
     query_class: QueryClass | None = None
     counts: tuple[tuple[str, int], ...] = ()
     clusters_merged: int = 0
-    guaranteed: frozenset[int] = frozenset()
+    guaranteed: Mapping[int, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     expanded: ExpandedQuery | None = None
     candidates: tuple[int, ...] | None = None
@@ -326,14 +328,106 @@ class CompressionStats:
 
 
 @dataclass(frozen=True, slots=True)
+class DocumentMetadata:
+    """What is known about a document besides its text (seed 004, feature 3).
+
+    `last_modified` is in ISO 8601, UTC; `file_size` in bytes; `product` and `component` are its first two folders, `""`
+    where it lies higher.
+    """
+
+    last_modified: str
+    file_size: int
+    tags: tuple[str, ...]
+    doc_type: str
+    product: str
+    component: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListedDocument:
+    """A document among others: `path` is that of its file below the root of the collection."""
+
+    docno: str
+    path: str
+    title: str
+    metadata: DocumentMetadata
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDocument:
+    """A document as an index keeps it: the text its chunks were cut from, where it comes from and what links to it.
+
+    `path` is that of the file below the root of the collection. `text` is without frontmatter; it begins at the line
+    `first_line` of the file, counted from 1. `linked_from` lists the docnos of documents that link to it, sorted.
+    """
+
+    docno: str
+    path: str
+    title: str
+    text: str
+    first_line: int
+    frontmatter: Mapping[str, Any]
+    sections: tuple[Section, ...]
+    links: tuple[Link, ...]
+    linked_from: tuple[str, ...]
+    metadata: DocumentMetadata
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place in a ranking: `rank` from 1, and the score there."""
+
+    rank: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a hit is where it is: its place in every source's ranking, and after every later stage.
+
+    `reasons` are the fields of seed 002's `SearchExplanation`: `base_score` when it was first found (by words, if it
+    was), `final_score`, and what stages that have an `explain` say of it (`lexical_matches`, `folder_boost`,
+    `graph_boost`, `source`).
+    """
+
+    sources: Mapping[str, Place]
+    stages: Mapping[str, Place]
+    reasons: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Hit:
-    """One result as a person reads it; `rank` counts from 1."""
+    """One result, the same in Python, over HTTP, over MCP and in JSON on the command line.
+
+    `rank` counts from 1. `docno` is the path of the document without extension, `path` that of its file below the root
+    of the collection, where the text stands in the lines `start_line` to `end_line` (from 1, both included); `start`
+    and `end` are offsets into the document's text without frontmatter. `header_path` holds the headings above the text,
+    outermost first, and `heading_level` is the level of the heading it begins under, 0 without one. `context` is the
+    text with what the pipeline returns around it, null where it adds nothing. `matches` says how it was found: by the
+    sources named, and as `title-match`, `tag-match` or `time-filtered` when `guaranteed` (the query names it, so no
+    stage may drop it). `explanation` is null unless it was asked for.
+    """
 
     rank: int
     score: float
     chunk_id: str
     docno: str
+    path: str
     title: str
     header_path: tuple[str, ...]
+    heading_level: int
+    start: int
+    end: int
+    start_line: int
+    end_line: int
     text: str
-    details: Mapping[str, Any] = field(default_factory=dict)
+    context: str | None
+    matches: tuple[str, ...]
+    guaranteed: bool
+    metadata: DocumentMetadata
+    explanation: Explanation | None = None
+
+    @property
+    def passage(self) -> str:
+        """The text to read: with its context where the pipeline returns one."""
+        return self.text if self.context is None else self.context

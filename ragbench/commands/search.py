@@ -40,16 +40,16 @@ def main(arguments: argparse.Namespace) -> int:
         settings = app.compose([*arguments.overrides, "hyde=on"])
         settings = settings.with_value("hyde.text", arguments.hypothesis).check()
     from ragbench.benchmark.load import load
-    from ragbench.engine import explanation
+    from ragbench.engine.answer import answer, as_mapping, show
     from ragbench.workshop import Workshop
 
     benchmark = load(settings.config["data"], topics=False)
     with console.progress(arguments.quiet or arguments.json) as progress:
         (arm,) = Workshop.of(settings, benchmark, progress, console.say).arms([settings])
         arm.index.prepare(arm.pipeline.needs)
-        answer = explanation.explain(arguments.query, arm.pipeline, arm.index, arguments.top)
+        found = answer(arguments.query, arm.pipeline, arm.index, arguments.top, explain=True)
     if arguments.json:
-        console.print_json(explanation.as_mapping(answer))
+        console.print_json(as_mapping(found))
     else:
-        explanation.show(answer, in_full=arguments.explain)
+        show(found, in_full=arguments.explain)
     return 0

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ragbench.errors import ConfigError
 from ragbench.fingerprint import canonical, digest
 from ragbench.models.resolve import CrossEncoderSpec
 from ragbench.stages.stage import Stage, models_of
-from ragbench.types import Hit, Query, QueryState, Ranking
+from ragbench.types import Hit, Query, QueryState
 
 if TYPE_CHECKING:
-    from ragbench.index.chunks import ChunkTable
     from ragbench.index.index import Index
     from ragbench.models import CrossEncoder, Encoder
     from ragbench.models.chat import ChatSpec
@@ -117,9 +115,9 @@ class Pipeline:
 
     def search(self, text: str | Query, index: Index, top_n: int = 10) -> list[Hit]:
         """The best `top_n` hits for one query, as a person reads them."""
-        query = text if isinstance(text, Query) else Query(qid="q", text=text)
-        (state,) = self([query], index)
-        return hits(state.fused or Ranking.empty(), index, top_n, state.contexts)
+        from ragbench.engine.answer import answer
+
+        return list(answer(text, self, index, top_n).hits)
 
 
 _MEANING = {
@@ -138,36 +136,3 @@ def start(queries: Sequence[Query]) -> list[QueryState]:
 def clean(text: str) -> str:
     """The text without control characters and outer white space, at most 10,000 characters."""
     return re.sub(r"[\x00-\x1f\x7f]+", " ", text).strip()[:10_000]
-
-
-def hits(
-    ranking: Ranking, index: Index, top_n: int, contexts: Mapping[int, tuple[int, ...]] = MappingProxyType({})
-) -> list[Hit]:
-    """A ranking's first `top_n` entries with their texts; those with a context have its text in their details."""
-    table = index.chunks
-    return [
-        Hit(
-            rank=rank,
-            score=float(score),
-            chunk_id=table.chunk_ids[chunk],
-            docno=table.docno(chunk),
-            title=table.titles[table.document[chunk]],
-            header_path=table.header_path(chunk),
-            text=table.text(chunk),
-            details={"context": joined(table, contexts[int(chunk)])} if int(chunk) in contexts else {},
-        )
-        for rank, (chunk, score) in enumerate(zip(ranking.chunks[:top_n], ranking.scores[:top_n], strict=True), start=1)
-    ]
-
-
-def joined(table: ChunkTable, chunks: Sequence[int]) -> str:
-    """The texts of chunks of one document, in its order, what overlaps written once and a gap as a blank line."""
-    text, end = "", 0
-    for chunk in chunks:
-        start, stop = table.span(chunk)
-        if not text:
-            text, end = table.text(chunk), stop
-        elif stop > end:
-            text += table.text(chunk)[end - start :] if start <= end else f"\n\n{table.text(chunk)}"
-            end = stop
-    return text

@@ -6,7 +6,6 @@ A bundle names classes of Python to build its stages from, as every configuratio
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,17 +13,18 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ragbench.configuration import Settings, build
-from ragbench.engine.pipeline import Pipeline, clean, hits, start
+from ragbench.engine.answer import Answer, answer
+from ragbench.engine.pipeline import Pipeline, clean
 from ragbench.errors import BundleError, ConfigError, IndexError_
 from ragbench.export import bundle
 from ragbench.fingerprint import short
+from ragbench.index import documents
 from ragbench.index.artefacts import Artefact, ArtefactStore
 from ragbench.index.index import Index
 from ragbench.models.access import Models
 from ragbench.stages.filters import FilterDocuments
 from ragbench.stages.hyde import SupposeAnswer
-from ragbench.stages.stage import Stage
-from ragbench.types import Document, Hit, Query, QueryState, Ranking
+from ragbench.types import Document, Hit, ListedDocument, Query, StoredDocument
 
 if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Benchmark
@@ -82,32 +82,49 @@ class LoadedBundle:
         *,
         filters: Mapping[str, Any] | FilterDocuments | None = None,
         hypothesis: str | None = None,
+        explain: bool = False,
         deadline: float | None = None,
     ) -> list[Hit]:
-        """The best `top_n` hits (at least 1) for a query.
+        """The hits of `answer`."""
+        asked = self.answer(text, top_n, filters=filters, hypothesis=hypothesis, explain=explain, deadline=deadline)
+        return list(asked.hits)
+
+    def answer(
+        self,
+        text: str,
+        top_n: int = 10,
+        *,
+        filters: Mapping[str, Any] | FilterDocuments | None = None,
+        hypothesis: str | None = None,
+        explain: bool = False,
+        deadline: float | None = None,
+    ) -> Answer:
+        """The best `top_n` hits (at least 1) for a query, with what the stages noted and how long they took.
 
         `filters` are the parameters of the stage `filters`, such as `{"category": "guide"}`. `hypothesis` is a supposed
-        answer, for pipelines with HyDE. Raises TimeoutError at the first stage that would begin after `deadline` (of
-        `time.monotonic`), ConfigError for what cannot be searched for.
+        answer, for pipelines with HyDE. With `explain`, every hit says why it is where it is. Raises TimeoutError at
+        the first stage that would begin after `deadline` (of `time.monotonic`), ConfigError for what cannot be searched
+        for.
         """
-        if top_n < 1:
-            raise ConfigError(f"top_n must be at least 1, got {top_n}")
         if not clean(text):
             raise ConfigError("the query is empty: say what to search for")
-        states = start([Query("q", text, hypothesis)])
-        wanted = self._filters(filters)
-        if wanted is not None:
-            states = wanted(states, self.index)
         if hypothesis is not None and not any(isinstance(stage, SupposeAnswer) for _, stage in self.pipeline):
             raise ConfigError("hypothesis cannot be used: this pipeline has no stage that embeds one")
+        query = Query("q", text, hypothesis)
+        first = self._filters(filters)
+        return answer(query, self.pipeline, self.index, top_n, first=first, explain=explain, deadline=deadline)
 
-        def step(name: str, stage: Stage, states: Sequence[QueryState], index: Index) -> Sequence[QueryState]:
-            if deadline is not None and time.monotonic() > deadline:
-                raise TimeoutError(f"the time limit was reached before the stage {name}")
-            return stage(states, index)
+    def document(self, docno: str, lines: tuple[int, int] | None = None) -> StoredDocument | None:
+        """The document with this id, or those of its file's lines (from 1, both included); None when there is none."""
+        return documents.stored(self.index, docno, lines)
 
-        (state,) = self.pipeline.run(states, self.index, step)
-        return hits(state.fused or Ranking.empty(), self.index, top_n, state.contexts)
+    def documents(
+        self, prefix: str = "", *, filters: Mapping[str, Any] | FilterDocuments | None = None
+    ) -> list[ListedDocument]:
+        """The documents whose ids begin with `prefix` and that meet the filters, sorted by id."""
+        wanted = build(FilterDocuments, filters, "filters") if isinstance(filters, Mapping) else filters
+        rows = documents.numbers(self.index, prefix, wanted.conditions if wanted else None)
+        return [documents.listed(self.index, row) for row in rows]
 
     def golden(self) -> list[bundle.Golden]:
         """The queries that came with it and the hits they should have."""

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
+from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
 
     from ragbench.types import Chunk, Document
 
-VERSION = 1
+VERSION = 2
 _CHUNKS, _DOCUMENTS, _BLOCKS = "chunks.arrow", "documents.arrow", "blocks.arrow"
 
 
@@ -35,6 +38,7 @@ def build_chunks(folder: Path, documents: Sequence[Document], chunks_of: Iterabl
         for chunk in chunks:
             (parents if chunk.is_parent else retrievable).append((number, chunk))
     rows = retrievable + parents
+    lines = [_Lines(document) for document in documents]
     number_of = {chunk.chunk_id: row for row, (_, chunk) in enumerate(rows)}
     _write(
         folder / _CHUNKS,
@@ -46,6 +50,8 @@ def build_chunks(folder: Path, documents: Sequence[Document], chunks_of: Iterabl
             "sections": pa.array([list(c.sections) for _, c in rows], pa.list_(pa.int32())),
             "start": pa.array([c.start for _, c in rows], pa.int32()),
             "end": pa.array([c.end for _, c in rows], pa.int32()),
+            "start_line": pa.array([lines[d].of(c.start) for d, c in rows], pa.int32()),
+            "end_line": pa.array([lines[d].of(c.end - 1) for d, c in rows], pa.int32()),
             "parent": pa.array([number_of[c.parent] if c.parent else -1 for _, c in rows], pa.int32()),
             "is_parent": pa.array([c.is_parent for _, c in rows], pa.bool_()),
             "content_hash": pa.array([_content_hash(c.text) for _, c in rows], pa.uint64()),
@@ -57,18 +63,19 @@ def build_chunks(folder: Path, documents: Sequence[Document], chunks_of: Iterabl
             "docno": pa.array([d.docno for d in documents], pa.large_string()),
             "path": pa.array([d.path for d in documents], pa.large_string()),
             "title": pa.array([d.title for d in documents], pa.large_string()),
+            "text": pa.array([d.text for d in documents], pa.large_string()),
+            "first_line": pa.array([d.first_line for d in documents], pa.int32()),
             "frontmatter": pa.array([_frontmatter_json(d.frontmatter) for d in documents], pa.large_string()),
             "tags": pa.array([list(d.tags) for d in documents], pa.list_(pa.string())),
+            "digest": pa.array([d.digest for d in documents], pa.string()),
             "size_bytes": pa.array([d.size_bytes for d in documents], pa.int64()),
             "anchors": pa.array([[s.anchor for s in d.sections] for d in documents], pa.list_(pa.string())),
             "levels": pa.array([[s.level for s in d.sections] for d in documents], pa.list_(pa.int32())),
             "headings": pa.array(
                 [[s.path[-1] if s.path else "" for s in d.sections] for d in documents], pa.list_(pa.string())
             ),
-            "links": pa.array(
-                [[f"{link.kind} {link.target}" for link in d.links if link.target] for d in documents],
-                pa.list_(pa.string()),
-            ),
+            "section_starts": pa.array([[s.start for s in d.sections] for d in documents], pa.list_(pa.int32())),
+            "links": pa.array([[asdict(link) for link in d.links] for d in documents], pa.list_(_link_type())),
         },
     )
     blocks = list(_blocks(documents, retrievable))
@@ -210,16 +217,35 @@ class ChunkTable:
     @cached_property
     def frontmatter(self) -> list[Mapping[str, Any]]:
         """The frontmatter of every document row; dates are ISO strings."""
-        return [json.loads(text) for text in self._documents["frontmatter"].to_pylist()]
+        return [self.frontmatter_of(document) for document in range(self.n_documents)]
+
+    def frontmatter_of(self, document: int) -> Mapping[str, Any]:
+        """The frontmatter of a document's row."""
+        found: Mapping[str, Any] = json.loads(self.document_value("frontmatter", document))
+        return found
 
     @cached_property
     def links(self) -> list[list[tuple[str, str]]]:
         """(kind, target docno) of every resolved link, by document row."""
-        return [[tuple(item.split(" ", 1)) for item in row] for row in self._documents["links"].to_pylist()]
+        rows = self._documents["links"].to_pylist()
+        return [[(link["kind"], link["target"]) for link in row if link["target"]] for row in rows]
+
+    @cached_property
+    def linked_from(self) -> Mapping[str, list[str]]:
+        """The docnos of the documents that link to a document, sorted, by its docno."""
+        found: dict[str, set[str]] = {}
+        for docno, links in zip(self.docnos, self.links, strict=True):
+            for _, target in links:
+                found.setdefault(target, set()).add(docno)
+        return {docno: sorted(sources) for docno, sources in found.items()}
 
     def document_column(self, name: str) -> list[Any]:
         """A column of the documents table: path, tags, size_bytes, anchors, levels or headings."""
         return list(self._documents[name].to_pylist())
+
+    def document_value(self, name: str, document: int) -> Any:
+        """One document's value in a column: those of `document_column`, text, first_line or links."""
+        return self._documents[name][int(document)].as_py()
 
     def docno(self, chunk: int) -> str:
         """The docno a chunk belongs to."""
@@ -241,6 +267,11 @@ class ChunkTable:
     def span(self, chunk: int) -> tuple[int, int]:
         """A chunk's character offsets into its document's text."""
         return int(self._chunks["start"][int(chunk)].as_py()), int(self._chunks["end"][int(chunk)].as_py())
+
+    def lines(self, chunk: int) -> tuple[int, int]:
+        """The first and the last line of its file that a chunk stands in, from 1."""
+        row = int(chunk)
+        return int(self._chunks["start_line"][row].as_py()), int(self._chunks["end_line"][row].as_py())
 
     @cached_property
     def sections(self) -> list[list[int]]:
@@ -268,6 +299,24 @@ class ChunkTable:
 
     def _numbers(self, column: str) -> NDArray[np.int32]:
         return np.asarray(self._chunks[column].to_numpy(), dtype=np.int32)
+
+
+class _Lines:
+    """The lines of a document's file."""
+
+    def __init__(self, document: Document) -> None:
+        self._first = document.first_line
+        self._breaks = [match.start() for match in re.finditer("\n", document.text)]
+
+    def of(self, offset: int) -> int:
+        """The line that holds the character at an offset into the text."""
+        return self._first + bisect_left(self._breaks, offset)
+
+
+def _link_type() -> pa.DataType:
+    import pyarrow as pa
+
+    return pa.struct([(name, pa.string()) for name in ("kind", "text", "target", "heading")])
 
 
 def _blocks(

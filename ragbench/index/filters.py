@@ -5,13 +5,14 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.corpus.doc_type import component_of, doc_type, product_of
 from ragbench.corpus.metadata import Metadata, read_metadata, tag_lineage
+from ragbench.types import DocumentMetadata
 
 if TYPE_CHECKING:
     from ragbench.index.chunks import ChunkTable
@@ -68,29 +69,26 @@ class Facets:
     @cached_property
     def doc_types(self) -> Sequence[str]:
         """The type of every document: declared, else inferred from its name and text (seed 004)."""
-        table = self._table
-        parts: list[list[str]] = [[] for _ in range(table.n_documents)]
-        for document, text in zip(table.document.tolist(), table.texts(0, table.n_retrievable), strict=False):
-            parts[document].append(text)
-        return [
-            doc_type(path, "\n".join(texts), metadata, title)
-            for path, texts, metadata, title in zip(
-                table.document_column("path"), parts, self._metadata, table.titles, strict=True
-            )
-        ]
+        return [self._doc_type(document) for document in range(self._table.n_documents)]
 
-    def metadata_of(self, chunk: int) -> dict[str, Any]:
-        """What seed 004 keeps beside every chunk, except when it was indexed; `last_modified` in ISO 8601, UTC."""
-        document = int(self._table.document[chunk])
-        return {
-            "last_modified": datetime.datetime.fromtimestamp(self._modified[document], datetime.UTC).isoformat(),
-            "file_size": int(self._sizes[document]),
-            "heading_level": int(self.heading_level[chunk]),
-            "tags": list(self._table.document_column("tags")[document]),
-            "doc_type": self.doc_types[document],
-            "product": self.products[document],
-            "component": self.components[document],
-        }
+    def metadata_of(self, document: int) -> DocumentMetadata:
+        """What seed 004 keeps beside every chunk of a document's row."""
+        modified = datetime.datetime.fromtimestamp(self._modified[document], datetime.UTC)
+        return DocumentMetadata(
+            last_modified=modified.isoformat(),
+            file_size=int(self._sizes[document]),
+            tags=tuple(self._table.document_value("tags", document)),
+            doc_type=self._doc_type(document),
+            product=product_of(self._table.docnos[document]),
+            component=component_of(self._table.docnos[document]),
+        )
+
+    def _doc_type(self, document: int) -> str:
+        path, text, title = (self._table.document_value(name, document) for name in ("path", "text", "title"))
+        return doc_type(path, text, self._frontmatter(document), title)
+
+    def _frontmatter(self, document: int) -> Metadata:
+        return read_metadata(self._table.frontmatter_of(document))
 
     @cached_property
     def products(self) -> Sequence[str]:
@@ -108,7 +106,7 @@ class Facets:
 
     @cached_property
     def _metadata(self) -> Sequence[Metadata]:
-        return [read_metadata(frontmatter) for frontmatter in self._table.frontmatter]
+        return [self._frontmatter(document) for document in range(self._table.n_documents)]
 
     @cached_property
     def _tags(self) -> Sequence[frozenset[str]]:

@@ -17,6 +17,8 @@ LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
 """Names by which a service on this machine is asked; any other comes from a web page that pretends to be it."""
 
 _BODILESS = frozenset({"GET", "HEAD"})
+_QUEUED = re.compile("/documents(/.*)?")
+"""What waits for a worker though it has no body."""
 
 
 def problem(status: int, sentence: str, retry_after: int | None = None) -> Response:
@@ -30,8 +32,8 @@ def problem(status: int, sentence: str, retry_after: int | None = None) -> Respo
 class Guard:
     """ASGI middleware: reads the body of a request within the limits of size and time, and counts responses.
 
-    `hosts`: the names a request may be addressed to, None for any. What is only read (health, metrics) has no body,
-    waits for nothing and is not limited.
+    `hosts`: the names a request may be addressed to, None for any. What is told at once (health, metrics) waits
+    for nothing and is not limited.
     """
 
     def __init__(self, app: ASGIApp, limits: Limits, metrics: Metrics, hosts: frozenset[str] | None) -> None:
@@ -56,12 +58,14 @@ class Guard:
         if self._hosts is not None and host not in self._hosts:
             elsewhere = problem(400, "the request is addressed to another host: ask 127.0.0.1 or localhost")
             await elsewhere(scope, receive, counted)
-        elif scope["method"] in _BODILESS:
-            await self._app(scope, receive, counted)
+        elif scope["method"] not in _BODILESS:
+            await self._in_turn(self._whole, scope, receive, counted)
+        elif _QUEUED.fullmatch(scope.get("path", "")):
+            await self._in_turn(self._app, scope, receive, counted)
         else:
-            await self._in_turn(scope, receive, counted)
+            await self._app(scope, receive, counted)
 
-    async def _in_turn(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _in_turn(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
         """As many requests at once as one client may have."""
         client = (scope.get("client") or ("",))[0]
         if self._under_way[client] >= self._limits.per_client:
@@ -71,7 +75,7 @@ class Guard:
             return
         self._under_way[client] += 1
         try:
-            await self._whole(scope, receive, send)
+            await app(scope, receive, send)
         finally:
             self._under_way[client] -= 1
             self._under_way += Counter()  # forgets clients that have none

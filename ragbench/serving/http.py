@@ -1,18 +1,30 @@
-"""The service over HTTP: POST /search, GET /health, GET /metrics, GET /openapi.json."""
+"""The service over HTTP: POST /search, GET /documents, GET /health, GET /metrics, GET /openapi.json."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib.metadata import version
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Path, Query, Request
 from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from ragbench.serving.guard import LOOPBACK, Guard, problem
-from ragbench.serving.messages import Health, Problem, SearchAnswer, SearchRequest, request_type
+from ragbench.serving.messages import (
+    DocumentAnswer,
+    DocumentList,
+    DocumentRequest,
+    Health,
+    Lines,
+    ListRequest,
+    Problem,
+    SearchAnswer,
+    SearchRequest,
+    request_type,
+)
 from ragbench.serving.metrics import CONTENT_TYPE
 from ragbench.serving.service import LOG, Refused, SearchService
 
@@ -20,6 +32,7 @@ _REFUSALS: dict[int | str, dict[str, Any]] = {
     status: {"model": Problem, "description": description}
     for status, description in {
         400: "The request is not readable.",
+        404: "There is no such document.",
         408: "The request took too long to arrive.",
         413: "The request is too large.",
         422: "A value cannot be used.",
@@ -43,11 +56,22 @@ def create_app(service: SearchService, hosts: frozenset[str] | None = LOOPBACK) 
 
     async def search(request: SearchRequest) -> Response:
         """The best hits for a query."""
-        answer = await service.search(request)
-        return Response(answer.model_dump_json(), media_type="application/json")
+        return _json(await service.search(request))
 
     search.__annotations__["request"] = request_type(service.limits)  # so that the schema states the limits
     app.post("/search", response_model=SearchAnswer, responses=_REFUSALS)(search)
+
+    @app.get("/documents", response_model=DocumentList, responses=_REFUSALS)
+    async def list_documents(request: Annotated[ListRequest, Query()]) -> Response:
+        """The documents, in the order of their ids."""
+        return _json(await service.list_documents(request))
+
+    @app.get("/documents/{docno:path}", response_model=DocumentAnswer, responses=_REFUSALS)
+    async def get_document(
+        docno: Annotated[str, Path(min_length=1, max_length=2000)], lines: Annotated[Lines, Query()]
+    ) -> Response:
+        """A document, or some lines of its file."""
+        return _json(await service.get_document(DocumentRequest(docno=docno, **lines.model_dump())))
 
     @app.get("/health")
     async def health() -> Health:
@@ -66,7 +90,8 @@ def create_app(service: SearchService, hosts: frozenset[str] | None = LOOPBACK) 
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Request, error: RequestValidationError) -> Response:
         service.metrics.searches.labels("refused").inc()
-        return problem(422, first_sentence(error.errors()))
+        errors = [{**each, "loc": each["loc"][1:]} for each in error.errors()]  # the first part is body, query or path
+        return problem(422, first_sentence(errors))
 
     @app.exception_handler(HTTPException)
     async def unknown(_: Request, error: HTTPException) -> Response:
@@ -83,11 +108,15 @@ def create_app(service: SearchService, hosts: frozenset[str] | None = LOOPBACK) 
     return app
 
 
+def _json(answer: BaseModel) -> Response:
+    return Response(answer.model_dump_json(), media_type="application/json")
+
+
 def first_sentence(errors: Sequence[Any]) -> str:
     """The first of pydantic's errors: where and what, without the value."""
     first = errors[0]
     if first["type"] == "json_invalid":
         return "the request is not valid JSON"
-    where = ".".join(str(part) for part in first["loc"] if part != "body")
+    where = ".".join(map(str, first["loc"]))
     what = "must be an object" if first["type"] in ("model_type", "model_attributes_type") else str(first["msg"])
     return f"{where or 'the request'}: {what[0].lower()}{what[1:]}"

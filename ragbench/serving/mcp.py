@@ -1,9 +1,11 @@
-"""The service over MCP: the tools `search` and `health`, the resource `ragbench://metrics`."""
+"""The service over MCP: tools to search, to read and to list documents, the resource `ragbench://metrics`."""
 
 from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
@@ -14,46 +16,94 @@ from mcp.server.stdio import stdio_server
 from pydantic import BaseModel, ValidationError
 
 from ragbench.serving.http import first_sentence
-from ragbench.serving.messages import Health, SearchAnswer, request_type
+from ragbench.serving.messages import (
+    DocumentAnswer,
+    DocumentList,
+    DocumentRequest,
+    Health,
+    ListRequest,
+    Nothing,
+    SearchAnswer,
+    request_type,
+)
 from ragbench.serving.service import LOG, Refused, SearchService
 
 METRICS = "ragbench://metrics"
+
+
+@dataclass(frozen=True)
+class _Tool:
+    """A tool: what it is told and what it answers, as models of messages, and what answers."""
+
+    name: str
+    title: str
+    description: str
+    asked: type[BaseModel]
+    answered: type[BaseModel]
+    call: Callable[[Any], Awaitable[BaseModel]]
+
+    def described(self) -> types.Tool:
+        """The tool as clients see it."""
+        return types.Tool(
+            name=self.name,
+            title=self.title,
+            description=self.description,
+            input_schema=self.asked.model_json_schema(),
+            output_schema=self.answered.model_json_schema(mode="serialization"),
+            annotations=types.ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False),
+        )
 
 
 def create_server(service: SearchService) -> Server[Any]:
     """An MCP server whose tools take and give what the HTTP service does."""
     request = request_type(service.limits)
     about = service.health()
-    reads_only = types.ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
-    tools = [
-        types.Tool(
-            name="search",
-            title="Search the documentation",
-            description=f"Search {about.documents} documents. Answers with passages, best first, each with its "
-            "document and headings.",
-            input_schema=request.model_json_schema(),
-            output_schema=SearchAnswer.model_json_schema(),
-            annotations=reads_only,
+    offered = [
+        _Tool(
+            "search",
+            "Search the documentation",
+            f"Search {about.documents} documents. Answers with passages, best first, each with its document, headings, "
+            "lines and what is known about the document.",
+            request,
+            SearchAnswer,
+            service.search,
         ),
-        types.Tool(
-            name="health",
-            title="What is being searched",
-            description="Says how many documents can be found and by which steps hits are ranked.",
-            input_schema={"type": "object", "properties": {}, "additionalProperties": False},
-            output_schema=Health.model_json_schema(),
-            annotations=reads_only,
+        _Tool(
+            "get_document",
+            "Read a document",
+            "Read a document that a hit names by its `docno`, whole or some lines of its file.",
+            DocumentRequest,
+            DocumentAnswer,
+            service.get_document,
+        ),
+        _Tool(
+            "list_documents",
+            "List documents",
+            "List documents by the beginning of their ids (folders) and by what is known about them.",
+            ListRequest,
+            DocumentList,
+            service.list_documents,
+        ),
+        _Tool(
+            "health",
+            "What is being searched",
+            "Says how many documents can be found and by which steps hits are ranked.",
+            Nothing,
+            Health,
+            lambda _: _at_once(service.health()),
         ),
     ]
+    tools = {tool.name: tool for tool in offered}
 
     async def list_tools(_: Any, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=tools)
+        return types.ListToolsResult(tools=[tool.described() for tool in offered])
 
     async def call_tool(_: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+        if params.name not in tools:
+            raise MCPError(types.INVALID_PARAMS, f"there is no such tool: the tools are {', '.join(tools)}")
+        tool = tools[params.name]
         try:
-            if params.name == "health":
-                return _answered(service.health())
-            if params.name == "search":
-                return _answered(await service.search(request.model_validate(params.arguments or {})))
+            return _answered(await tool.call(tool.asked.model_validate(params.arguments or {})))
         except ValidationError as error:
             return _refused(first_sentence(error.errors()))
         except Refused as refusal:
@@ -61,7 +111,6 @@ def create_server(service: SearchService) -> Server[Any]:
         except Exception:
             LOG.exception("a tool failed")
             return _refused("the request failed; the log of the service says why")
-        raise MCPError(types.INVALID_PARAMS, "there is no such tool: the tools are search and health")
 
     async def list_resources(_: Any, __: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
         described = "Counters and times in Prometheus' text form."
@@ -107,6 +156,10 @@ async def _stop_on_signal(service: SearchService) -> None:
         async for _ in signals:
             await anyio.to_thread.run_sync(service.close)
             os._exit(0)  # the thread that reads standard input cannot be interrupted otherwise
+
+
+async def _at_once(answer: BaseModel) -> BaseModel:
+    return answer
 
 
 def _answered(answer: BaseModel) -> types.CallToolResult:

@@ -10,7 +10,7 @@ from ragbench.configuration import build
 from ragbench.corpus.doc_type import DOC_TYPES
 from ragbench.serving.limits import Limits
 from ragbench.stages.filters import FilterDocuments
-from ragbench.types import Hit
+from ragbench.types import Hit, ListedDocument, StoredDocument
 
 _INT64 = 2**63 - 1
 
@@ -44,7 +44,8 @@ class SearchFilters(Message):
 
     def stage(self) -> FilterDocuments | None:
         """The filters as the pipeline has them, None when no condition is set. Raises ConfigError for bad values."""
-        given = {name: value for name, value in self if value not in (None, [])}
+        given = {name: getattr(self, name) for name in SearchFilters.model_fields}
+        given = {name: value for name, value in given.items() if value not in (None, [])}
         return build(FilterDocuments, given, "filters") if given else None
 
 
@@ -57,6 +58,7 @@ class SearchRequest(Message):
     hypothesis: str | None = Field(
         None, description="a passage that might answer the query, for pipelines that embed one (HyDE)"
     )
+    explain: bool = Field(False, description="say of every hit why it is where it is")
 
 
 def request_type(limits: Limits) -> type[SearchRequest]:
@@ -75,38 +77,65 @@ def request_type(limits: Limits) -> type[SearchRequest]:
     )
 
 
-class FoundHit(Message):
-    """One hit; `rank` counts from 1; `docno` is the path of the document in its collection without extension."""
-
-    rank: int
-    score: float
-    chunk_id: str
-    docno: str
-    title: str
-    header_path: list[str]
-    text: str
-
-    @staticmethod
-    def of(hit: Hit) -> FoundHit:
-        """A hit as it is sent."""
-        return FoundHit.model_construct(
-            rank=hit.rank,
-            score=hit.score,
-            chunk_id=hit.chunk_id,
-            docno=hit.docno,
-            title=hit.title,
-            header_path=list(hit.header_path),
-            text=hit.text,
-        )
-
-
 class SearchAnswer(Message):
-    """Hits, best first; `version` names the content of the bundle that found them; `took_ms` is for the pipeline."""
+    """Hits, best first.
 
-    hits: list[FoundHit]
+    `notes` say in words what the steps of the pipeline decided. `bundle` names the configuration and `version` the
+    content that answered. `stage_ms` are the milliseconds of each step, `took_ms` those of all, time in the queue not
+    counted.
+    """
+
+    hits: list[Hit]
+    notes: list[str]
     bundle: str
     version: str
+    stage_ms: dict[str, float]
     took_ms: float
+
+
+class ListRequest(SearchFilters):
+    """Which documents to list: those that meet all conditions, by id."""
+
+    model_config = ConfigDict(strict=False)  # numbers in an address are written as text
+
+    prefix: str = Field("", max_length=1000, description="their ids begin so, as with the folders `guides/`")
+    after: str = Field("", max_length=1000, description="their ids come after this one: `next` of the answer before")
+    limit: int = Field(100, ge=1, le=1000, description="how many at most")
+
+
+class DocumentList(Message):
+    """Documents in the order of their ids; `total` meet the conditions, `next` is null when these are the last."""
+
+    documents: list[ListedDocument]
+    total: int
+    next: str | None
+    version: str
+
+
+class Lines(Message):
+    """Lines of a document's file, counted from 1, both included."""
+
+    model_config = ConfigDict(strict=False)
+
+    start_line: int = Field(1, ge=1, le=_INT64, description="the first line to return")
+    end_line: int = Field(_INT64, ge=1, le=_INT64, description="the last line to return")
+
+
+class DocumentRequest(Lines):
+    """Which document to read, or which lines of its file."""
+
+    docno: str = Field(min_length=1, max_length=2000, description="the id of a document, as hits and lists have it")
+
+
+class DocumentAnswer(Message):
+    """A document, and which content of the bundle it is of."""
+
+    document: StoredDocument
+    version: str
+
+
+class Nothing(Message):
+    """No arguments."""
 
 
 class Health(Message):

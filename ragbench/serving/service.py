@@ -5,16 +5,30 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from bisect import bisect_right
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar
 
 from ragbench.errors import ConfigError
+from ragbench.index import documents
 from ragbench.serving.current import CurrentBundle, Opened, open_bundle
 from ragbench.serving.limits import Limits
-from ragbench.serving.messages import FoundHit, Health, SearchAnswer, SearchRequest
+from ragbench.serving.messages import (
+    DocumentAnswer,
+    DocumentList,
+    DocumentRequest,
+    Health,
+    ListRequest,
+    SearchAnswer,
+    SearchRequest,
+)
 from ragbench.serving.metrics import Metrics
 from ragbench.serving.workers import Busy, Workers
 
 LOG = logging.getLogger("ragbench.serving")
+
+T = TypeVar("T")
 
 
 class Refused(Exception):
@@ -39,7 +53,7 @@ class SearchService:
         self._threads = threads
         opened = open_bundle(folder, threads)
         self._current = CurrentBundle(opened)
-        self._workers: Workers[SearchAnswer] = Workers(self.limits.workers, self.limits.queue)
+        self._workers: Workers[Any] = Workers(self.limits.workers, self.limits.queue)
         self.metrics = Metrics(lambda: len(self._workers))
         self._announce(opened)
 
@@ -47,7 +61,7 @@ class SearchService:
         """Hits for a request. Raises Refused: 422 bad values, 503 no room, 504 no time, 500 an error (logged)."""
         started = time.monotonic()
         try:
-            answer = await self._search(request, started + self.limits.time_limit)
+            answer = await self._queued(lambda deadline: self._answer(request, deadline))
         except Refused as refusal:
             outcome = {422: "refused", 503: "busy", 504: "late"}.get(refusal.status, "failed")
             self.metrics.searches.labels(outcome).inc()
@@ -57,43 +71,93 @@ class SearchService:
         self.metrics.searches.labels("answered").inc()
         return answer
 
-    async def _search(self, request: SearchRequest, deadline: float) -> SearchAnswer:
+    async def list_documents(self, request: ListRequest) -> DocumentList:
+        """The documents that meet the conditions. Raises Refused as `search` does."""
+        return await self._queued(lambda _: self._list(request))
+
+    async def get_document(self, request: DocumentRequest) -> DocumentAnswer:
+        """A document or lines of it. Raises Refused as `search` does, and 404 where there is no such document."""
+        return await self._queued(lambda _: self._read(request))
+
+    async def _queued(self, task: Callable[[float], T]) -> T:
+        """What a worker makes of a task, which is told its deadline (of `time.monotonic`)."""
+        deadline = time.monotonic() + self.limits.time_limit
+
+        def in_time() -> T:
+            if time.monotonic() > deadline:
+                raise TimeoutError
+            return task(deadline)
+
         try:
-            future = self._workers.submit(lambda: self._answer(request, deadline))
+            future = self._workers.submit(in_time)
             async with asyncio.timeout(self.limits.time_limit):
-                return await asyncio.wrap_future(future)
+                answer: T = await asyncio.wrap_future(future)
+                return answer
+        except Refused:
+            raise
         except Busy as busy:
             raise Refused(
                 503, f"too many requests wait already: try again in {busy.retry_after} s", busy.retry_after
             ) from None
         except TimeoutError:
             raise Refused(
-                504, f"the search took longer than {self.limits.time_limit:g} s: ask for less, or later"
+                504, f"the request took longer than {self.limits.time_limit:g} s: ask for less, or later"
             ) from None
         except ConfigError as error:
             raise Refused(422, str(error)) from None
         except Exception:
-            LOG.exception("a search failed")
-            raise Refused(500, "the search failed; the log of the service says why") from None
+            LOG.exception("a request failed")
+            raise Refused(500, "the request failed; the log of the service says why") from None
 
     def _answer(self, request: SearchRequest, deadline: float) -> SearchAnswer:
         """In a worker: search."""
-        if time.monotonic() > deadline:
-            raise TimeoutError
         filters = request.filters.stage() if request.filters else None
         with self._current.lease() as opened:
             started = time.perf_counter()
-            hits = opened.bundle.search(
-                request.query, request.top_n, filters=filters, hypothesis=request.hypothesis, deadline=deadline
+            answer = opened.bundle.answer(
+                request.query,
+                request.top_n,
+                filters=filters,
+                hypothesis=request.hypothesis,
+                explain=request.explain,
+                deadline=deadline,
             )
             took = time.perf_counter() - started
             self.metrics.search_seconds.observe(took)
             return SearchAnswer.model_construct(
-                hits=[FoundHit.of(hit) for hit in hits],
+                hits=list(answer.hits),
+                notes=list(answer.notes),
                 bundle=opened.bundle.name,
                 version=opened.version,
+                stage_ms=answer.stage_ms,
                 took_ms=round(1e3 * took, 3),
             )
+
+    def _list(self, request: ListRequest) -> DocumentList:
+        """In a worker: list documents."""
+        filters = request.stage()
+        with self._current.lease() as opened:
+            index = opened.bundle.index
+            rows = documents.numbers(index, request.prefix, filters.conditions if filters else None)
+            docnos = [index.chunks.docnos[row] for row in rows]
+            first = bisect_right(docnos, request.after)
+            stop = first + request.limit
+            return DocumentList.model_construct(
+                documents=[documents.listed(index, row) for row in rows[first:stop]],
+                total=len(rows),
+                next=docnos[stop - 1] if stop < len(rows) else None,
+                version=opened.version,
+            )
+
+    def _read(self, request: DocumentRequest) -> DocumentAnswer:
+        """In a worker: read a document."""
+        if request.end_line < request.start_line:
+            raise ConfigError(f"end_line must be at least start_line, got {request.start_line} and {request.end_line}")
+        with self._current.lease() as opened:
+            found = opened.bundle.document(request.docno, (request.start_line, request.end_line))
+            if found is None:
+                raise Refused(404, "there is no such document: the list of documents has the ids there are")
+            return DocumentAnswer.model_construct(document=found, version=opened.version)
 
     def health(self) -> Health:
         """What is being searched now."""

@@ -37,11 +37,12 @@ class ExpandToParents(Checked):
         ranking = fused(state)
         units = _units(ranking.chunks, state, index)
         first = np.sort(np.unique(units, return_index=True)[1])
-        guaranteed = _units(np.array(sorted(state.guaranteed), dtype=np.int32), state, index)
+        children = sorted(state.guaranteed)
+        named = _units(np.array(children, dtype=np.int32), state, index).tolist()
         return replace(
             state,
             fused=Ranking.ordered(units[first], ranking.scores[first]),
-            guaranteed=frozenset(guaranteed.tolist()),
+            guaranteed={unit: state.guaranteed[child] for unit, child in zip(named, children, strict=True)},
         )
 
     def describe(self) -> str:

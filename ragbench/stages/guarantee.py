@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -90,13 +90,14 @@ class GuaranteeNotes(Checked):
         ranking = fused(state)
         documents = index.chunks.document
         covered = np.isin(documents[ranking.chunks], documents[list(whole)])
-        covered &= ~np.isin(ranking.chunks, list(state.guaranteed - set(whole)))
+        covered &= ~np.isin(ranking.chunks, [chunk for chunk in state.guaranteed if chunk not in whole])
         others = ranking.keep(~covered)
         best = max(1.0, float(others.scores.max(initial=0.0)))
         merged = Ranking.ordered([*whole, *others.chunks], [*([best] * len(whole)), *others.scores])
-        kinds = [found[int(documents[chunk])] for chunk in whole]
-        note = f"notes guaranteed: {kinds.count(TITLE)} by name, {kinds.count(TAG)} by tag"
-        return _guaranteed(state, merged, whole).with_note(note)
+        kinds = {chunk: found[int(documents[chunk])] for chunk in whole}
+        by_name = list(kinds.values()).count(TITLE)
+        note = f"notes guaranteed: {by_name} by name, {len(kinds) - by_name} by tag"
+        return _guaranteed(state, merged, whole, kinds).with_note(note)
 
     def _of_time(self, state: QueryState, index: Index) -> QueryState:
         after, before = self._range
@@ -109,14 +110,8 @@ class GuaranteeNotes(Checked):
         dates = [times[int(index.chunks.document[chunk])] for chunk in whole]
         scores = [max(0.3, 1 - 0.01 * (dates[0] - date) / _DAY) for date in dates]
         note = f"{len(whole)} notes of the time asked for are the whole answer"
-        return _guaranteed(state, Ranking.ordered(list(whole), scores), whole).with_note(note)
-
-    def explain(self, before: QueryState, index: Index, chunk: int) -> dict[str, Any]:
-        """`source` of a hit that is guaranteed."""
-        if self.after is not None or self.before is not None:
-            return {"source": TIME}
-        kind = self.matching(before, index).get(int(index.chunks.document[chunk]))
-        return {"source": kind} if kind else {}
+        ranking = Ranking.ordered(list(whole), scores)
+        return _guaranteed(state, ranking, whole, dict.fromkeys(whole, TIME)).with_note(note)
 
     def describe(self) -> str:
         """In words."""
@@ -138,5 +133,12 @@ def _whole(
             yield chunks[0], chunks
 
 
-def _guaranteed(state: QueryState, ranking: Ranking, whole: Mapping[int, tuple[int, ...]]) -> QueryState:
-    return replace(state, fused=ranking, guaranteed=state.guaranteed | set(whole), contexts={**state.contexts, **whole})
+def _guaranteed(
+    state: QueryState, ranking: Ranking, whole: Mapping[int, tuple[int, ...]], kinds: Mapping[int, str]
+) -> QueryState:
+    return replace(
+        state,
+        fused=ranking,
+        guaranteed={**state.guaranteed, **kinds},
+        contexts={**state.contexts, **whole},
+    )

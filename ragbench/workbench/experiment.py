@@ -10,7 +10,7 @@ from functools import cached_property
 from ragbench import app, console
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.configuration import Settings
-from ragbench.engine import explanation
+from ragbench.engine.answer import Answer, answer
 from ragbench.engine.pipeline import Pipeline
 from ragbench.errors import ConfigError
 from ragbench.experiment import ablate
@@ -128,15 +128,15 @@ class Experiment:
         if self.ablation:
             ablate.conclude(self.ablation, found)
 
-    def search(self, query: str, arm: str | None = None, top: int = 10) -> explanation.Answer:
+    def search(self, query: str, arm: str | None = None, top: int = 10) -> Answer:
         """The hits of one query with what every stage did to them; of the first arm unless another is named."""
         wanted = [each for each in self.settings if arm in (None, each.name)]
         if not wanted:
             raise ConfigError(f"there is no arm '{arm}'; the arms are {', '.join(self.pipelines)}")
         with console.progress() as progress:
             (built,) = Workshop.of(wanted[0], self.benchmark, progress, console.say).arms(wanted[:1])
-            built.index.prepare(built.pipeline.needs)
-        return explanation.explain(query, built.pipeline, built.index, top)
+            built.index.prepare(built.pipeline.needs | {"facets"})
+        return answer(query, built.pipeline, built.index, top, explain=True)
 
     def __repr__(self) -> str:
         return f"Experiment({', '.join(self.pipelines)})"

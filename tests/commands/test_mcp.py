@@ -37,7 +37,7 @@ def test_an_agent_searches(small_bundle: Path) -> None:
             return tools, found
 
     tools, found = asyncio.run(session())
-    assert [tool.name for tool in tools.tools] == ["search", "health"]
+    assert [tool.name for tool in tools.tools] == ["search", "get_document", "list_documents", "health"]
     assert {result.structured_content["hits"][0]["docno"] for result in found} == {"api-reference"}
 
 

@@ -66,7 +66,7 @@ def test_three_lines_in_a_fresh_process(bundle_of, tmp_path: Path) -> None:
 def test_contexts_come_with_their_hits(bundle_of) -> None:
     with ragbench.load(bundle_of("librarian_rerank")) as loaded:
         hit = loaded.search("how do programs prove their identity")[0]
-        assert hit.text in hit.details["context"]
+        assert hit.text in hit.context
 
 
 def test_filters_restrict_the_search(docs: LoadedBundle) -> None:

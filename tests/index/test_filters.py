@@ -8,7 +8,7 @@ import pytest
 
 from ragbench.index.chunks import ChunkTable, build_chunks
 from ragbench.index.filters import Facets
-from ragbench.types import Chunk, Document, Filters, Section
+from ragbench.types import Chunk, Document, DocumentMetadata, Filters, Section
 
 
 def document(docno: str, frontmatter: dict[str, Any], tags: tuple[str, ...] = ()) -> Document:
@@ -95,13 +95,6 @@ def test_levels_of_the_headings_chunks_begin_under(librarian: Facets) -> None:
     assert librarian.under_headings((0,)).tolist() == [True, False, False, True]
 
 
-def test_the_fields_kept_beside_every_chunk(librarian: Facets) -> None:
-    assert librarian.metadata_of(1) == {
-        "last_modified": "1970-01-01T00:00:00+00:00",
-        "file_size": 5,
-        "heading_level": 2,
-        "tags": [],
-        "doc_type": "guide",
-        "product": "p",
-        "component": "c",
-    }
+def test_the_fields_kept_beside_every_document(librarian: Facets) -> None:
+    expected = DocumentMetadata("1970-01-01T00:00:00+00:00", 5, (), "guide", "p", "c")
+    assert librarian.metadata_of(0) == expected

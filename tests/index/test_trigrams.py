@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ragbench.index.chunks import ChunkTable, build_chunks
 from ragbench.index.trigrams import TrigramIndex, build_trigrams, character_trigrams, word_trigrams
-from ragbench.types import Chunk
+from ragbench.types import Chunk, Document
 
 
 def test_characters_are_lower_cased_and_spaces_leave() -> None:
@@ -26,7 +26,7 @@ def test_words() -> None:
 
 def index_of(texts: list[str], folder: Path) -> TrigramIndex:
     chunks = [Chunk(f"d#{n}", "d", text, (), (), 0, len(text)) for n, text in enumerate(texts)]
-    build_chunks(folder, [], [chunks])
+    build_chunks(folder, [Document("d", "d.md", "d", "", {}, (), (), (), (), 0.0, 0, "")], [chunks])
     build_trigrams(folder, ChunkTable(folder))
     return TrigramIndex(folder)
 

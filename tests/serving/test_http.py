@@ -38,6 +38,10 @@ def schema(service: SearchService):
     [
         ("POST /search", schemathesis.GenerationMode.POSITIVE),
         ("POST /search", schemathesis.GenerationMode.NEGATIVE),
+        ("GET /documents", schemathesis.GenerationMode.POSITIVE),
+        ("GET /documents", schemathesis.GenerationMode.NEGATIVE),
+        ("GET /documents/{docno}", schemathesis.GenerationMode.POSITIVE),
+        ("GET /documents/{docno}", schemathesis.GenerationMode.NEGATIVE),
         ("GET /health", schemathesis.GenerationMode.POSITIVE),
         ("GET /metrics", schemathesis.GenerationMode.POSITIVE),
     ],

@@ -27,9 +27,9 @@ def talk(request, service):
 
 def test_tools_are_described_by_the_schemas_of_the_service(talk, service) -> None:
     tools = {tool.name: tool for tool in talk(lambda client: client.list_tools()).tools}
-    assert set(tools) == {"search", "health"}
+    assert set(tools) == {"search", "get_document", "list_documents", "health"}
     properties = tools["search"].input_schema["properties"]
-    assert set(properties) == {"query", "top_n", "filters", "hypothesis"}
+    assert set(properties) == {"query", "top_n", "filters", "hypothesis", "explain"}
     assert properties["top_n"]["maximum"] == service.limits.max_top
     assert tools["search"].annotations.read_only_hint
     assert "19 documents" in tools["search"].description
@@ -84,7 +84,7 @@ def test_no_room_and_errors_of_ours(talk, make_service, monkeypatch) -> None:
         gate.wait()
         raise OSError("/srv/secret")
 
-    monkeypatch.setattr(service._current.opened.bundle, "search", broken)
+    monkeypatch.setattr(service._current.opened.bundle, "answer", broken)
 
     async def many(client):
         calls = [asyncio.create_task(client.call_tool("search", {"query": "a"})) for _ in range(8)]
@@ -94,5 +94,5 @@ def test_no_room_and_errors_of_ours(talk, make_service, monkeypatch) -> None:
 
     said = [result.content[0].text for result in talk(many, service)]
     assert any("too many requests wait already" in sentence for sentence in said)
-    assert "the search failed; the log of the service says why" in said
+    assert "the request failed; the log of the service says why" in said
     assert not any("secret" in sentence for sentence in said)

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from ragbench.errors import ConfigError
 from ragbench.serving.limits import Limits
-from ragbench.serving.messages import SearchFilters, request_type
+from ragbench.serving.messages import ListRequest, SearchFilters, request_type
 from ragbench.stages.filters import FilterDocuments
 
 REQUEST = request_type(Limits(max_top=5, max_query=20))
@@ -26,6 +26,11 @@ def test_filters_become_those_of_the_stage() -> None:
     assert SearchFilters().stage() is None
     with pytest.raises(ConfigError, match="modified_after must be a date"):
         SearchFilters(modified_after="soon").stage()
+
+
+def test_lists_take_the_same_conditions() -> None:
+    assert ListRequest(prefix="guides/", doc_type="guide").stage() == FilterDocuments(doc_type="guide")
+    assert ListRequest(prefix="guides/", limit=3).stage() is None
 
 
 def test_the_schema_states_the_limits() -> None:

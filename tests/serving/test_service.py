@@ -42,14 +42,14 @@ def test_several_workers_answer_alike(make_service, ask, service) -> None:
 
 def test_beyond_the_queue_503_says_when_to_come_back(make_service, ask, monkeypatch) -> None:
     service = make_service(queue=2)
-    gate, begun, search = threading.Event(), threading.Event(), bundle_of(service).search
+    gate, begun, search = threading.Event(), threading.Event(), bundle_of(service).answer
 
     def slow(*words, **options):
         begun.set()
         gate.wait()
         return search(*words, **options)
 
-    monkeypatch.setattr(bundle_of(service), "search", slow)
+    monkeypatch.setattr(bundle_of(service), "answer", slow)
 
     async def talk(client):
         first = asyncio.create_task(client.post("/search", json=QUERY))
@@ -72,14 +72,14 @@ def test_beyond_the_queue_503_says_when_to_come_back(make_service, ask, monkeypa
 
 def test_a_search_beyond_its_time_is_504_and_the_next_one_is_answered(make_service, ask, monkeypatch) -> None:
     service = make_service(time_limit=1.0)
-    gate, search = threading.Event(), bundle_of(service).search
+    gate, search = threading.Event(), bundle_of(service).answer
 
     def slow(*words, **options):
         gate.wait()
         return search(*words, **options)
 
     with monkeypatch.context() as patch:
-        patch.setattr(bundle_of(service), "search", slow)
+        patch.setattr(bundle_of(service), "answer", slow)
 
         async def two(client):
             return await asyncio.gather(*(client.post("/search", json=QUERY) for _ in range(2)))
@@ -116,11 +116,11 @@ def test_an_error_of_ours_stays_in_the_log(make_service, ask, monkeypatch, caplo
     def broken(*words, **options):
         raise error
 
-    monkeypatch.setattr(bundle_of(service), "search", broken)
+    monkeypatch.setattr(bundle_of(service), "answer", broken)
     with caplog.at_level(logging.ERROR):
         response = ask(service, lambda client: client.post("/search", json=QUERY))
     assert response.status_code == 500
-    assert response.json() == {"error": "the search failed; the log of the service says why"}
+    assert response.json() == {"error": "the request failed; the log of the service says why"}
     assert type(error).__name__ in caplog.text
 
 

@@ -29,7 +29,9 @@ def test_none_one_or_all_may_stay(state, threshold: float, left: list[int]) -> N
 def test_guaranteed_hits_stay(state) -> None:
     from dataclasses import replace
 
-    (after,) = FilterByConfidence(0.6)([replace(state(fused=HITS), guaranteed=frozenset({2, 99}))], None)
+    (after,) = FilterByConfidence(0.6)(
+        [replace(state(fused=HITS), guaranteed={2: "title-match", 99: "title-match"})], None
+    )
     assert after.fused.chunks.tolist() == [4, 2]
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from ragbench.corpus.librarian_chunking import LibrarianFixedChunker
-from ragbench.engine.pipeline import joined
+from ragbench.engine.hits import joined
 from ragbench.errors import ConfigError
 from ragbench.index.index import IndexSpec
 from ragbench.stages.context import AddNeighbours
@@ -32,7 +32,7 @@ def test_neighbours_end_with_the_document(state, index, neighbours: int, around:
 
 
 def test_guaranteed_hits_and_their_contexts_stay(state, index) -> None:
-    given = replace(state(fused=[(2, 0.9), (0, 0.7)]), guaranteed=frozenset({0}), contexts={0: (0, 1, 2, 3)})
+    given = replace(state(fused=[(2, 0.9), (0, 0.7)]), guaranteed={0: "title-match"}, contexts={0: (0, 1, 2, 3)})
     (after,) = AddNeighbours()([given], index)
     assert after.contexts == {0: (0, 1, 2, 3), 2: (1, 2, 3)}
     assert after.fused.chunks.tolist() == [2, 0]

@@ -17,7 +17,7 @@ def test_the_best_of_equal_texts_stays(state, handmade, page) -> None:
 
 def test_a_guaranteed_copy_stays(state, handmade, page) -> None:
     index = handmade([page("a", ("same", "same"))])
-    given = replace(state(fused=[(0, 0.9), (1, 0.8)]), guaranteed=frozenset({1}))
+    given = replace(state(fused=[(0, 0.9), (1, 0.8)]), guaranteed={1: "title-match"})
     assert DropEqualTexts()([given], index)[0].fused.chunks.tolist() == [0, 1]
 
 

@@ -59,7 +59,7 @@ def test_texts_too_short_for_a_trigram_are_no_copies(state, handmade, page) -> N
 
 
 def test_guaranteed_hits_stay(state, index) -> None:
-    given = replace(state(fused=[(0, 0.9), (1, 0.8)]), guaranteed=frozenset({1}))
+    given = replace(state(fused=[(0, 0.9), (1, 0.8)]), guaranteed={1: "title-match"})
     assert chunks(DropNearCopies(), given, index) == [0, 1]
 
 

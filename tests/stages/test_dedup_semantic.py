@@ -44,7 +44,7 @@ def test_ranking_is_preserved(state, index) -> None:
 
 
 def test_guaranteed_hits_stay(state, index) -> None:
-    (after,) = DropParaphrases()([replace(state(fused=HITS), guaranteed=frozenset({1}))], index)
+    (after,) = DropParaphrases()([replace(state(fused=HITS), guaranteed={1: "title-match"})], index)
     assert after.fused.chunks.tolist() == [0, 1, 2]
     assert after.clusters_merged == 1
 

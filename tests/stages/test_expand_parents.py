@@ -23,8 +23,8 @@ def test_without_parents_nothing_changes(state, handmade, page) -> None:
 
 def test_what_is_guaranteed_of_a_child_holds_for_its_parent(state, handmade, page) -> None:
     index = handmade([page("a", ("x", "y"), parents=(0, 1))])
-    (after,) = ExpandToParents()([replace(state(fused=[(0, 0.9), (1, 0.8)]), guaranteed=frozenset({1}))], index)
-    assert after.guaranteed == {3}
+    (after,) = ExpandToParents()([replace(state(fused=[(0, 0.9), (1, 0.8)]), guaranteed={1: "title-match"})], index)
+    assert set(after.guaranteed) == {3}
 
 
 def test_nothing_stays_nothing(state, handmade, page) -> None:

@@ -60,7 +60,7 @@ def test_the_threshold_itself_stays(state, handmade, page) -> None:
 def test_only_the_candidates_are_read_and_guaranteed_hits_stay(state, index) -> None:
     given_ = state("authentication", fused=[(1, 0.9), (0, 0.8), (2, 0.7), (3, 0.6)])
     assert RerankByKeywords(depth=2)([given_], index)[0].fused.chunks.tolist() == [0]
-    given_ = replace(given_, guaranteed=frozenset({1, 3}))
+    given_ = replace(given_, guaranteed={1: "title-match", 3: "title-match"})
     assert sorted(RerankByKeywords(depth=1)([given_], index)[0].fused.chunks.tolist()) == [1, 3]
 
 

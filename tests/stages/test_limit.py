@@ -29,7 +29,7 @@ def test_the_default_is_that_of_the_seed() -> None:
 
 
 def test_guaranteed_hits_stay(state, index) -> None:
-    (after,) = LimitPerDocument(1)([replace(state(fused=HITS), guaranteed=frozenset({2}))], index)
+    (after,) = LimitPerDocument(1)([replace(state(fused=HITS), guaranteed={2: "title-match"})], index)
     assert after.fused.chunks.tolist() == [0, 3, 2]
 
 

@@ -110,7 +110,7 @@ def test_an_own_stage_is_a_factor_of_an_ablation(benchmark_small: Benchmark, aro
 def test_a_search_shows_what_found_each_hit(benchmark_small: Benchmark, around: list[str]) -> None:
     experiment = Experiment.single("+exp=baseline", *around, benchmark=benchmark_small)
     answer = experiment.search("getAuthToken", top=2)
-    assert [each.hit.rank for each in answer.hits] == [1, 2]
+    assert [hit.rank for hit in answer.hits] == [1, 2]
     shown = answer._repr_html_()
     assert "guides/authentication" in shown and "lexical 1" in shown
     assert "<script" not in experiment.search("<script>alert(1)</script>")._repr_html_()

@@ -1,0 +1,73 @@
+"""Chunks of a ranking as hits: with their text and context, where they stand, and how they were found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ragbench.types import Hit, QueryState, Ranking
+
+if TYPE_CHECKING:
+    from ragbench.index.chunks import ChunkTable
+    from ragbench.index.index import Index
+
+
+def hits(state: QueryState, index: Index, top_n: int) -> list[Hit]:
+    """The first `top_n` entries of the fused ranking of a state, without explanations."""
+    head = (state.fused or Ranking.empty()).head(top_n)
+    places = enumerate(zip(head.chunks.tolist(), head.scores.tolist(), strict=True), start=1)
+    return [_hit(rank, score, chunk, state, index) for rank, (chunk, score) in places]
+
+
+def _hit(rank: int, score: float, chunk: int, state: QueryState, index: Index) -> Hit:
+    table, facets = index.chunks, index.facets
+    document = int(table.document[chunk])
+    (start, end), (start_line, end_line) = table.span(chunk), table.lines(chunk)
+    named = state.guaranteed.get(chunk)
+    return Hit(
+        rank=rank,
+        score=score,
+        chunk_id=table.chunk_ids[chunk],
+        docno=table.docnos[document],
+        path=str(table.document_value("path", document)),
+        title=table.titles[document],
+        header_path=table.header_path(chunk),
+        heading_level=int(facets.heading_level[chunk]),
+        start=start,
+        end=end,
+        start_line=start_line,
+        end_line=end_line,
+        text=table.text(chunk),
+        context=joined(table, state.contexts[chunk]) if chunk in state.contexts else None,
+        matches=(*([named] if named else []), *_sources(chunk, state, table)),
+        guaranteed=named is not None,
+        metadata=facets.metadata_of(document),
+    )
+
+
+def family(chunk: int, table: ChunkTable) -> list[int]:
+    """The chunk and, for a parent, the children that stand for it before expansion."""
+    if chunk < table.n_retrievable:
+        return [chunk]
+    return [chunk, *np.flatnonzero(table.parent == chunk).tolist()]
+
+
+def _sources(chunk: int, state: QueryState, table: ChunkTable) -> list[str]:
+    """The sources in whose rankings the chunk or one of its children stands, sorted."""
+    members = family(chunk, table)
+    return sorted(name for name, ranking in state.rankings.items() if np.isin(ranking.chunks, members).any())
+
+
+def joined(table: ChunkTable, chunks: Sequence[int]) -> str:
+    """The texts of chunks of one document, in its order, what overlaps written once and a gap as a blank line."""
+    text, end = "", 0
+    for chunk in chunks:
+        start, stop = table.span(chunk)
+        if not text:
+            text, end = table.text(chunk), stop
+        elif stop > end:
+            text += table.text(chunk)[end - start :] if start <= end else f"\n\n{table.text(chunk)}"
+            end = stop
+    return text

@@ -1,0 +1,75 @@
+"""The documents of an index, to be listed and read: what hits were cut from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ragbench.types import Link, ListedDocument, Section, StoredDocument
+
+if TYPE_CHECKING:
+    from ragbench.index.chunks import ChunkTable
+    from ragbench.index.index import Index
+    from ragbench.types import Filters
+
+
+def numbers(index: Index, prefix: str = "", filters: Filters | None = None) -> list[int]:
+    """The rows of the documents whose docnos begin with `prefix` and that meet `filters`, sorted by docno."""
+    docnos = index.chunks.docnos
+    rows: Sequence[int] = range(len(docnos)) if filters is None else np.flatnonzero(index.passing(filters)).tolist()
+    return sorted((row for row in rows if docnos[row].startswith(prefix)), key=docnos.__getitem__)
+
+
+def listed(index: Index, row: int) -> ListedDocument:
+    """A document's row as an entry of a list."""
+    table = index.chunks
+    path = str(table.document_value("path", row))
+    return ListedDocument(table.docnos[row], path, table.titles[row], index.facets.metadata_of(row))
+
+
+def stored(index: Index, docno: str, lines: tuple[int, int] | None = None) -> StoredDocument | None:
+    """The document with this id, None when there is none; with `lines` the text of these lines of its file alone.
+
+    The first and the last line are counted from 1 and both included; what lies outside the text is passed over.
+    """
+    table = index.chunks
+    row = table.document_number.get(docno)
+    if row is None:
+        return None
+    text, first_line = str(table.document_value("text", row)), int(table.document_value("first_line", row))
+    sections = _sections(table, row, len(text))
+    if lines is not None:
+        start = min(max(lines[0] - first_line, 0), text.count("\n") + 1)
+        text = "".join(re.findall("[^\n]*\n|[^\n]+", text)[start : max(start, lines[1] - first_line + 1)])
+        first_line += start
+    return StoredDocument(
+        docno=docno,
+        path=str(table.document_value("path", row)),
+        title=table.titles[row],
+        text=text,
+        first_line=first_line,
+        frontmatter=table.frontmatter_of(row),
+        sections=sections,
+        links=tuple(Link(**link) for link in table.document_value("links", row)),
+        linked_from=tuple(table.linked_from.get(docno, ())),
+        metadata=index.facets.metadata_of(row),
+    )
+
+
+def _sections(table: ChunkTable, row: int, length: int) -> tuple[Section, ...]:
+    """The sections of a document; the headings above one are the nearest before it of each lower level."""
+    columns = ("levels", "anchors", "headings", "section_starts")
+    levels, anchors, headings, starts = (table.document_value(name, row) for name in columns)
+    found = []
+    above: list[tuple[int, str]] = []
+    for number, (level, anchor, heading) in enumerate(zip(levels, anchors, headings, strict=True)):
+        above = [each for each in above if each[0] < level]
+        if level:
+            above.append((level, heading))
+        end = starts[number + 1] if number + 1 < len(starts) else length
+        path = tuple(text for _, text in above)
+        found.append(Section(number, level, path, anchor, starts[number], end))
+    return tuple(found)

@@ -1,0 +1,174 @@
+"""An answer has everything about its hits; an explanation is what the pipeline did with them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ragbench import app
+from ragbench.engine.answer import Answer, answer, as_mapping, show, snippet
+from ragbench.engine.pipeline import Pipeline
+from ragbench.index.index import Index, IndexSpec
+from ragbench.stages.calibrate import Calibrate
+from ragbench.stages.confidence import FilterByConfidence
+from ragbench.stages.cut import Cut
+from ragbench.stages.dense import RetrieveDense
+from ragbench.stages.fuse import Fuse
+from ragbench.stages.lexical import RetrieveLexical
+from ragbench.types import Place
+
+QUERY = "what happens after too many wrong passwords"
+
+
+@pytest.fixture(scope="module")
+def pipeline() -> Pipeline:
+    return Pipeline(
+        (
+            *(("dense", RetrieveDense(depth=20)), ("lexical", RetrieveLexical(depth=20)), ("fuse", Fuse())),
+            *(("calibration", Calibrate()), ("p10", FilterByConfidence(threshold=0.2)), ("cut", Cut(5))),
+        )
+    )
+
+
+def test_explained_hits_are_those_of_a_search(pipeline: Pipeline, index: Index) -> None:
+    explained = answer(QUERY, pipeline, index, 3, explain=True).hits
+    assert [replace(hit, explanation=None) for hit in explained] == pipeline.search(QUERY, index, 3)
+    assert explained[0].docno == "guides/authentication"
+
+
+def test_places_are_those_in_the_rankings_of_every_source_and_stage(pipeline: Pipeline, index: Index) -> None:
+    explained = answer(QUERY, pipeline, index, 5, explain=True).hits
+    parts = dict(pipeline)
+    alone = {
+        name: Pipeline(((name, parts[name]), ("fuse", Fuse()))).search(QUERY, index, 20)
+        for name in ("dense", "lexical")
+    }
+    for hit in explained:
+        why = hit.explanation
+        for source, place in why.sources.items():
+            assert alone[source][place.rank - 1].chunk_id == hit.chunk_id
+        assert hit.matches == tuple(why.sources)
+        assert list(why.stages) == ["fuse", "calibration", "p10", "cut"]
+        assert why.stages["cut"] == Place(hit.rank, pytest.approx(hit.score))
+        # fused score: 1 / (60 + rank) for every source
+        expected = sum(1 / (60 + place.rank) for place in why.sources.values())
+        assert why.stages["fuse"].score == pytest.approx(expected, rel=1e-5)
+
+
+def test_counts_say_what_every_filter_left(pipeline: Pipeline, index: Index) -> None:
+    found = answer(QUERY, pipeline, index, 5)
+    assert found.compression.original_count == found.counts["original_count"]
+    assert found.compression.after_threshold == found.counts["after_threshold"] <= found.counts["original_count"]
+    said = as_mapping(found)
+    assert json.loads(json.dumps(said)) == said
+    assert said["counts"] == found.counts
+    assert [hit["chunk_id"] for hit in said["hits"]] == [hit.chunk_id for hit in found.hits]
+    assert list(found.stage_ms) == [name for name, _ in pipeline]
+
+
+def test_a_hit_stands_in_its_file_where_it_says(pipeline: Pipeline, index: Index, vault_folder: Path) -> None:
+    for hit in answer("lamps errors keys dusk", pipeline, index, 5).hits:
+        lines = (vault_folder / hit.path).read_text(encoding="utf-8").splitlines()
+        assert "\n".join(lines[hit.start_line - 1 : hit.end_line]).strip() == hit.text.strip()
+
+
+def test_time_is_up_before_a_stage_begins(pipeline: Pipeline, index: Index) -> None:
+    with pytest.raises(TimeoutError, match="before the stage dense"):
+        answer(QUERY, pipeline, index, 5, deadline=0.0)
+
+
+def test_a_parent_stands_where_its_children_stood(make_index) -> None:
+    from ragbench import app
+
+    settings = app.compose(["p13=on"])
+    assert isinstance(settings.index, IndexSpec)
+    index = make_index(settings.index)
+    hits = answer(QUERY, settings.pipeline, index, 3, explain=True).hits
+    parents = [hit for hit in hits if hit.chunk_id not in index.chunks.chunk_ids[: index.chunks.n_retrievable]]
+    assert parents
+    assert all(hit.matches and "fuse" in hit.explanation.stages for hit in parents)
+
+
+def test_nothing_found_is_said(index: Index, capsys: pytest.CaptureFixture[str]) -> None:
+    found = answer("zzzz", Pipeline((("lexical", RetrieveLexical()), ("fuse", Fuse()))), index, 5)
+    assert found.hits == ()
+    show(found, in_full=True)
+    assert "no hits" in capsys.readouterr().out
+
+
+def test_what_is_shown_names_sources_and_stages(pipeline: Pipeline, index: Index, capsys) -> None:
+    found = answer(QUERY, pipeline, index, 2, explain=True)
+    show(found, in_full=False)
+    brief = capsys.readouterr().out
+    show(found, in_full=True)
+    full = capsys.readouterr().out
+    assert "guides/authentication" in brief and "found by" not in brief
+    assert "found by: dense rank" in full and "calibration" in full and "hits: original_count" in full
+
+
+@pytest.mark.parametrize(
+    ("text", "query", "expected"),
+    [("short  text\nhere", "x", "short text here"), ("a " * 200 + "needle", "the needle", "needle...")],
+)
+def test_snippets_are_where_the_words_are(text: str, query: str, expected: str) -> None:
+    assert snippet(text, query).endswith(expected)
+    assert len(snippet(text, query)) <= 226
+
+
+# Reasons and metadata -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def explained(make_index):
+    """A function from a query and overrides to the answer of that configuration."""
+
+    def ask(text: str, *overrides: str) -> Answer:
+        settings = app.compose(list(overrides))
+        index = make_index(settings.index)
+        index.prepare(settings.pipeline.needs)
+        return answer(text, settings.pipeline, index, 5, explain=True)
+
+    return ask
+
+
+def test_fields_of_a_search_explanation(explained) -> None:
+    first, *_ = explained("schedules at dusk", "+exp=semantic_v3").hits
+    reasons = first.explanation.reasons
+    assert first.docno == "guides/schedules"
+    assert {"lexical_matches", "base_score", "final_score", "folder_boost"} <= set(reasons)
+    assert {"field": "title", "query": "schedules", "weight": 5.0} in reasons["lexical_matches"]
+    assert reasons["final_score"] == first.score <= 1
+    assert reasons["base_score"] > 1  # of BM25+, before it is normalised
+    assert reasons["folder_boost"]["folder"] == "guides"
+    assert reasons["folder_boost"]["boost_factor"] == 1.15
+
+
+def test_a_guaranteed_note_says_how_it_was_named_and_comes_whole(explained) -> None:
+    first, *_ = explained("keys in [[auth]]", "+exp=lexical_v3", "index.chunking.max_chars=300").hits
+    assert first.guaranteed
+    assert first.matches[0] == first.explanation.reasons["source"] == "title-match"
+    assert first.passage == first.context
+    assert len(first.context) > len(first.text)
+
+
+def test_metadata_is_that_of_the_file(explained, vault_folder: Path) -> None:
+    for hit in explained("lamps", "+exp=baseline").hits:
+        file = vault_folder / hit.path
+        assert hit.metadata.file_size == file.stat().st_size
+        assert hit.metadata.product == (hit.docno.split("/")[0] if "/" in hit.docno else "")
+        lines = file.read_text(encoding="utf-8").splitlines()
+        if hit.heading_level:
+            assert "#" * hit.heading_level + f" {hit.header_path[-1]}" in lines
+
+
+@pytest.mark.parametrize("preset", ["all", "lexical_v3", "librarian_rerank"])
+def test_plain_values_and_lines(explained, preset: str, capsys: pytest.CaptureFixture[str]) -> None:
+    found = explained("how do lamps know when the sun sets [[auth]]", f"+exp={preset}", "p10=off")
+    first, *_ = json.loads(json.dumps(as_mapping(found)))["hits"]
+    assert first["explanation"]["reasons"]["final_score"] == first["score"]
+    assert (first["context"] is not None) == (preset != "all")
+    show(found, in_full=True)
+    assert "because:  base_score" in capsys.readouterr().out

@@ -1,0 +1,120 @@
+"""The library, HTTP and MCP answer alike: the same fields, the same texts, for every kind of hit."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from mcp import Client
+
+from ragbench.engine.answer import as_mapping
+from ragbench.export.loaded import LoadedBundle, load
+from ragbench.serving.http import create_app
+from ragbench.serving.mcp import create_server
+from ragbench.serving.service import SearchService
+from ragbench.types import Hit, StoredDocument
+
+# A preset and a question that has hits of this kind there.
+QUESTIONS = {
+    "baseline": "how do programs prove their identity",
+    "lexical_v3": "[[authentication]] clock skew",
+    "librarian_rerank": "cache",
+    "phase4": "why are requests slow",
+}
+
+
+@pytest.fixture(scope="module", params=sorted(QUESTIONS))
+def asked(request: pytest.FixtureRequest, bundle_of) -> Iterator[tuple[SearchService, LoadedBundle, str]]:
+    service = SearchService(bundle_of(request.param))
+    with load(bundle_of(request.param)) as loaded:
+        yield service, loaded, QUESTIONS[request.param]
+    service.close()
+
+
+def over_http(service: SearchService, method: str, path: str, **options) -> dict:
+    async def session() -> httpx.Response:
+        transport = httpx.ASGITransport(create_app(service))
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            return await client.request(method, path, **options)
+
+    response = asyncio.run(session())
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+def over_mcp(service: SearchService, tool: str, arguments: dict) -> dict:
+    async def session():
+        async with Client(create_server(service)) as client:
+            return await client.call_tool(tool, arguments)
+
+    result = asyncio.run(session())
+    assert not result.is_error, result.content
+    assert json.loads(result.content[0].text) == result.structured_content
+    return result.structured_content
+
+
+@pytest.mark.parametrize("explain", [False, True])
+def test_hits_are_the_same_by_every_way(asked, explain: bool) -> None:
+    service, loaded, question = asked
+    expected = as_mapping(loaded.answer(question, 5, explain=explain))["hits"]
+    body = {"query": question, "top_n": 5, "explain": explain}
+    assert over_http(service, "POST", "/search", json=body)["hits"] == expected
+    assert over_mcp(service, "search", body)["hits"] == expected
+    assert list(expected[0]) == [field.name for field in dataclasses.fields(Hit)]
+    assert all((hit["explanation"] is not None) == explain for hit in expected)
+
+
+def test_every_way_describes_the_fields_of_a_hit(asked) -> None:
+    service, *_ = asked
+    schemas = over_http(service, "GET", "/openapi.json")["components"]["schemas"]
+    names = {field.name for field in dataclasses.fields(Hit)}
+    assert set(schemas["Hit"]["properties"]) == names
+
+    async def session():
+        async with Client(create_server(service)) as client:
+            return (await client.list_tools()).tools
+
+    tools = {tool.name: tool for tool in asyncio.run(session())}
+    assert set(tools["search"].output_schema["$defs"]["Hit"]["properties"]) == names
+    stored = {field.name for field in dataclasses.fields(StoredDocument)}
+    assert set(tools["get_document"].output_schema["$defs"]["StoredDocument"]["properties"]) == stored
+    assert set(schemas["StoredDocument"]["properties"]) == stored
+
+
+def test_a_whole_note_arrives_whole(bundle_of, handbook_folder: Path) -> None:
+    service = SearchService(bundle_of("lexical_v3"))
+    try:
+        first, *_ = over_http(service, "POST", "/search", json={"query": "[[authentication]] clock skew"})["hits"]
+    finally:
+        service.close()
+    assert (first["guaranteed"], first["matches"][0]) == (True, "title-match")
+    lines = (handbook_folder / "notes" / first["path"]).read_text(encoding="utf-8").rstrip().splitlines()
+    assert len(first["context"]) > len(first["text"])
+    assert first["context"].splitlines()[-1] == lines[-1]
+
+
+def test_a_document_is_the_same_by_every_way(asked, handbook_folder: Path) -> None:
+    service, loaded, _ = asked
+    listed = over_http(service, "GET", "/documents", params={"limit": 5})
+    assert listed["total"] == len(loaded.documents())
+    assert over_mcp(service, "list_documents", {"limit": 5})["documents"] == listed["documents"]
+    assert listed["next"] == listed["documents"][-1]["docno"]
+    following = over_http(service, "GET", "/documents", params={"after": listed["next"], "limit": 1000})
+    assert following["next"] is None
+    docnos = [each["docno"] for each in [*listed["documents"], *following["documents"]]]
+    assert docnos == [each.docno for each in loaded.documents()]
+    for docno in docnos[:3]:
+        by_http = over_http(service, "GET", f"/documents/{docno}")["document"]
+        assert over_mcp(service, "get_document", {"docno": docno})["document"] == by_http
+        file = (handbook_folder / "notes" / by_http["path"]).read_text(encoding="utf-8")
+        assert file.endswith(by_http["text"])
+        assert by_http["text"] == loaded.document(docno).text
+        some = over_http(service, "GET", f"/documents/{docno}", params={"start_line": 2, "end_line": 3})["document"]
+        first = max(2, by_http["first_line"])
+        assert some["text"] == "".join(file.splitlines(keepends=True)[first - 1 : 3])
+        assert some["first_line"] == first

@@ -1,0 +1,56 @@
+"""Documents come out of an index as they were read."""
+
+from __future__ import annotations
+
+import pytest
+
+from ragbench.benchmark.benchmark import Benchmark
+from ragbench.index.documents import listed, numbers, stored
+from ragbench.index.index import Index
+from ragbench.types import Document, Filters
+
+
+def targets(document: Document) -> set[str | None]:
+    return {link.target for link in document.links}
+
+
+def test_every_document_as_it_was_read(index: Index, benchmark_small: Benchmark) -> None:
+    for document in benchmark_small.documents:
+        found = stored(index, document.docno)
+        for name in ("docno", "path", "title", "text", "first_line", "sections", "links"):
+            assert getattr(found, name) == getattr(document, name), (document.docno, name)
+        sources = {other.docno for other in benchmark_small.documents if document.docno in targets(other)}
+        assert set(found.linked_from) == sources
+        assert found.metadata.tags == document.tags
+        assert found.metadata.file_size == document.size_bytes
+    assert stored(index, "nowhere") is None
+
+
+@pytest.mark.parametrize(
+    ("lines", "text", "first_line"),
+    # guides/schedules has frontmatter, its text begins at line 7
+    [((1, 10**6), None, None), ((1, 4), "", 7), ((10**6, 10**6), "", None)],
+)
+def test_lines_of_a_file(index: Index, lines: tuple[int, int], text: str | None, first_line: int | None) -> None:
+    whole = stored(index, "guides/schedules")
+    some = stored(index, "guides/schedules", lines)
+    assert some.text == (whole.text if text is None else text)
+    if first_line is not None:
+        assert some.first_line == first_line
+    assert some.sections == whole.sections
+
+
+def test_any_lines_are_those_of_the_file(index: Index, vault_folder) -> None:
+    whole = stored(index, "guides/schedules")
+    file = (vault_folder / whole.path).read_text(encoding="utf-8").splitlines(keepends=True)
+    for start in range(1, len(file) + 2):
+        for end in range(start, len(file) + 2):
+            some = stored(index, "guides/schedules", (start, end))
+            assert some.text == "".join(file[max(start, whole.first_line) - 1 : end])
+
+
+def test_lists_are_sorted_and_filtered(index: Index) -> None:
+    found = [listed(index, row) for row in numbers(index, "guides/")]
+    assert [each.docno for each in found] == sorted(d for d in index.chunks.docnos if d.startswith("guides/"))
+    small = numbers(index, "guides/", Filters(max_bytes=600))
+    assert {index.chunks.docnos[row] for row in small} == {d.docno for d in found if d.metadata.file_size <= 600}
