@@ -47,6 +47,9 @@ RECORD, CONFIG, GOLDEN, MODIFIED, INDEX = "bundle.json", "config.yaml", "golden.
 GOLDEN_DEPTH = 20
 """Hits of a golden query that are kept."""
 
+SEALED = (CONFIG, GOLDEN, MODIFIED)
+"""Files whose digests the record keeps."""
+
 _DOCUMENT_PATHS = ("corpus", "folder", "queries", "qrels")
 _PLACES = {"paths": ("results", "index", "cache"), "tracking": ("uri",), "artefacts": ("url",)}
 _KEYS = {
@@ -59,6 +62,7 @@ _KEYS = {
     "environment",
     "files",
     "benchmark",
+    "golden",
 }
 
 
@@ -97,8 +101,7 @@ def write(
         )
     workshop = Workshop.of(measured.settings, benchmark, progress, say)
     (arm,) = workshop.arms([measured.settings])
-    needs = arm.pipeline.needs | {"chunks", "facets"}
-    arm.index.prepare(needs)
+    arm.index.prepare(needs(arm.pipeline))
     states = _replayed(measured, arm, benchmark)
     draft = out.with_name(f".{out.name}.{os.getpid()}")
     for stale in _left_behind(out):
@@ -123,7 +126,7 @@ def write(
             "benchmark": {"name": benchmark.name, "digest": benchmark.digest, "documents": len(benchmark.documents)},
             "collection": benchmark.collection,
             "pipeline": repr(arm.pipeline),
-            "artefacts": arm.index.fingerprints(needs),
+            "artefacts": arm.index.fingerprints(needs(arm.pipeline)),
             "include_index": include_index,
             "models": _models(arm),
             "golden": len(states),
@@ -197,6 +200,11 @@ def read_golden(folder: Path) -> list[Golden]:
         raise BundleError(
             f"{folder / GOLDEN} cannot be read ({type(error).__name__}): export the bundle again"
         ) from None
+
+
+def needs(pipeline: Pipeline) -> frozenset[str]:
+    """The parts of an index that a bundle of the pipeline uses."""
+    return pipeline.needs | {"chunks", "facets"}
 
 
 def cross_encoders(pipeline: Pipeline) -> list[CrossEncoderSpec]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -50,6 +51,7 @@ def verify(
     if latency_tolerance < 0:
         raise ConfigError(f"--latency-tolerance must be at least 0, got {latency_tolerance:g}")
     record = bundle.read_record(folder)
+    yield _record(folder, record)
     yield _files(folder, record)
     yield from (_model(entry) for entry in record["models"])
     yield _corpus(folder, record, corpus)
@@ -85,6 +87,25 @@ def same_ranking(expected: Golden, ids: Sequence[str], scores: Sequence[float]) 
         if not _close(score, score_before):
             return f"rank {rank} has the score {score:.6g} instead of {score_before:.6g}"
     return None
+
+
+def _record(folder: Path, record: Mapping[str, Any]) -> Check:
+    """Whether all is listed that the pipeline uses: what is not listed is not compared."""
+    try:
+        settings = settings_of(folder, record)
+        pipeline, golden = settings.pipeline, bundle.read_golden(folder)
+    except RagbenchError as error:
+        return Check("record", "fails", str(error))
+    kinds = Counter(str(entry["kind"]) for entry in record["models"])
+    used = Counter({"encoder": "encoder" in pipeline.needs, "cross-encoder": len(bundle.cross_encoders(pipeline))})
+    missing = [f"{kind} among the models" for kind in sorted(used - kinds)]
+    missing += [f"{need} among the artefacts" for need in sorted(bundle.needs(pipeline) - set(record["artefacts"]))]
+    missing += [f"{name} among the files" for name in bundle.SEALED if name not in record["files"]]
+    if len(golden) != record["golden"] or not golden:
+        missing.append("any golden query" if not golden else f"{record['golden'] - len(golden)} golden queries")
+    if missing:
+        return Check("record", "fails", f"it lacks {', '.join(missing)}: export the bundle again")
+    return Check("record", "passes", f"{len(record['models'])} models, {len(record['artefacts'])} parts of an index")
 
 
 def _files(folder: Path, record: Mapping[str, Any]) -> Check:

@@ -39,7 +39,7 @@ def change(copied: Path) -> Callable[[Callable[[dict], object]], Path]:
 def test_an_untouched_bundle_passes(bundle_of) -> None:
     found = outcomes(bundle_of("baseline"), latency=True, latency_tolerance=1000.0)
     assert {part: outcome for part, (outcome, _) in found.items()} == dict.fromkeys(
-        ["files", "model", "documents", "index", "rankings", "latency", "environment"], "passes"
+        ["record", "files", "model", "documents", "index", "rankings", "latency", "environment"], "passes"
     )
 
 
@@ -99,6 +99,26 @@ def test_p95_beyond_the_tolerance_fails(change) -> None:
     assert outcomes(slow, latency=True)["latency"][0] == "fails"
     untimed = change(lambda record: record.update(latency_ms=None))
     assert outcomes(untimed, latency=True)["latency"] == ("not checked", "the run did not measure time")
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        (lambda record: record.update(models=[]), "it lacks encoder among the models"),
+        (lambda record: record.update(artefacts={}), "it lacks chunks among the artefacts, dense among"),
+        (lambda record: record.update(files={}), "it lacks config.yaml among the files, golden.jsonl among"),
+        (lambda record: record.update(golden=record["golden"] + 2), "it lacks 2 golden queries"),
+    ],
+)
+def test_what_is_not_listed_fails(change, changed: Callable[[dict], object], said: str) -> None:
+    outcome, found = outcomes(change(changed))["record"]
+    assert outcome == "fails"
+    assert found.startswith(said)
+
+
+def test_no_golden_queries_fail(copied: Path) -> None:
+    (copied / bundle.GOLDEN).write_text("")
+    assert outcomes(copied)["record"] == ("fails", "it lacks any golden query: export the bundle again")
 
 
 def test_another_environment_is_told(change) -> None:
