@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 GENERATED = ROOT / "docs" / "configuration.md"
 QUICK = ["latency.enabled=false", "tracking.enabled=false"]
-OWN_WORDS = {"export": {"run", "arm", "format", "out", "baseline", "force", "include_index"}}
+OWN_WORDS = {"export": {"run", "arm", "format", "version", "out", "baseline", "force", "include_index"}}
 """Words of the form key=value that a command reads itself."""
 
 BLOCK = re.compile(r"(?P<run><!-- run -->\n\n)?^ *```(?P<kind>bash|python)\n(?P<body>.*?)^ *```$", re.M | re.S)

@@ -14,15 +14,15 @@ What a format cannot express is listed in the file and here. A configuration who
 baseline=ARM) is not established needs force=true, and the export says so."""
 EXAMPLES = """examples:
   ragbench export run=results/runs/A format=ragbench out=bundle
-  ragbench export run=results/runs/A arm=phase3 format=ragdocs out=config.toml
+  ragbench export run=results/runs/A arm=phase3 format=ragdocs version=2026-08 out=config.toml
   ragbench export run=3f2a... format=librarian out=config.json force=true     an MLflow run by its id
   ragbench export run=results/runs/A out=bundle include_index=false           built again where it is used
 
-words: run=FOLDER|ID  arm=NAME  format=ragbench|ragdocs|librarian  out=PATH  baseline=ARM  force=true
-  include_index=false
+words: run=FOLDER|ID  arm=NAME  format=ragbench|ragdocs|librarian  version=VERSION  out=PATH
+  baseline=ARM  force=true  include_index=false
 """
 
-_WORDS = ("run", "arm", "format", "out", "baseline", "force", "include_index")
+_WORDS = ("run", "arm", "format", "version", "out", "baseline", "force", "include_index")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,6 +47,7 @@ def main(arguments: argparse.Namespace) -> int:
             Path(given["out"]).expanduser() if given.get("out") else None,
             arm=given.get("arm"),
             format=given.get("format", "ragbench"),
+            version=given.get("version"),
             baseline=given.get("baseline"),
             force=truth(given, "force", False),
             include_index=truth(given, "include_index", True),

@@ -1,18 +1,21 @@
 """Write a configuration as the TOML of mcp-markdown-ragdocs (seeds 000, 001 and 003).
 
-Every key of `[search]`, `[search.advanced]` and `[chunking]` is written, those of switches that are off with the value
-that turns them off. What the system cannot be told stands as comments at the top.
+Every key that a version reads is written, those of switches that are off with the value that turns them off. What the
+system cannot be told stands as comments at the top.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ragbench.configuration import Settings
 from ragbench.corpus.chunking import HeaderChunker, ParentChildChunker
+from ragbench.errors import ConfigError
 from ragbench.export.expressed import Reading
+from ragbench.export.ragdocs_keys import NEWEST, VERSIONS, Version
 from ragbench.models import bundled
 from ragbench.stages.calibrate import Calibrate
 from ragbench.stages.classify import Classify
@@ -64,7 +67,9 @@ _ORDER: tuple[type[Any], ...] = (
     Cut,
 )
 
-# What the system does without being asked, in the words of its documents.
+_KNOWN_2026_08 = (RetrieveDense, RetrieveLexical, Fuse, Rerank, Calibrate, FilterByConfidence, ExpandToParents, Cut)
+
+# What the system of 2026-01 does without being asked, in the words of its documents.
 _FIXED: dict[tuple[str, str], Any] = {
     ("Classify", "factual"): 1.5,
     ("Classify", "navigational"): 1.5,
@@ -78,6 +83,8 @@ _FIXED: dict[tuple[str, str], Any] = {
     ("RetrieveCode", "language"): None,
     ("RetrieveCode", "route"): "always",
     ("RetrieveCode", "min_match"): 0.0,
+    ("Calibrate", "threshold"): 0.035,  # keys for the two exist, but the loader does not read them
+    ("Calibrate", "steepness"): 150.0,
     ("BoostRecent", "tiers"): [[7.0, 1.2], [30.0, 1.1]],
     ("BoostRecent", "now"): None,
     ("WeighByDecisiveness", "sources"): ["dense", "lexical"],
@@ -91,13 +98,11 @@ _FIXED: dict[tuple[str, str], Any] = {
     ("Rerank", "tail"): "drop",
     ("SupposeAnswer", "text"): None,
     ("SupposeAnswer", "endpoint"): None,
-    ("index", "headings"): True,
     ("index", "encoder.name"): "bge-small-en-v1.5",
     ("index", "encoder.query_prefix"): "",
     ("index", "encoder.passage_prefix"): "",
     ("index", "encoder.max_tokens"): 512,
     ("index", "dense.kind"): "flat",
-    ("index", "vocabulary.size"): 10000,
     ("index", "vocabulary.min_length"): 3,
     ("index", "lexical.k1"): 1.2,  # BM25F of Whoosh
     ("index", "lexical.b"): 0.75,
@@ -112,83 +117,170 @@ _FIXED: dict[tuple[str, str], Any] = {
         "aliases": 1.5,
         "author": 1.0,
     },
-    ("index", "chunker.min_chars"): 200,
-    ("index", "chunker.max_chars"): 1500,
-    ("index", "chunker.overlap_chars"): 100,
-    ("index", "chunker.child_overlap"): 100,
     ("index", "chunker.parent_overlap"): 200,
 }
 
 
-def values(settings: Settings) -> tuple[dict[str, dict[str, Any]], list[str]]:
+def values(settings: Settings, version: str = NEWEST) -> tuple[dict[str, dict[str, Any]], list[str]]:
     """The tables of the file by name, and a sentence for everything they cannot say."""
     read = Reading(settings)
-    weights = dict(read.value(Fuse, "weights", {}))
-    read.value(WeighByDecisiveness, "weights", {})  # those of the fusion again
+    return _values_2026_08(read) if version == "2026-08" else _values_2026_01(read)
 
-    def weight(cls: type[Any], source: str) -> float:
-        value = float(weights.pop(source, 1.0))
-        return value if read.stage(cls) else 0.0
 
+def _values_2026_01(read: Reading) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    weights = _weights(read)
     reranker = str(read.value(Rerank, "model", _RERANKER))
     packed = bundled.find(reranker)
-    parents = read.stage(ExpandToParents) is not None
-    sizes = {
-        "parent_chunk_min_chars": read.index_value("chunker.parent_min") or 1500,
-        "parent_chunk_max_chars": read.index_value("chunker.parent_max") or 2000,
-        "child_chunk_min_chars": read.index_value("chunker.child_min") or 400,
-        "child_chunk_max_chars": read.index_value("chunker.child_max") or 600,
-    }
     chunker = read.index_value("chunker")
+    expands = read.stage(ExpandTerms) is not None
     tables: dict[str, dict[str, Any]] = {
         "search": {
-            "semantic_weight": weight(RetrieveDense, "dense"),
-            "keyword_weight": weight(RetrieveLexical, "lexical"),
+            "semantic_weight": _weight(read, weights, RetrieveDense, "dense"),
+            "keyword_weight": _weight(read, weights, RetrieveLexical, "lexical"),
             "recency_bias": float(read.value(BoostRecent, "bias", 0.0)),
-            "rrf_k_constant": _whole(float(read.value(Fuse, "k", 60))),
-            "adaptive_weights_enabled": read.stage(Classify) is not None,
-            "query_expansion_enabled": read.stage(ExpandTerms) is not None,
-            "code_search_enabled": read.stage(RetrieveCode) is not None,
-            "code_search_weight": float(weights.pop("code", 1.0)),
-            "score_calibration_threshold": float(read.value(Calibrate, "threshold", 0.035)),
-            "score_calibration_steepness": float(read.value(Calibrate, "steepness", 150.0)),
+            "rrf_k_constant": round(float(read.value(Fuse, "k", 60))),
             "min_confidence": float(read.value(FilterByConfidence, "threshold", 0.0)),
             "max_chunks_per_doc": int(read.value(LimitPerDocument, "max_per_doc", 0)),
-            "ngram_dedup_enabled": read.stage(DropNearCopies) is not None,
-            "ngram_dedup_threshold": float(read.value(DropNearCopies, "threshold", 0.7)),
             "dedup_enabled": read.stage(DropParaphrases) is not None,
             "dedup_similarity_threshold": float(read.value(DropParaphrases, "threshold", 0.85)),
+            "ngram_dedup_enabled": read.stage(DropNearCopies) is not None,
+            "ngram_dedup_threshold": float(read.value(DropNearCopies, "threshold", 0.7)),
             "mmr_enabled": read.stage(Diversify) is not None,
             "mmr_lambda": float(read.value(Diversify, "lambda_", 0.7)),
             "rerank_enabled": read.stage(Rerank) is not None,
             "rerank_model": packed.aliases[0] if packed and packed.aliases else reranker,
             "rerank_top_n": int(read.value(Rerank, "depth", 10)),
-            "parent_retrieval_enabled": parents,
-        },
-        "search.advanced": {
+            "adaptive_weights_enabled": read.stage(Classify) is not None,
+            "code_search_enabled": read.stage(RetrieveCode) is not None,
+            "code_search_weight": float(weights.pop("code", 1.0)),
+            "query_expansion_enabled": expands,
+            "query_expansion_max_terms": int(read.index_value("vocabulary.size")) if expands else 5000,
+            "query_expansion_min_frequency": 1 if expands else 2,
             "community_detection_enabled": read.stage(BoostCommunity) is not None,
             "community_boost_factor": float(read.value(BoostCommunity, "factor", 1.1)),
             "dynamic_weights_enabled": read.stage(WeighByDecisiveness) is not None,
-            "variance_threshold": 0.1,
+            "variance_threshold": 0.1,  # of a variance; ours measures something else, and says so among what is missing
+            "min_weight_factor": float(read.value(WeighByDecisiveness, "min_factor", 0.5)),
             "hyde_enabled": read.stage(SupposeAnswer) is not None,
         },
-        "chunking": {"parent_retrieval_enabled": parents, **sizes},
+        "chunking": {
+            **_sizes(read),
+            "include_parent_headers": bool(read.index_value("headings")),
+            "parent_retrieval_enabled": read.stage(ExpandToParents) is not None,
+            "parent_chunk_min_chars": int(read.index_value("chunker.parent_min") or 1500),
+            "parent_chunk_max_chars": int(read.index_value("chunker.parent_max") or 2000),
+        },
+        "llm": {"embedding_model": "local"},
     }
     missing = read.left_over(_ORDER, _fixed(read), _SYSTEM)
     missing += _always_on(read, chunker, weights, packed is not None and packed.backend == "onnx")
+    missing += _no_whole_k(read)
     return tables, missing + read.out_of_order(_ORDER, _SYSTEM)
 
 
-def render(settings: Settings, heading: Sequence[str]) -> tuple[str, list[str]]:
-    """The file and what it cannot say; `heading` are sentences for its first comments."""
-    tables, missing = values(settings)
-    lines = [_comment(line) for line in heading]
+def _values_2026_08(read: Reading) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    system = f"a file for {_SYSTEM} 2026-08"
+    weights = _weights(read)
+    chunker = read.index_value("chunker")
+    search: dict[str, Any] = {
+        "semantic_weight": _weight(read, weights, RetrieveDense, "dense"),
+        "keyword_weight": _weight(read, weights, RetrieveLexical, "lexical"),
+        "rerank_budget": 0,
+    }
+    missing = []
+    floor = _raw_floor(read)
+    if floor is not None:
+        search["abstention_threshold"] = floor
+        missing.append(
+            f"p10 and calibration are the floor {floor} on fused scores here, which no step before p10 may have changed"
+        )
+    packed = None
+    if read.stage(Rerank) is not None:
+        reranker = str(read.value(Rerank, "model", _RERANKER))
+        packed = bundled.find(reranker)
+        search["reranker_model"] = packed.aliases[0] if packed and packed.aliases else reranker
+        search["rerank_budget"] = int(read.value(Rerank, "depth", 10))
+    chunking = {**_sizes(read)}
+    for key, name, otherwise in (("min", "parent_min", 1500), ("max", "parent_max", 4000)):
+        chunking[f"parent_chunk_{key}_chars"] = int(read.index_value(f"chunker.{name}") or otherwise)
+    missing += read.left_over(_KNOWN_2026_08, {}, system)
+    if chunker not in (HeaderChunker.__name__, ParentChildChunker.__name__):
+        missing.append(f"index.chunker = {chunker}: {_SYSTEM} cuts along headings")
+    missing += [
+        f"fuse.weights.{name} = {value:g}: {system} has no key for it" for name, value in weights.items() if value != 1
+    ]
+    missing.append(f"what {_SYSTEM} does without being asked may differ from the steps that were measured")
+    return {"search": search, "chunking": chunking}, missing
+
+
+def _weights(read: Reading) -> dict[str, float]:
+    weights = dict(read.value(Fuse, "weights", {}))
+    read.value(WeighByDecisiveness, "weights", {})  # those of the fusion again
+    return weights
+
+
+def _weight(read: Reading, weights: dict[str, float], cls: type[Any], source: str) -> float:
+    value = float(weights.pop(source, 1.0))
+    return value if read.stage(cls) else 0.0
+
+
+def _sizes(read: Reading) -> dict[str, Any]:
+    """Lengths of the chunks that are searched: with parents, those of the children."""
+    found = {
+        key: read.index_value(f"chunker.child_{ours}") or read.index_value(f"chunker.{ours}_chars")
+        for key, ours in (("min_chunk_chars", "min"), ("max_chunk_chars", "max"), ("overlap_chars", "overlap"))
+    }
+    defaults = VERSIONS["2026-01"].sections["chunking"]
+    return {"strategy": "header_based", **{key: int(value or defaults[key]) for key, value in found.items()}}
+
+
+def _raw_floor(read: Reading) -> float | None:
+    """The fused score that the calibration turns into the threshold of p10: the sigmoid read backwards."""
+    calibrate, confidence = read.stage(Calibrate), read.stage(FilterByConfidence)
+    if calibrate is None or confidence is None or not 0 < confidence.threshold < 1:
+        return None
+    for cls, name in ((Calibrate, "threshold"), (Calibrate, "steepness"), (FilterByConfidence, "threshold")):
+        read.value(cls, name, None)
+    floor = calibrate.threshold - math.log(1 / confidence.threshold - 1) / calibrate.steepness
+    return round(min(max(floor, 0.0), 1.0), 6)
+
+
+def _no_whole_k(read: Reading) -> list[str]:
+    fuse = read.stage(Fuse)
+    if fuse is None or float(fuse.k).is_integer():
+        return []
+    return [f"fuse.k = {fuse.k:g}: {_SYSTEM} has whole numbers only, so {round(fuse.k)} is written"]
+
+
+def render(settings: Settings, heading: Sequence[str], version: str | None = None) -> tuple[str, list[str]]:
+    """The file for a version and what it cannot say; `heading` are sentences for its first comments.
+
+    Raises ConfigError for a version whose keys are not known.
+    """
+    known = VERSIONS.get(version or NEWEST)
+    if known is None:
+        raise ConfigError(f"version must be one of {', '.join(VERSIONS)} for format=ragdocs, got {version}")
+    tables, missing = values(settings, known.name)
+    lines = [_comment(line) for line in [*heading, *_about(known)]]
     if missing:
         lines += ["#", "# Not expressed by this format, so not part of what this file configures:"]
         lines += [_comment(f"- {sentence}") for sentence in missing]
     for name, table in tables.items():
         lines += ["", f"[{name}]", *(f"{key} = {_toml(value)}" for key, value in table.items())]
     return "\n".join(lines) + "\n", missing
+
+
+def _about(version: Version) -> list[str]:
+    """Sentences on the version: keys it reads to no effect, and keys that other versions read and this one does not."""
+    found = [f"Keys are those that ragdocs reads at version {version.name}."]
+    if version.deprecated:
+        told = (f"{key}{use and f' (use {use})'}" for key, use in version.deprecated.items())
+        found.append(f"Read without effect at this version, so left out: {', '.join(told)}.")
+    own = {key for section in version.sections.values() for key in section} | set(version.deprecated)
+    others = {key for each in VERSIONS.values() for section in each.sections.values() for key in section}
+    if foreign := sorted(others - own):
+        found.append(f"Ignored at this version, so left out: {', '.join(foreign)}.")
+    return found
 
 
 def _fixed(read: Reading) -> Mapping[tuple[str, str], Any]:
@@ -222,10 +314,6 @@ def _always_on(read: Reading, chunker: str, weights: Mapping[str, float], quanti
     if read.stage(RetrieveDense) is not None:
         found.append(f"index.encoder was measured with the weights named in the run: {_SYSTEM} loads its own copy")
     return found
-
-
-def _whole(value: float) -> int | float:
-    return int(value) if value.is_integer() else value
 
 
 def _toml(value: Any) -> str:

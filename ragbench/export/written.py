@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
@@ -36,6 +36,7 @@ def write(
     *,
     arm: str | None = None,
     format: str = "ragbench",
+    version: str | None = None,
     baseline: str | None = None,
     force: bool = False,
     include_index: bool = True,
@@ -44,12 +45,16 @@ def write(
 ) -> Written:
     """Write an arm of the run in the folder `run`; into its folder `exports` where `out` is not given.
 
-    Raises ConfigError for an unknown format and, without `force`, for a gain over `baseline` (the run's first arm) that
-    is not established; ResultsError for an arm that is not there; BundleError when a bundle's folder exists.
+    `version` is that of the system which will read the file, where its keys depend on it (the newest when None).
+    Raises ConfigError for an unknown format or version and, without `force`, for a gain over `baseline` (the run's
+    first arm) that is not established; ResultsError for an arm that is not there; BundleError when a bundle's folder
+    exists.
     """
     form: Format | None = next((each for each in get_args(Format) if each == format), None)
     if form is None:
         raise ConfigError(f"format must be one of {', '.join(FORMATS)}, got {format}")
+    if version is not None and form != "ragdocs":
+        raise ConfigError(f"version= is for format=ragdocs only, got format={form}")
     found = measured.find(run, arm)
     evidence = measured.evidence(found, baseline)
     caution = measured.require_gain(evidence, force)
@@ -57,7 +62,7 @@ def write(
     if form == "ragbench":
         missing = _bundle(found, place, evidence, caution, include_index, progress, say)
     else:
-        missing = _file(form, found, place, evidence, caution)
+        missing = _file(form, version, found, place, evidence, caution)
     return Written(place, form, found.name, evidence, caution, tuple(missing))
 
 
@@ -87,12 +92,17 @@ def _bundle(
     return [str(sentence) for sentence in bundle.read_record(out)["cautions"] if sentence != caution]
 
 
-def _file(form: Format, arm: MeasuredArm, out: Path, evidence: Evidence, caution: str | None) -> list[str]:
+def _file(
+    form: Format, version: str | None, arm: MeasuredArm, out: Path, evidence: Evidence, caution: str | None
+) -> list[str]:
     from ragbench.benchmark.lines import write_atomically
     from ragbench.export import heading, librarian, ragdocs
 
-    render: Callable[..., tuple[str, list[str]]] = ragdocs.render if form == "ragdocs" else librarian.render
-    text, missing = render(arm.settings, heading.sentences(arm, evidence, caution))
+    said = heading.sentences(arm, evidence, caution)
+    if form == "ragdocs":
+        text, missing = ragdocs.render(arm.settings, said, version)
+    else:
+        text, missing = librarian.render(arm.settings, said)
     if out.is_dir():
         raise ConfigError(f"out={out} is a folder: name a file such as {out / f'config{FORMATS[form]}'}")
     write_atomically(out, text)

@@ -1,4 +1,4 @@
-"""The TOML of ragdocs: every key of the seeds, values of the configuration, and nothing dropped silently."""
+"""The TOML of ragdocs: every key that a version reads, values of the configuration, and nothing dropped silently."""
 
 from __future__ import annotations
 
@@ -9,67 +9,122 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragbench import locations
+from ragbench.errors import ConfigError
 from ragbench.export.ragdocs import _comment, _toml, render, values
+from ragbench.export.ragdocs_keys import VERSIONS
 
-# Every key of the configuration sections of seeds 000 (7 and each proposal), 001 and 003 (7).
-KEYS = {
-    "search": {
-        "semantic_weight",
-        "keyword_weight",
-        "recency_bias",
-        "rrf_k_constant",
-        "adaptive_weights_enabled",
-        "query_expansion_enabled",
-        "code_search_enabled",
-        "code_search_weight",
-        "score_calibration_threshold",
-        "score_calibration_steepness",
-        "min_confidence",
-        "max_chunks_per_doc",
-        "ngram_dedup_enabled",
-        "ngram_dedup_threshold",
-        "dedup_enabled",
-        "dedup_similarity_threshold",
-        "mmr_enabled",
-        "mmr_lambda",
-        "rerank_enabled",
-        "rerank_model",
-        "rerank_top_n",
-        "parent_retrieval_enabled",
+# Types of the keys as the system's own configuration module has them, written down apart from the package's table.
+TYPES = {
+    "2026-01": {
+        "search": "semantic_weight f keyword_weight f recency_bias f rrf_k_constant i min_confidence f "
+        "max_chunks_per_doc i dedup_enabled b dedup_similarity_threshold f ngram_dedup_enabled b "
+        "ngram_dedup_threshold f mmr_enabled b mmr_lambda f rerank_enabled b rerank_model s rerank_top_n i "
+        "adaptive_weights_enabled b code_search_enabled b code_search_weight f query_expansion_enabled b "
+        "query_expansion_max_terms i query_expansion_min_frequency i community_detection_enabled b "
+        "community_boost_factor f dynamic_weights_enabled b variance_threshold f min_weight_factor f hyde_enabled b",
+        "chunking": "strategy s min_chunk_chars i max_chunk_chars i overlap_chars i include_parent_headers b "
+        "parent_retrieval_enabled b parent_chunk_min_chars i parent_chunk_max_chars i",
+        "llm": "embedding_model s",
     },
-    "advanced": {
-        "community_detection_enabled",
-        "community_boost_factor",
-        "dynamic_weights_enabled",
-        "variance_threshold",
-        "hyde_enabled",
-    },
-    "chunking": {
-        "parent_retrieval_enabled",
-        "parent_chunk_min_chars",
-        "parent_chunk_max_chars",
-        "child_chunk_min_chars",
-        "child_chunk_max_chars",
+    "2026-08": {
+        "search": "semantic_weight f keyword_weight f abstention_threshold f reranker_model s rerank_budget i",
+        "chunking": "strategy s min_chunk_chars i max_chunk_chars i overlap_chars i parent_chunk_min_chars i "
+        "parent_chunk_max_chars i",
+        "llm": "embedding_model s",
     },
 }
+LETTERS = {"f": float, "i": int, "b": bool, "s": str}
+
+
+def types_of(version: str) -> dict[str, dict[str, type]]:
+    return {
+        section: {key: LETTERS[letter] for key, letter in zip(words.split()[::2], words.split()[1::2], strict=True)}
+        for section, words in TYPES[version].items()
+    }
+
+
 PRESETS = sorted(path.stem for path in (locations.configuration() / "exp").glob("*.yaml"))
 
 
 @pytest.fixture
 def rendered(composed):
-    def read(*overrides: str) -> tuple[dict, list[str]]:
-        text, missing = render(composed(*overrides), ["about"])
+    def read(*overrides: str, version: str = "2026-01") -> tuple[dict, list[str]]:
+        text, missing = render(composed(*overrides), ["about"], version)
         assert all(f"# - {sentence}" in text.splitlines() for sentence in missing)
         return tomllib.loads(text), missing
 
     return read
 
 
+@pytest.mark.parametrize("version", sorted(VERSIONS))
+def test_the_table_of_a_version_has_its_keys_and_types(version: str) -> None:
+    known = VERSIONS[version]
+    found = {name: {key: known.type_of(name, key) for key in keys} for name, keys in known.sections.items()}
+    assert found == types_of(version)
+
+
 @pytest.mark.parametrize("preset", PRESETS)
-def test_every_preset_gives_every_key_and_no_other(rendered, preset: str) -> None:
+def test_every_preset_gives_every_key_of_its_type_and_no_other(rendered, preset: str) -> None:
     tables, _ = rendered(f"+exp={preset}")
-    advanced = tables["search"].pop("advanced")
-    assert {"search": set(tables["search"]), "advanced": set(advanced), "chunking": set(tables["chunking"])} == KEYS
+    found = {name: {key: type(value) for key, value in table.items()} for name, table in tables.items()}
+    assert found == types_of("2026-01")
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_the_newest_version_gets_keys_that_it_reads_and_heeds(rendered, preset: str) -> None:
+    tables, _ = rendered(f"+exp={preset}", version="2026-08")
+    allowed = types_of("2026-08")
+    assert set(tables) == {"search", "chunking"}  # the model is left to whoever runs it
+    for section, table in tables.items():
+        for key, value in table.items():
+            assert type(value) is allowed[section][key]
+    search = tables["search"]
+    assert ("reranker_model" in search) == (search["rerank_budget"] > 0)  # both or neither
+    assert set(tables["chunking"]) == set(allowed["chunking"])
+
+
+def test_the_head_lists_what_a_version_does_not_heed(composed) -> None:
+    new, _ = render(composed("+exp=all"), [], "2026-08")
+    head = new[: new.index("[search]")]
+    for key in VERSIONS["2026-08"].deprecated:
+        assert key in head
+    assert "min_confidence (use min_score of a request)" in head
+    ignored = next(line for line in head.splitlines() if "Ignored at this version" in line)
+    assert {"mmr_enabled", "hyde_enabled", "rrf_k_constant"} <= set(ignored.rstrip(".").replace(",", "").split())
+    old, _ = render(composed("+exp=all"), [], "2026-01")
+    assert "abstention_threshold" in old[: old.index("[search]")]
+    assert "[search.advanced]" not in old + new
+    assert "child_chunk" not in old + new
+
+
+def test_an_unknown_version_is_refused(composed) -> None:
+    with pytest.raises(ConfigError, match=r"version must be one of 2026-01, 2026-08 for format=ragdocs, got 2025-01"):
+        render(composed(), [], "2025-01")
+
+
+def test_a_threshold_after_calibration_is_a_floor_before_it(rendered) -> None:
+    # 1 / (1 + exp(-150 (x - 0.035))) = 0.3 at x = 0.035 - ln(0.7 / 0.3) / 150 = 0.029351
+    tables, missing = rendered("p10=on", "p10.threshold=0.3", version="2026-08")
+    assert tables["search"]["abstention_threshold"] == 0.029351
+    assert any("are the floor 0.029351" in sentence for sentence in missing)
+    without, _ = rendered("p10=off", version="2026-08")
+    assert "abstention_threshold" not in without["search"]
+
+
+def test_lengths_of_chunks_are_those_that_are_searched(rendered) -> None:
+    whole, _ = rendered("index.chunking.min_chars=250", "index.chunking.max_chars=900")
+    chunking = whole["chunking"]
+    assert (chunking["min_chunk_chars"], chunking["max_chunk_chars"], chunking["overlap_chars"]) == (250, 900, 100)
+    children, _ = rendered("p13=on", "p13.chunking.child_max=500", version="2026-08")
+    chunking = children["chunking"]
+    assert (chunking["min_chunk_chars"], chunking["max_chunk_chars"]) == (400, 500)
+    assert (chunking["parent_chunk_min_chars"], chunking["parent_chunk_max_chars"]) == (1500, 2000)
+
+
+def test_a_constant_that_is_no_whole_number_is_rounded_and_said(rendered) -> None:
+    tables, missing = rendered("fuse.k=40.4")
+    assert tables["search"]["rrf_k_constant"] == 40
+    assert "fuse.k = 40.4: ragdocs has whole numbers only, so 40 is written" in missing
 
 
 def test_switches_that_are_on(rendered) -> None:
@@ -77,16 +132,15 @@ def test_switches_that_are_on(rendered) -> None:
         *("+exp=all", "recency=on", "recency.bias=0.4", "hyde=on", "p10.threshold=0.2", "p11.lambda_=0.6"),
         *("fuse.weights.dense=1.3", "fuse.weights.code=0.8", "fuse.k=40", "p6.depth=7", "p13.chunking.child_max=500"),
     )
-    search, advanced = tables["search"], tables["search"].pop("advanced")
-    assert all(
-        value for key, value in {**search, **advanced}.items() if key.endswith("_enabled") and key != "dedup_enabled"
-    )
+    search = tables["search"]
+    assert all(value for key, value in search.items() if key.endswith("_enabled") and key != "dedup_enabled")
     assert not search["dedup_enabled"]  # p11 replaces it
     assert (search["semantic_weight"], search["keyword_weight"], search["code_search_weight"]) == (1.3, 1.0, 0.8)
     assert (search["recency_bias"], search["rrf_k_constant"], search["rerank_top_n"]) == (0.4, 40, 7)
     assert (search["min_confidence"], search["mmr_lambda"], search["max_chunks_per_doc"]) == (0.2, 0.6, 2)
     assert search["rerank_model"] == "cross-encoder/ms-marco-MiniLM-L-12-v2"
-    assert tables["chunking"]["child_chunk_max_chars"] == 500
+    assert tables["chunking"]["max_chunk_chars"] == 500
+    assert tables["chunking"]["parent_retrieval_enabled"]
     assert not any("graph is off" in sentence for sentence in missing)
 
 
@@ -126,7 +180,7 @@ def test_what_the_format_cannot_say_is_listed(rendered, overrides: tuple[str, ..
 
 def test_what_the_system_does_in_the_same_way_is_not_listed(rendered) -> None:
     _, missing = rendered("index.lexical.k1=1.2", "index.lexical.b=0.75", "p2=on")
-    assert not any(word in sentence for sentence in missing for word in ("k1", "lexical.b", "headings"))
+    assert not any(word in sentence for sentence in missing for word in ("k1", "lexical.b", "index.headings"))
 
 
 def test_another_order_is_said(composed) -> None:
@@ -134,7 +188,7 @@ def test_another_order_is_said(composed) -> None:
     order.remove("p8.content_hash")
     order.insert(order.index("recency"), "p8.content_hash")
     settings = composed("recency=on", "p8=on").with_value("order", order)
-    assert "order: p8.content_hash runs before recency here; ragdocs runs it after" in values(settings)[1]
+    assert "order: p8.content_hash runs before recency here; ragdocs runs it after" in values(settings, "2026-01")[1]
 
 
 @given(st.text(), st.text())
