@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -60,26 +59,24 @@ SECTION_QRELS = {
 
 
 @dataclass(frozen=True)
-class Sleep:
-    """A stage that takes its time, in seconds."""
+class Idle:
+    """A stage after fusion that does nothing, for tests to give it something to do."""
 
-    seconds: float
     needs: ClassVar[frozenset[str]] = frozenset()
     requires: ClassVar[frozenset[str]] = frozenset({"fused"})
     provides: ClassVar[frozenset[str]] = frozenset()
     forbids: ClassVar[Mapping[str, str]] = {}
 
     def __call__(self, states: Sequence[QueryState], index) -> list[QueryState]:
-        time.sleep(self.seconds)
         return list(states)
 
     def describe(self) -> str:
-        return "sleep"
+        return "do nothing"
 
 
 @pytest.fixture(scope="session")
-def sleep() -> type[Sleep]:
-    return Sleep
+def idle() -> type[Idle]:
+    return Idle
 
 
 @pytest.fixture(scope="session")

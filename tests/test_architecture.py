@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "ragbench"
 
 # Lower layers first: a module may import from its own layer's package and from any layer below.
 LAYERS = [
-    {"types", "errors", "fingerprint", "files", "processes", "locations", "exit_codes", "console"},
+    {"types", "errors", "fingerprint", "files", "processes", "locations", "exit_codes", "console", "query_memory"},
     {"bounds"},
     {"corpus", "models", "catalogue"},
     {"benchmark"},

@@ -19,6 +19,7 @@ from ragbench.experiment.results import Results
 from ragbench.experiment.store import RunFolder
 from ragbench.fingerprint import digest, plain
 from ragbench.timing import coldstart, latency, open_loop
+from ragbench.timing.machine import Watch
 from ragbench.types import Query
 from ragbench.workshop import Progress, Say, Workshop, fetch_caches, share_caches
 
@@ -94,7 +95,7 @@ def run(
     label = names[0] if len(names) == 1 else f"{len(names)}-arms"
     with store.writing(planned.shared.results, command, label, planned.digest, names, folder, say) as place:
         quality = _measure_quality(planned, place, progress, say)
-        times = _measure_time(planned, place, progress)
+        times = _measure_time(planned, place, progress, say)
         found = _conclude(planned, place, quality, times, conclude)
     share_caches(workshop.store, workshop.models)
     return found
@@ -123,21 +124,22 @@ def _measure_quality(planned: Planned, place: RunFolder, progress: Progress | No
 
 @dataclass(frozen=True)
 class _Times:
-    """The latency of all arms as a table, and the peak memory of their processes by name."""
+    """The latency of all arms as a table, the peak memory of their processes by name, and the state of the machine."""
 
     table: pd.DataFrame
     memory: Mapping[str, float]
+    machine: Mapping[str, Any] | None
 
 
-def _measure_time(planned: Planned, place: RunFolder, progress: Progress | None) -> _Times:
+def _measure_time(planned: Planned, place: RunFolder, progress: Progress | None, say: Say) -> _Times:
     """How long a query takes every arm, timed side by side, in a fresh process and under load; written."""
     spec = planned.shared.latency
     arms = [arm for _, arm in planned.arms.values()]
-    timings = latency.measure(arms, planned.queries, spec, progress) if spec.enabled else {}
+    timings, observed = _timed(arms, planned, progress, say) if spec.enabled else ({}, None)
     cold = _cold_starts(planned.settings, planned.queries[0].text, progress) if timings and spec.cold_start else {}
     memory = {name: round(each.pop(coldstart.PEAK_MEMORY), 1) for name, each in cold.items()}
     served = open_loop.measure(arms, planned.queries, spec, progress) if timings else []
-    times = _Times(_latency_table(timings, cold), memory)
+    times = _Times(_latency_table(timings, cold), memory, observed)
     for name, timing in timings.items():
         place.arm(name).table("latency.parquet", timing.frame())
     if len(times.table):
@@ -170,6 +172,7 @@ def _conclude(
         "seconds": round(time.time() - planned.started, 3),
         "environment": environment.describe(),
         "latency": plain(shared.latency),
+        "machine": times.machine,
         "peak_memory_bytes": coldstart.peak_memory_bytes(),
         "peak_memory_mb": times.memory,
         "index_bytes": {name: sum(a.size_bytes for a in _artefacts(arm)) for name, (_, arm) in planned.arms.items()},
@@ -244,6 +247,18 @@ def _artefacts(arm: Arm) -> list[Artefact]:
     return arm.index.artefacts(arm.pipeline.needs)
 
 
+def _timed(
+    arms: Sequence[Arm], planned: Planned, progress: Progress | None, say: Say
+) -> tuple[dict[str, latency.Timing], dict[str, Any]]:
+    """The times of every arm, and what else the machine did while they were measured."""
+    with Watch() as watch:
+        timings = latency.measure(arms, planned.queries, planned.shared.latency, progress)
+    observed = watch.record()
+    if observed["busy"]:
+        say(f"warning: do not trust the times of this run, {observed['busy']}; run it again on a quiet machine")
+    return timings, observed
+
+
 def _cold_starts(settings: Sequence[Settings], text: str, progress: Progress | None) -> dict[str, dict[str, float]]:
     found = {}
     for each in settings:
@@ -256,11 +271,7 @@ def _cold_starts(settings: Sequence[Settings], text: str, progress: Progress | N
 def _latency_table(timings: Mapping[str, latency.Timing], cold: Mapping[str, Mapping[str, float]]) -> pd.DataFrame:
     import pandas as pd
 
-    rows = [
-        {"arm": name, "stage": stage, **latency.percentiles(timing.samples_ms[:, place])}
-        for name, timing in timings.items()
-        for place, stage in enumerate(timing.columns)
-    ]
+    rows = [row for timing in timings.values() for row in timing.table()]
     rows += [
         {"arm": name, "stage": f"cold {what}", "p50": value}
         for name, each in cold.items()

@@ -16,7 +16,8 @@ from ragbench.export import bundle
 from ragbench.export.bundle import Golden
 from ragbench.export.loaded import LoadedBundle, documents_of, load, settings_of
 from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, load_cross_encoder, load_encoder
-from ragbench.timing.latency import TOTAL, measure, percentiles
+from ragbench.timing.intervals import summary
+from ragbench.timing.latency import measure
 from ragbench.workshop import Progress
 
 Outcome = Literal["passes", "fails", "not checked"]
@@ -187,8 +188,8 @@ def _latency(loaded: LoadedBundle, golden: Sequence[Golden], tolerance: float, p
         return Check("latency", "not checked", "the run did not measure time")
     arm = Arm(loaded.name, loaded.pipeline, loaded.index)
     spec = replace(loaded.settings.latency, enabled=True, cold_start=False)
-    timing = measure([arm], [each.query for each in golden], spec, progress)[loaded.name]
-    now = percentiles(timing.samples_ms[:, timing.columns.index(TOTAL)])
+    timing = measure([arm], [each.query for each in golden], spec, progress, again=False)[loaded.name]
+    now = summary(timing.samples())
     limit = then["p95"] * (1 + tolerance)
     said = (
         f"p95 {now['p95']:.1f} ms [{now['p95_low']:.1f}, {now['p95_high']:.1f}], "

@@ -20,6 +20,7 @@ from ragbench.errors import IndexError_
 from ragbench.index import lexical
 from ragbench.index.lexical import LexicalIndex, LexicalSpec
 from ragbench.index.vocabulary import FUNCTION_WORDS
+from ragbench.query_memory import QueryMemory
 from ragbench.types import Ranking
 
 VERSION = lexical.VERSION * 100 + 1
@@ -68,9 +69,9 @@ def canonical(language: str) -> str:
 class CodeIndex:
     """Code blocks by their identifiers; equal scores are in the order of block numbers."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, memory: QueryMemory | None = None) -> None:
         """Open the artefact in `folder`; `IndexError_` when it is missing, damaged or foreign."""
-        self._index = LexicalIndex(folder, SPEC)
+        self._index = LexicalIndex(folder, SPEC, memory)
         self._languages = np.array(json.loads(self._index.notes[_LANGUAGES]), dtype=np.str_)
         self._in_language = lru_cache(64)(lambda language: self._languages == language)
 

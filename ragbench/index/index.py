@@ -27,6 +27,7 @@ from ragbench.index.texts import FIELDS
 from ragbench.index.vocabulary import VocabularySpec
 from ragbench.models.access import Models
 from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec
+from ragbench.query_memory import QueryMemory
 
 if TYPE_CHECKING:
     from ragbench.index.chunks import ChunkTable
@@ -45,8 +46,7 @@ if TYPE_CHECKING:
     from ragbench.models.chat import ChatModel, ChatSpec
     from ragbench.types import Document, Filters
 
-# Answers for this many different filters are remembered, a byte a document each.
-_FILTERS_KEPT = 64
+_FILTERS_KEPT = 64  # answers, a byte a document each
 
 
 @dataclass(frozen=True)
@@ -116,6 +116,7 @@ class Index:
         self._times = times
         self._artefacts: dict[str, Artefact] = {}
         self._parts: dict[str, Any] = {}
+        # Filters are parameters of a stage or a request and no text of a query, so these answers are kept.
         self.passing: Callable[[Filters], NDArray[np.bool_]] = lru_cache(_FILTERS_KEPT)(self._passing)
 
     def __repr__(self) -> str:
@@ -229,13 +230,18 @@ class Index:
 
     # models -----------------------------------------------------------------------------------------------------
 
+    @property
+    def memory(self) -> QueryMemory:
+        """What models and parts keep of earlier queries."""
+        return self.models.memory
+
     def cross_encoder(self, spec: CrossEncoderSpec) -> CrossEncoder:
         """A model that scores a query and a passage together."""
         return self.models.cross_encoder(spec)
 
-    def chat(self, spec: ChatSpec) -> ChatModel:
-        """A model that writes text."""
-        return self.models.chat(spec)
+    def chat(self, spec: ChatSpec, kept: int = 0) -> ChatModel:
+        """A model that writes text; its `kept` latest answers stay in memory."""
+        return self.models.chat(spec, kept)
 
 
 def collection_digest(documents: Iterable[Document]) -> str:

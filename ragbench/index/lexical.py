@@ -30,6 +30,7 @@ from ragbench.bounds import Checked, Share, Weight, one_of
 from ragbench.errors import ConfigError, IndexError_
 from ragbench.index.analyzers import ANALYZERS, analyze, analyzer, java_text
 from ragbench.index.jvm import java, java_errors, lucene
+from ragbench.query_memory import QueryMemory
 from ragbench.types import Ranking
 
 VERSION = 1
@@ -217,8 +218,11 @@ def _layout(spec: LexicalSpec) -> str:
 class LexicalIndex:
     """Chunks by their words. Threads may share it and take turns; chunks of equal score are in the order of numbers."""
 
-    def __init__(self, folder: Path, spec: LexicalSpec) -> None:
-        """Open the artefact in `folder`; `IndexError_` when it is missing, damaged, foreign or of another layout."""
+    def __init__(self, folder: Path, spec: LexicalSpec, memory: QueryMemory | None = None) -> None:
+        """Open the artefact in `folder`; `IndexError_` when it is missing, damaged, foreign or of another layout.
+
+        `memory` keeps the clauses of the latest terms.
+        """
         if not folder.is_dir():  # Lucene would make the folder
             raise IndexError_(f"there is no lexical index in {folder}; build it first")
         self.spec = spec
@@ -226,7 +230,7 @@ class LexicalIndex:
         self._closed = False
         self._analyzer = analyzer(spec.analyzer)
         self._weights, k1 = _scaled(spec)
-        self._clause = lru_cache(_CLAUSES_KEPT)(self._new_clause)
+        self._clause = (memory or QueryMemory()).keep(self._new_clause, _CLAUSES_KEPT)
         self._restriction = lru_cache(_MASKS_KEPT)(self._new_restriction)
         with self._errors():
             self._directory = _directory(folder)
@@ -328,7 +332,6 @@ class LexicalIndex:
         """Let go of the files; searches fail from now on."""
         if not self._closed:
             self._closed = True
-            self._clause.cache_clear()
             self._restriction.cache_clear()
             with self._errors():
                 self._reader.close()

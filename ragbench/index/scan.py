@@ -10,12 +10,14 @@ from __future__ import annotations
 import json
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache, reduce
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ragbench.query_memory import QueryMemory
 
 if TYPE_CHECKING:
     from ragbench.types import Document
@@ -72,15 +74,16 @@ _CJK = (("\u3040", "\u30ff"), ("\u3400", "\u4dbf"), ("\u4e00", "\u9fff"), ("\uac
 
 
 class ScanIndex:
-    """Files by substrings of their paths and contents; the answers for the latest terms are remembered."""
+    """Files by substrings of their paths and contents."""
 
-    def __init__(self, folder: Path) -> None:
-        """Open the artefact in `folder`."""
+    def __init__(self, folder: Path, memory: QueryMemory | None = None) -> None:
+        """Open the artefact in `folder`; `memory` keeps the files of the latest terms."""
         self._paths, self._texts, self._words = (_Rows(folder, name) for name in (_PATHS, _TEXTS, _WORDS))
         with np.load(folder / _FILES, allow_pickle=False) as stored:
             self._indptr, self._files = stored["indptr"], stored["files"]
-        self.in_path = lru_cache(_TERMS_KEPT)(self._in_path)
-        self.in_content = lru_cache(_TERMS_KEPT)(self._in_content)
+        memory = memory or QueryMemory()
+        self.in_path = memory.keep(self._in_path, _TERMS_KEPT)
+        self.in_content = memory.keep(self._in_content, _TERMS_KEPT)
 
     def __len__(self) -> int:
         return len(self._paths)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, load_cross_encoder, load_encoder
+from ragbench.query_memory import QueryMemory
 
 if TYPE_CHECKING:
     from ragbench.models import CrossEncoder, Encoder
@@ -19,14 +20,15 @@ class Models:
     """Encoders and cross-encoders by specification.
 
     `cache` is the folder of the embedding and score caches; None works without them. `threads` limits the threads of
-    one call (None: all processors).
+    one call (None: all processors). `memory` is what this process keeps of earlier queries, in models and in indexes.
     """
 
     cache: Path | None = None
     threads: int | None = None
+    memory: QueryMemory = field(default_factory=QueryMemory, repr=False)
     _encoders: dict[EncoderSpec, Encoder] = field(default_factory=dict, repr=False)
     _cross_encoders: dict[CrossEncoderSpec, CrossEncoder] = field(default_factory=dict, repr=False)
-    _chats: dict[ChatSpec, ChatModel] = field(default_factory=dict, repr=False)
+    _chats: dict[tuple[ChatSpec, int], ChatModel] = field(default_factory=dict, repr=False)
     _embeddings: EmbeddingCache | None = field(default=None, repr=False)
     _scores: ScoreCache | None = field(default=None, repr=False)
 
@@ -54,16 +56,17 @@ class Models:
             self._cross_encoders[spec] = model
         return self._cross_encoders[spec]
 
-    def chat(self, spec: ChatSpec) -> ChatModel:
-        """The model that writes text at the endpoint of a specification."""
-        from ragbench.models.chat import CachedChatModel, EndpointModel
+    def chat(self, spec: ChatSpec, kept: int = 0) -> ChatModel:
+        """The model that writes text at the endpoint of a specification; its `kept` latest answers stay in memory."""
+        from ragbench.models.chat import CachedChatModel, EndpointModel, RememberingChatModel
 
-        if spec not in self._chats:
-            self._chats[spec] = (
-                EndpointModel(spec) if self.cache is None else CachedChatModel(spec, self.cache / "answers.sqlite")
-            )
-        return self._chats[spec]
+        if (spec, kept) not in self._chats:
+            model: ChatModel = EndpointModel(spec)
+            if self.cache is not None:
+                model = CachedChatModel(spec, self.cache / "answers.sqlite")
+            self._chats[spec, kept] = RememberingChatModel(model, self.memory, kept) if kept else model
+        return self._chats[spec, kept]
 
     def uncached(self, threads: int | None) -> Models:
-        """The same models without any cache, for measuring time."""
-        return Models(cache=None, threads=threads)
+        """The same models without caches on disk, for measuring time."""
+        return Models(cache=None, threads=threads, memory=self.memory)

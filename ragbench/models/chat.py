@@ -18,6 +18,7 @@ from typing import Annotated, Any, Protocol
 from ragbench.bounds import Checked, Count, Holds, Name, Positive, Weight
 from ragbench.errors import ModelError
 from ragbench.models.store import Store, key_of
+from ragbench.query_memory import QueryMemory
 
 _LARGEST_ANSWER = 2**20
 Endpoint = Annotated[
@@ -142,6 +143,13 @@ class CachedChatModel:
         answer = self._ask(prompt)
         self._store.write({key: answer.encode()})
         return answer
+
+
+class RememberingChatModel:
+    """Keeps the latest answers of a model in memory."""
+
+    def __init__(self, model: ChatModel, memory: QueryMemory, size: int) -> None:
+        self.complete = memory.keep(model.complete, size)
 
 
 def _read(request: urllib.request.Request, timeout_s: float) -> bytes:

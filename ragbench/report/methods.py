@@ -195,9 +195,11 @@ def _latency(results: Results) -> str:
     text = (
         f"Service time in a closed loop: after {warmup} warm-up queries every system answers {queries} sampled "
         f"queries {_times(int(spec['rounds']))}, one at a time, systems in a new random order for every query (seed "
-        f"{spec['seed']}), on {_count(int(spec['threads']), 'thread')}, without any cache of embeddings or scores. "
-        f"Percentiles are interpolated linearly, with 95% bootstrap intervals over the samples."
+        f"{spec['seed']}), on {_count(int(spec['threads']), 'thread')}, with nothing kept of earlier queries. "
+        f"Percentiles are interpolated linearly, with 95% intervals of a smoothed bootstrap over queries."
     )
+    if busy := (results.record.get("machine") or {}).get("busy"):
+        text += f" These times are not to be trusted: {busy}."
     if results.latency["stage"].str.startswith("cold ").any():
         text += " The cold start is the time of the first query in a fresh process."
     return text

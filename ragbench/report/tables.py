@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ragbench.console import columns, print_table
 from ragbench.evaluation.measures import MEASURES, PRIMARY, SILENCE
-from ragbench.timing import open_loop
+from ragbench.timing import latency, open_loop
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,7 +30,8 @@ def show(results: Results) -> None:
     if results.per_query["type"].nunique() > 1:
         print_table(by_type(results), titled(f"{PRIMARY} by query type"))
     if len(results.latency):
-        print_table(stages(results), "Service time of a query, milliseconds", _LATENCY)
+        print_table(stages(results), "Service time of a new query, milliseconds", _LATENCY)
+        print("\n".join(latency.repeated(results.latency)))
     if len(results.open_loop):
         print_table(columns(results.open_loop, list(_OPEN_LOOP)), "Response time at rates of arrival, ms", _OPEN_LOOP)
         print("\n".join(open_loop.sentences(results.open_loop)))

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from annotated_types import Interval
@@ -38,30 +36,6 @@ _TRAILING = ".'\u2019-/"
 _VALID = re.compile(r"#\w[\w/-]*|\w[\w \u2019'.+#/-]*")
 
 
-class ExpansionCache:
-    """The latest expansions by query; the one unused for longest leaves when there are more than `size`."""
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self._kept: OrderedDict[str, ExpandedQuery] = OrderedDict()
-
-    def __len__(self) -> int:
-        return len(self._kept)
-
-    def get(self, query: str) -> ExpandedQuery | None:
-        """What is kept for a query."""
-        if query in self._kept:
-            self._kept.move_to_end(query)
-        return self._kept.get(query)
-
-    def put(self, query: str, expanded: ExpandedQuery) -> None:
-        """Keep an expansion."""
-        self._kept[query] = expanded
-        self._kept.move_to_end(query)
-        while len(self._kept) > self.size:
-            self._kept.popitem(last=False)
-
-
 @dataclass(frozen=True)
 class ExpandQueries(Asking):
     """Find the salient terms of the query, and with a model up to `max_variants` (0 to 10) other phrasings of it.
@@ -88,11 +62,6 @@ class ExpandQueries(Asking):
         "expanded": "the query has been expanded already",
     }
 
-    @cached_property
-    def cache(self) -> ExpansionCache:
-        """The expansions a model gave."""
-        return ExpansionCache(self.cache_size)
-
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Expand the query of every state."""
         return [self._expanded(state, index) for state in states]
@@ -101,14 +70,11 @@ class ExpandQueries(Asking):
         query = state.query.text[: self.max_chars]
         if self.endpoint is None or not query:
             return replace(state, expanded=self.fallback(query))
-        found = self.cache.get(query)
-        if found is None:
-            question = self.prompt.replace("{variants}", str(self.max_variants)).replace("{query}", query)
-            try:
-                found = self.parse(query, index.chat(self.spec(self.endpoint)).complete(question))
-            except ModelError as error:
-                return replace(state, expanded=self.fallback(query)).with_note(f"query not expanded: {error}")
-            self.cache.put(query, found)
+        question = self.prompt.replace("{variants}", str(self.max_variants)).replace("{query}", query)
+        try:
+            found = self.parse(query, index.chat(self.spec(self.endpoint), self.cache_size).complete(question))
+        except ModelError as error:
+            return replace(state, expanded=self.fallback(query)).with_note(f"query not expanded: {error}")
         note = f"expanded to: {'; '.join(found.queries)}; salient: {', '.join(found.salient_terms) or 'nothing'}"
         return replace(state, expanded=found).with_note(note)
 

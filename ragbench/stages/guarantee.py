@@ -77,7 +77,7 @@ class GuaranteeNotes(Checked):
             found.update((row, TITLE) for row in index.names.called(name))
         tags = (state.expanded.tags if state.expanded else ()) or tags_in(state.query.text)
         if self.tags and tags:
-            tagged = index.passing(Filters(tags=normalise_tags(tags)))
+            tagged = index.facets.passing(Filters(tags=normalise_tags(tags)))
             for row in np.flatnonzero(tagged).tolist():
                 found.setdefault(row, TAG)
         return found

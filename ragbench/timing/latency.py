@@ -1,27 +1,28 @@
-"""Speed: how long one query takes, one at a time, with nothing remembered.
+"""Speed: how long one query takes, one at a time, when it is new.
 
 Protocol: warm up, then rounds; in every round every arm answers every sampled query once, arms in a new seeded order
-for each query, so that a slow moment of the machine falls on all arms alike. Models run without caches and with pinned
-threads. The time is service time in a closed loop: the next query starts when the last one is answered. Starting cold
-is measured apart, in a fresh process (`ragbench.timing.coldstart`).
+for each query, so that a slow moment of the machine falls on all arms alike. Models run without caches on disk and with
+pinned threads; what is kept of earlier queries (`ragbench.query_memory`) is dropped before each of them. In the last
+round every query is asked again at once, when all that is kept of it is there. Garbage is collected as always. The time
+is service time in a closed loop: the next query starts when the last one is answered. Starting cold is measured apart,
+in a fresh process (`ragbench.timing.coldstart`).
 """
 
 from __future__ import annotations
 
-import gc
 import itertools
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ragbench.configuration import LatencySpec
 from ragbench.engine.executor import Arm
 from ragbench.engine.pipeline import start
+from ragbench.timing.intervals import Floats, Samples, summary
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,16 +30,27 @@ if TYPE_CHECKING:
     from ragbench.types import Query
 
 TOTAL = "total"
+NOTABLE = 0.1
+"""First ask and asked again are both told where they differ by more than this share of the first."""
 
 
 @dataclass(frozen=True)
 class Timing:
-    """Samples of one arm: milliseconds of shape (samples, stages + 1), the last column being the whole query."""
+    """Samples of one arm: milliseconds of shape (samples, stages + 1), the last column being the whole query.
+
+    `again_ms` are those of queries that had just been asked, each once, of shape (queries, stages + 1); without rows
+    when none was.
+    """
 
     arm: str
     columns: tuple[str, ...]
     qids: tuple[str, ...]
-    samples_ms: NDArray[np.float64]
+    samples_ms: Floats
+    again_ms: Floats
+
+    def samples(self, column: str = TOTAL) -> Samples:
+        """The times of one stage, or of the whole query, with their queries."""
+        return Samples(self.qids, self.samples_ms[:, self.columns.index(column)])
 
     def frame(self) -> pd.DataFrame:
         """One row for every sample: arm, qid, then a column for every stage and `total`."""
@@ -49,52 +61,55 @@ class Timing:
         frame.insert(0, "arm", self.arm)
         return frame
 
+    def table(self) -> list[dict[str, object]]:
+        """A row for every stage and the whole: `summary` of first asks, `again_p50` and `again_p95` of second ones."""
+        rows: list[dict[str, object]] = []
+        for place, stage in enumerate(self.columns):
+            rows.append({"arm": self.arm, "stage": stage, **summary(self.samples(stage))})
+            if len(self.again_ms):
+                p50, p95 = np.percentile(self.again_ms[:, place], [50, 95])
+                rows[-1] |= {"again_p50": float(p50), "again_p95": float(p95)}
+        return rows
+
 
 def measure(
     arms: Sequence[Arm],
     queries: Sequence[Query],
     spec: LatencySpec,
     progress: Callable[[str, int, int], None] | None = None,
+    again: bool = True,
 ) -> dict[str, Timing]:
-    """Time every arm over a seeded sample of the queries."""
+    """Time every arm over a seeded sample of the queries; `again`: also ask each a second time in the last round."""
     chance = random.Random(spec.seed)
     sample = list(queries) if len(queries) <= spec.queries else chance.sample(list(queries), spec.queries)
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(limits=spec.threads):
         fresh = without_caches(arms, sample[: spec.warmup], spec.threads)
-        rows: dict[str, list[list[float]]] = {arm.name: [] for arm in fresh}
-        qids: list[str] = []
-        total = spec.rounds * len(sample)
-        gc.collect()
-        gc.disable()
-        try:
-            for done in range(total):
-                query = sample[done % len(sample)]
-                qids.append(query.qid)
-                for arm in chance.sample(fresh, len(fresh)):
-                    rows[arm.name].append(time_query(arm, query))
-                if done % len(sample) == len(sample) - 1:
-                    gc.collect()
-                if progress is not None:
-                    progress("timing queries", done + 1, total)
-        finally:
-            gc.enable()
-    return {
-        arm.name: Timing(
-            arm.name,
-            (*(name for name, _ in arm.pipeline), TOTAL),
-            tuple(qids),
-            np.asarray(rows[arm.name], dtype=np.float64),
-        )
-        for arm in fresh
-    }
+        first: dict[str, list[list[float]]] = {arm.name: [] for arm in fresh}
+        second: dict[str, list[list[float]]] = {arm.name: [] for arm in fresh}
+        asked = [(number, query) for number in range(spec.rounds) for query in sample]
+        for done, (number, query) in enumerate(asked, start=1):
+            for arm in chance.sample(fresh, len(fresh)):
+                arm.index.memory.forget()
+                first[arm.name].append(time_query(arm, query))
+                if again and number == spec.rounds - 1:
+                    second[arm.name].append(time_query(arm, query))
+            if progress is not None:
+                progress("timing queries", done, len(asked))
+    qids = tuple(query.qid for _, query in asked)
+    found = {}
+    for arm in fresh:
+        columns = (*(name for name, _ in arm.pipeline), TOTAL)
+        times = (np.array(each[arm.name], dtype=np.float64).reshape(-1, len(columns)) for each in (first, second))
+        found[arm.name] = Timing(arm.name, columns, qids, *times)
+    return found
 
 
 def without_caches(arms: Sequence[Arm], warmup: Sequence[Query], threads: int) -> list[Arm]:
-    """The arms with models that remember nothing, warmed up with some queries."""
-    models = arms[0].index.models.uncached(threads)
-    fresh = [Arm(arm.name, arm.pipeline, arm.index.with_models(models)) for arm in arms]
+    """The arms with models that read no cache on disk, warmed up with some queries."""
+    bare = {id(arm.index.models): arm.index.models.uncached(threads) for arm in arms}
+    fresh = [Arm(arm.name, arm.pipeline, arm.index.with_models(bare[id(arm.index.models)])) for arm in arms]
     for arm in fresh:
         arm.index.prepare(arm.pipeline.needs)
         for query in warmup:
@@ -112,23 +127,16 @@ def time_query(arm: Arm, query: Query) -> list[float]:
     return [*times, (marks[-1] - marks[0]) / 1e6]
 
 
-def percentiles(samples_ms: NDArray[np.float64], seed: int = 13, resamples: int = 1000) -> Mapping[str, float]:
-    """p50, p95, p99 and mean of one column of samples, with 95% bootstrap intervals of p50 and p95.
-
-    Percentiles are taken by linear interpolation; intervals by the percentile bootstrap over samples.
-    """
-    generator = np.random.default_rng(seed)
-    draws = generator.choice(samples_ms, size=(resamples, len(samples_ms)), replace=True)
-    drawn = np.percentile(draws, [50, 95], axis=1)
-    p50, p95, p99 = np.percentile(samples_ms, [50, 95, 99])
-    lows, highs = np.percentile(drawn, 2.5, axis=1), np.percentile(drawn, 97.5, axis=1)
-    return {
-        "p50": float(p50),
-        "p50_low": float(lows[0]),
-        "p50_high": float(highs[0]),
-        "p95": float(p95),
-        "p95_low": float(lows[1]),
-        "p95_high": float(highs[1]),
-        "p99": float(p99),
-        "mean": float(samples_ms.mean()),
-    }
+def repeated(table: pd.DataFrame) -> list[str]:
+    """A sentence for every arm whose times differ notably when a query is asked again, from `Results.latency`."""
+    if "again_p50" not in table:
+        return []
+    said = []
+    for row in table[table["stage"] == TOTAL].to_dict("records"):
+        ratios = [abs(row[f"again_{name}"] - row[name]) / row[name] for name in ("p50", "p95")]
+        if max(ratios) > NOTABLE:
+            said.append(
+                f"{row['arm']}: p50 {row['p50']:.1f} ms and p95 {row['p95']:.1f} ms for a new query, "
+                f"{row['again_p50']:.1f} and {row['again_p95']:.1f} ms when it is asked again"
+            )
+    return said

@@ -11,7 +11,6 @@ the given rates, in ascending order, before the first that it does not keep up w
 
 from __future__ import annotations
 
-import gc
 import random
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,18 +18,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ragbench.configuration import LatencySpec
-from ragbench.timing.latency import Timing, percentiles, without_caches
+from ragbench.timing.intervals import Floats, Samples, summary
+from ragbench.timing.latency import Timing, without_caches
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from ragbench.engine.executor import Arm
     from ragbench.types import Query
-
-Floats = NDArray[np.float64]
 
 COLUMNS = (
     *("arm", "qps", "queries", "load", "keeps_up", "p50", "p50_low", "p50_high", "p95", "p95_low", "p95_high", "p99"),
@@ -104,19 +101,15 @@ def poisson_ms(qps: float, n: int, seed: int) -> Floats:
 def serve(arm: Arm, qps: float, queries: Sequence[Query], arrivals_ms: Floats) -> Served:
     """Answer each query as soon as it has arrived and the one before it is answered."""
     begun, answered = np.empty(len(queries)), np.empty(len(queries))
-    gc.collect()
-    gc.disable()
-    try:
-        start = time.perf_counter()
-        for place, (query, arrival) in enumerate(zip(queries, arrivals_ms.tolist(), strict=True)):
-            early = arrival / 1e3 - (time.perf_counter() - start)
-            if early > 0:
-                time.sleep(early)
-            begun[place] = (time.perf_counter() - start) * 1e3
-            arm.pipeline([query], arm.index)
-            answered[place] = (time.perf_counter() - start) * 1e3
-    finally:
-        gc.enable()
+    start = time.perf_counter()
+    for place, (query, arrival) in enumerate(zip(queries, arrivals_ms.tolist(), strict=True)):
+        arm.index.memory.forget()
+        early = arrival / 1e3 - (time.perf_counter() - start)
+        if early > 0:
+            time.sleep(early)
+        begun[place] = (time.perf_counter() - start) * 1e3
+        arm.pipeline([query], arm.index)
+        answered[place] = (time.perf_counter() - start) * 1e3
     return Served(arm.name, qps, arrivals_ms, begun, answered)
 
 
@@ -133,15 +126,17 @@ def simulate(arrivals_ms: Floats, service_ms: Floats) -> Floats:
 def table(served: Iterable[Served], timings: Mapping[str, Timing], seed: int) -> pd.DataFrame:
     """One row for every arm and rate with the columns `COLUMNS`, times in milliseconds.
 
-    p50 to mean are response times; `service` is the mean service time, `waiting_p95` that of the wait alone.
-    `expected_p95` is the p95 of the same arrivals in a simulated queue with service times drawn from the closed loop's
-    (`timings`): where it differs, serving under load is another matter than serving one by one.
+    p50 to mean are response times, with intervals for independent arrivals; `service` is the mean service time,
+    `waiting_p95` that of the wait alone. `expected_p95` is the p95 of the same arrivals in a simulated queue with
+    service times drawn from the closed loop's (`timings`): where it differs, serving under load is another matter than
+    serving one by one.
     """
     import pandas as pd
 
     rows = []
     for each in served:
-        drawn = np.random.default_rng(seed).choice(timings[each.arm].samples_ms[:, -1], len(each.arrived))
+        responses = Samples([str(place) for place in range(len(each.arrived))], each.response_ms)
+        drawn = np.random.default_rng(seed).choice(timings[each.arm].samples().ms, len(each.arrived))
         rows.append(
             {
                 "arm": each.arm,
@@ -149,7 +144,7 @@ def table(served: Iterable[Served], timings: Mapping[str, Timing], seed: int) ->
                 "queries": len(each.arrived),
                 "load": each.load,
                 "keeps_up": each.keeps_up,
-                **percentiles(each.response_ms, seed),
+                **summary(responses, seed),
                 "service": float((each.answered - each.begun).mean()),
                 "waiting_p95": float(np.percentile(each.begun - each.arrived, 95)),
                 "queue_at_end": each.queue_at_end,

@@ -19,6 +19,7 @@ from ragbench.engine.pipeline import Pipeline
 from ragbench.errors import BenchmarkError, ConfigError
 from ragbench.evaluation.measures import MEASURES, SILENCE, check, document_run, evaluate, metric_name
 from ragbench.timing import latency
+from ragbench.timing.intervals import summary
 from ragbench.tuning.space import Parameter, Value, Values, apply
 from ragbench.workshop import Progress, Workshop
 
@@ -183,8 +184,8 @@ def time_p95(
     spec = values.base.latency if rounds is None else replace(values.base.latency, rounds=rounds)
     arms = [Arm(name, values.pipeline(each), values.index) for name, each in variants.items()]
     queries = [topic.query() for topic in values.benchmark.topics]
-    timings = latency.measure(arms, queries, spec, progress)
-    return {name: latency.percentiles(timing.samples_ms[:, -1]) for name, timing in timings.items()}
+    timings = latency.measure(arms, queries, spec, progress, again=False)
+    return {name: summary(timing.samples()) for name, timing in timings.items()}
 
 
 def cost_to_plain(cost: Cost) -> dict[str, object]:

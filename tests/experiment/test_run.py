@@ -95,6 +95,22 @@ def test_peak_memory_is_that_of_each_arms_own_process(finished: Results) -> None
     assert (cold["p50"] > 100).all()
 
 
+def test_the_machine_is_observed_while_time_is_measured(finished: Results) -> None:
+    observed = finished.record["machine"]
+    assert set(observed) == {"before", "timing", "busy"}
+    assert {"load", "others", "steal", "switches", "processors"} <= set(observed["timing"])
+
+
+def test_a_busy_machine_is_told_once(settings_of, benchmark_small, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("ragbench.timing.machine.MOST_OTHERS", -1.0)
+    said: list[str] = []
+    settings = settings_of(tmp_path, "p6=off", "split=test")
+    found = run([settings], benchmark_small, say=said.append)
+    reason = found.record["machine"]["busy"]
+    assert reason.startswith("other programs kept ")
+    assert said == [f"warning: do not trust the times of this run, {reason}; run it again on a quiet machine"]
+
+
 def test_the_open_loop_is_written_beside_the_closed(finished: Results) -> None:
     assert finished.open_loop[["arm", "qps", "queries"]].to_numpy().tolist() == [
         ["plain", 100, 5],

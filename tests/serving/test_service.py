@@ -91,18 +91,18 @@ def test_a_search_beyond_its_time_is_504_and_the_next_one_is_answered(make_servi
     assert ask(service, lambda client: client.post("/search", json=QUERY)).status_code == 200
 
 
-def test_the_time_limit_reaches_the_pipeline(make_service, ask, monkeypatch, sleep) -> None:
+def test_the_time_limit_reaches_the_pipeline(make_service, ask, monkeypatch, idle) -> None:
     """A stage that would begin too late does not begin: the worker is free again."""
     service = make_service(time_limit=0.2)
     began = []
 
-    class Slow(sleep):
+    class Slow(idle):
         def __call__(self, states, index):
             began.append(threading.Event().wait(0.4))
             return list(states)
 
     bundle = bundle_of(service)
-    slow = Pipeline((*bundle.pipeline.stages, ("slow", Slow(0)), ("later", Slow(0))))
+    slow = Pipeline((*bundle.pipeline.stages, ("slow", Slow()), ("later", Slow())))
     monkeypatch.setattr(bundle, "pipeline", slow)
     assert ask(service, lambda client: client.post("/search", json=QUERY)).status_code == 504
     service._workers.submit(lambda: None).result(10)

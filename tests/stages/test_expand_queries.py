@@ -8,7 +8,7 @@ import pytest
 
 from ragbench.errors import ConfigError, ModelError
 from ragbench.models.access import Models
-from ragbench.stages.expand_queries import ExpandQueries, ExpansionCache
+from ragbench.stages.expand_queries import ExpandQueries
 from ragbench.types import ExpandedQuery
 
 ANSWER = """<salient><term>lamps</term><term>DUSK</term><term>moon</term><term>x</term></salient>
@@ -34,7 +34,7 @@ class Chat:
 
     @property
     def index(self) -> SimpleNamespace:
-        return SimpleNamespace(chat=lambda spec: self)
+        return SimpleNamespace(chat=lambda spec, kept: self)
 
 
 def stage(**more) -> ExpandQueries:
@@ -106,24 +106,6 @@ def test_a_model_that_takes_too_long_is_given_up(state) -> None:
         release.set()
         server.shutdown()
         server.server_close()
-
-
-def test_an_answer_is_asked_for_once(state) -> None:
-    chat, expand = Chat(ANSWER), stage()
-    first, second = (expand([state(QUERY)], chat.index)[0] for _ in range(2))
-    assert first.expanded == second.expanded
-    assert len(chat.prompts) == 1
-
-
-def test_the_cache_drops_what_was_unused_for_longest() -> None:
-    cache, kept = ExpansionCache(2), ExpandedQuery("any")
-    cache.put("a", kept)
-    cache.put("b", kept)
-    assert cache.get("a") == kept
-    cache.put("c", kept)
-    assert [cache.get(name) for name in "abc"] == [kept, None, kept]
-    assert len(cache) == 2
-    assert ExpandQueries().cache.size == 100
 
 
 def test_only_the_first_1000_characters_are_read(state) -> None:

@@ -1,8 +1,8 @@
 """Laws of every stage that a configuration file names, and of every subset of switches.
 
 A stage keeps length and order, never changes what it is given, answers one query alone as in any company, answers alike
-every time, and drops no guaranteed hit. A pipeline of any subset of switches gives at most `top_n` hits, none twice,
-in an order that its scores agree with.
+every time, keeps nothing of a query but in the memory that timing empties, and drops no guaranteed hit. A pipeline of
+any subset of switches gives at most `top_n` hits, none twice, in an order that its scores agree with.
 """
 
 from __future__ import annotations
@@ -12,8 +12,12 @@ import dataclasses
 import importlib
 import math
 import pkgutil
+import sys
+from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
+from pathlib import Path
+from types import FrameType
 
 import numpy as np
 import pytest
@@ -26,11 +30,16 @@ from ragbench.configuration import Settings
 from ragbench.engine.executor import Arm, execute
 from ragbench.engine.pipeline import start
 from ragbench.errors import ConfigError
-from ragbench.fingerprint import canonical
+from ragbench.fingerprint import canonical, short
+from ragbench.models.access import Models
+from ragbench.models.chat import EndpointModel
+from ragbench.stages.expand_queries import ExpandQueries
+from ragbench.stages.recall import RecallBySubstring
 from ragbench.stages.stage import Retriever, Stage
 from ragbench.types import Query, QueryState
 
 CONF = locations.configuration()
+PACKAGE = str(Path(ragbench.stages.__path__[0]).parent)
 WITH_STAGES = sorted(
     f"{path.parent.name}={path.stem}"
     for path in CONF.glob("*/*.yaml")
@@ -158,6 +167,86 @@ def test_questions_decide_the_answers_of_retrievers(case) -> None:
             assert stage.question(twin) == stage.question(state)
             assert stage.retrieve([twin], index) == stage.retrieve([state], index)
             hash(stage.question(state))
+
+
+# Stages that ask a language model, with an endpoint that a test replaces.
+ASKING = [
+    pytest.param(
+        ((f"{group}=on", f"{group}.endpoint=http://127.0.0.1:9/v1", f"{group}.model=m"), 0), id=f"{group}:asks"
+    )
+    for group in ("expansion", "hyde")
+]
+
+
+@pytest.fixture(scope="module")
+def bare() -> Models:
+    return Models(threads=1)
+
+
+@pytest.mark.parametrize("placed", [*CASES, *ASKING])
+def test_a_query_that_is_forgotten_takes_the_same_work_again(placed, make_index, bare, monkeypatch) -> None:
+    """The functions that run are counted: what anything but `QueryMemory` kept of the first ask would be missing."""
+    overrides, place = placed
+    prompts: list[str] = []
+    monkeypatch.setattr(EndpointModel, "complete", lambda self, prompt: prompts.append(prompt) or "no elements")
+    pipeline = composed(*overrides).pipeline
+    index = make_index(composed(*overrides).index).with_models(bare)
+    stage = pipeline.stages[place][1]
+
+    def before(suffix: str) -> list[QueryState]:
+        """The states that the stage meets for queries that no test has asked before."""
+        word = suffix + short([overrides, place])
+        states = start([dataclasses.replace(query, text=f"{query.text} {word}") for query in QUERIES])
+        for _, earlier in pipeline.stages[:place]:
+            states = earlier(states, index)
+        return states
+
+    warm, asked = before("zw"), before("zq")
+    stage(warm, index)
+    held = copy.deepcopy(vars(stage))
+    counts = []
+    for _ in range(2):
+        index.memory.forget()
+        prompts.clear()
+        counts.append(calls(stage, asked, index))
+        counts[-1]["prompts"] = len(prompts)
+    assert (counts[0]["prompts"] > 0) == ((overrides, place) in [case.values[0] for case in ASKING])
+    assert counts[0] == counts[1]
+    assert vars(stage) == held
+
+
+def calls(stage: Stage, states: list[QueryState], index: object) -> Counter[str]:
+    """How often each function of the package runs while a stage answers."""
+    counted: Counter[str] = Counter()
+
+    def count(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(PACKAGE):
+            counted[f"{frame.f_globals['__name__']}.{frame.f_code.co_qualname}"] += 1
+
+    sys.setprofile(count)
+    try:
+        stage(states, index)
+    finally:
+        sys.setprofile(None)
+    return counted
+
+
+def test_what_is_kept_saves_work_until_it_is_forgotten(make_index, bare, monkeypatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(EndpointModel, "complete", lambda self, prompt: asked.append(prompt) or "lamps")
+    index = make_index().with_models(bare)
+    expand = ExpandQueries(endpoint="http://127.0.0.1:9/v1", model="m", cache_size=2)
+    for text, n_asked in (("a1", 1), ("a1", 1), ("a2", 2), ("a3", 3), ("a1", 4)):
+        expand(start([Query("q", text)]), index)
+        assert len(asked) == n_asked, text
+    index.memory.forget()
+    expand(start([Query("q", "a1")]), index)
+    assert len(asked) == 5
+    recall, states = RecallBySubstring(), start([Query("q", "lamps never asked for")])
+    index.memory.forget()
+    first, again = calls(recall, states, index), calls(recall, states, index)
+    assert first["ragbench.index.scan.ScanIndex._in_content"] == 1
+    assert again["ragbench.index.scan.ScanIndex._in_content"] == 0
 
 
 def classes() -> list[type]:

@@ -1,4 +1,4 @@
-"""Time is measured where it is spent."""
+"""Time is measured where it is spent, and of queries that are new."""
 
 import numpy as np
 import pytest
@@ -7,57 +7,106 @@ from ragbench.configuration import LatencySpec
 from ragbench.engine.executor import Arm
 from ragbench.engine.pipeline import Pipeline
 from ragbench.errors import ConfigError
+from ragbench.models.chat import EndpointModel
 from ragbench.stages.cut import Cut
 from ragbench.stages.dense import RetrieveDense
+from ragbench.stages.expand_queries import ExpandQueries
 from ragbench.stages.fuse import Fuse
-from ragbench.timing.latency import measure, percentiles
+from ragbench.stages.lexical import RetrieveLexical
+from ragbench.timing.latency import measure, repeated
 
 SPEC = LatencySpec(queries=4, rounds=3, warmup=2, cold_start=False)
+DENSE = (("dense", RetrieveDense(depth=5)), ("fuse", Fuse()))
 
 
 @pytest.fixture
-def timings(index, benchmark_small, sleep):
-    base = (("dense", RetrieveDense(depth=5)), ("fuse", Fuse()))
+def queries(benchmark_small):
+    return [topic.query() for topic in benchmark_small.topics]
+
+
+@pytest.fixture
+def timings(index, queries, takes):
     arms = [
-        Arm("plain", Pipeline((*base, ("cut", Cut(5)))), index),
-        Arm("sleepy", Pipeline((*base, ("sleep", sleep(0.02)), ("cut", Cut(5)))), index),
+        Arm("plain", Pipeline((*DENSE, ("cut", Cut(5)))), index),
+        Arm("slow", Pipeline((*DENSE, ("slow", takes(0.02)), ("slower", takes(0.03)), ("cut", Cut(5)))), index),
     ]
-    return measure(arms, [topic.query() for topic in benchmark_small.topics], SPEC)
+    return measure(arms, queries, SPEC)
 
 
-def test_a_stage_that_sleeps_shows_in_its_own_row_and_nowhere_else(timings) -> None:
-    frame = timings["sleepy"].frame()
-    # The shortest sleep: on a busy machine others end late.
-    assert 20 <= frame["sleep"].min() < 23
-    assert frame["fuse"].median() < 5
-    assert frame["cut"].median() < 5
+def test_time_stands_in_the_row_of_the_stage_that_took_it(timings) -> None:
+    assert timings["slow"].columns == ("dense", "fuse", "slow", "slower", "cut", "total")
+    assert np.allclose(timings["slow"].samples_ms, [0, 0, 20, 30, 0, 50])
+    assert np.allclose(timings["slow"].again_ms, [0, 0, 20, 30, 0, 50])
+    assert not timings["plain"].samples_ms.any()
 
 
-def test_stages_sum_to_the_whole(timings) -> None:
+def test_every_arm_answers_every_sampled_query_in_every_round_and_once_more(timings) -> None:
     for timing in timings.values():
-        assert np.allclose(timing.samples_ms[:, :-1].sum(axis=1), timing.samples_ms[:, -1], rtol=0.03)
+        assert len(timing.samples_ms) == 12
+        assert len(timing.again_ms) == 4
+        assert timing.qids == timing.qids[:4] * 3
+        assert len(set(timing.qids)) == 4
+    assert timings["slow"].frame()[["arm", "qid", "total"]].iloc[0].tolist() == ["slow", timings["slow"].qids[0], 50.0]
 
 
-def test_every_arm_answers_every_sampled_query_in_every_round(timings) -> None:
-    assert {name: timing.samples_ms.shape for name, timing in timings.items()} == {"plain": (12, 4), "sleepy": (12, 5)}
-    assert len(set(timings["plain"].qids)) == 4
+def test_the_table_has_a_row_for_every_stage_and_the_whole(timings) -> None:
+    rows = {row["stage"]: row for row in timings["slow"].table()}
+    assert list(rows) == ["dense", "fuse", "slow", "slower", "cut", "total"]
+    assert [rows["total"][name] for name in ("p50", "p50_low", "p95_high", "p99", "again_p95")] == pytest.approx(
+        [50] * 5
+    )
 
 
-def test_nothing_is_remembered(index, benchmark_small, monkeypatch) -> None:
+def test_no_cache_on_disk_is_read(index, queries, monkeypatch) -> None:
     from ragbench.models import cache
 
     def refuse(*_: object) -> None:
         raise AssertionError("time was measured through a cache")
 
     monkeypatch.setattr(cache.EmbeddingCache, "get_many", refuse)
-    arm = Arm("plain", Pipeline((("dense", RetrieveDense(depth=5)), ("fuse", Fuse()))), index)
-    measure([arm], [topic.query() for topic in benchmark_small.topics], SPEC)
+    measure([Arm("plain", Pipeline(DENSE), index)], queries, SPEC)
 
 
-def test_percentiles_by_hand() -> None:
-    found = percentiles(np.arange(1.0, 101.0))
-    assert (found["p50"], found["p95"], found["mean"]) == (50.5, pytest.approx(95.05), 50.5)
-    assert found["p50_low"] <= 50.5 <= found["p50_high"]
+def test_an_answer_that_is_kept_counts_in_the_second_ask_alone(index, queries, clock, monkeypatch) -> None:
+    """An endpoint that takes 300 ms: 300 for a new query, in every round; 0 when it is asked again."""
+    import pandas as pd
+
+    asked: list[str] = []
+
+    def complete(self: EndpointModel, prompt: str) -> str:
+        asked.append(prompt)
+        clock.sleep(0.3)
+        return "no elements"
+
+    monkeypatch.setattr(EndpointModel, "complete", complete)
+    expand = ExpandQueries(endpoint="http://127.0.0.1:9/v1", model="m")
+    stages = (("expansion", expand), ("lexical", RetrieveLexical(depth=5)), ("fuse", Fuse()))
+    timing = measure([Arm("asks", Pipeline(stages), index)], queries, SPEC)["asks"]
+    assert timing.samples("expansion").ms.tolist() == pytest.approx([300] * 12)
+    assert timing.again_ms[:, 0].tolist() == [0] * 4
+    assert len(asked) == 2 + 12  # to warm up, then once for each time a query was new
+    assert repeated(pd.DataFrame(timing.table())) == [
+        "asks: p50 300.0 ms and p95 300.0 ms for a new query, 0.0 and 0.0 ms when it is asked again"
+    ]
+
+
+def test_second_asks_are_told_where_they_differ_by_a_tenth() -> None:
+    import pandas as pd
+
+    columns = ["arm", "stage", "p50", "p95", "again_p50", "again_p95"]
+    rows = [
+        ("same", "total", 10.0, 20.0, 9.1, 21.9),
+        ("other", "total", 10.0, 20.0, 9.5, 17.9),
+        ("other", "x", 9, 9, 0, 0),
+    ]
+    assert [said[:6] for said in repeated(pd.DataFrame(rows, columns=columns))] == ["other:"]
+    assert repeated(pd.DataFrame(rows, columns=columns).drop(columns="again_p50")) == []
+
+
+def test_the_second_ask_can_be_left_out(index, queries) -> None:
+    timing = measure([Arm("plain", Pipeline(DENSE), index)], queries, SPEC, again=False)["plain"]
+    assert timing.again_ms.shape == (0, 3)
+    assert "again_p50" not in timing.table()[0]
 
 
 @pytest.mark.parametrize("parameters", [{"queries": 0}, {"rounds": 0}, {"threads": 0}, {"warmup": -1}])

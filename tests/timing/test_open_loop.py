@@ -16,14 +16,14 @@ from ragbench.timing.open_loop import Served, measure, poisson_ms, saturation, s
 SPEC = LatencySpec(queries=4, rounds=1, warmup=1, cold_start=False, arrival_qps=(150, 20), arrivals=30)
 
 
-@pytest.fixture(scope="module")
-def arm(index, sleep) -> Arm:
-    """Some 11 ms of service: it keeps up with 20 queries a second and not with 150."""
-    stages = (("lexical", RetrieveLexical(depth=5)), ("fuse", Fuse()), ("sleep", sleep(0.01)))
-    return Arm("sleepy", Pipeline(stages), index)
+@pytest.fixture
+def arm(index, takes) -> Arm:
+    """11 ms of service: it keeps up with 20 queries a second and not with 150."""
+    stages = (("lexical", RetrieveLexical(depth=5)), ("fuse", Fuse()), ("slow", takes(0.011)))
+    return Arm("slow", Pipeline(stages), index)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def served(arm, benchmark_small) -> list[Served]:
     return measure([arm], [topic.query() for topic in benchmark_small.topics], SPEC)
 
@@ -43,35 +43,32 @@ def test_arrivals_keep_their_rate_and_have_exponential_gaps() -> None:
     assert np.array_equal(arrivals, poisson_ms(50, 4_000, seed=1))
 
 
-def test_the_real_queue_is_that_of_its_arrivals_and_service_times(served) -> None:
-    """Within 5 ms in the median: sleeping until a query arrives may end late."""
+def test_the_served_queue_is_that_of_its_arrivals_and_service_times(served) -> None:
     for each in served:
-        expected = simulate(each.arrived, each.answered - each.begun)
-        assert np.median(np.abs(each.response_ms - expected)) < 5
-        assert (each.begun >= each.arrived).all()
-        assert (each.begun[1:] >= each.answered[:-1]).all()
+        assert each.answered - each.begun == pytest.approx(11)
+        assert each.response_ms == pytest.approx(simulate(each.arrived, np.full(30, 11.0)))
 
 
 def test_rates_are_served_in_ascending_order_and_overload_queues(served) -> None:
     slow, fast = served
     assert (slow.qps, fast.qps) == (20, 150)
     assert (slow.keeps_up, fast.keeps_up) == (True, False)
-    assert fast.load > 1.5
+    assert (slow.load, fast.load) == (pytest.approx(20 * 0.011), pytest.approx(150 * 0.011))
     assert fast.queue_at_end > 5
     assert fast.response_ms[-1] > 5 * np.median(fast.answered - fast.begun)
 
 
 def test_the_table_has_a_row_for_every_arm_and_rate(served) -> None:
-    timings = {"sleepy": Timing("sleepy", ("total",), ("t1",), np.full((5, 1), 11.0))}
+    timings = {"slow": Timing("slow", ("total",), ("t1",) * 5, np.full((5, 1), 11.0), np.empty((0, 1)))}
     frame = table(served, timings, seed=1)
-    assert frame[["arm", "qps", "queries"]].to_numpy().tolist() == [["sleepy", 20, 30], ["sleepy", 150, 30]]
+    assert frame[["arm", "qps", "queries"]].to_numpy().tolist() == [["slow", 20, 30], ["slow", 150, 30]]
     assert frame["load"].tolist() == [pytest.approx(each.load) for each in served]
     expected = simulate(served[1].arrived, np.full(30, 11.0))
     assert frame["expected_p95"][1] == pytest.approx(np.percentile(expected, 95))
     assert (frame["p99"] >= frame["p95"]).all()
     assert (frame["p95"] >= frame["p50"]).all()
-    assert saturation(frame) == {"sleepy": 20}
-    assert sentences(frame) == ["sleepy: saturates above 20 queries a second; at 150 the queue grows"]
+    assert saturation(frame) == {"slow": 20}
+    assert sentences(frame) == ["slow: saturates above 20 queries a second; at 150 the queue grows"]
 
 
 @pytest.mark.parametrize(
@@ -98,10 +95,7 @@ def test_it_is_off_unless_asked_for(arm, benchmark_small) -> None:
 
 @pytest.mark.parametrize("rates", [0.0, (5.0, -1.0)])
 def test_rates_are_above_zero(rates) -> None:
-    with pytest.raises(
-        ConfigError,
-        match=r"LatencySpec.arrival_qps must be a number above 0, or a list of numbers above 0, or null, got",
-    ):
+    with pytest.raises(ConfigError, match=r"LatencySpec.arrival_qps must be a number above 0"):
         LatencySpec(arrival_qps=rates)
 
 

@@ -20,5 +20,5 @@ PART = StoredPart(
     "code",
     inputs=lambda index: [index.fingerprint("chunks"), VERSION],
     build=_build,
-    open=lambda folder, index: CodeIndex(folder),
+    open=lambda folder, index: CodeIndex(folder, index.memory),
 )

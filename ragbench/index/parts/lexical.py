@@ -27,5 +27,5 @@ PART = StoredPart(
     "lexical",
     inputs=lambda index: [index.fingerprint("chunks"), VERSION, index.spec.lexical],
     build=_build,
-    open=lambda folder, index: LexicalIndex(folder, index.spec.lexical),
+    open=lambda folder, index: LexicalIndex(folder, index.spec.lexical, index.memory),
 )

@@ -9,5 +9,5 @@ PART = StoredPart(
     "scan",
     inputs=lambda index: [index.fingerprint("chunks"), VERSION],
     build=lambda building, index: build_scan(building.folder, index.documents),
-    open=lambda folder, index: ScanIndex(folder),
+    open=lambda folder, index: ScanIndex(folder, index.memory),
 )

@@ -1,0 +1,91 @@
+"""What else the machine does while time is measured: on a busy one, times say more about others than about the arms."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass
+from typing import Any
+
+BEFORE_S = 0.25
+"""How long the machine is looked at before timing, while this process rests."""
+MOST_OTHERS = 0.25
+"""Share of the processors that other programs may use."""
+MOST_STEAL = 0.02
+"""Share of its time that the host of a virtual machine may take away."""
+MOST_SWITCHES = 50.0
+"""Involuntary context switches of this process in a second; where another one wants the same processor, there are
+some hundred."""
+
+
+@dataclass(frozen=True)
+class Observed:
+    """The machine over some seconds.
+
+    `load`: the load average of the last minute, this process included. `others`: processors that other processes kept
+    busy. `steal`: share of all processors' time that the host took. `switches`: involuntary context switches of this
+    process in a second. `processors`: how many there are.
+    """
+
+    seconds: float
+    load: float
+    others: float
+    steal: float
+    switches: float
+    processors: int
+
+    @property
+    def busy(self) -> str | None:
+        """Why times are not to be trusted, None when they are."""
+        if self.others > MOST_OTHERS * self.processors:
+            return f"other programs kept {self.others:.1f} of {self.processors} processors busy"
+        if self.steal > MOST_STEAL:
+            return f"the host of this virtual machine took {self.steal:.0%} of its time"
+        if self.switches > MOST_SWITCHES:
+            return f"other programs interrupted the measurement {self.switches:.0f} times a second"
+        return None
+
+
+class Watch:
+    """`with Watch() as watch:` observes the machine just before and during a block of timing."""
+
+    def __enter__(self) -> Watch:
+        first = _Counters()
+        time.sleep(BEFORE_S)
+        self._start = _Counters()
+        self.before = self._start.since(first)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.timing = _Counters().since(self._start)
+
+    def record(self) -> dict[str, Any]:
+        """Both observations and `busy`: why times are not to be trusted, None when they are."""
+        reasons = [each.busy for each in (self.before, self.timing) if each.busy]
+        return {"before": asdict(self.before), "timing": asdict(self.timing), "busy": reasons[0] if reasons else None}
+
+
+class _Counters:
+    """Those of the machine and of this process at one moment."""
+
+    def __init__(self) -> None:
+        import psutil
+
+        process, times = psutil.Process(), psutil.cpu_times()
+        self.time = time.perf_counter()
+        self.working = sum(getattr(times, name, 0.0) for name in ("user", "nice", "system", "irq", "softirq"))
+        self.steal = float(getattr(times, "steal", 0.0))  # Linux alone tells it
+        self.own = sum(process.cpu_times()[:2])
+        self.switches = process.num_ctx_switches().involuntary
+        self.load = psutil.getloadavg()[0]
+        self.processors = psutil.cpu_count() or 1
+
+    def since(self, earlier: _Counters) -> Observed:
+        seconds = self.time - earlier.time
+        return Observed(
+            seconds=round(seconds, 3),
+            load=round(self.load, 2),
+            others=round(max(0.0, self.working - earlier.working - (self.own - earlier.own)) / seconds, 3),
+            steal=round((self.steal - earlier.steal) / (seconds * self.processors), 4),
+            switches=round((self.switches - earlier.switches) / seconds, 1),
+            processors=self.processors,
+        )

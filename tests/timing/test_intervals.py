@@ -1,0 +1,58 @@
+"""Intervals of percentiles: queries count, not their repeats. How often they cover is in tests/bench."""
+
+import numpy as np
+import pytest
+
+from ragbench.timing.intervals import Samples, difference, summary
+
+CHANCE = np.random.default_rng(7)
+TIMES = np.exp(CHANCE.normal(2, 0.5, 40))
+QIDS = tuple(f"q{number}" for number in range(40))
+
+
+def test_percentiles_by_hand() -> None:
+    found = summary(Samples([str(number) for number in range(100)], np.arange(1.0, 101.0)))
+    assert (found["p50"], found["p95"], found["p99"], found["mean"]) == (50.5, pytest.approx(95.05), 99.01, 50.5)
+    assert found["p50_low"] < 50.5 < found["p50_high"]
+    assert found["p95_high"] > 100  # the slowest of all queries need not be among those asked
+
+
+def test_repeats_of_queries_make_nothing_surer() -> None:
+    once, often = summary(Samples(QIDS, TIMES)), summary(Samples(QIDS * 10, np.tile(TIMES, 10)))
+    for level in ("p50", "p95"):
+        widths = [each[f"{level}_high"] - each[f"{level}_low"] for each in (once, often)]
+        assert widths[1] == pytest.approx(widths[0], rel=0.1)
+
+
+def test_the_difference_of_arms_that_take_alike_is_nothing() -> None:
+    base = Samples(QIDS, TIMES)
+    assert set(difference(base, base).values()) == {0.0}
+
+
+def test_a_difference_that_all_queries_share_is_sure_however_much_queries_differ() -> None:
+    base, arm = Samples(QIDS, TIMES), Samples(QIDS, TIMES * 1.5)
+    found, own = difference(base, arm), summary(base)
+    for level in ("p50", "p95"):
+        assert found[level] == pytest.approx(0.5 * own[level])
+        assert found[f"{level}_low"] == pytest.approx(0.5 * own[f"{level}_low"], rel=1e-6)
+        assert found[f"{level}_high"] == pytest.approx(0.5 * own[f"{level}_high"], rel=1e-6)
+        assert found[f"{level}_low"] > 0
+
+
+def test_only_queries_that_both_arms_answered_count_whatever_their_order() -> None:
+    base = Samples(("a", "b", "c", "a", "b", "c"), np.array([1.0, 2, 90, 1, 2, 90]))
+    arm = Samples(("b", "d", "a"), np.array([5.0, 90, 4]))
+    assert difference(base, arm)["p50"] == 4.5 - 1.5
+    assert difference(arm, base)["p50"] == 1.5 - 4.5
+    with pytest.raises(ValueError, match="the arms were timed on different queries"):
+        difference(base, Samples(("d",), np.array([1.0])))
+
+
+def test_one_query_or_a_time_too_short_to_tell_is_no_error() -> None:
+    assert list(summary(Samples(("a", "a"), np.array([3.0, 3.0]))).values()) == pytest.approx([3.0] * 8)
+    assert summary(Samples(QIDS, np.zeros(40)))["p95_high"] == pytest.approx(0, abs=1e-5)
+
+
+def test_the_same_samples_give_the_same_intervals() -> None:
+    assert summary(Samples(QIDS, TIMES)) == summary(Samples(QIDS, TIMES))
+    assert summary(Samples(QIDS, TIMES), seed=1) != summary(Samples(QIDS, TIMES), seed=2)
