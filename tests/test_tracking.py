@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from ragbench import app, tracking
+from ragbench import app, cli, tracking
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.configuration import Settings
 from ragbench.errors import TrackingError
 from ragbench.experiment import results
 from ragbench.experiment.results import Results
 from ragbench.experiment.run import run
+from ragbench.experiment.store import RunFolder
 from ragbench.report import html
+from ragbench.tracking import Target, write
+from ragbench.tracking import store as tracking_store
 
 # MLflow and the libraries below it warn of each other.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -40,15 +46,20 @@ def finished(arms, benchmark_small: Benchmark) -> Results:
 
 
 @pytest.fixture(scope="module")
-def client(arms, finished, benchmark_small: Benchmark):
+def single(arms, benchmark_small: Benchmark) -> Results:
+    return run(arms[:1], benchmark_small, command="alone", say=lambda sentence: None)
+
+
+@pytest.fixture(scope="module")
+def client(arms, finished, single):
     """A client of the store, after two arms were logged as an experiment and one alone."""
     import mlflow
 
-    parent = tracking.log(finished, arms, benchmark_small, print)
-    single = run(arms[:1], benchmark_small, command="alone", say=lambda sentence: None)
-    alone = tracking.log(single, arms[:1], benchmark_small, print)
+    target = tracking.target_of(arms[0])
+    parent = tracking.log(target, finished.folder, print)
+    alone = tracking.log(target, single.folder, print)
     assert parent and alone
-    return mlflow.MlflowClient(tracking.store_uri(arms[0])), parent, alone
+    return mlflow.MlflowClient(target.uri), parent, alone
 
 
 def children(client, parent: str):
@@ -93,12 +104,12 @@ def test_report_and_tables_are_artifacts(client, finished: Results) -> None:
 
 def test_a_run_leads_back_to_its_folder(client, arms, finished: Results) -> None:
     store, parent, _ = client
-    assert tracking.folder_of(arms[0], parent) == str(finished.folder)
+    assert tracking.folder_of(tracking.target_of(arms[0]), parent) == str(finished.folder)
     child = children(store, parent)[0]
     expected = finished.arm_path(child.data.tags["ragbench.arm"])
-    assert tracking.folder_of(arms[0], child.info.run_id) == str(expected)
+    assert tracking.folder_of(tracking.target_of(arms[0]), child.info.run_id) == str(expected)
     with pytest.raises(TrackingError, match="neither a file nor a run"):
-        tracking.folder_of(arms[0], "0" * 32)
+        tracking.folder_of(tracking.target_of(arms[0]), "0" * 32)
 
 
 def test_peak_memory_is_a_metric_when_it_was_measured(finished: Results) -> None:
@@ -110,30 +121,152 @@ def test_peak_memory_is_a_metric_when_it_was_measured(finished: Results) -> None
     assert "peak_memory_mb" not in tracking.metrics(finished, arm)
 
 
-def test_a_store_that_fails_is_said_and_loses_nothing(finished, arms, benchmark_small, tmp_path: Path) -> None:
+def test_a_store_of_somebody_else_is_left_alone(finished, arms, tmp_path: Path) -> None:
     before = {path: path.read_bytes() for path in finished.folder.rglob("*") if path.is_file()}
     foreign = tmp_path / "foreign.db"
     with sqlite3.connect(foreign) as connection:
         connection.execute("CREATE TABLE experiments (x INTEGER)")
         connection.execute("CREATE TABLE alembic_version (version_num TEXT)")
         connection.execute("INSERT INTO alembic_version VALUES ('unknown')")
-    broken = [each.with_value("tracking.uri", f"sqlite:///{foreign}") for each in arms]
+    named = tracking.target_of(arms[0].with_value("tracking.uri", f"sqlite:///{foreign}"))
     said: list[str] = []
-    assert tracking.log(finished, broken, benchmark_small, said.append) is None
+    assert tracking.log(named, finished.folder, said.append) is None
     assert len(said) == 1
     assert "MLflow could not be written" in said[0] and str(finished.folder) in said[0]
     assert {path: path.read_bytes() for path in finished.folder.rglob("*") if path.is_file()} == before
+    assert foreign.exists()
+
+
+def named(uri: str, results: Path = Path("unused")) -> Target:
+    return Target(uri, "ragbench", results, own=False)
 
 
 def test_a_store_that_cannot_be_opened_is_refused_before_any_work(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no database, whatever its name says")
     with pytest.raises(TrackingError, match=r"tracking.enabled=false"):
-        tracking.check_store(f"sqlite:///{tmp_path / 'file'}")
+        tracking.check(named(f"sqlite:///{tmp_path / 'file'}"))
     with pytest.raises(TrackingError, match="cannot be used"):
-        tracking.check_store(f"sqlite:///{tmp_path / 'file' / 'below.db'}")
-    tracking.check_store(f"sqlite:///{tmp_path / 'new' / 'mlflow.db'}")
-    tracking.check_store("http://example.invalid")
+        tracking.check(named(f"sqlite:///{tmp_path / 'file' / 'below.db'}"))
+    tracking.check(named(f"sqlite:///{tmp_path / 'new' / 'mlflow.db'}"))
+    assert list((tmp_path / "new").iterdir()) == []
+    tracking.check(named("http://example.invalid"))
+
+
+def copied(found: Results, root: Path, name: str) -> Path:
+    """The same experiment under another name."""
+    folder = Path(shutil.copytree(found.folder, root / "runs" / name))
+    RunFolder(folder).finish({**found.record, "name": name})
+    return folder
+
+
+def own(root: Path) -> Target:
+    return Target(f"sqlite:///{root / 'mlflow.db'}", "ragbench", root, own=True)
+
+
+def logged(target: Target) -> dict[str, tuple[dict, dict]]:
+    """Metrics and parameters of every run in the store, by its name and that of its folder."""
+    import mlflow
+
+    client = mlflow.MlflowClient(target.uri)
+    experiment = client.get_experiment_by_name("ragbench")
+    runs = client.search_runs([experiment.experiment_id])
+    assert {run.info.status for run in runs} == {"FINISHED"}
+    return {
+        f"{Path(run.data.tags['ragbench.folder']).name} {run.info.run_name}": (run.data.metrics, run.data.params)
+        for run in runs
+    }
+
+
+def half_made(path: Path) -> None:
+    """What a process leaves that is killed while MLflow makes its tables."""
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE experiments (x INTEGER)")
+
+
+def truncated(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:50_000])
+
+
+@pytest.mark.parametrize("harm", [half_made, truncated])
+def test_a_broken_store_is_set_aside_and_made_again_from_the_results(harm, single, tmp_path: Path) -> None:
+    target = own(tmp_path)
+    folders = [copied(single, tmp_path, name) for name in ("one", "two")]
+    if harm is truncated:
+        assert tracking.log(target, folders[0], print)
+    harm(target.database)
+    said: list[str] = []
+    assert tracking.log(target, folders[1], said.append)
+    (sentence,) = said
+    assert f"the MLflow store {target.database} cannot be used (" in sentence
+    (aside,) = tmp_path.glob("mlflow.db.broken-*")
+    assert aside.name in sentence
+    found = logged(target)
+    (arm,) = single.arms
+    assert set(found) == {f"one {arm}", f"two {arm}"}
+    assert found[f"one {arm}"] == found[f"two {arm}"]
+
+
+def test_a_store_of_other_tables_is_broken(tmp_path: Path) -> None:
+    path = tmp_path / "mlflow.db"
+    tracking.prepare(own(tmp_path), print)
+    assert tracking_store._fault(path) is None
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = 'old'")
+    assert tracking_store._fault(path) == "its tables are of version old"
+    with sqlite3.connect(path) as connection:
+        connection.execute("DELETE FROM alembic_version")
+    assert tracking_store._fault(path) == "its tables are of version none"
+    path.write_bytes(bytes(path.stat().st_size))
+    assert tracking_store._fault(path) == "file is not a database"
+
+
+def test_what_the_store_lacks_is_logged_once(single, tmp_path: Path, capsys) -> None:
+    target = own(tmp_path)
+    first, second = (copied(single, tmp_path, name) for name in ("one", "two"))
+    assert tracking.log_missing(target, print) == [first, second]
+    damaged = copied(single, tmp_path, "three")
+    (damaged / "summary.csv").write_text("")
+    said: list[str] = []
+    assert tracking.log_missing(target, said.append) == []
+    assert len(said) == 1 and f"{damaged} was not logged" in said[0]
+    assert len(logged(target)) == 2
+    assert cli.main(["track", "--all", f"paths.results={tmp_path}"]) == 0
+    assert capsys.readouterr().out.endswith(f"0 logged to {target.uri}\n")
+    assert cli.main(["track", f"paths.results={tmp_path}"]) == 2
+    assert "--all, or the folders" in capsys.readouterr().err
+
+
+def test_what_was_half_logged_is_logged_again(single, tmp_path: Path) -> None:
+    import mlflow
+
+    target = own(tmp_path)
+    folder = copied(single, tmp_path, "one")
+    run_id = tracking.log(target, folder, print)
+    whole = logged(target)
+    mlflow.MlflowClient(target.uri).delete_tag(run_id, "ragbench.record")
+    assert tracking.log_missing(target, print) == [folder]
+    assert logged(target) == whole
+
+
+COLD = """
+import sys
+from pathlib import Path
+from ragbench import tracking
+
+root = Path(sys.argv[1])
+target = tracking.Target(f"sqlite:///{root / 'mlflow.db'}", "ragbench", root, own=True)
+sys.exit(tracking.log(target, root / "runs" / sys.argv[2], print) is None)
+"""
+
+
+def test_processes_that_meet_at_a_store_that_is_not_there_all_keep_their_record(single, tmp_path: Path) -> None:
+    names = ["one", "two"]
+    for name in names:
+        copied(single, tmp_path, name)
+    begun = [subprocess.Popen([sys.executable, "-c", COLD, str(tmp_path), name]) for name in names]
+    assert [process.wait(120) for process in begun] == [0, 0]
+    assert {key.split()[0] for key in logged(own(tmp_path))} == set(names)
 
 
 def test_nested_keys_are_dotted() -> None:
-    assert tracking.flat({"a": {"b": 1, "c": {}}, "d": [1]}) == {"a.b": 1, "a.c": {}, "d": [1]}
+    assert write.flat({"a": {"b": 1, "c": {}}, "d": [1]}) == {"a.b": 1, "a.c": {}, "d": [1]}

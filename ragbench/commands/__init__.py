@@ -29,6 +29,7 @@ SUMMARY = {
     "config": "print the composed configuration and the pipeline as a sentence",
     "reference": "measure the presets and ablations into REFERENCE.md",
     "completion": "make the shell complete commands, options and overrides",
+    "track": "write finished runs to MLflow from their folders",
     "ui": "open MLflow on the store the runs were written to",
     "doctor": "check Java, models, Lucene, FAISS, MLflow, disk",
 }

@@ -34,7 +34,7 @@ def main(arguments: argparse.Namespace) -> int:
     overrides = [word for word in arguments.words if "=" in word and not Path(word).exists()]
     settings = app.compose(overrides)
     sources = [
-        word if Path(word).exists() else tracking.folder_of(settings, word)
+        word if Path(word).exists() else tracking.folder_of(tracking.target_of(settings), word)
         for word in arguments.words
         if word not in overrides
     ]

@@ -152,12 +152,11 @@ def _benchmark(overrides: list[str]) -> str:
 def _mlflow(overrides: list[str]) -> str:
     from ragbench import app, tracking
 
-    settings = app.compose(overrides)
-    uri = tracking.store_uri(settings)
-    tracking.check_store(uri)
+    target = tracking.target_of(app.compose(overrides))
+    tracking.check(target)
     import importlib.metadata
 
-    return f"MLflow {importlib.metadata.version('mlflow')} on {uri}"
+    return f"MLflow {importlib.metadata.version('mlflow')} on {target.uri}"
 
 
 def _disk(overrides: list[str]) -> str:

@@ -102,5 +102,4 @@ def run_folder(source: str, overrides: list[str]) -> Path:
         return path
     from ragbench import app, tracking
 
-    settings = app.compose(overrides)
-    return Path(tracking.folder_of(settings, source))
+    return Path(tracking.folder_of(tracking.target_of(app.compose(overrides)), source))

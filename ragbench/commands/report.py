@@ -50,7 +50,7 @@ def main(arguments: argparse.Namespace) -> int:
     elif Path(named[0]).exists():
         folder = Path(named[0])
     else:
-        folder = Path(tracking.folder_of(settings, named[0]))
+        folder = Path(tracking.folder_of(tracking.target_of(settings), named[0]))
         # A nested run is one arm; its report is that of the experiment it belongs to.
         folder = folder if (folder / store.RECORD).is_file() else folder.parent.parent
     if arguments.out is not None and arguments.out.is_dir():

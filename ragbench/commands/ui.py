@@ -26,9 +26,10 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench import app, tracking
 
     settings = app.compose(arguments.overrides)
-    uri = tracking.store_uri(settings)
-    tracking.check_store(uri)
-    print(f"MLflow on http://127.0.0.1:{arguments.port} for {uri}; stop it with Ctrl-C", flush=True)
+    target = tracking.target_of(settings)
+    tracking.check(target)
+    tracking.prepare(target, console.say)
+    print(f"MLflow on http://127.0.0.1:{arguments.port} for {target.uri}; stop it with Ctrl-C", flush=True)
     environment = {**os.environ, "MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true"}
-    command = [sys.executable, "-m", "mlflow", "ui", "--backend-store-uri", uri, "--port", str(arguments.port)]
+    command = [sys.executable, "-m", "mlflow", "ui", "--backend-store-uri", target.uri, "--port", str(arguments.port)]
     os.execve(sys.executable, command, environment)

@@ -5,19 +5,22 @@ front.csv       the Pareto front of the candidates, the preset beside it
 folds.csv       what every fold chose, and what that reaches inside and outside the fold
 parameters.csv  preset, winner, agreement of the folds, importance
 overrides.txt   the winner as overrides
-report.md, report.json
+report.md
+report.json     all of it, sealed, with digests of the other files
 """
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ragbench import files
 from ragbench.console import markdown
-from ragbench.files import write_text
+from ragbench.errors import ResultsError
+from ragbench.files import Damaged, write_text
 from ragbench.tuning.confirm import Confirmation
 from ragbench.tuning.outcome import Tuned
 from ragbench.tuning.space import Parameter, Values, overrides, value_of
@@ -26,7 +29,8 @@ from ragbench.tuning.study import Trial
 if TYPE_CHECKING:
     import pandas as pd
 
-FILES = ("trials.csv", "front.csv", "folds.csv", "parameters.csv", "overrides.txt", "report.md", "report.json")
+RECORD = "report.json"
+FILES = ("trials.csv", "front.csv", "folds.csv", "parameters.csv", "overrides.txt", "report.md", RECORD)
 
 
 def warnings(tuned: Tuned, confirmation: Confirmation | None) -> list[str]:
@@ -213,6 +217,7 @@ def tables(tuned: Tuned) -> dict[str, pd.DataFrame]:
 
 def write(tuned: Tuned, confirmation: Confirmation | None) -> None:
     """The files, in the folder of the search."""
+    (tuned.folder / RECORD).unlink(missing_ok=True)  # of fewer trials
     frames = {"trials": trials(tuned), "front": front(tuned), "parameters": parameters(tuned)}
     if tuned.folds:
         frames["folds"] = folds(tuned)
@@ -223,7 +228,22 @@ def write(tuned: Tuned, confirmation: Confirmation | None) -> None:
     lines += [f"Warning: {sentence}." for sentence in warnings(tuned, confirmation)]
     lines += [f"## {title}\n\n{markdown(frame)}" for title, frame in tables(tuned).items()]
     write_text(tuned.folder / "report.md", "\n\n".join(lines) + "\n")
-    write_text(tuned.folder / "report.json", json.dumps(summary(tuned, confirmation), indent=1))
+    names = [*(f"{name}.csv" for name in frames), "overrides.txt", "report.md"]
+    about = {"name": tuned.base.name, "tune": tuned.base.config["tune"], **summary(tuned, confirmation)}
+    about["files"] = {name: files.digest(tuned.folder / name) for name in names}
+    files.write_sealed(tuned.folder / RECORD, about)
+
+
+def read(folder: Path) -> dict[str, Any]:
+    """The record of a finished search, after its files were compared with their digests. Raises ResultsError."""
+    try:
+        record = files.read_sealed(folder / RECORD)
+        files.require(folder, record["files"])
+    except FileNotFoundError:
+        raise ResultsError(f"{folder} holds no search ({RECORD} is missing): run ragbench tune again") from None
+    except Damaged as damage:
+        raise ResultsError(f"the search in {folder} is damaged ({damage}): run ragbench tune again") from None
+    return record
 
 
 def _row(trial: Trial, tuned: Tuned) -> dict[str, Any]:

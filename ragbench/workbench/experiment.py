@@ -102,7 +102,7 @@ class Experiment:
         shared = self.settings[0]
         tracked = bool(shared.config["tracking"]["enabled"])
         if tracked:
-            tracking.check_store(tracking.store_uri(shared))
+            tracking.check(tracking.target_of(shared))
         warnings = self.benchmark.warnings
         for warning in warnings[:_WARNINGS]:
             say(f"warning: {warning}")
@@ -120,7 +120,7 @@ class Experiment:
         if len(self.settings) > 1:
             results.report()
         if tracked:
-            run_id = tracking.log(measured, self.settings, self.benchmark, say)
+            run_id = tracking.log(tracking.target_of(shared), measured.folder, say)
             results = dataclasses.replace(results, tracking_run=run_id)
         return results
 

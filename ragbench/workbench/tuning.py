@@ -105,7 +105,7 @@ def tune(
     search.spec_of(base)
     tracked = bool(base.config["tracking"]["enabled"])
     if tracked:
-        tracking.check_store(tracking.store_uri(base))
+        tracking.check(tracking.target_of(base))
     whole = benchmark or load(base.config)
     confirm.check(base, whole)
     tuned = search.tune(base, train_only(whole), app.compose, progress=progress, say=say)
@@ -115,6 +115,6 @@ def tune(
         html.write(confirmation.results.folder)
     tuning = Tuning(tuned, confirmation)
     if tracked:
-        run_id = tracking.log_tuning(tuned, confirmation, whole, say)
+        run_id = tracking.log(tracking.target_of(base), tuned.folder, say)
         tuning = dataclasses.replace(tuning, tracking_run=run_id)
     return tuning

@@ -1,0 +1,48 @@
+"""`ragbench track`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from ragbench import console
+
+DESCRIPTION = """Write finished experiments and searches to MLflow from their folders, which are the truth.
+
+For what was measured with tracking.enabled=false, while the store could not be written, or before it was lost."""
+EXAMPLES = """examples:
+  ragbench track --all                        everything in the results folder that the store lacks
+  ragbench track results/runs/A               one experiment
+  ragbench track --all tracking.uri=http://mlflow.example:5000
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which folders, and overrides that say where the store is."""
+    parser.add_argument("--all", action="store_true", help="every finished experiment and search that the store lacks")
+    parser.add_argument("words", nargs="*", metavar="folder|key=value", help="folders of runs or searches, overrides")
+    console.add_output(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Find what is asked for, log it, say what was logged."""
+    from ragbench import app, tracking
+    from ragbench.errors import TrackingError
+
+    overrides = [word for word in arguments.words if "=" in word and not Path(word).exists()]
+    folders = [Path(word) for word in arguments.words if word not in overrides]
+    if arguments.all == bool(folders):
+        raise TrackingError("say what to write to MLflow: --all, or the folders of runs and searches, not both")
+    target = tracking.target_of(app.compose(overrides))
+    tracking.check(target)
+    if arguments.all:
+        written = tracking.log_missing(target, console.say)
+    else:
+        written = [folder for folder in folders if tracking.log(target, folder, console.say)]
+        if len(written) < len(folders):
+            raise TrackingError(f"{len(folders) - len(written)} of {len(folders)} folders were not logged (see above)")
+    if arguments.json:
+        console.print_json({"store": target.uri, "logged": [str(folder) for folder in written]})
+    else:
+        print(f"{len(written)} logged to {target.uri}")
+    return 0

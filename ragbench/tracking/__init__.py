@@ -1,0 +1,6 @@
+"""MLflow: written from finished results, never instead of them; the only room that imports it."""
+
+from ragbench.tracking.store import Target, check, folder_of, target_of
+from ragbench.tracking.write import log, log_missing, metrics, prepare
+
+__all__ = ["Target", "check", "folder_of", "log", "log_missing", "metrics", "prepare", "target_of"]

@@ -1,0 +1,198 @@
+"""The MLflow store: made whole under a lock, written by one process at a time, set aside when it is broken.
+
+The results folders are the truth. A store that ragbench made and that cannot be used is renamed and made again; whoever
+opens it hears that what it held has to be written anew.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ragbench import files
+from ragbench.configuration import Settings
+from ragbench.errors import TrackingError
+from ragbench.experiment import store
+
+FOLDER, ARM, RECORD = "ragbench.folder", "ragbench.arm", "ragbench.record"
+"""Tags: the folder of results, the arm, and a digest of the record, which is set when all of it is written."""
+
+_SQLITE = "sqlite:///"
+_WAIT_SECONDS = 600
+_TABLES = {"alembic_version", "experiments", "runs", "metrics", "params", "tags"}
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where tracking runs go: a store, an experiment in it, and the folder of results that they are written from.
+
+    `own`: the store is the one in that folder, and not one that somebody named.
+    """
+
+    uri: str
+    experiment: str
+    results: Path
+    own: bool
+
+    @property
+    def database(self) -> Path | None:
+        """The file of a SQLite store, None for other kinds."""
+        return Path(self.uri.removeprefix(_SQLITE)) if self.uri.startswith(_SQLITE) else None
+
+    @property
+    def artifacts(self) -> Path:
+        """Where the files of tracking runs go in a store of our own."""
+        return (self.results / "mlartifacts").absolute()
+
+
+@dataclass(frozen=True)
+class Opened:
+    """MLflow, pointed at a store that can be written. `renewed`: the one before was broken and is set aside."""
+
+    mlflow: Any
+    client: Any
+    experiment: str
+    renewed: bool
+
+
+def target_of(settings: Settings) -> Target:
+    """`tracking.uri`, else a SQLite file in the results folder."""
+    tracking = settings.config["tracking"]
+    uri = str(tracking["uri"] or f"{_SQLITE}{(settings.results / 'mlflow.db').absolute()}")
+    return Target(uri, str(tracking["experiment"]), settings.results, not tracking["uri"])
+
+
+def check(target: Target) -> None:
+    """Raise TrackingError when the store cannot be written; cheap, makes nothing, imports nothing heavy."""
+    path = target.database
+    if path is None:
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not os.access(path.parent, os.W_OK):
+            raise PermissionError(f"{path.parent} is read-only")
+        if path.exists() and not target.own:
+            with _connected(path) as connection:
+                connection.execute("BEGIN IMMEDIATE")
+                connection.rollback()
+    except (sqlite3.Error, OSError) as error:
+        raise TrackingError(
+            f"the MLflow store {path} cannot be used ({error}): name another with tracking.uri=sqlite:///<file> "
+            f"or turn tracking off with tracking.enabled=false"
+        ) from None
+
+
+@contextmanager
+def opened(target: Target, say: Say) -> Iterator[Opened]:
+    """The store, with its experiment; no other process of ours writes to it meanwhile."""
+    from filelock import FileLock
+
+    mlflow = _mlflow()
+    path = target.database
+    guarded = path or target.results / "mlflow"
+    guarded.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(f"{guarded}.lock", timeout=_WAIT_SECONDS):
+        renewed = path is not None and target.own and _set_aside(path, say)
+        if path is not None and not path.exists():
+            _make(path, target)
+        yield _opened(mlflow, target, renewed)
+
+
+def folder_of(target: Target, run_id: str) -> str:
+    """The results folder of a tracking run, or of the arm that the run is. TrackingError when there is none."""
+    mlflow = _mlflow()
+    if target.database is not None and not target.database.exists():
+        raise TrackingError(f"'{run_id}' is neither a file nor a run: there is no MLflow store {target.uri}")
+    check(target)
+    mlflow.set_tracking_uri(target.uri)
+    try:
+        tags = mlflow.get_run(run_id).data.tags
+    except mlflow.exceptions.MlflowException:
+        raise TrackingError(f"'{run_id}' is neither a file nor a run in the MLflow store {target.uri}") from None
+    folder = Path(tags.get(FOLDER, ""))
+    if not folder.is_dir():
+        raise TrackingError(f"the files of MLflow run {run_id} are no longer in {folder}")
+    return str(store.arm_path(folder, tags[ARM]) if ARM in tags else folder)
+
+
+def _mlflow() -> Any:
+    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+    os.environ.setdefault("DO_NOT_TRACK", "true")
+    import mlflow
+
+    # A new store announces every table and migration.
+    for name in ("alembic", "mlflow.store.db.utils"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    return mlflow
+
+
+def _opened(mlflow: Any, target: Target, renewed: bool) -> Opened:
+    mlflow.set_tracking_uri(target.uri)
+    if target.own and mlflow.get_experiment_by_name(target.experiment) is None:
+        mlflow.create_experiment(target.experiment, artifact_location=target.artifacts.as_uri())
+    experiment = mlflow.set_experiment(target.experiment)
+    return Opened(mlflow, mlflow.MlflowClient(), str(experiment.experiment_id), renewed)
+
+
+def _make(path: Path, target: Target) -> None:
+    """A store with all its tables, under another name until it has them: their making takes seconds."""
+    with files.whole(path) as draft:
+        made = _store_class()(f"{_SQLITE}{draft.absolute()}", target.artifacts.as_uri())
+        made.engine.dispose()
+
+
+def _set_aside(path: Path, say: Say) -> bool:
+    """Rename a store that cannot be used, with one sentence; whether there was one."""
+    if not path.exists():
+        return False
+    fault = _fault(path)
+    if fault is None:
+        return False
+    aside = path.with_name(f"{path.name}.broken-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}")
+    path.replace(aside)
+    for suffix in ("-journal", "-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    for engine in _store_class()._engine_map.values():
+        engine.dispose()  # connections to the file that has gone
+    say(f"the MLflow store {path} cannot be used ({fault}): it is now {aside.name}, and is made again from the results")
+    return True
+
+
+def _fault(path: Path) -> str | None:
+    """Why a store of ours cannot be used, None when it can."""
+    from mlflow.store.db import utils
+
+    tables_of: Any = utils
+    try:
+        with _connected(path) as connection:
+            tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            if missing := sorted(_TABLES - tables):
+                return f"it has no table {missing[0]}"
+            (state,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+            if state != "ok":
+                return str(state).splitlines()[-1]
+            versions = [version for (version,) in connection.execute("SELECT version_num FROM alembic_version")]
+    except sqlite3.DatabaseError as error:
+        return str(error)
+    wanted = [tables_of._get_latest_schema_revision()]
+    return None if versions == wanted else f"its tables are of version {', '.join(versions) or 'none'}"
+
+
+def _store_class() -> Any:
+    from mlflow.store.tracking import sqlalchemy_store
+
+    return sqlalchemy_store.SqlAlchemyStore
+
+
+def _connected(path: Path) -> closing[sqlite3.Connection]:
+    """A connection that makes no file."""
+    return closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=5))
