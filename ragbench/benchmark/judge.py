@@ -5,7 +5,7 @@ All state is in the pool's CSV: the column `grade` holds 0-3, `s` for skipped, o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from ragbench.benchmark.lines import write_atomically
 from ragbench.benchmark.native import DOCUMENTS, SECTIONS, best_sections, read_qrels, write_qrels
 from ragbench.benchmark.pool import PoolFile, read_pool, to_csv
 from ragbench.errors import BenchmarkError
+from ragbench.types import Document
 
 SKIPPED = "s"
 GRADES = {
@@ -129,6 +130,18 @@ class Merged:
     unchanged: int
     replaced: int
     left: int
+
+
+def require_pairs(pool: Path, qids: Collection[str], documents: Sequence[Document]) -> None:
+    """Raise BenchmarkError when a pool grades topics or sections that are not those of the collection."""
+    sections = {f"{document.docno}#{section.anchor}" for document in documents for section in document.sections}
+    graded, _ = _graded(pool)
+    strangers = [f"{qid} {section}" for qid, section, _ in graded if qid not in qids or section not in sections]
+    if strangers:
+        raise BenchmarkError(
+            f"{pool} grades {len(strangers)} pairs whose topic or section this collection has not "
+            f"({_listed(strangers)}): name the collection that it was pooled from with data=..., nothing was merged"
+        )
 
 
 def merge(pool: Path, qrels: Qrels, overwrite: bool = False) -> Merged:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from ragbench import console
+
+if TYPE_CHECKING:
+    from ragbench.types import Document
 
 DESCRIPTION = "Grade a pool with the keys 0 to 3, stop and go on at any time, and merge the grades into the judgments."
 EXAMPLES = """examples:
   ragbench judge pool.csv                    keys: 0 1 2 3 grade, s skip, u undo, q quit
-  ragbench judge pool.csv --merge            put the grades into the benchmark's qrels
+  ragbench judge pool.csv --merge data=vault data.corpus=notes data.queries=queries.csv data.qrels=my-qrels
   ragbench judge pool.csv --merge data=native data.corpus=notes data.qrels=my-qrels
 """
 
@@ -20,28 +25,57 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("pool", help="a CSV that `ragbench pool` wrote")
     parser.add_argument("--merge", action="store_true", help="merge the grades instead of grading")
     parser.add_argument("--overwrite", action="store_true", help="let the pool's grades win over other judgments")
+    parser.add_argument(
+        "--into-builtin", action="store_true", help="with data=builtin: change the judgments that come with ragbench"
+    )
     console.add_overrides(parser)
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Grade, or merge."""
-    from ragbench import app, locations
-    from ragbench.benchmark.judge import merge_into_folder
+    from ragbench import app
+    from ragbench.benchmark.judge import merge_into_folder, require_pairs
     from ragbench.benchmark.judge_terminal import judge_in_terminal
-    from ragbench.errors import ConfigError
 
     pool = Path(arguments.pool)
     if not arguments.merge:
         judge_in_terminal(pool)
         return 0
-    settings = app.compose(arguments.overrides)
-    data = settings.config["data"]
-    if data["loader"] not in ("builtin", "native", "vault"):
-        raise ConfigError(f"grades cannot be merged into data={data['loader']}: use data=native or data=vault")
-    if data["loader"] == "vault" and not data["qrels"]:
-        raise ConfigError("name the folder for the judgments with data.qrels=FOLDER")
-    folder = Path(data["qrels"] or locations.builtin() / "qrels")
+    config = app.compose(arguments.overrides).config
+    folder = _folder(config["data"], "data=builtin" in arguments.overrides and arguments.into_builtin)
+    require_pairs(pool, *_collection(config, folder))
     folder.mkdir(parents=True, exist_ok=True)
     merged = merge_into_folder(pool, folder, arguments.overwrite)
     print(f"{merged.added} added, {merged.unchanged} known, {merged.replaced} replaced, {merged.left} open; {folder}")
     return 0
+
+
+def _folder(data: Mapping[str, Any], into_builtin: bool) -> Path:
+    """Where the judgments lie. Raises ConfigError for those that may not be written."""
+    from ragbench import locations
+    from ragbench.errors import ConfigError
+
+    if data["loader"] not in ("builtin", "native", "vault"):
+        raise ConfigError(f"grades cannot be merged into data={data['loader']}: use data=native or data=vault")
+    if data["loader"] == "vault" and not data["qrels"]:
+        raise ConfigError("name the folder for the judgments with data.qrels=FOLDER")
+    builtin = locations.builtin() / "qrels"
+    folder = Path(data["qrels"] or builtin)
+    if folder.resolve() == builtin.resolve() and not into_builtin:
+        raise ConfigError(
+            "grades are not merged into the benchmark that comes with ragbench: name yours with data=native or "
+            "data=vault, or say data=builtin --into-builtin"
+        )
+    return folder
+
+
+def _collection(config: Mapping[str, Any], folder: Path) -> tuple[set[str], Sequence[Document]]:
+    """The topics and documents that grades may be about; judgments need not be there yet."""
+    from ragbench.benchmark.load import load as load_data
+    from ragbench.benchmark.native import TOPICS, read_topics
+    from ragbench.topics.load import load
+
+    if config["data"]["loader"] == "vault":
+        benchmark = load({**config, "data": {**config["data"], "qrels": None}})
+        return {topic.qid for topic in benchmark.topics}, benchmark.documents
+    return {topic.qid for topic in read_topics(folder / TOPICS)}, load_data(config["data"], topics=False).documents

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragbench.benchmark.judge import JudgingSession, merge, merge_into_folder
@@ -80,6 +80,7 @@ def test_undo_goes_back_one_step_at_a_time(path: Path) -> None:
     assert grades(path) == ["", "2", "s", ""]
 
 
+@settings(deadline=None)  # every key waits for the disk
 @given(keys=st.text("0123su", max_size=30))
 def test_undoing_everything_restores_the_file(keys: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("j") / "pool.csv"
