@@ -76,7 +76,7 @@ def entry() -> None:
         from ragbench import completion
 
         completion.answer()
-    processes.end_on_sigterm()
+    processes.end_on_signals()
     raise SystemExit(main())
 
 

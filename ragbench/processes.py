@@ -11,9 +11,13 @@ from types import FrameType
 _LOOK_SECONDS = 0.5
 
 
-def end_on_sigterm() -> None:
-    """Let SIGTERM raise KeyboardInterrupt: what is finished is kept, workers are ended, drafts are removed."""
+def end_on_signals() -> None:
+    """Let SIGTERM and SIGINT raise KeyboardInterrupt: what is finished is kept, workers are ended, drafts are removed.
+
+    A shell starts what it runs in the background with SIGINT ignored; here whoever sends it is heard.
+    """
     signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def end_with(parent: int) -> None:

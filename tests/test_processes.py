@@ -34,7 +34,7 @@ def test_a_process_ends_with_the_one_that_started_it(end) -> None:
 def test_sigterm_interrupts(monkeypatch: pytest.MonkeyPatch) -> None:
     said = []
     monkeypatch.setattr(processes.signal, "signal", lambda number, handler: said.append((number, handler)))
-    processes.end_on_sigterm()
+    processes.end_on_signals()
     ((number, handler),) = said
     assert number == processes.signal.SIGTERM
     with pytest.raises(KeyboardInterrupt):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ragbench import catalogue
 from ragbench.comparison.verdict import LatencyCost, judge, latency_budget_ms
 from ragbench.configuration import Settings
 from ragbench.errors import ConfigError
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 
     from ragbench.experiment.results import Results
 
-SWITCHES = (*(f"p{n}" for n in range(1, 14)), "graph", "community", "dynamic_weights", "recency", "calibration", "hyde")
+_CONDITIONS = ("calibration", "filters", "hyde", "recency")
+"""Switches that are varied only when `factors` names them: they say under what conditions is searched."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +36,8 @@ class Ablation:
 def plan(base: Settings, compose: Callable[[Sequence[str]], Settings]) -> Ablation:
     """The arms that `base` asks for by `design`, `factors` and `design_options`.
 
-    `compose` turns overrides into settings. Without `factors`: the proposals that are on in the base for leave_one_out
-    and shapley, those that are off for add_one, and those on for every other design.
+    `compose` turns overrides into settings. Without `factors`: the switches that are on in the base; for add_one those
+    that the preset `all` turns on and the base does not.
     """
     name = str(base.config["design"])
     factors = base.config["factors"] or _default_factors(base, name)
@@ -157,16 +159,24 @@ def _p95(results: Results) -> dict[str, dict[str, float]]:
 
 
 def _default_factors(base: Settings, design: str) -> list[str]:
-    on = {name for name in _known(base) if _is_on(base.config[name])}
-    wanted = [name for name in SWITCHES if name in base.config and (name not in on) == (design == "add_one")]
-    chosen = [name for name in wanted if name not in ("recency", "hyde", "calibration")]
+    on = [name for name in _known(base) if _is_on(base.config[name]) and name not in _CONDITIONS]
+    chosen = [name for name in _proposals() if name not in on] if design == "add_one" else on
     if not chosen:
         raise ConfigError(f"design={design} finds no switch to vary; name them with factors=[p1,p6]")
     return chosen
 
 
 def _known(base: Settings) -> list[str]:
-    return [name for name in SWITCHES if isinstance(base.config.get(name), Mapping)]
+    """The switches that can be on or off."""
+    options = {group.name: {each.name for each in group.options} for group in catalogue.read().switches}
+    pairs = [name for name, known in options.items() if {"on", "off"} <= known]
+    return [name for name in pairs if isinstance(base.config.get(name), Mapping)]
+
+
+def _proposals() -> list[str]:
+    """The switches that the preset `all` turns on."""
+    everything = next(each for each in catalogue.read().experiments if each.name == "all")
+    return [override.removesuffix("=on") for override in everything.overrides if override.endswith("=on")]
 
 
 def _is_on(node: Any) -> bool:

@@ -51,6 +51,34 @@ def results_of(ablation: Ablation, values: dict[str, np.ndarray], p95: dict[str,
     return Results(Path("nowhere"), record, pd.DataFrame(rows, columns=list(PER_QUERY_COLUMNS)), latency)
 
 
+@pytest.mark.parametrize(
+    ("words", "factors"),
+    [
+        (("+exp=librarian_rerank",), {"average", "context", "keywords"}),
+        (
+            ("+exp=lexical_v3",),
+            {
+                "expansion",
+                "recall",
+                "rank_v3",
+                "folder_boost",
+                "graph_boost",
+                "normalise",
+                "diverse",
+                "merge",
+                "guarantee",
+            },
+        ),
+        (("p6=on", "recency=on", "hyde=on"), {"p6"}),
+        (("+exp=phase1", "design=add_one"), {*(f"p{n}" for n in (1, 3, 5, 6, 7, 11, 12, 13)), "graph", "community"}),
+    ],
+)
+def test_without_factors_the_switches_of_the_catalogue_are_varied(words: tuple[str, ...], factors: set[str]) -> None:
+    found = set(planned(*words).design.factors)
+    assert found >= factors
+    assert "add_one" in words[-1] or found == factors
+
+
 @pytest.mark.parametrize("words", [("+exp=all", "design=leave_one_out"), ("+exp=baseline", "design=add_one")])
 def test_the_arms_are_those_their_overrides_compose(words: tuple[str, ...]) -> None:
     for arm in planned(*words, "factors=[p1,p8,p11,p13,graph,dynamic_weights]").settings[::3]:

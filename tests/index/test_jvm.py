@@ -133,6 +133,7 @@ def test_java_without_lucene_is_recognised() -> None:
 def test_java_is_silent_and_ctrl_c_remains_pythons(tmp_path: Path) -> None:
     done = run(
         "import os, signal, time\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have us ignore it\n"
         "from pathlib import Path\n"
         "from ragbench.index.lexical import LexicalIndex, LexicalSpec, build_lexical\n"
         f"folder, spec = Path({str(tmp_path)!r}), LexicalSpec()\n"

@@ -1,0 +1,75 @@
+"""The example of CONTRIBUTING.md, exactly as it is printed, in a copy of the project."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+BLOCK = re.compile(r"^ *```(?:python|yaml)\n(.*?)^ *```$", re.M | re.S)
+PLAN = """
+from ragbench import app
+from ragbench.experiment import ablate
+
+ablation = ablate.plan(app.compose(["archive=on", "archive.factor=0.3"]), app.compose)
+print(ablation.design.factors, [repr(arm.pipeline) for arm in ablation.settings])
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    section = PAGE[PAGE.index("## Adding a stage") : PAGE.index("An idea that works at index time")]
+    stage, switch, test = (textwrap.dedent(body) for body in BLOCK.findall(section))
+    for folder in ("ragbench", "conf"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "tests" / "stages").mkdir(parents=True)
+    for name in ("pyproject.toml", "tests/conftest.py", "tests/stages/conftest.py"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    (tmp_path / "conf" / "archive").mkdir()
+    for name, text in {
+        "ragbench/stages/archive.py": stage,
+        "conf/archive/on.yaml": switch,
+        "conf/archive/off.yaml": "{}\n",
+        "tests/stages/test_archive.py": test,
+    }.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    config = tmp_path / "conf" / "config.yaml"
+    text = config.read_text(encoding="utf-8")
+    for line, before in (('- archive: "off"', "- tune:"), ("- archive", "- cut\n")):
+        assert f"`{line}`" in section
+        assert text.count(f"  {before}") == 1
+        text = text.replace(f"  {before}", f"  {line}\n  {before}")
+    config.write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def python(project: Path, *words: str) -> str:
+    done = subprocess.run(
+        [sys.executable, *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=project,
+        env={**os.environ, "PYTHONPATH": str(project)},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_printed_stage_passes_its_printed_test_and_is_varied_by_an_ablation(project: Path) -> None:
+    python(project, "-m", "pytest", "-q", "-n", "0", "tests/stages/test_archive.py")
+    said = python(project, "-c", PLAN)
+    assert said.startswith("('archive',) ")
+    assert said.count("demote archived x0.3") == 1
+
+
+def test_no_other_document_uses_its_name() -> None:
+    assert not [page.name for page in (ROOT / "docs").rglob("*.md") if "DemoteArchived" in page.read_text("utf-8")]
