@@ -6,6 +6,7 @@ import argparse
 import re
 import textwrap
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from ragbench.engine.executor import Arm
     from ragbench.evaluation.calibrate import Sample
     from ragbench.index.index import Index
-    from ragbench.stages.calibrate_isotonic import CalibrateIsotonic
+    from ragbench.stages.calibrate_curve import CalibrateByCurve
     from ragbench.stages.stage import Stage
     from ragbench.types import QueryState
     from ragbench.workshop import Progress
@@ -30,6 +31,7 @@ Prints, for queries left out of the fit, how well the calibrations work and what
 EXAMPLES = """examples:
   ragbench calibrate                         fit and print the overrides that use it
   ragbench calibrate --best-of dense         let the best cosine say whether there is an answer at all
+  ragbench calibrate --max-loss 0.05         also fit the threshold of P10 that drops 5% of relevant hits at most
   ragbench calibrate +exp=phase1 --write mine   keep it as conf/calibration/mine.yaml, for calibration=mine
 """
 _STAGE = "calibration"
@@ -44,6 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--depth", type=int, default=20, metavar="N", help="hits of each query to learn from (default 20)"
     )
     parser.add_argument("--threshold", type=float, default=0.3, help="the P10 threshold to report on (default 0.3)")
+    parser.add_argument(
+        "--max-loss", type=float, metavar="SHARE", help="also fit the P10 threshold that drops so many relevant hits"
+    )
     parser.add_argument("--write", metavar="NAME", help="keep the fit as an option of the configuration")
     console.add_overrides(parser)
     console.add_output(parser)
@@ -63,6 +68,8 @@ def main(arguments: argparse.Namespace) -> int:
         raise ConfigError(f"--depth must be at least 1, got {arguments.depth}")
     if not 0 <= arguments.threshold <= 1:
         raise ConfigError(f"--threshold must be between 0 and 1, got {arguments.threshold}")
+    if arguments.max_loss is not None and not 0 <= arguments.max_loss <= 1:
+        raise ConfigError(f"--max-loss must be between 0 and 1, got {arguments.max_loss}")
     settings = app.compose(arguments.overrides)
     benchmark = load(settings.config)
     with console.progress(arguments.quiet or arguments.json) as progress:
@@ -70,16 +77,18 @@ def main(arguments: argparse.Namespace) -> int:
         judged = _judged(arm, benchmark, arguments.depth, progress)
     fitted = calibrate.fit(judged, arguments.best_of)
     rows = _compared(judged, stage, arguments.best_of, arm.index, arguments.threshold)
+    if arguments.max_loss is not None:
+        rows.append(_losing(arguments.max_loss, judged, stage, arm.index))
     if arguments.write:
         console.say(f"written to {_write(arguments.write, fitted, judged, benchmark, arm)}")
     if arguments.json:
         console.print_json({"calibration": plain(fitted), "queries": len(judged.states), "left out": rows})
         return 0
-    title = (
-        f"{len(judged.states)} training queries, each calibrated by a fit without it; threshold {arguments.threshold:g}"
-    )
+    title = f"{len(judged.states)} training queries, each judged by a fit without it"
     console.print_table(pd.DataFrame(rows), title)
     print(f"use it with: calibration={arguments.write}" if arguments.write else f"use it with: {_overrides(fitted)}")
+    if arguments.max_loss is not None:
+        print(f"use its threshold with the configured calibration: p10=on p10.threshold={rows[-1]['threshold']:g}")
     return 0
 
 
@@ -123,12 +132,28 @@ def _compared(
     if best_of:
         calibrated[f"isotonic, with the best of {best_of}"] = without_them(best_of)
     return [
-        {"calibration": name, **calibrate.quality(states, judged.relevant, judged.answerable, threshold)}
+        {
+            "calibration": name,
+            "threshold": threshold,
+            **calibrate.quality(replace(judged, states=tuple(states)), threshold),
+        }
         for name, states in calibrated.items()
     ]
 
 
-def _write(name: str, fitted: CalibrateIsotonic, judged: Sample, benchmark: Benchmark, arm: Arm) -> Path:
+def _losing(loss: float, judged: Sample, stage: Stage, index: Index) -> dict[str, object]:
+    """The calibration with the threshold that loses so much, measured by thresholds fitted without each query."""
+    from ragbench.evaluation import calibrate
+
+    configured = replace(judged, states=tuple(stage(judged.states, index)))
+    return {
+        "calibration": f"configured: {stage.describe()}, fitted to lose {loss:g}",
+        "threshold": calibrate.threshold_losing(configured, loss),
+        **calibrate.quality(configured, calibrate.thresholds_left_out(configured, loss)),
+    }
+
+
+def _write(name: str, fitted: CalibrateByCurve, judged: Sample, benchmark: Benchmark, arm: Arm) -> Path:
     """Keep the fit as conf/calibration/<name>.yaml."""
     import yaml
 
@@ -156,7 +181,7 @@ def _write(name: str, fitted: CalibrateIsotonic, judged: Sample, benchmark: Benc
     return path
 
 
-def _overrides(fitted: CalibrateIsotonic) -> str:
+def _overrides(fitted: CalibrateByCurve) -> str:
     """The fit as words for the command line."""
 
     def points(values: Sequence[float]) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.errors import BenchmarkError
-from ragbench.stages.calibrate_isotonic import CalibrateIsotonic
+from ragbench.stages.calibrate_curve import CalibrateByCurve
 from ragbench.stages.stage import fused
 from ragbench.types import QueryState
 
@@ -34,6 +35,10 @@ class Sample:
     relevant: tuple[NDArray[np.bool_], ...]
     answerable: NDArray[np.bool_]
     groups: tuple[str, ...]
+
+    def judged(self) -> Iterator[tuple[QueryState, NDArray[np.bool_]]]:
+        """Every state with the relevance of its hits."""
+        return zip(self.states, self.relevant, strict=True)
 
     def part(self, places: Sequence[int] | NDArray[np.intp]) -> Sample:
         """The queries at some places."""
@@ -65,7 +70,7 @@ def sample(states: Sequence[QueryState], table: ChunkTable, benchmark: Benchmark
     return Sample(tuple(states), tuple(relevant), np.array(answerable, dtype=np.bool_), groups)
 
 
-def fit(judged: Sample, best_of: str | None = None) -> CalibrateIsotonic:
+def fit(judged: Sample, best_of: str | None = None) -> CalibrateByCurve:
     """Fit the stage: hits of answerable queries give the first curve, the best scores of all queries the second."""
     hits = [
         (fused(state).scores[: len(flags)], flags)
@@ -76,7 +81,7 @@ def fit(judged: Sample, best_of: str | None = None) -> CalibrateIsotonic:
         raise BenchmarkError("there is nothing to calibrate on: no query of the split has a relevant document")
     x, y = curve(np.concatenate([scores for scores, _ in hits]), np.concatenate([flags for _, flags in hits]))
     if best_of is None:
-        return CalibrateIsotonic(x, y)
+        return CalibrateByCurve(x, y)
     best = np.array([best_score(state, best_of) for state in judged.states])
     found = np.isfinite(best)
     if not found.any():
@@ -84,7 +89,7 @@ def fit(judged: Sample, best_of: str | None = None) -> CalibrateIsotonic:
             f"source '{best_of}' found nothing for any query of the split: name another with --best-of"
         )
     best_x, best_y = curve(best[found], judged.answerable[found])
-    return CalibrateIsotonic(x, y, best_of, best_x, best_y)
+    return CalibrateByCurve(x, y, best_of, best_x, best_y)
 
 
 def best_score(state: QueryState, source: str) -> float:
@@ -110,38 +115,64 @@ Calibration = Callable[[Sequence[QueryState]], Sequence[QueryState]]
 
 def left_out(judged: Sample, fitted: Callable[[Sample], Calibration], folds: int = 5) -> tuple[QueryState, ...]:
     """Every query of the sample calibrated by what was fitted without it and its paraphrases."""
-    from sklearn.model_selection import GroupKFold
-
-    count = min(folds, len(set(judged.groups)))
-    if count < 2:
-        raise BenchmarkError("calibrations can only be compared on queries of at least two groups")
     calibrated: dict[int, QueryState] = {}
-    for learn, held in GroupKFold(count).split(np.zeros(len(judged.states)), groups=judged.groups):
+    for learn, held in _folds(judged, folds):
         calibration = fitted(judged.part(learn))
         calibrated.update(zip(held.tolist(), calibration([judged.states[p] for p in held]), strict=True))
     return tuple(calibrated[place] for place in range(len(judged.states)))
 
 
-def quality(
-    states: Sequence[QueryState], relevant: Sequence[NDArray[np.bool_]], answerable: NDArray[np.bool_], threshold: float
-) -> Mapping[str, float]:
-    """How well scores work as probabilities, and what a threshold on them would do.
+def _folds(judged: Sample, folds: int) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """The places to learn from and those left out, paraphrases together, every place left out once."""
+    from sklearn.model_selection import GroupKFold
+
+    count = min(folds, len(set(judged.groups)))
+    if count < 2:
+        raise BenchmarkError("calibrations can only be compared on queries of at least two groups")
+    yield from GroupKFold(count).split(np.zeros(len(judged.states)), groups=judged.groups)
+
+
+def threshold_losing(calibrated: Sample, loss: float) -> float:
+    """The highest threshold, to four digits, that drops at most the share `loss` (0 to 1) of the relevant hits."""
+    of_relevant = [_scores(state, flags)[flags] for state, flags in calibrated.judged()]
+    scores = np.sort(np.concatenate(of_relevant))
+    if not len(scores):
+        raise BenchmarkError("a threshold cannot be fitted: nothing relevant is found for any query of the split")
+    least = float(scores[min(int(loss * len(scores) + 1e-9), len(scores) - 1)])
+    return math.floor(least * 10_000) / 10_000
+
+
+def thresholds_left_out(calibrated: Sample, loss: float, folds: int = 5) -> NDArray[np.float64]:
+    """For every query the threshold that was fitted without it and its paraphrases."""
+    thresholds = np.zeros(len(calibrated.states))
+    for learn, held in _folds(calibrated, folds):
+        thresholds[held] = threshold_losing(calibrated.part(learn), loss)
+    return thresholds
+
+
+def quality(calibrated: Sample, threshold: float | NDArray[np.float64]) -> Mapping[str, float]:
+    """How well scores work as probabilities, and what a threshold on them, or one for each query, would do.
 
     `Brier`: the mean square of score minus relevance over hits (0 is best). `silent without answer` and `silent with
     answer`: the shares of unanswerable and of answerable queries of which no hit reaches the threshold. `relevant
     kept`: the share of relevant hits that reach it.
     """
-    scores = [
-        fused(state).scores[: len(flags)].astype(np.float64) for state, flags in zip(states, relevant, strict=True)
-    ]
-    every_score, every_flag = np.concatenate(scores), np.concatenate(relevant)
-    silent = np.array([not (each >= threshold).any() for each in scores])
+    answerable = calibrated.answerable
+    scores = [_scores(state, flags) for state, flags in calibrated.judged()]
+    every_score, every_flag = np.concatenate(scores), np.concatenate(calibrated.relevant)
+    passed = [each >= least for each, least in zip(scores, np.broadcast_to(threshold, len(scores)), strict=True)]
+    silent = np.array([not each.any() for each in passed])
     return {
         "Brier": float(np.mean((every_score - every_flag) ** 2)) if len(every_flag) else float("nan"),
         "silent without answer": _share(silent[~answerable]),
         "silent with answer": _share(silent[answerable]),
-        "relevant kept": _share(every_score[every_flag] >= threshold),
+        "relevant kept": _share(np.concatenate(passed)[every_flag]),
     }
+
+
+def _scores(state: QueryState, flags: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """The scores of the hits that were judged."""
+    return fused(state).scores[: len(flags)].astype(np.float64)
 
 
 def _share(flags: NDArray[np.bool_]) -> float:

@@ -2,7 +2,7 @@
 
 Documents are scored by their best chunk; sections by the best chunk that overlaps them; quotes by the first chunk that
 covers at least half of them. Topics without a relevant document take no part in the measures; for them `Silence` says
-whether the pipeline answered with nothing.
+whether the pipeline answered with nothing, for the others `FalseSilence` does. `Hits@10` counts a query's hits.
 `Unjudged@10` is always there: an unjudged hit counts as not relevant, so it bounds how far a value may be too low.
 """
 
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 PRIMARY = "nDCG@10"
 MEASURES = ("nDCG@5", PRIMARY, "RR", "R@10", "R@100", "P@5", "AP", "Success@1", "Judged@10")
 SILENCE = "Silence"
+FALSE_SILENCE = "FalseSilence"
+HITS = "Hits@10"
+ANSWERED = (SILENCE, FALSE_SILENCE, HITS)
+"""Always there: 1 for no hit where there is no answer, 1 for no hit where there is one, hits among the first ten."""
 UNJUDGED = "Unjudged@10"
 """Hits without a judgment among the first ten of a query, divided by ten: places left empty are not unjudged."""
 
@@ -101,7 +105,7 @@ def decreasing(scored: Iterable[tuple[str, float]]) -> list[tuple[str, float]]:
 def evaluate(run: Run, qrels: Qrels, measures: Sequence[str] = MEASURES) -> pd.DataFrame:
     """One row per query and measure: qid, measure, value; `Unjudged@10` is added.
 
-    Queries without a relevant judgment only have `Silence`.
+    Queries without a relevant judgment only have `Silence` and `Hits@10`.
     """
     import ir_measures
     import pandas as pd
@@ -126,6 +130,8 @@ def evaluate(run: Run, qrels: Qrels, measures: Sequence[str] = MEASURES) -> pd.D
         rows += [(qid, name, values.get((name, qid), 0.0) if run[qid] else silence) for qid in answerable]
     silent = sorted(set(run) - set(answerable))
     rows += [(qid, SILENCE, float(not run[qid])) for qid in silent]
+    rows += [(qid, FALSE_SILENCE, float(not run[qid])) for qid in answerable]
+    rows += [(qid, HITS, float(min(10, len(run[qid])))) for qid in sorted(run)]
     return pd.DataFrame(rows, columns=["qid", "measure", "value"])
 
 

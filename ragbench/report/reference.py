@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ragbench.console import markdown
-from ragbench.evaluation.measures import PRIMARY, SILENCE
+from ragbench.evaluation.measures import ANSWERED, PRIMARY
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from ragbench.experiment.results import Results
 
-_SHOWN = ("nDCG@5", PRIMARY, "RR", "R@10", SILENCE, "Judged@10")
+_SHOWN = ("nDCG@5", PRIMARY, "RR", "R@10", *ANSWERED, "Judged@10")
 _FORMATS = {"p50 ms": ".1f", "p95 ms": ".1f", "effect": "+.3f", "latency_ms": "+.1f", "p_holm": ".3f"}
 
 
@@ -39,7 +39,8 @@ def document(presets: Results, ablations: Mapping[str, pd.DataFrame], commands: 
         ),
         *(f"## {title}\n\n{markdown(_verdicts(frame), _FORMATS)}" for title, frame in ablations.items()),
         "Latency is the service time of one query without caches, in milliseconds. `Silence` is the share of topics "
-        "without an answer that were answered with nothing. A verdict weighs the effect (leaving out: the proposal's "
+        "without an answer that were answered with nothing, `FalseSilence` that of topics with one, `Hits@10` the "
+        "documents among the first ten of a query. A verdict weighs the effect (leaving out: the proposal's "
         "effect with all others on; adding: alone) with Holm's correction, the latency budget and unjudged hits.",
     ]
     return "\n\n".join(parts) + "\n"

@@ -106,7 +106,7 @@ def test_the_author_is_searchable_and_categories_filter(handbook) -> None:
     authored = {"authentication", "security"}
     assert set(handbook.docnos("Ines Falk", "p9=on", "dense=null")) >= {*authored, "team"}
     assert set(handbook.docnos("Ines Falk", "dense=null")) == set()
-    only = handbook.docnos("authentication", "filters=on", "filters.category=reference", PHASE1, "p10=off")
+    only = handbook.docnos("authentication", "filters=on", "filters.category=reference", "p9=on")
     table = handbook.index().chunks
     assert only
     assert {table.frontmatter[table.document_number[docno]]["category"] for docno in only} == {"reference"}
@@ -136,11 +136,11 @@ def test_low_confidence_returns_nothing(handbook) -> None:
 @pytest.mark.xfail(
     strict=True,
     reason="a fused score is made of ranks, and unanswerable questions have first ranks, too: "
-    "5.0 hits on average pass P10 for them, 4.3 for answerable ones (isotonic calibration: 2.2 and 2.3)",
+    "10.0 hits on average pass phase 1 for them, 7.8 for answerable ones (calibration=on: 5.0 and 4.3)",
 )
 def test_low_confidence_questions_return_fewer_results(handbook) -> None:
-    unanswered = np.mean([len(handbook.state(text, "p10=on").fused) for text in UNANSWERED])
-    answered = np.mean([len(handbook.state(text, "p10=on").fused) for text in ANSWERS])
+    unanswered = np.mean([len(handbook.state(text, PHASE1).fused) for text in UNANSWERED])
+    answered = np.mean([len(handbook.state(text, PHASE1).fused) for text in ANSWERS])
     assert unanswered < answered
 
 
@@ -166,7 +166,7 @@ def test_paraphrases_are_merged_and_every_step_is_counted(handbook) -> None:
 
 @pytest.mark.parametrize("text", ["jobs in a queue", "queue priorities", "moving and emptying a queue"])
 def test_a_document_gives_at_most_two_hits(handbook, text: str) -> None:
-    docnos = [hit.docno for hit in handbook.hits(text, PHASE1, "p10=off")]
+    docnos = [hit.docno for hit in handbook.hits(text, PHASE1)]
     assert max(docnos.count(docno) for docno in docnos) <= 2
 
 
@@ -186,10 +186,15 @@ def test_auth_finds_authentication(handbook) -> None:
 
 @pytest.mark.xfail(
     strict=True,
-    reason="P10 on fused scores drops it: found by one source, the first hit has 1/61 = 0.0164, a confidence of 0.058",
+    reason="P10 on fused scores drops it: found by one source, the first hit has 1/61 = 0.0164, a confidence of 0.246",
 )
 def test_auth_finds_authentication_in_the_whole_of_phase_2(handbook) -> None:
     assert "authentication" in handbook.docnos("auth", PHASE2)
+
+
+def test_auth_finds_authentication_in_the_whole_of_phase_3(handbook) -> None:
+    # P3 makes it 1.3/61 = 0.0213, a confidence of 0.326
+    assert "authentication" in handbook.docnos("auth", PHASE3)
 
 
 def test_auth_finds_authentication_in_phase_2_without_the_threshold(handbook) -> None:
@@ -211,11 +216,11 @@ def ndcg_at_5(handbook, *overrides: str) -> float:
 
 @pytest.mark.xfail(
     strict=True,
-    reason="not on these 15 questions, in other words than the documents: nDCG@5 0.797 with it, 0.846 where it reads "
-    "no title and headings, 0.862 without it; on the built-in test topics it gains (docs/proposals/p6.md)",
+    reason="not on these 15 questions, in other words than the documents: nDCG@5 0.793 with it, 0.818 where it reads "
+    "no title and headings, 0.833 without it; on the built-in test topics it gains (docs/proposals/p6.md)",
 )
 def test_reranking_raises_ndcg(handbook) -> None:
-    assert ndcg_at_5(handbook, "p6=on") > ndcg_at_5(handbook)
+    assert ndcg_at_5(handbook, PHASE2) > ndcg_at_5(handbook, PHASE2, "p6=off")
 
 
 def test_reranking_keeps_what_it_may_not_lose(handbook) -> None:
@@ -272,13 +277,18 @@ def test_code_search_filters_by_language(handbook) -> None:
     assert handbook.hits("getAuthToken", *alone, "p7.language=cpp") == []
 
 
+ALONE = pytest.mark.xfail(strict=True, reason="the other hits are copies of the first, and P8 merges them with it")
+
+
 @pytest.mark.parametrize(
-    "text", ["queue", "jobs in a queue", "queue priorities", "backup", "restoring a backup", "packages", *ANSWERS]
+    "text",
+    [
+        *("queue", "jobs in a queue", "queue priorities", "packages", *ANSWERS),
+        *(pytest.param(text, marks=ALONE) for text in ("backup", "restoring a backup")),
+    ],
 )
 def test_the_first_five_come_from_three_documents(handbook, text: str) -> None:
-    hits = handbook.hits(text, "p8=on", "p3=on", "p7=on", top_n=5)
-    assert len(hits) == 5
-    assert len({hit.docno for hit in hits}) >= 3
+    assert len({hit.docno for hit in handbook.hits(text, PHASE3, top_n=5)}) >= 3
 
 
 def test_punctuation_can_be_kept(handbook) -> None:
@@ -297,21 +307,20 @@ def test_punctuation_can_be_kept(handbook) -> None:
 
 
 def likeness(handbook, top_n: int, *overrides: str) -> float:
-    """The mean cosine between the first hits, over questions."""
+    """The mean cosine between the first hits before they are re-ranked, over questions."""
     means = []
     for text in (*ANSWERS, "queue", "backup", "authentication tokens", "taking a backup"):
-        chunks = handbook.state(text, *overrides).fused.chunks[:top_n]
+        chunks = handbook.trail(text, *overrides)["p8.limit"].fused.chunks[:top_n]
         cosines = handbook.index(*overrides).dense.similarities(chunks)
-        means.append(cosines[~np.eye(len(chunks), dtype=bool)].mean())
+        if len(chunks) > 1:
+            means.append(cosines[~np.eye(len(chunks), dtype=bool)].mean())
     return float(np.mean(means))
 
 
 @pytest.mark.parametrize("top_n", [3, 5, 10])
 def test_mmr_is_more_diverse_than_deduplication_by_threshold(handbook, top_n: int) -> None:
-    # in the order of phase 4: n-grams first, then one or the other
-    after_ngrams = ("p12=on", "p8=on", "p8.limit=null")
-    mmr = likeness(handbook, top_n, *after_ngrams, "p11=on", "p11.lambda_=0.5")
-    assert mmr < likeness(handbook, top_n, *after_ngrams)
+    mmr = likeness(handbook, top_n, PHASE4, "p11.lambda_=0.5")
+    assert mmr < likeness(handbook, top_n, PHASE4, "p11=off")
 
 
 def test_ngrams_remove_more_than_nine_in_ten_exact_copies(handbook) -> None:

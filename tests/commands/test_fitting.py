@@ -109,6 +109,15 @@ def test_calibrate(capsys, place) -> None:
     assert stage.best_of is None
 
 
+def test_calibrate_fits_the_threshold_that_loses_what_is_stated(capsys, place) -> None:
+    found = answer(capsys, "calibrate", "--max-loss", "0.1", *place)["left out"][-1]
+    assert found["calibration"] == "configured: calibrate (half at 0.035), fitted to lose 0.1"
+    out = call(capsys, "calibrate", "--max-loss", "0.1", *place)
+    *_, threshold = out.split("use its threshold with the configured calibration: ")[1].split()
+    assert threshold == f"p10.threshold={found['threshold']:g}"
+    assert "--max-loss must be between 0 and 1" in refused(capsys, "calibrate", "--max-loss", "2", *place)
+
+
 def test_calibrate_keeps_its_fit(capsys, place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import shutil
 
@@ -118,7 +127,7 @@ def test_calibrate_keeps_its_fit(capsys, place, tmp_path: Path, monkeypatch: pyt
     assert "use it with: calibration=mine" in call(capsys, "calibrate", "--write", "mine", "--depth", "5", *place)
     assert "on 12 training queries of" in (conf / "calibration" / "mine.yaml").read_text()
     settings = app.compose(["calibration=mine", "p10=on"])
-    assert "fitted curve" in repr(settings.pipeline)
+    assert "by a curve" in repr(settings.pipeline)
     assert "--write must be a name" in refused(capsys, "calibrate", "--write", "../x", *place)
     assert "--write must be a name" in refused(capsys, "calibrate", "--write", "on", *place)
 

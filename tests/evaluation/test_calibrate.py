@@ -10,8 +10,17 @@ import pytest
 
 from ragbench.benchmark.benchmark import Topic
 from ragbench.errors import BenchmarkError
-from ragbench.evaluation.calibrate import Sample, curve, fit, left_out, quality, sample
-from ragbench.stages.calibrate_isotonic import CalibrateIsotonic
+from ragbench.evaluation.calibrate import (
+    Sample,
+    curve,
+    fit,
+    left_out,
+    quality,
+    sample,
+    threshold_losing,
+    thresholds_left_out,
+)
+from ragbench.stages.calibrate_curve import CalibrateByCurve
 from ragbench.types import Query, QueryState, Ranking
 
 
@@ -60,7 +69,7 @@ def judged(n: int = 6) -> Sample:
 
 
 def test_fits_hits_of_answerable_queries_and_best_scores_of_all() -> None:
-    assert fit(judged()) == CalibrateIsotonic(x=(0.01, 0.03), y=(0.0, 1.0))
+    assert fit(judged()) == CalibrateByCurve(x=(0.01, 0.03), y=(0.0, 1.0))
     with_best = fit(judged(), best_of="dense")
     assert (with_best.best_of, with_best.best_x, with_best.best_y) == ("dense", (0.6, 0.9), (0.0, 1.0))
 
@@ -92,7 +101,8 @@ def test_no_query_is_calibrated_by_a_fit_that_saw_it_or_its_paraphrase() -> None
 
 def test_quality_by_hand() -> None:
     states = [state("q0", [0.8, 0.4]), state("q1", [0.2]), state("q2", [0.6])]
-    found = quality(states, [flags(1, 0), flags(1), flags(0)], flags(1, 1, 0), threshold=0.5)
+    calibrated = Sample(tuple(states), (flags(1, 0), flags(1), flags(0)), flags(1, 1, 0), ("a", "b", "c"))
+    found = quality(calibrated, threshold=0.5)
     assert found == {
         # .2^2 + .4^2 + .8^2 + .6^2 over four hits
         "Brier": pytest.approx((0.04 + 0.16 + 0.64 + 0.36) / 4, rel=1e-6),
@@ -100,3 +110,17 @@ def test_quality_by_hand() -> None:
         "silent with answer": 0.5,
         "relevant kept": 0.5,
     }
+    # thresholds of their own: the second passes at .2, the third is silent at .7
+    each = quality(calibrated, np.array([0.5, 0.2, 0.7]))
+    assert (each["silent without answer"], each["silent with answer"], each["relevant kept"]) == (1.0, 0.0, 1.0)
+
+
+def test_a_threshold_loses_no_more_than_it_may() -> None:
+    states = tuple(state(f"q{n}", [0.1 * (n + 1), 0.01]) for n in range(5))  # relevant at .1 .2 .3 .4 .5
+    calibrated = Sample(states, (flags(1, 0),) * 5, flags(*[1] * 5), tuple("abcde"))
+    assert [threshold_losing(calibrated, loss) for loss in (0, 0.19, 0.2, 0.5, 1)] == [0.1, 0.1, 0.2, 0.3, 0.5]
+    # without the first, the least of the others
+    assert thresholds_left_out(calibrated, 0.0).tolist() == [0.2, 0.1, 0.1, 0.1, 0.1]
+    nothing = replace(calibrated, relevant=(flags(0, 0),) * 5)
+    with pytest.raises(BenchmarkError, match="nothing relevant is found"):
+        threshold_losing(nothing, 0.1)

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from ragbench.engine.pipeline import start
 from ragbench.errors import ConfigError
 from ragbench.evaluation.measures import (
+    FALSE_SILENCE,
+    HITS,
     MEASURES,
     UNJUDGED,
     decreasing,
@@ -126,12 +128,12 @@ def test_unjudged_hits_are_counted_over_ten_places_whether_filled_or_not() -> No
     assert unjudged([(f"x{n}", 1.0) for n in range(40)], grades) == 1.0
     full, short = [*((f"x{n}", 9.0 - n) for n in range(2)), ("a", 1.0), ("b", 0.5)], [("a", 1.0), ("b", 0.5)]
     frame = evaluate({"q": full}, {"q": grades}, ["Judged@10"]).set_index("measure")["value"]
-    assert frame.to_dict() == {UNJUDGED: 0.2, "Judged@10": 0.5}
+    assert frame.to_dict() == {UNJUDGED: 0.2, "Judged@10": 0.5, "FalseSilence": 0.0, "Hits@10": 4.0}
     frame = evaluate({"q": short}, {"q": grades}, [UNJUDGED, "Judged@10"]).set_index("measure")["value"]
-    assert frame.to_dict() == {UNJUDGED: 0.0, "Judged@10": 1.0}
+    assert frame.to_dict() == {UNJUDGED: 0.0, "Judged@10": 1.0, "FalseSilence": 0.0, "Hits@10": 2.0}
 
 
-def test_queries_without_an_answer_only_have_silence() -> None:
+def test_queries_without_an_answer_only_have_silence_and_hits() -> None:
     run = {"q1": decreasing([("a", 1)]), "q2": [], "q3": decreasing([("a", 1)])}
     frame = evaluate(run, {"q1": {"a": 1}, "q2": {"a": 0}}, ["RR"])
     assert {(row.qid, row.measure): row.value for row in frame.itertuples()} == {
@@ -139,13 +141,26 @@ def test_queries_without_an_answer_only_have_silence() -> None:
         ("q1", "RR"): 1.0,
         ("q2", "Silence"): 1.0,
         ("q3", "Silence"): 0.0,
+        ("q1", "FalseSilence"): 0.0,
+        ("q1", "Hits@10"): 1.0,
+        ("q2", "Hits@10"): 0.0,
+        ("q3", "Hits@10"): 1.0,
     }
+
+
+def test_nothing_where_there_is_an_answer_is_false_silence_and_ten_hits_are_counted() -> None:
+    run = {"q1": [], "q2": decreasing([(f"d{n}", 30 - n) for n in range(12)])}
+    frame = evaluate(run, {"q1": {"a": 1}, "q2": {"d0": 1}}, ["RR"])
+    values = {(row.qid, row.measure): row.value for row in frame.itertuples()}
+    assert [values[qid, "FalseSilence"] for qid in ("q1", "q2")] == [1.0, 0.0]
+    assert [values[qid, "Hits@10"] for qid in ("q1", "q2")] == [0.0, 10.0]
 
 
 def test_an_empty_answer_scores_nothing() -> None:
     frame = evaluate({"q": []}, {"q": {"a": 1}}, MEASURES)
-    assert set(frame["measure"]) == {UNJUDGED, *MEASURES}
-    assert set(frame.loc[frame["value"] != 0, "measure"]) == {"Judged@10"}  # of no hits none lacks a judgment
+    assert set(frame["measure"]) == {UNJUDGED, *MEASURES, FALSE_SILENCE, HITS}
+    # of no hits none lacks a judgment
+    assert set(frame.loc[frame["value"] != 0, "measure"]) == {"Judged@10", FALSE_SILENCE}
 
 
 def test_what_is_no_measure_is_named() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from ragbench.errors import ConfigError
-from ragbench.stages.calibrate_isotonic import CalibrateIsotonic
+from ragbench.stages.calibrate_curve import CalibrateByCurve
 from ragbench.types import Ranking
 
 X, Y = (0.01, 0.02, 0.04), (0.0, 0.2, 1.0)
@@ -11,27 +11,27 @@ X, Y = (0.01, 0.02, 0.04), (0.0, 0.2, 1.0)
 
 def test_straight_between_the_points_and_flat_outside(state) -> None:
     hits = [(4, 0.05), (3, 0.03), (2, 0.02), (1, 0.015), (0, 0.001)]
-    (after,) = CalibrateIsotonic(X, Y)([state(fused=hits)], None)
+    (after,) = CalibrateByCurve(X, Y)([state(fused=hits)], None)
     assert after.fused.chunks.tolist() == [4, 3, 2, 1, 0]
     assert after.fused.scores.tolist() == pytest.approx([1.0, 0.6, 0.2, 0.1, 0.0])
 
 
 @pytest.mark.parametrize(("best", "factor"), [(0.9, 0.8), (0.75, 0.5), (0.6, 0.2), (0.1, 0.2)])
 def test_the_best_score_of_a_source_says_whether_there_is_an_answer(state, best: float, factor: float) -> None:
-    stage = CalibrateIsotonic(X, Y, best_of="dense", best_x=(0.6, 0.9), best_y=(0.2, 0.8))
+    stage = CalibrateByCurve(X, Y, best_of="dense", best_x=(0.6, 0.9), best_y=(0.2, 0.8))
     given = state(fused=[(1, 0.04), (0, 0.02)]).with_ranking("dense", Ranking.ordered([7, 8], [best, 0.05]))
     (after,) = stage([given], None)
     assert after.fused.scores.tolist() == pytest.approx([factor, 0.2 * factor])
 
 
 def test_a_source_that_found_nothing_is_the_worst_sign(state) -> None:
-    stage = CalibrateIsotonic(X, Y, best_of="dense", best_x=(0.6, 0.9), best_y=(0.2, 0.8))
+    stage = CalibrateByCurve(X, Y, best_of="dense", best_x=(0.6, 0.9), best_y=(0.2, 0.8))
     (after,) = stage([state(fused=[(1, 0.04)], dense=[])], None)
     assert after.fused.scores.tolist() == pytest.approx([0.2])
 
 
 def test_a_source_that_is_not_searched_is_named(state) -> None:
-    stage = CalibrateIsotonic(X, Y, best_of="dense", best_x=(0.6,), best_y=(0.2,))
+    stage = CalibrateByCurve(X, Y, best_of="dense", best_x=(0.6,), best_y=(0.2,))
     with pytest.raises(
         ConfigError, match=r"calibration\.best_of names the source 'dense'.*name one of lexical or null"
     ):
@@ -53,4 +53,4 @@ def test_a_source_that_is_not_searched_is_named(state) -> None:
 )
 def test_bad_curves_are_named(parameters: dict, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
-        CalibrateIsotonic(**parameters)
+        CalibrateByCurve(**parameters)

@@ -1,4 +1,4 @@
-"""Turn fused scores into probabilities of relevance by monotone curves fitted on judged queries."""
+"""Turn fused scores into confidences by a curve through points: given ones, or ones fitted on judged queries."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class CalibrateIsotonic(Checked):
+class CalibrateByCurve(Checked):
     """Map a fused score by the curve through the points (`x`, `y`), straight between them and flat outside.
 
-    Isotonic regression (Zadrozny and Elkan, KDD 2002); `ragbench calibrate` fits the points on the training queries. A
+    The points are those of seed 001's table of interpretations (`calibration=table`), or `ragbench calibrate` fits them
+    on the training queries by isotonic regression (Zadrozny and Elkan, KDD 2002). A
     fused score is made of ranks alone, and a query that has no answer has a first hit, too: no curve over such scores
     can tell it from others. `best_of` names a source whose best score can; the curve (`best_x`, `best_y`) maps it to
     the probability that there is an answer at all, which multiplies the scores of all hits. `x` and `best_x` increase,
@@ -81,4 +82,4 @@ class CalibrateIsotonic(Checked):
     def describe(self) -> str:
         """In words."""
         evidence = f", counting the best of {self.best_of}" if self.best_of else ""
-        return f"calibrate by a fitted curve of {len(self.x)} points{evidence}"
+        return f"calibrate by a curve of {len(self.x)} points{evidence}"
