@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from ragbench import console
+from ragbench.exit_codes import FAILED
 
-DESCRIPTION = "Build the index artefacts that a configuration needs, or list and remove the artefacts on disk."
+if TYPE_CHECKING:
+    from ragbench.index.artefacts import ArtefactStore
+
+DESCRIPTION = "Build the index artefacts that a configuration needs, or list or check the artefacts on disk."
 EXAMPLES = """examples:
   ragbench index                       build what the default pipeline needs
   ragbench index +exp=all              the same for an experiment
   ragbench index --list                every finished artefact: kind, name, size, seconds to build
+  ragbench index --check               read every artefact in full; exit code 1 when one is damaged
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What to do, overrides and output options."""
     parser.add_argument("--list", action="store_true", help="list the finished artefacts")
+    parser.add_argument("--check", action="store_true", help="compare every byte of them with its digest")
     console.add_overrides(parser)
     console.add_output(parser)
 
@@ -29,6 +36,8 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.index.artefacts import ArtefactStore
 
     settings = app.compose(arguments.overrides)
+    if arguments.check:
+        return _check(ArtefactStore(settings.index_folder), arguments.json)
     if arguments.list:
         found = list(ArtefactStore(settings.index_folder, console.say).list())
     else:
@@ -56,3 +65,15 @@ def main(arguments: argparse.Namespace) -> int:
     else:
         console.print_table(pd.DataFrame(rows), formats={"build seconds": ".2f"})
     return 0
+
+
+def _check(store: ArtefactStore, as_json: bool) -> int:
+    """Read all; a damaged artefact is built again when it is next needed."""
+    import pandas as pd
+
+    rows = [{"kind": kind, "name": name, "state": reason or "whole"} for kind, name, reason in store.check()]
+    if as_json:
+        console.print_json(rows)
+    else:
+        console.print_table(pd.DataFrame(rows))
+    return FAILED if any(row["state"] != "whole" for row in rows) else 0

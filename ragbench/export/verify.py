@@ -15,6 +15,7 @@ from ragbench.experiment import environment
 from ragbench.export import bundle
 from ragbench.export.bundle import Golden
 from ragbench.export.loaded import LoadedBundle, documents_of, load, settings_of
+from ragbench.index.artefacts import defect
 from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, load_cross_encoder, load_encoder
 from ragbench.timing.intervals import summary
 from ragbench.timing.latency import measure
@@ -164,7 +165,11 @@ def _index(loaded: LoadedBundle) -> Check:
     other = sorted(name for name, fingerprint in loaded.record["artefacts"].items() if found[name] != fingerprint)
     if other:
         return Check("index", "fails", f"{', '.join(other)} would be built otherwise by this version")
-    return Check("index", "passes", f"{len(loaded.index.artefacts())} artefacts are undamaged")
+    artefacts = loaded.index.artefacts()
+    for each in artefacts:
+        if reason := defect(each.manifest, each.kind, each.fingerprint, each.folder, in_full=True):
+            return Check("index", "fails", f"{each.kind} {each.fingerprint} is damaged: {reason}")
+    return Check("index", "passes", f"{len(artefacts)} artefacts are undamaged")
 
 
 def _rankings(loaded: LoadedBundle, golden: Sequence[Golden], progress: Progress | None) -> Check:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import random
 import shutil
 import time
 import uuid
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
     from ragbench.index.remote import RemoteStore
 
 MANIFEST = "manifest.json"
-_FULL_CHECK_BYTES = 256 * 2**20
+_BLOCK_BYTES = 4 * 2**20
+_AT_ONCE = 64
+"""Blocks of large files that are read when an artefact is opened: 256 MiB."""
 
 Say = Callable[[str], None]
 
@@ -83,6 +86,12 @@ class ArtefactStore:
                 f"cannot write index artefacts below {self.root}: {error.strerror}; set paths.index"
             ) from None
 
+    def check(self) -> Iterator[tuple[str, str, str | None]]:
+        """Read every artefact in full: kind, fingerprint and what is wrong with it, None when nothing is."""
+        for folder in sorted(path for path in self.root.glob("*/*") if path.is_dir() and path.name[0] != "."):
+            _, reason = self._read(folder.parent.name, folder.name, folder, in_full=True)
+            yield folder.parent.name, folder.name, reason
+
     def list(self) -> Iterator[Artefact]:
         """Every finished artefact, by kind and fingerprint."""
         for manifest in sorted(self.root.glob(f"*/*/{MANIFEST}")):
@@ -94,16 +103,21 @@ class ArtefactStore:
     def _open(self, kind: str, fingerprint: str, folder: Path, quietly: bool = False) -> Artefact | None:
         if not folder.exists():
             return None
-        try:
-            manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-            reason = defect(manifest, kind, fingerprint, folder)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            reason = f"its manifest is unreadable ({type(error).__name__})"
+        manifest, reason = self._read(kind, fingerprint, folder)
         if reason is None:
             return Artefact(kind, fingerprint, folder, manifest, built=False)
         if not quietly:
             self.say(f"index artefact {folder} is damaged: {reason}; it is built again")
         return None
+
+    @staticmethod
+    def _read(kind: str, fingerprint: str, folder: Path, in_full: bool = False) -> tuple[dict[str, Any], str | None]:
+        """The manifest, and what is wrong with the artefact."""
+        try:
+            manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+            return manifest, defect(manifest, kind, fingerprint, folder, in_full)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+            return {}, f"its manifest is unreadable ({type(error).__name__})"
 
     def _shared(
         self, remote: RemoteStore, kind: str, fingerprint: str, folder: Path, inputs: Any, build: Callable[[Path], None]
@@ -135,7 +149,7 @@ class ArtefactStore:
                 "inputs": plain(inputs),
                 "build_seconds": round(time.perf_counter() - started, 3),
                 "files": {
-                    path.relative_to(draft).as_posix(): {"bytes": path.stat().st_size, "blake2b": _digest(path)}
+                    path.relative_to(draft).as_posix(): _entry(path)
                     for path in sorted(draft.rglob("*"))
                     if path.is_file()
                 },
@@ -166,7 +180,10 @@ class Survey(ArtefactStore):
 
 
 def defect(manifest: Mapping[str, Any], kind: str, fingerprint: str, folder: Path, in_full: bool = False) -> str | None:
-    """What is wrong with an artefact, None when nothing is. Large ones are compared by size only, unless `in_full`."""
+    """What is wrong with an artefact, None when nothing is.
+
+    Of more than `_AT_ONCE` blocks a sample is read, seeded by the name, unless `in_full`; small files always are.
+    """
     if (manifest["kind"], manifest["fingerprint"]) != (kind, fingerprint):
         return "it was made for something else"
     if short([kind, manifest["inputs"]]) != fingerprint:
@@ -175,16 +192,31 @@ def defect(manifest: Mapping[str, Any], kind: str, fingerprint: str, folder: Pat
     present = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()} - {MANIFEST, "write.lock"}
     if present != set(files):
         return f"files are missing or foreign: {', '.join(sorted(present ^ set(files)))}"
-    read_in_full = in_full or sum(entry["bytes"] for entry in files.values()) <= _FULL_CHECK_BYTES
+    if not all("blocks" in entry for entry in files.values()):
+        return "it was written by another version of ragbench"
     for name, entry in files.items():
-        path = folder / name
-        if path.stat().st_size != entry["bytes"]:
-            return f"{name} has {path.stat().st_size} bytes instead of {entry['bytes']}"
-        if read_in_full and _digest(path) != entry["blake2b"]:
+        size = (folder / name).stat().st_size
+        if size != entry["bytes"]:
+            return f"{name} has {size} bytes instead of {entry['bytes']}"
+    large = [
+        (name, n) for name, entry in files.items() if len(entry["blocks"]) > 1 for n in range(len(entry["blocks"]))
+    ]
+    if len(large) > _AT_ONCE and not in_full:
+        large = sorted(random.Random(fingerprint).sample(large, _AT_ONCE))
+    small = [(name, 0) for name, entry in files.items() if len(entry["blocks"]) == 1]
+    for name, n in [*small, *large]:
+        if _block(folder / name, n) != files[name]["blocks"][n]:
             return f"{name} has changed"
     return None
 
 
-def _digest(path: Path) -> str:
+def _entry(path: Path) -> dict[str, Any]:
+    """What the manifest says of a file: its size and the digests of its blocks."""
+    size = path.stat().st_size
+    return {"bytes": size, "blocks": [_block(path, n) for n in range(max(1, -(-size // _BLOCK_BYTES)))]}
+
+
+def _block(path: Path, number: int) -> str:
     with path.open("rb") as stream:
-        return hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+        stream.seek(number * _BLOCK_BYTES)
+        return hashlib.blake2b(stream.read(_BLOCK_BYTES), digest_size=16).hexdigest()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from ragbench.index import artefacts
 from ragbench.index.artefacts import ArtefactStore
 
 
@@ -72,6 +73,7 @@ def test_damage_is_noticed_said_and_mended(tmp_path: Path, damage: str) -> None:
 SLOW = """
 import sys, time
 from pathlib import Path
+from ragbench.index import artefacts
 from ragbench.index.artefacts import ArtefactStore
 
 def build(folder):
@@ -109,3 +111,30 @@ def test_two_processes_build_once(tmp_path: Path) -> None:
     time.sleep(0.1)
     answers = sorted([first.communicate()[0].splitlines()[-1], second.communicate()[0].splitlines()[-1]])
     assert answers == ["built", "found"]
+
+
+def test_large_files_are_sampled_when_opened_and_read_in_full_when_checked(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(artefacts, "_BLOCK_BYTES", 10)
+    monkeypatch.setattr(artefacts, "_AT_ONCE", 8)
+
+    def build(folder: Path) -> None:
+        (folder / "large.bin").write_bytes(bytes(range(200)) * 5)  # 100 blocks
+        (folder / "small.txt").write_text("small")
+
+    said: list[str] = []
+    store = ArtefactStore(tmp_path, said.append)
+    found = store.get("words", 1, build)
+    assert len(found.manifest["files"]["large.bin"]["blocks"]) == 100
+    assert list(store.check()) == [("words", found.fingerprint, None)]
+    content = (found.folder / "large.bin").read_bytes()
+    seen = 0
+    for block in range(100):  # the opening reads 8 of 100, always the same
+        (found.folder / "large.bin").write_bytes(content[: block * 10] + b"x" * 10 + content[block * 10 + 10 :])
+        assert [reason for _, _, reason in store.check()] == ["large.bin has changed"]
+        seen += not list(store.list())
+    assert seen == 8
+    (found.folder / "large.bin").write_bytes(content[:500] + bytes(500))  # half of it lost
+    assert not list(store.list())
+    (found.folder / "large.bin").write_bytes(content)
+    (found.folder / "small.txt").write_text("smile")
+    assert not list(store.list())
