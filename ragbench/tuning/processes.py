@@ -40,6 +40,7 @@ def search_all(
     """
     storage = study.open_storage(journal)
     studies = {search.name: study.open_study(storage, search, rules, values.base) for search in searches}
+    begun = {name: study.begun(opened) for name, opened in studies.items()}  # before others begin theirs
     memory, execution = values.session.limit_bytes, spec_of(values.base)
     count = _count(processes, execution)
     jobs = [
@@ -49,7 +50,7 @@ def search_all(
     with beside as failures:
         for search in searches:
             report = _reporter(progress, search) if progress is not None else None
-            study.optimise(studies[search.name], search, rules, values, report=report)
+            study.optimise(studies[search.name], search, rules, values, report=report, begun=begun[search.name])
         if failures():
             say("a process of the search failed (see above); the others did its trials")
     return studies

@@ -167,22 +167,23 @@ def optimise(
     values: TrainingValues,
     process: int = 0,
     report: Callable[[int], None] | None = None,
+    begun: Sequence[optuna.trial.FrozenTrial] = (),
 ) -> None:
-    """Try configurations until the study has its trials."""
+    """Try configurations until the study has its trials; first those that a stopped search had begun.
+
+    An interrupted trial stays begun: the next search ends it under its number, with the same suggestions.
+    """
     import optuna
 
+    left = list(begun)
     while (done := len(finished(study))) < search.trials:
         if report is not None:
             report(done)
         with quiet():
             study.sampler = make_sampler(rules.sampler, rules.seed + _PROCESS_STRIDE * process + done)
-            trial = study.ask()
+            trial = optuna.Trial(study, left.pop(0)._trial_id) if left else study.ask()
             tried = suggest(rules.parameters, trial)
-        try:
-            outcome = rules.judge(values, tried, search.qids)
-        except BaseException:
-            study.tell(trial, state=optuna.trial.TrialState.FAIL)
-            raise
+        outcome = rules.judge(values, tried, search.qids)
         if rules.cost is not None:
             guess = rules.cost(tried)
             trial.set_user_attr(P95, guess)
@@ -192,6 +193,13 @@ def optimise(
             study.tell(trial, list(outcome))
     if report is not None:
         report(search.trials)
+
+
+def begun(study: optuna.Study) -> list[optuna.trial.FrozenTrial]:
+    """The trials that are under way, or were when a search was stopped."""
+    from optuna.trial import TrialState
+
+    return study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
 
 
 def finished(study: optuna.Study) -> list[optuna.trial.FrozenTrial]:

@@ -122,3 +122,31 @@ def test_importance_goes_to_what_matters(tmp_path: Path) -> None:
 def test_an_unknown_sampler_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"tune\.sampler must be one of tpe, nsga2, random, got grid"):
         study.make_sampler("grid", 1)
+
+
+@pytest.mark.parametrize("sampler", study.SAMPLERS)
+@pytest.mark.parametrize("moment", ["in the preset", "while a trial is drawn", "while it is judged"])
+def test_an_interrupted_trial_is_ended_under_its_number(sampler: str, moment: str, tmp_path: Path, monkeypatch) -> None:
+    """As a kill does: the journal holds a trial that was begun and never ended."""
+    at = {"in the preset": 1, "while a trial is drawn": 20, "while it is judged": 20}[moment]
+    asked = 0
+
+    def interrupted(*given):
+        nonlocal asked
+        asked += 1
+        if asked == at:
+            raise KeyboardInterrupt
+        return suggest(*given) if moment == "while a trial is drawn" else values(*given)
+
+    suggest = study.suggest
+    opened = study.open_study(study.open_storage(tmp_path / "b.log"), Search("all", None, 30), rules(sampler), BASE)
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        if moment == "while a trial is drawn":
+            patched.setattr(study, "suggest", interrupted)
+        judged = values if moment == "while a trial is drawn" else interrupted
+        study.optimise(opened, Search("all", None, 30), rules(sampler), judged)
+    again = study.open_study(study.open_storage(tmp_path / "b.log"), Search("all", None, 30), rules(sampler), BASE)
+    study.optimise(again, Search("all", None, 30), rules(sampler), values, begun=study.begun(again))
+    whole = searched(tmp_path / "a.log", rules(sampler), 30, qids=None)
+    found = study.trials_of(again, PARAMETERS)
+    assert [(t.number, t.values, t.objectives) for t in found] == [(t.number, t.values, t.objectives) for t in whole]
