@@ -30,7 +30,7 @@ from ragbench.stages.stage import Stage
 T = TypeVar("T")
 
 REPLACES = "_replaces_"
-"""In a stage's configuration: entries of `order` that are passed over while this stage is on."""
+"""In a stage's configuration: entries of `order` that are passed over while this stage is on; `*` is all others."""
 
 SPLITS = ("train", "test", "all")
 
@@ -176,8 +176,9 @@ def active(config: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]
     """The entries of `order` that are on and not replaced by another, with their configuration."""
     nodes = {str(entry): _at(config, str(entry).split(".")) for entry in config["order"]}
     on = {entry: node for entry, node in nodes.items() if isinstance(node, Mapping) and "_target_" in node}
+    alone = {entry: node for entry, node in on.items() if "*" in node.get(REPLACES, ())}
     replaced = {name for node in on.values() for name in node.get(REPLACES, ())}
-    return ((entry, node) for entry, node in on.items() if entry not in replaced)
+    return ((entry, node) for entry, node in (alone or on).items() if entry not in replaced)
 
 
 def _at(node: Any, keys: Sequence[str]) -> Any:

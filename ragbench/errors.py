@@ -32,6 +32,10 @@ class JavaError(RagbenchError):
     """No usable Java runtime."""
 
 
+class LiveError(RagbenchError):
+    """A search that runs elsewhere and gives no usable answer."""
+
+
 class ArmsFailed(RagbenchError):
     """Arms of an experiment that could not be computed, after all others were; the command line answers with 1."""
 

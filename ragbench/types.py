@@ -256,7 +256,8 @@ class QueryState:
     that no later stage may drop, each with how the query named it (`title-match`). `notes` say in words what a stage
     decided, for explanations. `expanded` is the query with other phrasings, None before expansion. `candidates` are the
     documents, by row, that recall left to rank, None for all. `contexts` names, by hit, the chunks whose texts are
-    returned for it, in text order, itself included.
+    returned for it, in text order, itself included. `strangers` are hits of a live search in no document of the
+    collection: how many hits of `fused` stand before each, and its name.
     """
 
     query: Query
@@ -273,6 +274,16 @@ class QueryState:
     expanded: ExpandedQuery | None = None
     candidates: tuple[int, ...] | None = None
     contexts: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    strangers: tuple[tuple[int, str], ...] = ()
+
+    def listed(self) -> list[tuple[int, float, str]]:
+        """(chunk number, score, name) of all hits in order; strangers have the number -1, the others no name."""
+        ranking = self.fused or Ranking.empty()
+        hits = list(zip(ranking.chunks.tolist(), ranking.scores.tolist(), strict=True))
+        listed: list[tuple[int, float, str]] = [(chunk, score, "") for chunk, score in hits]
+        for before, name in reversed(self.strangers):
+            listed.insert(before, (-1, hits[before][1] if before < len(hits) else 0.0, name))
+        return listed
 
     def text_for(self, source: str) -> str:
         """The text to send to a source."""

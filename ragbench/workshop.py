@@ -9,7 +9,7 @@ from typing import Any
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.configuration import Settings
 from ragbench.engine.executor import Arm
-from ragbench.errors import IndexError_, ModelError
+from ragbench.errors import ConfigError, IndexError_, ModelError
 from ragbench.fingerprint import digest
 from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.index import Index, IndexSpec
@@ -54,6 +54,13 @@ class Workshop:
                 )
             return built[key]
 
+        masked = any(topic.masked for topic in self.benchmark.topics)
+        for each in settings:
+            if masked and each.pipeline.live:
+                raise ConfigError(
+                    f"arm '{each.name}' is a live search, in which the sources of derived topics are not masked: "
+                    "measure it on topics that persons wrote, or on those of a search log"
+                )
         return [Arm(each.name, each.pipeline, index(each.index)) for each in settings]
 
 

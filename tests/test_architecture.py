@@ -18,6 +18,7 @@ LAYERS = [
     {"corpus", "models", "catalogue"},
     {"benchmark"},
     {"index"},
+    {"live"},
     {"stages"},
     {"engine"},
     {"evaluation"},

@@ -88,6 +88,11 @@ class Pipeline:
         return {model.name: model.digest for model in used}
 
     @property
+    def live(self) -> bool:
+        """Whether it asks a search that runs elsewhere, which nothing here can prepare, mask or export."""
+        return any(getattr(stage, "outside", False) for _, stage in self.stages)
+
+    @property
     def fingerprint(self) -> str:
         """A digest over its stages and their parameters."""
         return digest([[name, canonical(stage)] for name, stage in self.stages])

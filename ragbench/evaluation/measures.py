@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Qrels
     from ragbench.benchmark.quotes import Quote
     from ragbench.index.chunks import ChunkTable
-    from ragbench.types import QueryState, Ranking
+    from ragbench.types import QueryState
 
 PRIMARY = "nDCG@10"
 MEASURES = ("nDCG@5", PRIMARY, "RR", "R@10", "R@100", "P@5", "AP", "Success@1", "Judged@10")
@@ -34,6 +34,11 @@ ANSWERED = (SILENCE, FALSE_SILENCE, HITS)
 """Always there: 1 for no hit where there is no answer, 1 for no hit where there is one, hits among the first ten."""
 UNJUDGED = "Unjudged@10"
 """Hits without a judgment among the first ten of a query, divided by ten: places left empty are not unjudged."""
+
+STRANGER = "?"
+"""Begins the name of a hit that is in no document of the collection, as live searches may have some."""
+UNPLACED = "Unplaced@10"
+"""Such hits among the first ten of a query, divided by ten; measured where there are any."""
 
 Run = Mapping[str, Sequence[tuple[str, float]]]
 """By qid, (id, score) with strictly decreasing scores."""
@@ -46,12 +51,12 @@ def metric_name(measure: str) -> str:
 
 def document_run(states: Iterable[QueryState], table: ChunkTable) -> dict[str, list[tuple[str, float]]]:
     """The run over documents: each by its best chunk."""
-    return {state.query.qid: decreasing(_first(state.fused, lambda c: (table.docno(c),))) for state in states}
+    return {state.query.qid: decreasing(_first(state, lambda c: (table.docno(c),))) for state in states}
 
 
 def section_run(states: Iterable[QueryState], table: ChunkTable) -> dict[str, list[tuple[str, float]]]:
     """The run over sections: each by the best chunk that overlaps it; those of one chunk in document order."""
-    return {state.query.qid: decreasing(_first(state.fused, lambda c: table.section_ids[c])) for state in states}
+    return {state.query.qid: decreasing(_first(state, lambda c: table.section_ids[c])) for state in states}
 
 
 def quote_run(
@@ -68,7 +73,10 @@ def quote_run(
         if not wanted:
             continue
         hits: list[tuple[str, float]] = []
-        for chunk, score in _scored(state.fused):
+        for chunk, score, stranger in state.listed():
+            if stranger:
+                hits.append((f"{STRANGER}{stranger}", score))
+                continue
             docno, span = table.docno(chunk), table.span(chunk)
             covered = [quote for quote in wanted if quote.docno == docno and quote.covered_by(*span)]
             wanted = [quote for quote in wanted if quote not in covered]
@@ -77,14 +85,10 @@ def quote_run(
     return run
 
 
-def _scored(ranking: Ranking | None) -> Iterable[tuple[int, float]]:
-    return zip(ranking.chunks.tolist(), ranking.scores.tolist(), strict=True) if ranking is not None else ()
-
-
-def _first(ranking: Ranking | None, names: Callable[[int], Iterable[str]]) -> Iterable[tuple[str, float]]:
+def _first(state: QueryState, names: Callable[[int], Iterable[str]]) -> Iterable[tuple[str, float]]:
     best: dict[str, float] = {}
-    for chunk, score in _scored(ranking):
-        for name in names(chunk):
+    for chunk, score, stranger in state.listed():
+        for name in [f"{STRANGER}{stranger}"] if stranger else names(chunk):
             best.setdefault(name, score)
     return best.items()
 
@@ -115,6 +119,8 @@ def evaluate(run: Run, qrels: Qrels, measures: Sequence[str] = MEASURES) -> pd.D
     judged = {str(number): dict(qrels[qid]) for number, qid in enumerate(answerable)}
     scored = {str(number): dict(run[qid]) or {"": 0.0} for number, qid in enumerate(answerable)}
     rows = [(qid, UNJUDGED, unjudged(run[qid], qrels[qid])) for qid in answerable]
+    if any(name.startswith(STRANGER) for hits in run.values() for name, _ in hits):
+        rows += [(qid, UNPLACED, sum(name.startswith(STRANGER) for name, _ in run[qid][:10]) / 10) for qid in run]
     parsed = {name: parse(name) for name in measures if name != UNJUDGED}
     values: dict[tuple[str, str], float] = {}
     for together in _apart(parsed):

@@ -136,9 +136,11 @@ def _measure_time(planned: Planned, place: RunFolder, progress: Progress | None,
     spec = planned.shared.latency
     arms = [arm for _, arm in planned.arms.values()]
     timings, observed = _timed(arms, planned, progress, say) if spec.enabled else ({}, None)
-    cold = _cold_starts(planned.settings, planned.queries[0].text, progress) if timings and spec.cold_start else {}
+    ours = [each for each, arm in planned.arms.values() if not arm.pipeline.live]
+    cold = _cold_starts(ours, planned.queries[0].text, progress) if timings and spec.cold_start else {}
     memory = {name: round(each.pop(coldstart.PEAK_MEMORY), 1) for name, each in cold.items()}
-    served = open_loop.measure(arms, planned.queries, spec, progress) if timings else []
+    loaded = [arm for arm in arms if not arm.pipeline.live]
+    served = open_loop.measure(loaded, planned.queries, spec, progress) if timings and loaded else []
     times = _Times(_latency_table(timings, cold), memory, observed)
     for name, timing in timings.items():
         place.arm(name).table("latency.parquet", timing.frame())

@@ -8,9 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING
-
-from ragbench.types import Ranking
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,6 +32,7 @@ COLUMNS = (
 SNIPPET = 300
 """Characters of a snippet, at most."""
 
+_STRANGER = "(in no document of the collection)"
 _KEPT = 4096  # arms answer the same queries, mostly with the same passages
 _HEADINGS = " > "
 _ELLIPSIS = "…"
@@ -60,13 +59,15 @@ def top_hits(final: Iterable[QueryState], table: ChunkTable, benchmark: Benchmar
         title, headings = table.titles[table.document[chunk]], _HEADINGS.join(table.header_path(chunk))
         return table.docno(chunk), title, table.chunk_ids[chunk], headings, table.text(chunk)
 
-    rows = []
+    rows: list[tuple[Any, ...]] = []
     for state in final:
-        qid, ranking = state.query.qid, state.fused or Ranking.empty()
+        qid = state.query.qid
         matches = _highlights(state.query.text)
         documents, sections = benchmark.document_qrels.get(qid, {}), benchmark.section_qrels.get(qid, {})
-        hits = zip(ranking.chunks[:depth].tolist(), ranking.scores[:depth].tolist(), strict=True)
-        for rank, (chunk, score) in enumerate(hits, start=1):
+        for rank, (chunk, score, stranger) in enumerate(state.listed()[:depth], start=1):
+            if stranger:
+                rows.append((qid, rank, score, stranger, _STRANGER, "", "", "", None, None))
+                continue
             judged = [sections[section] for section in table.section_ids[chunk] if section in sections]
             docno, title, chunk_id, headings, text = facts(chunk)
             grades = documents.get(docno), max(judged, default=None)

@@ -56,6 +56,8 @@ def write(
     if version is not None and form != "ragdocs":
         raise ConfigError(f"version= is for format=ragdocs only, got format={form}")
     found = measured.find(run, arm)
+    if found.settings.pipeline.live:
+        raise ConfigError(f"arm '{found.name}' is a live search, which runs elsewhere already: export another arm")
     evidence = measured.evidence(found, baseline)
     caution = measured.require_gain(evidence, force)
     place = out or found.results.folder / "exports" / f"{arm_folder(found.name)}{FORMATS[form]}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragbench.comparison.by_type import FEW
 from ragbench.evaluation.diagnosis import FOUND
-from ragbench.evaluation.measures import ANSWERED, FALSE_SILENCE, HITS, SILENCE
+from ragbench.evaluation.measures import ANSWERED, FALSE_SILENCE, HITS, SILENCE, UNPLACED
 from ragbench.report import evidence
 from ragbench.report.cells import MARKS, Cell, Table, direction, interval, listed, p_value, plain, signed
 from ragbench.report.figures import fate, main_effects
@@ -71,7 +71,7 @@ def arms(results: Results) -> Table:
     sections = results.summary(by=(), level="section").set_index("arm")
     compared = evidence.against_first(results)
     by_arm = {row["arm"]: row for row in evidence.rows(compared)}
-    others = [name for name in (*SECONDARY, *ANSWERED) if name in means.columns and name != measure]
+    others = [name for name in (*SECONDARY, UNPLACED, *ANSWERED) if name in means.columns and name != measure]
     total = results.latency[results.latency["stage"] == "total"].set_index("arm") if len(results.latency) else None
     columns = [("Configuration", ""), (measure, "mean over queries")]
     if by_arm:
@@ -112,6 +112,7 @@ _MEANING = {
     "R@100": "share of the relevant documents among the first 100",
     "Success@1": "share of queries whose first document is relevant",
     evidence.JUDGED: "share of the first 10 documents that were judged",
+    UNPLACED: "share of the first 10 hits of a live search that are in no document of the collection",
     SILENCE: "share of the topics without an answer that got no result",
     FALSE_SILENCE: "share of the topics with an answer that got no result",
     HITS: "documents among the first 10, of all topics",

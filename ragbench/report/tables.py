@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ragbench.console import columns, print_table
-from ragbench.evaluation.measures import ANSWERED, MEASURES, PRIMARY
+from ragbench.evaluation.measures import ANSWERED, MEASURES, PRIMARY, UNPLACED
 from ragbench.timing import latency, open_loop
 
 if TYPE_CHECKING:
@@ -20,7 +20,8 @@ def show(results: Results) -> None:
     """Measures overall and by query type, service time, and response time in the open loop."""
     titled = results.titled
     quality = with_latency(results, results.summary(("split",)))
-    print_table(columns(quality, ["arm", "split", "n", *MEASURES, *ANSWERED, *_FORMATS]), titled("Documents"), _FORMATS)
+    shown = columns(quality, ["arm", "split", "n", *MEASURES, UNPLACED, *ANSWERED, *_FORMATS])
+    print_table(shown, titled("Documents"), _FORMATS)
     if (results.per_query["level"] == "section").any():
         sections = results.summary(("split",), level="section")
         print_table(columns(sections, ["arm", "split", "n", *MEASURES]), titled("Sections"), _FORMATS)

@@ -46,6 +46,11 @@ class Stage(Protocol):
         ...
 
 
+def wait(stage: Stage) -> None:
+    """Wait until a stage may be called: one that asks others politely has a method `wait`, which is no part of it."""
+    getattr(stage, "wait", lambda: None)()
+
+
 NOTHING: frozenset[str] = frozenset()
 FREE: Mapping[str, str] = {}
 

@@ -22,6 +22,7 @@ import numpy as np
 from ragbench.configuration import LatencySpec
 from ragbench.engine.executor import Arm
 from ragbench.engine.pipeline import start
+from ragbench.stages.stage import Stage, wait
 from ragbench.timing.intervals import Floats, Samples, summary
 
 if TYPE_CHECKING:
@@ -100,10 +101,15 @@ def measure(
     qids = tuple(query.qid for _, query in asked)
     found = {}
     for arm in fresh:
-        columns = (*(name for name, _ in arm.pipeline), TOTAL)
+        columns = (*(_column(name, stage) for name, stage in arm.pipeline), TOTAL)
         times = (np.array(each[arm.name], dtype=np.float64).reshape(-1, len(columns)) for each in (first, second))
         found[arm.name] = Timing(arm.name, columns, qids, *times)
     return found
+
+
+def _column(name: str, stage: Stage) -> str:
+    """A stage's name; the time of one that asks elsewhere includes the way there and back."""
+    return f"{name} (end to end)" if getattr(stage, "outside", False) else name
 
 
 def without_caches(arms: Sequence[Arm], warmup: Sequence[Query], threads: int) -> list[Arm]:
@@ -119,6 +125,8 @@ def without_caches(arms: Sequence[Arm], warmup: Sequence[Query], threads: int) -
 
 def time_query(arm: Arm, query: Query) -> list[float]:
     """Milliseconds of every stage and of the whole for one query."""
+    for _, stage in arm.pipeline:
+        wait(stage)
     clock = time.perf_counter_ns
     marks = [clock()]
     for _ in arm.pipeline.steps(start([query]), arm.index):

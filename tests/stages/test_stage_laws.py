@@ -43,7 +43,7 @@ PACKAGE = str(Path(ragbench.stages.__path__[0]).parent)
 WITH_STAGES = sorted(
     f"{path.parent.name}={path.stem}"
     for path in CONF.glob("*/*.yaml")
-    if path.parent.name != "exp" and "_target_: ragbench.stages." in path.read_text(encoding="utf-8")
+    if path.parent.name not in ("exp", "live") and "_target_: ragbench.stages." in path.read_text(encoding="utf-8")
 )
 # What a switch needs beside it to be used for real.
 COMPANY = {

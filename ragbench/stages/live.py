@@ -1,0 +1,200 @@
+"""A pipeline's only stage: a search that runs elsewhere, whose answers are placed among the chunks of the index.
+
+So everything that is said of an arm (measures, verdicts, losses, hits side by side, latency) is said of it too. Its
+time is end to end: whatever lies between here and its answer is in it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from itertools import pairwise
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from urllib.parse import urlsplit
+
+from annotated_types import MinLen
+
+from ragbench.benchmark.documents import identifier
+from ragbench.bounds import Count, Holds, Name, Natural, Positive
+from ragbench.fingerprint import digest
+from ragbench.live.answers import Found, Reading
+from ragbench.live.asking import Asker, secret
+from ragbench.live.places import Places
+from ragbench.models.chat import Endpoint
+from ragbench.stages.stage import NOTHING
+from ragbench.types import QueryState, Ranking
+
+if TYPE_CHECKING:
+    from ragbench.index.chunks import ChunkTable
+    from ragbench.index.index import Index
+
+SOURCE = "live"
+Address = Annotated[
+    Endpoint, Holds(lambda text: "@" not in urlsplit(text).netloc, "must hold no name or password: use token_variable")
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Live(Reading, ABC):
+    """What all live searches have in common; the fields of `Reading` say where hits stand in an answer.
+
+    `depth`: hits that are asked for and kept. `prefix` is cut from the paths of addresses (`docs` in
+    `https://example.org/docs/keys`). `timeout_s`, `retries` and `per_second` (requests, at most) bound every exchange;
+    a query without an answer makes the arm fail.
+    """
+
+    depth: Count = 10
+    prefix: str = ""
+    timeout_s: Positive = 10.0
+    retries: Natural = 2
+    per_second: Positive = 5.0
+
+    needs: ClassVar[frozenset[str]] = frozenset({"chunks"})
+    requires: ClassVar[frozenset[str]] = NOTHING
+    provides: ClassVar[frozenset[str]] = frozenset({"rankings", "fused"})
+    forbids: ClassVar[Mapping[str, str]] = {"rankings": "a live search is an arm of its own"}
+    outside: ClassVar[bool] = True
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What messages call it."""
+
+    @abstractmethod
+    def asking(self) -> Callable[[str, int], Any]:
+        """What sends one query and gives the answer's JSON."""
+
+    def wait(self) -> None:
+        """Wait until politeness allows another request; not a part of the time of a query."""
+        _asker(self).wait()
+
+    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
+        """Ask the search for every state, one after the other. LiveError when one query has no answer."""
+        places, ask = _places(index.chunks, self.prefix), _asker(self)
+        return [placed(state, self.read(ask(state.query.text, self.depth), self.depth), places) for state in states]
+
+    def describe(self) -> str:
+        """Whom it asks."""
+        return f"ask {self.name} for {self.depth} hits, end to end"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LiveHttp(Live):
+    """A search over HTTP. In `url` and the texts of `body` (sent as JSON), `{query}` and `{depth}` are replaced.
+
+    `token_variable` names the environment variable with a token, which is sent as `token_header`, after `token_prefix`.
+    """
+
+    url: Address
+    method: Literal["GET", "POST"] = "GET"
+    body: Mapping[str, Any] | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    token_variable: Name | None = None
+    token_header: Name = "Authorization"
+    token_prefix: str = "Bearer "
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if "{query}" not in f"{self.url} {self.body}":
+            raise self.refused("url", "or body must hold {query} where the query belongs")
+
+    @property
+    def name(self) -> str:
+        """The address, without its query."""
+        return self.url.partition("?")[0]
+
+    def asking(self) -> Callable[[str, int], Any]:
+        """A client that keeps its connections."""
+        from ragbench.live import http
+
+        token = secret(self.token_variable, self.name)
+        sent = {} if token is None else {self.token_header: f"{self.token_prefix}{token}"}
+        return http.asking(self.method, self.url, self.body, {**self.headers, **sent}, self.timeout_s)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LiveCommand(Live):
+    """A program that searches: its words, with `{query}` and `{depth}`; it prints JSON or JSON Lines.
+
+    The query also stands on its standard input. No shell takes part.
+    """
+
+    program: Annotated[tuple[str, ...], MinLen(1)]
+
+    @property
+    def name(self) -> str:
+        """The program."""
+        return f"the program {self.program[0]}"
+
+    def asking(self) -> Callable[[str, int], Any]:
+        """A new process for every query."""
+        from ragbench.live import command
+
+        return command.asking(self.program, self.timeout_s)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LiveMcp(Live):
+    """A search tool of an MCP server: `url` of one over HTTP, or `program` of one over standard input and output."""
+
+    tool: Name = "search"
+    arguments: Mapping[str, Any] = field(default_factory=lambda: {"query": "{query}"})
+    url: Address | None = None
+    program: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if (self.url is None) == (not self.program):
+            raise self.refused("url", "or program must be given, and only one of them")
+
+    @property
+    def name(self) -> str:
+        """The server."""
+        return self.url or f"the MCP server {self.program[0]}"
+
+    def asking(self) -> Callable[[str, int], Any]:
+        """One session for all queries."""
+        from ragbench.live import mcp
+
+        return mcp.asking(self.url or self.program, self.tool, self.arguments, self.timeout_s)
+
+
+def placed(state: QueryState, found: Sequence[Found], places: Places) -> QueryState:
+    """The state with what was found as its ranking; a hit in no document of the collection keeps its place by name.
+
+    Scores are those of the search where it gives one for every hit and they fall, else 1 / rank.
+    """
+    chunks: dict[int, tuple[int, float | None]] = {}
+    strangers: list[tuple[int, str]] = []
+    for rank, each in enumerate(found, start=1):
+        chunk = places.chunk(each)
+        if chunk is None:
+            strangers.append((len(chunks), identifier(each.document or each.text)[:_NAME]))
+        else:
+            chunks.setdefault(chunk, (rank, each.score))
+    given = [score for _, score in chunks.values() if score is not None]
+    falling = len(given) == len(chunks) and all(one >= next_ for one, next_ in pairwise(given))
+    ranking = Ranking.ordered(list(chunks), given if falling else [1 / rank for rank, _ in chunks.values()])
+    if strangers:
+        names = ", ".join(name for _, name in strangers[:3])
+        state = state.with_note(f"{len(strangers)} of {len(found)} hits are in no document of the collection: {names}")
+    return replace(state.with_ranking(SOURCE, ranking), fused=ranking, strangers=tuple(strangers))
+
+
+def _asker(search: Live) -> Asker:
+    """The one that asks a search for this process: it remembers when it last did, and keeps connections."""
+    key = digest(search)
+    if key not in _ASKERS:
+        _ASKERS[key] = Asker(search.name, search.asking(), search.per_second, search.retries)
+    return _ASKERS[key]
+
+
+@lru_cache(maxsize=4)
+def _places(table: ChunkTable, prefix: str) -> Places:
+    return Places(table, prefix)
+
+
+_ASKERS: dict[str, Asker] = {}
+_NAME = 200  # characters of the name of a hit that was not placed

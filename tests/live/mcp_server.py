@@ -1,0 +1,24 @@
+"""A little MCP server over standard input and output, started by the tests as a program."""
+
+from mcp.server import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+
+server = MCPServer("notes")
+
+
+@server.tool()
+def search(query: str, limit: int = 5) -> dict[str, list[dict[str, str]]]:
+    """Three notes, whatever is asked."""
+    if query == "fail":
+        raise ToolError("no such index")
+    names = ["guides/schedules.md", "elsewhere/unknown.md", "index.md"]
+    return {"notes": [{"file": name, "asked": query} for name in names[:limit]]}
+
+
+@server.tool()
+def plain(query: str) -> str:
+    """JSON in a text."""
+    return f'[{{"file": "{query}"}}]'
+
+
+server.run()

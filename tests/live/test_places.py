@@ -1,0 +1,111 @@
+"""Where the hits of other searches lie in the small vault of the tests."""
+
+from __future__ import annotations
+
+import pytest
+
+from ragbench.live.answers import Found
+from ragbench.live.places import Places
+
+
+@pytest.fixture
+def docno_at(index):
+    def at(prefix: str = "", **found: str) -> str | None:
+        chunk = Places(index.chunks, prefix).chunk(Found(**{"document": "", **found}))
+        return None if chunk is None else index.chunks.chunk_ids[chunk]
+
+    return at
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "guides/authentication",
+        "guides/authentication.md",
+        "/Guides/Authentication.html",
+        "https://example.org/guides/authentication/?lang=en#top",
+        "https://example.org/en/latest/guides/authentication",
+        "authentication",
+        "guides\\\\authentication.md",
+        "guides/authentication/index.html",
+    ],
+)
+def test_paths_and_addresses_name_documents(docno_at, name: str) -> None:
+    assert docno_at(document=name) == "guides/authentication#0"
+
+
+def test_a_prefix_is_cut_and_a_lone_name_below_another_folder_is_no_document(docno_at, index) -> None:
+    assert index.chunks.docnos.count("index") == 1
+    assert docno_at("docs", document="https://example.org/docs/index.html") == "index#0"
+    assert docno_at("docs", document="https://example.org/docs/") == "index#0"
+    assert docno_at("docs", document="https://example.org/docs/guides/authentication").startswith("guides/")
+    assert docno_at(document="https://example.org/blog/errors") is None
+    assert docno_at(document="nothing/like/it") is None and docno_at(document="") is None
+
+
+def test_a_title_names_the_one_document_that_has_it(docno_at, index) -> None:
+    title = index.chunks.titles[index.chunks.document_number["guides/authentication"]]
+    assert docno_at(document=title.upper()) == "guides/authentication#0"
+
+
+def test_a_heading_or_anchor_names_the_chunk_of_its_section(docno_at, index) -> None:
+    table = index.chunks
+    wanted = next(
+        table.chunk_ids[chunk]
+        for chunk in range(table.n_retrievable)
+        if "guides/authentication#authentication/accounts-for-people" in table.section_ids[chunk]
+    )
+    assert docno_at(document="guides/authentication", section="Accounts for people") == wanted
+    assert docno_at(document="guides/authentication.md#accounts-for-people") == wanted
+
+
+def test_a_text_finds_its_chunk_with_and_without_a_document(docno_at, index) -> None:
+    table = index.chunks
+    last = table.chunks_of(table.document_number["guides/authentication"])[1] - 1
+    text = " ".join(table.text(last).split()[-12:])
+    assert docno_at(document="guides/authentication", text=f"<em>{text}</em>") == table.chunk_ids[last]
+    assert docno_at(text=text) == table.chunk_ids[last]
+    assert docno_at(document="https://elsewhere.org/x/y", text=text) == table.chunk_ids[last]
+    assert docno_at(text="words that stand nowhere in this collection at all") is None
+    half = " ".join(
+        [
+            *text.split(),
+            *[
+                "and",
+                "then",
+                "as",
+                "many",
+                "words",
+                "again",
+                "which",
+                "are",
+                "not",
+                "in",
+                "it,",
+                "so",
+                "that",
+                "it",
+                "is",
+                "too",
+                "much",
+            ],
+        ]
+    )
+    assert docno_at(text=half) is None
+
+
+def test_addresses_in_the_frontmatter_are_names(tmp_path) -> None:
+    from ragbench.corpus.reader import read_vault
+    from ragbench.index.artefacts import ArtefactStore
+    from ragbench.index.index import Index, IndexSpec
+    from ragbench.models.access import Models
+
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "a.md").write_text("---\nurl: /how-to/keys/\naliases: [/old/keys]\n---\nKeys open doors.\n")
+    (tmp_path / "notes" / "b.md").write_text("---\naliases: [/old/keys]\n---\nDoors close.\n")
+    documents = read_vault(tmp_path / "notes").documents
+    index = Index(IndexSpec(), "x", lambda: documents, ArtefactStore(tmp_path / "index"), Models())
+    index.prepare(frozenset({"chunks"}))
+    places = Places(index.chunks, "docs")
+    assert places.chunk(Found("https://example.org/docs/how-to/keys")) == 0
+    assert places.chunk(Found("https://example.org/docs/old/keys")) is None  # two documents had it
