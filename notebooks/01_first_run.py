@@ -17,10 +17,10 @@
 # %%
 import plotly.io
 
-from ragbench import Benchmark, Experiment
+from ragbench import Experiment, load_benchmark
 
 plotly.io.renderers.default = "plotly_mimetype"  # stores the data of a figure, not the library that draws it
-benchmark = Benchmark.load()
+benchmark = load_benchmark()
 print(f"{len(benchmark.documents)} documents, {len(benchmark.topics)} topics, splits {', '.join(benchmark.splits)}")
 topic = benchmark.topics[0]
 print(f"{topic.qid} ({topic.type}): {topic.text!r}")

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Benchmark
+    from ragbench.benchmark.load import load_benchmark
     from ragbench.export.loaded import load
     from ragbench.workbench import Experiment, Own, Results, Tuning, tune
 
-__all__ = ["Benchmark", "Experiment", "Own", "Results", "Tuning", "load", "tune"]
+__all__ = ["Benchmark", "Experiment", "Own", "Results", "Tuning", "load", "load_benchmark", "tune"]
 
 _HOME = {
     "Benchmark": "ragbench.benchmark.benchmark",
@@ -30,6 +31,7 @@ _HOME = {
     "Results": "ragbench.workbench",
     "Tuning": "ragbench.workbench",
     "load": "ragbench.export.loaded",
+    "load_benchmark": "ragbench.benchmark.load",
     "tune": "ragbench.workbench",
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,13 @@ def test_imports_run_one_way(path: Path) -> None:
         parts = name.split(".")
         if parts[0] == "ragbench" and len(parts) > 1 and parts[1] != room:
             assert LEVEL[parts[1]] < LEVEL[room] or parts[1] == "errors", f"{path.name} reaches up to {name}"
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    names = {".".join(("ragbench", *path.relative_to(PACKAGE).with_suffix("").parts)): path for path in modules()}
+    graph = {name: {found for found in imports(path) if found in names} for name, path in names.items()}
+    # CycleError names the circle, where there is one.
+    assert set(TopologicalSorter(graph).static_order()) == set(names)
 
 
 @pytest.mark.parametrize("path", sorted((PACKAGE / "stages").glob("*.py")), ids=lambda path: path.name)

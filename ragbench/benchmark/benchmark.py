@@ -72,13 +72,6 @@ class Benchmark:
         _refuse_repeated(self.name, "document", [document.docno for document in self.documents])
         _refuse_repeated(self.name, "topic", [topic.qid for topic in self.topics])
 
-    @staticmethod
-    def load(loader: str = "builtin", **options: Any) -> Benchmark:
-        """As `ragbench.benchmark.load`: `Benchmark.load("vault", corpus="notes", queries="queries.csv")`."""
-        from ragbench.benchmark.load import load
-
-        return load({"loader": loader, **options})
-
     @property
     def splits(self) -> tuple[str, ...]:
         """The names of its splits, sorted."""

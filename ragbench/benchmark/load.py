@@ -43,6 +43,11 @@ def load(spec: Mapping[str, Any], topics: bool = True) -> Benchmark:
     return resplit(benchmark, seed)
 
 
+def load_benchmark(loader: str = "builtin", **options: Any) -> Benchmark:
+    """As `load`, by keywords: `load_benchmark("vault", corpus="notes", queries="queries.csv")`."""
+    return load({"loader": loader, **options})
+
+
 def load_builtin(
     corpus: Path | None = None,
     qrels: Path | None = None,

@@ -11,7 +11,7 @@ from ragbench.errors import ConfigError
 from ragbench.fingerprint import canonical, digest
 from ragbench.models.resolve import CrossEncoderSpec
 from ragbench.stages.stage import Stage, models_of
-from ragbench.types import Hit, Query, QueryState
+from ragbench.types import Query, QueryState
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -117,12 +117,6 @@ class Pipeline:
     def __call__(self, queries: Sequence[Query], index: Index) -> list[QueryState]:
         """Run queries through every stage."""
         return self.run(start(queries), index)
-
-    def search(self, text: str | Query, index: Index, top_n: int = 10) -> list[Hit]:
-        """The best `top_n` hits for one query, as a person reads them."""
-        from ragbench.engine.answer import answer
-
-        return list(answer(text, self, index, top_n).hits)
 
 
 _MEANING = {

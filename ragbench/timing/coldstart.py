@@ -48,6 +48,7 @@ def main() -> None:
     request = json.loads(sys.stdin.read())
     end_with(request["parent"])
     from ragbench.configuration import Settings
+    from ragbench.engine.answer import answer
     from ragbench.models.access import Models
     from ragbench.topics.load import load
     from ragbench.workshop import Workshop
@@ -59,7 +60,7 @@ def main() -> None:
     (arm,) = workshop.arms([settings])
     arm.index.prepare(arm.pipeline.needs)
     ready = time.perf_counter()
-    arm.pipeline.search(request["text"], arm.index)
+    answer(request["text"], arm.pipeline, arm.index, top_n=10)
     answered = time.perf_counter()
     times = {"ready": (ready - started) * 1e3, "first answer": (answered - started) * 1e3}
     print(json.dumps({**times, PEAK_MEMORY: peak_memory_bytes() / 2**20}))

@@ -12,6 +12,7 @@ import pytest
 from ragbench import app
 from ragbench.configuration import Settings
 from ragbench.corpus.reader import read_vault
+from ragbench.engine.answer import answer
 from ragbench.engine.pipeline import start
 from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.index import Index, collection_digest
@@ -36,7 +37,7 @@ class Handbook:
         return self.index_of(composed(*overrides))
 
     def hits(self, text: str, *overrides: str, top_n: int = 10) -> list[Hit]:
-        return composed(*overrides).pipeline.search(text, self.index(*overrides), top_n)
+        return list(answer(text, composed(*overrides).pipeline, self.index(*overrides), top_n).hits)
 
     def docnos(self, text: str, *overrides: str, top_n: int = 10) -> list[str]:
         """Documents by their best hit."""

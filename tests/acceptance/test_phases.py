@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from ragbench import app
+from ragbench.engine.answer import answer
 from ragbench.errors import ConfigError, RagbenchError
 from ragbench.types import CompressionStats
 
@@ -447,7 +448,7 @@ def test_hyde_finds_what_the_hypothesis_describes(handbook) -> None:
     query = Query(
         "q", "What do I have to do next?", "Start the new version beside the old one and move the load balancer over."
     )
-    first = settings.pipeline.search(query, handbook.index("hyde=on", "lexical=null"))[0]
+    first = answer(query, settings.pipeline, handbook.index("hyde=on", "lexical=null"), 10).hits[0]
     assert first.docno == "deployment"
     assert handbook.docnos(query.text, "lexical=null")[0] != "deployment"
 

@@ -6,6 +6,7 @@ import pytest
 
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.check import check
+from ragbench.benchmark.load import load_benchmark
 from ragbench.benchmark.quotes import Quote, entries, locate, sections_of, split_target
 from ragbench.corpus.reader import parse_document
 
@@ -79,7 +80,7 @@ def quoting(tmp_path: Path) -> Benchmark:
         'who sails,"safe.md ""a sea that nobody ever sailed"""',
     ]
     (tmp_path / "queries.csv").write_text("\n".join(rows), encoding="utf-8")
-    return Benchmark.load("vault", corpus=str(tmp_path / "notes"), queries=str(tmp_path / "queries.csv"))
+    return load_benchmark("vault", corpus=str(tmp_path / "notes"), queries=str(tmp_path / "queries.csv"))
 
 
 def test_a_vaults_queries_may_quote(quoting: Benchmark) -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from ragbench.engine.answer import answer
 from ragbench.engine.pipeline import Pipeline, clean
 from ragbench.errors import ConfigError
 from ragbench.models.chat import ChatSpec
@@ -64,7 +65,7 @@ def test_a_senseless_order_is_refused_with_the_reason(order: list[int], said: st
 
 
 def test_finds_what_was_asked_for(index) -> None:
-    hits = Pipeline(HYBRID).search("which error says that the certificate was not renewed", index, top_n=3)
+    hits = answer("which error says that the certificate was not renewed", Pipeline(HYBRID), index, 3).hits
     assert [hit.rank for hit in hits] == [1, 2, 3]
     assert "LNT-301" in hits[0].text
     assert hits[0].score >= hits[1].score >= hits[2].score
