@@ -81,6 +81,11 @@ def _bundle(
     from ragbench.topics.load import load
 
     benchmark = load(arm.settings.config)
+    if any(topic.masked for topic in benchmark.topics):
+        raise ConfigError(
+            "a bundle of this run would serve documents without the passages that its derived topics were made from: "
+            "run the arm again on other topics and export that, or export it with format=ragdocs or format=librarian"
+        )
     bundle.write(
         arm,
         benchmark,

@@ -135,3 +135,15 @@ def test_what_cannot_be_is_said() -> None:
         load({"data": {"loader": "beir", "folder": "x"}, "topics": {"kind": "derived"}})
     with pytest.raises(ConfigError, match="must be given or derived"):
         load({"data": {"loader": "builtin"}, "topics": {"kind": "guessed"}})
+
+
+def test_a_bundle_never_holds_masked_documents(settings_of, tmp_path: Path, write_vault) -> None:
+    from ragbench.experiment.run import run
+    from ragbench.export.written import write as export
+
+    data = ["data=vault", f"data.corpus={write_vault(tmp_path / 'notes', 40)}", "topics=derived", "topics.limit=10"]
+    settings = settings_of(tmp_path / "results", *data, "dense=null", "latency.enabled=false", "name=words")
+    found = run([settings], load(settings.config), say=lambda sentence: None)
+    with pytest.raises(ConfigError, match="would serve documents without the passages"):
+        export(found.folder, tmp_path / "bundle")
+    assert not (tmp_path / "bundle").exists()
