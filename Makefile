@@ -8,7 +8,7 @@ BIN := .venv/bin
 	$(BIN)/pip install --quiet -e ".[dev]" -c constraints.txt
 	touch $@
 
-.PHONY: install run test notebooks outputs check bench
+.PHONY: install run test notebooks outputs check bench faults
 install: .venv/installed
 
 run: .venv/installed
@@ -35,3 +35,7 @@ check: .venv/installed
 
 bench: .venv/installed
 	$(BIN)/python -m pytest tests/bench --benchmark-only --benchmark-disable-gc -s
+
+# Kills, flipped bits and full disks against real commands; about an hour.
+faults: .venv/installed
+	$(BIN)/python tests/faults/campaign.py

@@ -61,13 +61,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
             traceback.print_exc()
         print(f"ragbench: {error}", file=sys.stderr)
         return FAILED if isinstance(error, ArmsFailed) else BAD_INPUT
-    except KeyboardInterrupt:
-        print("ragbench: interrupted; finished parts are kept", file=sys.stderr)
-        return INTERRUPTED
     except BrokenPipeError:
         # The reader of a pipe has gone (`ragbench list | head`); keep the interpreter from complaining at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        if parsed.verbose:
+            raise
+        where = f"{error.filename} " if error.filename else "a file "
+        reason = (error.strerror or str(error)).lower()
+        print(
+            f"ragbench: {where}cannot be used ({reason}): check the path, its permissions and free space",
+            file=sys.stderr,
+        )
+        return BAD_INPUT
+    except KeyboardInterrupt:
+        print("ragbench: interrupted; finished parts are kept", file=sys.stderr)
+        return INTERRUPTED
 
 
 def entry() -> None:
