@@ -149,6 +149,8 @@ def write_atomically(path: Path, text: str) -> None:
 
 
 def _open(path: Path) -> BinaryIO:
+    if path.is_fifo():  # it would be waited for without end, and some files are read twice
+        raise BenchmarkError(f"{path} is a pipe: write its content into a file and name that")
     return cast(BinaryIO, gzip.open(path, "rb")) if path.suffix == ".gz" else path.open("rb")
 
 

@@ -97,3 +97,9 @@ def test_permissions_of_a_file_stay_as_they_are(tmp_path: Path) -> None:
     path.chmod(0o600)
     write_atomically(path, "new\n")
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_pipe_is_refused_instead_of_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "queries.csv")
+    with pytest.raises(BenchmarkError, match=r"queries\.csv is a pipe"):
+        list(read_rows(tmp_path / "queries.csv"))
