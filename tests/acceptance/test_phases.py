@@ -427,6 +427,37 @@ def test_the_phases_turn_on_what_the_seeds_list() -> None:
     assert on("+exp=all") == {f"p{n}" for n in range(1, 14)}
 
 
+def test_the_real_system_is_the_ground_of_its_phases() -> None:
+    # seed 000, section 2, and seed 001: what the system does before any proposal; the proposals of a phase are the same
+    for phase in ("", *(f"_phase{n}" for n in (1, 2, 3, 4)), "_general", "_api", "_notes", "_research"):
+        settings = app.compose([f"+exp=ragdocs{phase}"])
+        stages = dict(settings.pipeline)
+        lexical = settings.index.lexical
+        assert (lexical.k1, lexical.b, lexical.analyzer) == (1.2, 0.75, "standard")
+        assert {"content", "aliases", "tags"} <= {name for name, _ in lexical.fields}
+        assert (stages["graph"].factor, stages["graph"].hops, stages["graph"].new_only) == (0.5, 1, False)
+        assert "recency" in stages
+        if phase.startswith("_phase"):
+            plain = {name for name, _ in app.compose([f"+exp={phase[1:]}"]).pipeline}
+            assert set(stages) == plain | {"graph", "recency"}
+            assert "p6" not in stages or (stages["p6"].max_length, stages["p6"].tail) == (512, "drop")
+
+
+@pytest.mark.parametrize(
+    ("profile", "weights", "bias"),
+    [
+        ("general", {"dense": 1.0, "lexical": 1.0}, 0.5),
+        ("api", {"dense": 0.8, "lexical": 1.5}, 0.3),
+        ("notes", {"dense": 1.3, "lexical": 0.7}, 0.8),
+        ("research", {"dense": 1.5, "lexical": 0.5}, 0.0),
+    ],
+)
+def test_the_profiles_recommended_by_seed_001(profile: str, weights: dict[str, float], bias: float) -> None:
+    stages = dict(app.compose([f"+exp=ragdocs_{profile}"]).pipeline)
+    assert {source: stages["fuse"].weights[source] for source in weights} == weights
+    assert stages["recency"].bias == bias
+
+
 # The other strategies of seed 001 -------------------------------------------------------------------------------------
 
 
