@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Find the arm, weigh its evidence, write, say what is missing."""
     from ragbench.errors import ConfigError
-    from ragbench.export.written import write
+    from ragbench.export.write import write
 
     given, overrides = split_words(arguments.words, _WORDS)
     if "run" not in given:

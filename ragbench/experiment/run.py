@@ -14,7 +14,7 @@ from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.configuration import Settings
 from ragbench.errors import ConfigError
 from ragbench.evaluation import diagnosis, levels, measures
-from ragbench.experiment import environment, execution, results, store, top
+from ragbench.experiment import environment, execution, results, store, top_hits
 from ragbench.experiment.results import Results
 from ragbench.experiment.store import RunFolder
 from ragbench.fingerprint import digest, plain
@@ -223,7 +223,7 @@ def _write_arm(
     place.text("pipeline.txt", f"{arm.pipeline!r}\n")
     place.yaml("metadata.yaml", _ir_metadata(settings, arm, benchmark, surroundings))
     place.table(results.PER_QUERY, per_query)
-    place.table(results.TOP, top.top_hits(outcome.final, table, benchmark))
+    place.table(results.TOP, top_hits.top_hits(outcome.final, table, benchmark))
     if benchmark.section_qrels:
         place.table(results.DIAGNOSIS, diagnosis.diagnose(outcome, table, benchmark.section_qrels))
     place.finish_arm(arm_key(arm))

@@ -13,7 +13,7 @@ from typing import Any
 
 from ragbench.configuration import Settings
 from ragbench.corpus.librarian_chunking import CHARS_PER_TOKEN, LibrarianFixedChunker, LibrarianSemanticChunker
-from ragbench.export.expressed import Reading
+from ragbench.export.translation import Reading
 from ragbench.models import bundled
 from ragbench.stages.average import AverageScores
 from ragbench.stages.context import AddNeighbours

@@ -14,8 +14,8 @@ from typing import Any
 from ragbench.configuration import Settings
 from ragbench.corpus.chunking import HeaderChunker, ParentChildChunker
 from ragbench.errors import ConfigError
-from ragbench.export.expressed import Reading
 from ragbench.export.ragdocs_keys import NEWEST, VERSIONS, Version
+from ragbench.export.translation import Reading
 from ragbench.models import bundled
 from ragbench.stages.calibrate import Calibrate
 from ragbench.stages.classify import Classify

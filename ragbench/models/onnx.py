@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from ragbench.errors import ModelError
 from ragbench.models.folder import ModelFolder
-from ragbench.models.one_by_one import OneByOneCrossEncoder, OneByOneEncoder
 from ragbench.models.settings import Settings, refuse_other_modules
+from ragbench.models.unbatched import UnbatchedCrossEncoder, UnbatchedEncoder
 from ragbench.models.vectors import minor_version
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class OnnxGraph:
         return session
 
 
-class OnnxEncoder(OneByOneEncoder):
+class OnnxEncoder(UnbatchedEncoder):
     """An encoder of a folder with `model.onnx` and `tokenizer.json`.
 
     The vector of a text is that of its tokens pooled (see `Settings`), unless the graph pools by itself.
@@ -163,7 +163,7 @@ class OnnxEncoder(OneByOneEncoder):
         return shape
 
 
-class OnnxCrossEncoder(OneByOneCrossEncoder):
+class OnnxCrossEncoder(UnbatchedCrossEncoder):
     """A cross-encoder of a folder with `model.onnx` and `tokenizer.json`; the graph must give one logit per pair."""
 
     def __init__(

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ragbench.errors import ModelError
 from ragbench.models.folder import ModelFolder
-from ragbench.models.one_by_one import OneByOneCrossEncoder, OneByOneEncoder
+from ragbench.models.unbatched import UnbatchedCrossEncoder, UnbatchedEncoder
 from ragbench.models.vectors import minor_version
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class TorchModel:
             raise ModelError(f"{self.folder.root} holds no cross-encoder but {architectures[0]}: use a cross-encoder")
 
 
-class SentenceTransformerEncoder(OneByOneEncoder):
+class SentenceTransformerEncoder(UnbatchedEncoder):
     """An encoder in a folder of sentence-transformers. Prompts of its configuration are ignored, prefixes rule."""
 
     def __init__(
@@ -126,7 +126,7 @@ class SentenceTransformerEncoder(OneByOneEncoder):
         return self._model(text, "sentence_embedding")
 
 
-class SentenceTransformerCrossEncoder(OneByOneCrossEncoder):
+class SentenceTransformerCrossEncoder(UnbatchedCrossEncoder):
     """A cross-encoder in a folder of transformers with a head of one logit, whose activation is not applied."""
 
     def __init__(self, name: str, folder: ModelFolder, *, max_length: int = 512, threads: int = 1) -> None:

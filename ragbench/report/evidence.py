@@ -19,8 +19,8 @@ from ragbench.comparison.verdict import LatencyCost, judge, latency_budget_ms, u
 from ragbench.errors import ResultsError
 from ragbench.evaluation import diagnosis
 from ragbench.evaluation.measures import PRIMARY, UNJUDGED
-from ragbench.experiment import top
 from ragbench.experiment.results import DIAGNOSIS, TOP, TOPICS
+from ragbench.experiment.top_hits import COLUMNS as TOP_COLUMNS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -94,8 +94,8 @@ def topics(results: Results) -> pd.DataFrame:
 
 
 def top_hits(results: Results) -> pd.DataFrame:
-    """The first hits of every arm for every query: arm and the columns of `experiment.top`."""
-    return results.of_arms(TOP, ("arm", *top.COLUMNS))
+    """The first hits of every arm for every query: arm and the columns of `experiment.top_hits`."""
+    return results.of_arms(TOP, ("arm", *TOP_COLUMNS))
 
 
 def fates(results: Results) -> pd.DataFrame:

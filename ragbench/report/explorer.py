@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ragbench.experiment.top import stems
+from ragbench.experiment.top_hits import stems
 from ragbench.report import evidence
 from ragbench.report.figures import fate
 

@@ -8,7 +8,7 @@ results.plot_pareto()
 """
 
 from ragbench.workbench.experiment import Experiment
-from ragbench.workbench.own import Own
+from ragbench.workbench.own_stage import Own
 from ragbench.workbench.results import Results
 from ragbench.workbench.tuning import Tuning, tune
 

@@ -16,7 +16,7 @@ from ragbench.errors import ConfigError
 from ragbench.experiment import ablate
 from ragbench.experiment import results as files
 from ragbench.experiment.ablate import Ablation
-from ragbench.workbench.own import Own
+from ragbench.workbench.own_stage import Own
 from ragbench.workbench.results import Results
 from ragbench.workshop import Progress, Say, Workshop
 

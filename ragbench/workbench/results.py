@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import plotly.graph_objects as go
 
-    from ragbench.export.written import Written
+    from ragbench.export.write import Written
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class Results(files.Results):
 
         Raises ConfigError for a gain over `baseline` (the first arm) that is not established, unless `force` is given.
         """
-        from ragbench.export.written import write
+        from ragbench.export.write import write
 
         place = Path(out).expanduser() if out is not None else None
         with console.progress() as progress:

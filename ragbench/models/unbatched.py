@@ -18,7 +18,7 @@ from ragbench.models.texts import checked
 from ragbench.models.vectors import finite, unit
 
 
-class OneByOneEncoder(ABC):
+class UnbatchedEncoder(ABC):
     """An `Encoder` whose back end says how one text becomes one vector, of any length, and what shapes that."""
 
     def __init__(self, name: str, folder: ModelFolder, *, query_prefix: str, passage_prefix: str, threads: int) -> None:
@@ -77,7 +77,7 @@ class OneByOneEncoder(ABC):
         return np.stack(vectors) if vectors else np.empty((0, self.dim), dtype=np.float32)
 
 
-class OneByOneCrossEncoder(ABC):
+class UnbatchedCrossEncoder(ABC):
     """A `CrossEncoder` whose back end says how one pair becomes one logit, and what shapes that."""
 
     def __init__(self, name: str, folder: ModelFolder, *, threads: int) -> None:

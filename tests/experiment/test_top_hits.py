@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragbench.engine.pipeline import Pipeline
-from ragbench.experiment.top import COLUMNS, highlights, snippet, stems, top_hits
+from ragbench.experiment.top_hits import COLUMNS, highlights, snippet, stems, top_hits
 from ragbench.stages.cut import Cut
 from ragbench.stages.fuse import Fuse
 from ragbench.stages.lexical import RetrieveLexical

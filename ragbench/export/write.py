@@ -103,9 +103,9 @@ def _file(
     form: Format, version: str | None, arm: MeasuredArm, out: Path, evidence: Evidence, caution: str | None
 ) -> list[str]:
     from ragbench.benchmark.lines import write_atomically
-    from ragbench.export import heading, librarian, ragdocs
+    from ragbench.export import librarian, provenance, ragdocs
 
-    said = heading.sentences(arm, evidence, caution)
+    said = provenance.sentences(arm, evidence, caution)
     if form == "ragdocs":
         text, missing = ragdocs.render(arm.settings, said, version)
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragbench.export.expressed import Reading, flat_index
+from ragbench.export.translation import Reading, flat_index
 from ragbench.stages.cut import Cut
 from ragbench.stages.dense import RetrieveDense
 from ragbench.stages.fuse import Fuse
