@@ -154,7 +154,7 @@ def _trectext_document(where: str, block: str, form: Form) -> Document:
 
 
 def _role(stack: list[str]) -> str:
-    """What text inside these elements is for; what no part wants goes where nothing reads it."""
+    """Where text inside these elements is collected; what no part of a topic needs is collected and not read."""
     if not stack:
         return "text"
     return "docno" if stack[-1] in _DOCNO else "title" if stack[-1] in _TITLES else "skipped"

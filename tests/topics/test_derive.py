@@ -139,7 +139,7 @@ def test_what_cannot_be_is_said() -> None:
 
 def test_a_bundle_never_holds_masked_documents(settings_of, tmp_path: Path, write_vault) -> None:
     from ragbench.experiment.run import run
-    from ragbench.export.written import write as export
+    from ragbench.export.write import write as export
 
     data = ["data=vault", f"data.corpus={write_vault(tmp_path / 'notes', 40)}", "topics=derived", "topics.limit=10"]
     settings = settings_of(tmp_path / "results", *data, "dense=null", "latency.enabled=false", "name=words")
