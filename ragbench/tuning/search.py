@@ -13,16 +13,16 @@ Latency is guessed in trials (`Cost`) and timed for the candidates at the end.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.configuration import Settings, build
 from ragbench.errors import BenchmarkError, ConfigError
 from ragbench.experiment.store import readable
-from ragbench.files import write_text
+from ragbench.files import Damaged, read_sealed, write_sealed
 from ragbench.fingerprint import digest
 from ragbench.tuning import study
 from ragbench.tuning.objective import (
@@ -143,9 +143,8 @@ def _held_out(train: Benchmark, folds: int, seed: int) -> list[frozenset[str]]:
 def _cost(folder: Path, values: TrainingValues, preset: Values, progress: Progress | None) -> Cost:
     """The guess at latency, timed once for a search."""
     file = folder / "cost.json"
-    if not file.is_file():
-        write_text(file, json.dumps(cost_to_plain(time_cost(values, preset, progress)), indent=1))
-    return cost_from_plain(json.loads(file.read_text(encoding="utf-8")))
+    known = _read(file) or write_sealed(file, cost_to_plain(time_cost(values, preset, progress)))
+    return cost_from_plain(known)
 
 
 def _with_preset(
@@ -178,9 +177,18 @@ def _timed(
     """Percentiles by trial number, timed side by side; kept, so that the same trials are not timed again."""
     by_number = {str(trial.number): trial.values for trial in trials}
     file, key = folder / "timed.json", digest([by_number, values.base.latency])
-    if not file.is_file() or json.loads(file.read_text(encoding="utf-8"))["key"] != key:
-        write_text(file, json.dumps({"key": key, "timed": time_p95(values, by_number, progress)}, indent=1))
-    return {int(number): each for number, each in json.loads(file.read_text(encoding="utf-8"))["timed"].items()}
+    known = _read(file)
+    if known is None or known["key"] != key:
+        known = write_sealed(file, {"key": key, "timed": time_p95(values, by_number, progress)})
+    return {int(number): each for number, each in known["timed"].items()}
+
+
+def _read(file: Path) -> dict[str, Any] | None:
+    """What was timed before; None where nothing was, or the file has changed since: then it is timed again."""
+    try:
+        return read_sealed(file)
+    except (FileNotFoundError, Damaged):
+        return None
 
 
 def _as_timed(trial: Trial, timed: Mapping[int, Mapping[str, float]], rules: Rules) -> Trial:
