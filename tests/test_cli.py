@@ -101,8 +101,8 @@ def test_search_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert cli.main([*words, "--json", "--top", "2"]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert len(answer["hits"]) == 2
-    assert {"dense", "lexical"} >= set(answer["hits"][0]["sources"])
-    assert answer["hits"][0]["stages"]["fuse"]["rank"] == 1
+    assert {"dense", "lexical"} >= set(answer["hits"][0]["matches"])
+    assert answer["hits"][0]["explanation"]["stages"]["fuse"]["rank"] == 1
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -20,6 +20,7 @@ SUMMARY = {
     "calibrate": "fit isotonic calibration on the training queries",
     "learn-weights": "learn the weights of fusion on the training queries",
     "export": "write a measured configuration for another system, or as a bundle that runs elsewhere",
+    "refresh": "take changed files into a bundle, and say how far they are from what was measured",
     "verify": "check on this machine that a bundle still does what was measured",
     "gate": "compare two runs and fail when the newer one is worse",
     "serve": "answer searches over HTTP from a bundle",

@@ -29,10 +29,10 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.commands.serve import limits_of, start
     from ragbench.serving import mcp
 
-    service, reloader = start(arguments, limits_of(arguments))
+    service, stop = start(arguments, limits_of(arguments))
     try:
         mcp.run(service)
     finally:
-        reloader.stop()
+        stop()
         service.close()
     return 0

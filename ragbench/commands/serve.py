@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,6 @@ from ragbench import console
 
 if TYPE_CHECKING:
     from ragbench.serving.limits import Limits
-    from ragbench.serving.reload import Reloader
     from ragbench.serving.service import SearchService
 
 DESCRIPTION = """Answer searches over HTTP from a bundle: POST /search, GET /health, GET /metrics, GET /openapi.json.
@@ -21,11 +21,12 @@ bundle again in the background and no request is dropped: replace its folder by 
 EXAMPLES = """examples:
   ragbench serve bundle
   ragbench serve bundle --port 8080 --watch
+  ragbench serve bundle --watch --corpus ~/notes        a changed note is found a moment later
   ragbench serve bundle --time-limit 2 --queue 16 --max-top 20
   curl -s localhost:8000/search -H 'content-type: application/json' -d '{"query": "rotate a key", "top_n": 3}'
 """
 
-_POLL_SECONDS = 1.0
+_POLL_SECONDS = 0.25
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -62,6 +63,9 @@ def add_limits(parser: argparse.ArgumentParser) -> None:
         "--threads", type=int, metavar="N", help="threads of one call of a model (default: all processors)"
     )
     parser.add_argument("--watch", action="store_true", help="load the bundle again whenever its folder changes")
+    parser.add_argument(
+        "--corpus", type=Path, metavar="PATH", help="with --watch, take in files of this folder as they change"
+    )
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -75,7 +79,7 @@ def main(arguments: argparse.Namespace) -> int:
     )
     local = arguments.host in _LOOPBACK
     with listen.bind(arguments.host, arguments.port) as bound:
-        service, reloader = start(arguments, limits)
+        service, stop = start(arguments, limits)
         port = bound.getsockname()[1]
         shown = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
         about = service.health()
@@ -89,7 +93,7 @@ def main(arguments: argparse.Namespace) -> int:
         try:
             listen.run(create_app(service, LOOPBACK if local else None), bound, ready, limits)
         finally:
-            reloader.stop()
+            stop()
             service.close()
     return 0
 
@@ -112,15 +116,26 @@ def limits_of(arguments: argparse.Namespace, **more: Any) -> Limits:
         )
 
 
-def start(arguments: argparse.Namespace, limits: Limits) -> tuple[SearchService, Reloader]:
-    """The service over the bundle, and the thread that reloads it on SIGHUP or, with --watch, on its own."""
+def start(arguments: argparse.Namespace, limits: Limits) -> tuple[SearchService, Callable[[], None]]:
+    """The service over the bundle, reloaded on SIGHUP or, with --watch, on its own; and what stops the reloading."""
+    from ragbench.errors import ConfigError
+    from ragbench.serving.follow import Follower
     from ragbench.serving.reload import Reloader, signature
     from ragbench.serving.service import SearchService
 
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # what is being loaded is new enough
     folder = arguments.bundle.expanduser()
+    if arguments.corpus is not None and not arguments.watch:
+        raise ConfigError("--corpus goes with --watch: add --watch, or run ragbench refresh once")
     seen = signature(folder)
     service = SearchService(folder, limits, arguments.threads)
     reloader = Reloader(service, console.say, seen, _POLL_SECONDS if arguments.watch else None)
     signal.signal(signal.SIGHUP, lambda *_: reloader.ask())
-    return service, reloader
+    follower = Follower(folder, arguments.corpus.expanduser(), console.say) if arguments.corpus is not None else None
+
+    def stop() -> None:
+        if follower is not None:
+            follower.stop()
+        reloader.stop()
+
+    return service, stop

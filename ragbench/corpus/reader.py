@@ -8,10 +8,10 @@ import os
 import posixpath
 import re
 import stat
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 from urllib.parse import quote, unquote
 
 from ragbench.corpus.decoding import decode
@@ -39,6 +39,14 @@ class Vault:
     warnings: tuple[FileWarning, ...]
 
 
+class ReadFile(NamedTuple):
+    """A file's document with links unresolved, what was wrong with it, and the mtime it was read with."""
+
+    document: Document
+    warnings: list[FileWarning]
+    mtime: float
+
+
 def read_vault(
     root: Path,
     *,
@@ -46,13 +54,15 @@ def read_vault(
     only: Collection[str] | None = None,
     max_bytes: int = 5_000_000,
     on_error: Literal["warn", "fail"] = "warn",
+    memory: MutableMapping[tuple[str, str], ReadFile] | None = None,
 ) -> Vault:
     """Read every markdown file below `root`.
 
     `include` holds globs over the path below the root (`**/` any folders, letter case ignored), `only` the paths
     themselves: a file must match both; files and folders whose name starts with a dot are left out. Symbolic links
     to files inside the root are read, others not; linked folders are not entered. Files over `max_bytes` are
-    skipped. With `on_error="fail"` any warning named in `FAILURES` raises ONE CorpusError that lists the files;
+    skipped. `memory` keeps what a file of a path and content was read as, for a folder that is read again.
+    With `on_error="fail"` any warning named in `FAILURES` raises ONE CorpusError that lists the files;
     with `"warn"` it costs at most that file (see `FAILURES` for each). Raises CorpusError when the folder is
     missing or no document can be read, ConfigError for a bad parameter.
     """
@@ -78,7 +88,7 @@ def read_vault(
             message = f"its document id {docno} is that of {documents[docno].path}; rename one of them."
             warnings.append(FileWarning(path, "duplicate-docno", message))
             continue
-        document, found = _read(file, docno, path, max_bytes)
+        document, found = _read(file, docno, path, max_bytes, {} if memory is None else memory)
         warnings.extend(found)
         if document is None:
             continue
@@ -164,7 +174,9 @@ def docno_of(path: str) -> str:
     return _NOT_IN_DOCNO.sub(lambda m: quote(m[0].encode("utf-8", "surrogateescape")), stem)
 
 
-def _read(file: FoundFile, docno: str, path: str, max_bytes: int) -> tuple[Document | None, list[FileWarning]]:
+def _read(
+    file: FoundFile, docno: str, path: str, max_bytes: int, memory: MutableMapping[tuple[str, str], ReadFile]
+) -> tuple[Document | None, list[FileWarning]]:
     try:
         with open(file.location, "rb", opener=_open_without_waiting) as stream:
             status = os.fstat(stream.fileno())
@@ -177,9 +189,14 @@ def _read(file: FoundFile, docno: str, path: str, max_bytes: int) -> tuple[Docum
     if len(raw) > max_bytes:
         message = f"{status.st_size} bytes, over the limit of {max_bytes}; raise max_bytes or split the file."
         return None, [FileWarning(path, "too-large", message)]
-    document, warnings = parse_document(docno, path, raw, status.st_mtime)
-    empty = any(warning.name == "empty-file" for warning in warnings)
-    return (None if empty else document), warnings
+    key = path, hashlib.sha256(raw).hexdigest()
+    if key not in memory:
+        memory[key] = ReadFile(*parse_document(docno, path, raw, status.st_mtime), status.st_mtime)
+    document, warnings, mtime = memory[key]
+    if any(warning.name == "empty-file" for warning in warnings):
+        return None, warnings
+    # A date in the frontmatter stays; without one the file's own time counts.
+    return replace(document, modified=status.st_mtime) if document.modified == mtime else document, warnings
 
 
 def _open_without_waiting(path: str, flags: int) -> int:

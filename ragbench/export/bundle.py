@@ -4,6 +4,7 @@
     config.yaml       the composed configuration
     golden.jsonl      the run's queries, each with the ids and scores of its first hits
     modified.json     when each document was modified, for filters and recency
+    generation.json   the documents it serves now, once ragbench refresh has taken in others
     index/            the artefacts (built there when first loaded, with include_index=false)
 
 It is written under another name and then renamed, so that it is either absent or complete. Its rankings are those of

@@ -5,7 +5,6 @@ A bundle names classes of Python to build its stages from, as every configuratio
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,8 @@ from ragbench.engine.answer import Answer, answer
 from ragbench.engine.pipeline import Pipeline, clean
 from ragbench.errors import BundleError, ConfigError, IndexError_
 from ragbench.export import bundle
+from ragbench.export import generation as generations
+from ragbench.export.generation import Generation
 from ragbench.fingerprint import short
 from ragbench.index import documents
 from ragbench.index.artefacts import Artefact, ArtefactStore
@@ -52,11 +53,14 @@ class SealedStore(ArtefactStore):
 class LoadedBundle:
     """A bundle that is open: its pipeline over its index. `search` may be called from several threads."""
 
-    def __init__(self, folder: Path, record: Mapping[str, Any], settings: Settings, index: Index) -> None:
+    def __init__(
+        self, folder: Path, record: Mapping[str, Any], settings: Settings, index: Index, serves: Generation
+    ) -> None:
         self.folder = folder
         self.record = record
         self.settings = settings
         self.index = index
+        self.serves = serves
         self.pipeline: Pipeline = settings.pipeline
 
     def __repr__(self) -> str:
@@ -126,9 +130,9 @@ class LoadedBundle:
         rows = documents.numbers(self.index, prefix, wanted.conditions if wanted else None)
         return [documents.listed(self.index, row) for row in rows]
 
-    def golden(self) -> list[bundle.Golden]:
-        """The queries that came with it and the hits they should have."""
-        return bundle.read_golden(self.folder)
+    def golden(self) -> Sequence[bundle.Golden]:
+        """The queries that came with it and the hits they should have among the documents that it serves."""
+        return self.serves.golden
 
     def close(self) -> None:
         """Let go of the index; searches fail from now on."""
@@ -142,44 +146,50 @@ class LoadedBundle:
         return filters if isinstance(filters, FilterDocuments) else build(FilterDocuments, filters, "filters")
 
 
-def load(folder: str | Path, *, corpus: str | Path | None = None, threads: int | None = None) -> LoadedBundle:
+def load(
+    folder: str | Path,
+    *,
+    corpus: str | Path | None = None,
+    threads: int | None = None,
+    models: Models | None = None,
+) -> LoadedBundle:
     """Open a bundle, its index and its models.
 
     A bundle without an index builds it inside its folder, from the documents that it names. `corpus` says where these
-    lie now; documents that are named here are always compared with those that were measured. `threads` limits the
-    threads of one call of a model (None: all processors). Raises BundleError for what is no bundle or was made of other
-    documents, IndexError_ and ModelError for parts that do not fit.
+    lie now; documents that are named here are always compared with those that it serves. `threads` limits the threads
+    of one call of a model (None: all processors); `models` are those of another bundle, to share them. Raises
+    BundleError for what is no bundle or was made of other documents, IndexError_ and ModelError for parts that do not
+    fit.
     """
     place = Path(folder).expanduser()
     record = bundle.read_record(place)
     settings = settings_of(place, record)
-    sealed = bool(record["include_index"])
+    serves = generations.current(place, record)
+    sealed = bool(record["include_index"]) or serves.number > 0
     benchmark = None
     if corpus is not None or not sealed:
         benchmark = documents_of(settings, corpus)
-        if benchmark.collection != record["collection"]:
+        if benchmark.collection != serves.collection:
             raise BundleError(
-                f"the documents are not those that {place} was made of: restore them, or run and export again"
+                f"the documents are not those that {place} serves: restore them, or run ragbench refresh {place}"
             )
     index = Index(
         settings.index,
-        str(record["collection"]),
+        serves.collection,
         _no_documents if benchmark is None else lambda: benchmark.documents,
         SealedStore(place / bundle.INDEX) if sealed else ArtefactStore(place / bundle.INDEX),
-        Models(cache=None, threads=threads),
+        models or Models(cache=None, threads=threads),
         sharding=settings.sharding,
-        times=lambda: json.loads((place / bundle.MODIFIED).read_text(encoding="utf-8")),
+        times=lambda: serves.modified,
     )
     try:
         _ = index.modified
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise BundleError(
-            f"{place / bundle.MODIFIED} cannot be read ({type(error).__name__}): export the bundle again"
-        ) from None
+    except KeyError:
+        raise BundleError(f"{place / bundle.MODIFIED} cannot be read (KeyError): export the bundle again") from None
     index.prepare(settings.pipeline.needs | {"facets"})
     for spec in bundle.cross_encoders(settings.pipeline):
         index.cross_encoder(spec)
-    return LoadedBundle(place, record, settings, index)
+    return LoadedBundle(place, record, settings, index, serves)
 
 
 def documents_of(settings: Settings, corpus: str | Path | None = None) -> Benchmark:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from ragbench.engine.executor import Arm
 from ragbench.errors import BenchmarkError, ConfigError, CorpusError, ModelError, RagbenchError
 from ragbench.experiment import environment
-from ragbench.export import bundle
+from ragbench.export import bundle, generation
 from ragbench.export.bundle import Golden
 from ragbench.export.loaded import LoadedBundle, documents_of, load, settings_of
 from ragbench.index.artefacts import defect
@@ -73,6 +73,7 @@ def verify(
             if latency
             else Check("latency", "not checked", "left out with --no-latency")
         )
+    yield _drift(loaded)
     yield _environment(record)
 
 
@@ -150,19 +151,23 @@ def _corpus(folder: Path, record: Mapping[str, Any], corpus: Path | None) -> Che
         if corpus is None and record["include_index"]:
             return Check("documents", "not checked", f"they are not here, name them with --corpus ({error})")
         return Check("documents", "fails", str(error))
-    if benchmark.collection != record["collection"]:
-        before = record["benchmark"]["documents"]
+    serves = generation.current(folder, record)
+    if benchmark.collection != serves.collection:
+        before = len(serves.modified)
         return Check(
             "documents",
             "fails",
-            f"they have changed since the export ({len(benchmark.documents)} now, {before} then): run and export again",
+            f"they have changed since the export ({len(benchmark.documents)} now, {before} then): run and export again"
+            if not serves.number
+            else f"they have changed since the refresh ({len(benchmark.documents)} now, {before} then): refresh again",
         )
     return Check("documents", "passes", f"{len(benchmark.documents)} documents are those that were measured")
 
 
 def _index(loaded: LoadedBundle) -> Check:
-    found = loaded.index.fingerprints(loaded.record["artefacts"])
-    other = sorted(name for name, fingerprint in loaded.record["artefacts"].items() if found[name] != fingerprint)
+    expected = loaded.serves.artefacts
+    found = loaded.index.fingerprints(expected)
+    other = sorted(name for name, fingerprint in expected.items() if found[name] != fingerprint)
     if other:
         return Check("index", "fails", f"{', '.join(other)} would be built otherwise by this version")
     artefacts = loaded.index.artefacts()
@@ -185,6 +190,20 @@ def _rankings(loaded: LoadedBundle, golden: Sequence[Golden], progress: Progress
         shown = "; ".join(differing[:3])
         return Check("rankings", "fails", f"{len(differing)} of {len(golden)} queries rank otherwise ({shown})")
     return Check("rankings", "passes", f"{len(golden)} queries rank as they did")
+
+
+def _drift(loaded: LoadedBundle) -> Check:
+    """How far what is served has moved from what was measured; told, since documents are meant to change."""
+    serves = loaded.serves
+    if not serves.number:
+        return Check("drift", "passes", "the documents are those that were measured")
+    drift = serves.drift
+    return Check(
+        "drift",
+        "passes",
+        f"generation {serves.number}: {drift.chunks_changed:.1%} of the chunks are not those that were measured, "
+        f"golden queries keep {drift.agreement:.1%} of their first hits",
+    )
 
 
 def _latency(loaded: LoadedBundle, golden: Sequence[Golden], tolerance: float, progress: Progress | None) -> Check:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ragbench.export.loaded import LoadedBundle, load
 from ragbench.fingerprint import short
+from ragbench.models.access import Models
 
 
 @dataclass
@@ -22,14 +23,15 @@ class Opened:
     retired: bool = False
 
 
-def open_bundle(folder: Path, threads: int | None = None) -> Opened:
+def open_bundle(folder: Path, threads: int | None = None, models: Models | None = None) -> Opened:
     """Open a bundle and search it once, so that no request pays for what is loaded late.
 
-    `threads` limits the threads of one call of a model. Raises BundleError, IndexError_ and ModelError like `load`.
+    `threads` limits the threads of one call of a model; `models` are those of another bundle. Raises BundleError,
+    IndexError_ and ModelError like `load`.
     """
-    bundle = load(folder, threads=threads)
+    bundle = load(folder, threads=threads, models=models)
     bundle.search("warm up", 1)
-    return Opened(bundle, short(bundle.record))
+    return Opened(bundle, short([bundle.record, bundle.serves.collection, bundle.serves.artefacts]))
 
 
 class CurrentBundle:

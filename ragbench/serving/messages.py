@@ -139,7 +139,12 @@ class Nothing(Message):
 
 
 class Health(Message):
-    """What is being searched, and how."""
+    """What is being searched, and how.
+
+    `generation` counts the refreshes of the documents since the export, `refreshed` is the time of the last one.
+    `chunks_changed` is the share of chunks that are not those that were measured, `golden_agreement` the share of the
+    first hits of golden queries that are as measured, `kept_files` the number of files whose version before answers.
+    """
 
     status: str
     bundle: str
@@ -148,6 +153,11 @@ class Health(Message):
     chunks: int
     pipeline: str
     waiting: int
+    generation: int
+    refreshed: str | None
+    chunks_changed: float
+    golden_agreement: float
+    kept_files: int
 
 
 class Problem(Message):

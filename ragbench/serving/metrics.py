@@ -7,6 +7,8 @@ from collections.abc import Callable
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
+from ragbench.export.generation import Generation
+
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 OUTCOMES = ("answered", "refused", "busy", "late", "failed")
 """How a search can end: with hits, as bad input, for want of room, of time, or by an error of ours."""
@@ -42,11 +44,30 @@ class Metrics:
             registry=self._registry,
         )
         self.documents = Gauge("ragbench_documents", "Documents that can be found.", registry=self._registry)
+        self.generation = Gauge(
+            "ragbench_generation", "Refreshes of the documents since the export.", registry=self._registry
+        )
+        self.chunks_changed = Gauge(
+            "ragbench_chunks_changed", "Share of chunks that are not those measured.", registry=self._registry
+        )
+        self.golden_agreement = Gauge(
+            "ragbench_golden_agreement", "Share of first hits of golden queries as measured.", registry=self._registry
+        )
+        self.kept_files = Gauge(
+            "ragbench_kept_files", "Files that cannot be used, served as they were.", registry=self._registry
+        )
         self.bundle = Gauge(
             "ragbench_bundle", "1 for the bundle that answers.", ["name", "version"], registry=self._registry
         )
         queue = Gauge("ragbench_queue_length", "Requests that wait for a worker.", registry=self._registry)
         queue.set_function(waiting)
+
+    def serves(self, generation: Generation) -> None:
+        """Tell how far the documents have moved from those that were measured."""
+        self.generation.set(generation.number)
+        self.chunks_changed.set(generation.drift.chunks_changed)
+        self.golden_agreement.set(generation.drift.agreement)
+        self.kept_files.set(len(generation.kept))
 
     def text(self) -> bytes:
         """All of them, in Prometheus' text form."""

@@ -6,6 +6,7 @@ import threading
 from pathlib import Path
 
 from ragbench.errors import RagbenchError
+from ragbench.export import bundle, generation
 from ragbench.index import jvm
 from ragbench.serving.service import LOG, SearchService
 from ragbench.workshop import Say
@@ -17,8 +18,8 @@ class Reloader:
     """A thread that reloads the bundle of a service, one time after another.
 
     `seen`: the signature of the folder before the service opened it. `poll_seconds`: how often to look whether the
-    folder has changed (None: only when asked). A changed folder is loaded once it has stayed the same for one more
-    look, so that one still being copied is left alone.
+    folder has changed (None: only when asked). Another bundle is loaded once it has stayed the same for one more look,
+    so that one still being copied is left alone; a new generation of the same bundle at once, since it is complete.
     """
 
     def __init__(self, service: SearchService, say: Say, seen: Signature, poll_seconds: float | None = None) -> None:
@@ -55,9 +56,9 @@ class Reloader:
                 self._reload()
             elif self._poll_seconds is not None:
                 now = signature(self._service.folder)
-                if now in (self._seen, ()):  # () while one folder is exchanged for another
-                    changed = None
-                elif now != changed:
+                if not now or (_record(now) == _record(self._seen) and _published(now) == _published(self._seen)):
+                    changed = None  # the same, or gone while one folder is exchanged for another, or a refresh at work
+                elif now != changed and _record(now) != _record(self._seen):
                     changed = now
                 else:
                     self._seen, changed = now, None
@@ -73,6 +74,14 @@ class Reloader:
             LOG.exception("the bundle was not reloaded, the one before goes on answering")
         else:
             self._say(f"ragbench: the bundle was reloaded, version {version} answers now")
+
+
+def _record(seen: Signature) -> Signature:
+    return tuple(each for each in seen if each[0] == bundle.RECORD)
+
+
+def _published(seen: Signature) -> Signature:
+    return tuple(each for each in seen if each[0] == generation.NAME)
 
 
 def signature(folder: Path) -> Signature:

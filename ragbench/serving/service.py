@@ -171,6 +171,11 @@ class SearchService:
             chunks=len(chunks),
             pipeline=repr(opened.bundle.pipeline),
             waiting=len(self._workers),
+            generation=opened.bundle.serves.number,
+            refreshed=opened.bundle.serves.made or None,
+            chunks_changed=opened.bundle.serves.drift.chunks_changed,
+            golden_agreement=opened.bundle.serves.drift.agreement,
+            kept_files=len(opened.bundle.serves.kept),
         )
 
     def reload(self) -> str:
@@ -179,7 +184,7 @@ class SearchService:
         When the new one does not open, the old one goes on answering and the error is raised.
         """
         try:
-            opened = open_bundle(self.folder, self._threads)
+            opened = open_bundle(self.folder, self._threads, self._current.opened.bundle.index.models)
         except BaseException:
             self.metrics.reloads.labels("failed").inc()
             raise
@@ -195,5 +200,6 @@ class SearchService:
 
     def _announce(self, opened: Opened) -> None:
         self.metrics.documents.set(opened.bundle.index.chunks.n_documents)
+        self.metrics.serves(opened.bundle.serves)
         self.metrics.bundle.clear()
         self.metrics.bundle.labels(opened.bundle.name, opened.version).set(1)

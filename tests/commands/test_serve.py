@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection
@@ -131,3 +132,28 @@ def test_a_port_in_use_is_one_sentence(small_bundle: Path, capsys: pytest.Captur
     err = capsys.readouterr().err
     assert f"cannot listen on 127.0.0.1 port {port} (address already in use)" in err
     assert err.count("\n") == 1
+
+
+def test_a_changed_note_is_found_while_it_serves(small_bundle: Path, tmp_path: Path) -> None:
+    bundle = Path(shutil.copytree(small_bundle, tmp_path / "bundle"))
+    notes = Path(shutil.copytree(Path(__file__).parent.parent / "data" / "phases", tmp_path / "notes"))
+    with serving(bundle, "--watch", "--corpus", str(notes)) as (process, address):
+
+        def found() -> str:
+            body = {"query": "zebra crossing", "top_n": 1}
+            return httpx.post(f"{address}/search", json=body).json()["hits"][0]["docno"]
+
+        assert found() != "zebra"
+        (notes / "zebra.md").write_text("# Zebra\n\nA zebra crossing is painted on the road.\n", encoding="utf-8")
+        deadline = time.monotonic() + 120
+        while found() != "zebra":
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        assert httpx.get(f"{address}/health").json()["generation"] >= 1
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+
+
+def test_documents_are_followed_only_while_watching(small_bundle: Path, tmp_path: Path, capsys) -> None:
+    assert cli.main(["serve", str(small_bundle), "--corpus", str(tmp_path), "--port", "0"]) == 2
+    assert "--corpus goes with --watch" in capsys.readouterr().err

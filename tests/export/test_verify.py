@@ -39,7 +39,7 @@ def change(copied: Path) -> Callable[[Callable[[dict], object]], Path]:
 def test_an_untouched_bundle_passes(bundle_of) -> None:
     found = outcomes(bundle_of("baseline"), latency=True, latency_tolerance=1000.0)
     assert {part: outcome for part, (outcome, _) in found.items()} == dict.fromkeys(
-        ["record", "files", "model", "documents", "index", "rankings", "latency", "environment"], "passes"
+        ["record", "files", "model", "documents", "index", "rankings", "latency", "drift", "environment"], "passes"
     )
 
 

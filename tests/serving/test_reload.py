@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from ragbench.export.refresh import Refresher
 from ragbench.serving.reload import Reloader, signature
 
 
@@ -121,6 +122,26 @@ def test_a_watched_folder_is_loaded_again_when_it_has_changed(make_service, plac
     threading.Event().wait(0.3)
     reloader.stop()
     assert len(ear.heard) == 2
+
+
+def test_a_new_generation_answers_at_once(make_service, ask, place: Path, tmp_path: Path, ear: Ear) -> None:
+    notes = Path(shutil.copytree(Path(__file__).parent.parent / "data" / "phases", tmp_path / "notes"))
+    service = make_service(place)
+    before = service._current.opened.version
+    reloader = Reloader(service, ear, signature(place), poll_seconds=0.05)
+    (notes / "zebra.md").write_text("# Zebra\n\nA zebra crossing is painted on the road.\n", encoding="utf-8")
+    Refresher(place, notes, say=lambda sentence: None).refresh()
+    assert "the bundle was reloaded" in ear.wait()
+    reloader.stop()
+    assert len(ear.heard) == 1
+    answer = ask(service, lambda client: client.post("/search", json={"query": "zebra crossing", "top_n": 1})).json()
+    assert answer["hits"][0]["docno"] == "zebra"
+    assert answer["version"] != before
+    health = service.health()
+    assert (health.generation, health.documents, health.kept_files) == (1, 20, 0)
+    assert 0 < health.chunks_changed < 0.1
+    assert b"ragbench_generation 1.0" in service.metrics.text()
+    assert f"ragbench_golden_agreement {health.golden_agreement}".encode() in service.metrics.text()
 
 
 def test_searching_a_bundle_leaves_its_signature_alone(make_service, ask, place: Path) -> None:

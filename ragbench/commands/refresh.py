@@ -1,0 +1,75 @@
+"""`ragbench refresh`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ragbench import console
+
+if TYPE_CHECKING:
+    from ragbench.export.refresh import Refreshed
+
+DESCRIPTION = """Take changed, new and deleted files into a bundle without a new experiment.
+
+Only what is new is embedded. The new generation is complete before it takes the place of the one that answers, and the
+golden queries are replayed: how far documents and answers have moved from what was measured is printed and kept in the
+bundle. A file that cannot be used as it is now keeps its version before, and is named."""
+EXAMPLES = """examples:
+  ragbench refresh bundle                       from the folder that the bundle names
+  ragbench refresh bundle --corpus ~/notes
+  ragbench refresh bundle --corpus ~/notes --watch      and again whenever a file changes, until Ctrl-C
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The bundle, its documents, output options."""
+    parser.add_argument("bundle", type=Path, help="the folder that ragbench export wrote")
+    parser.add_argument("--corpus", type=Path, metavar="PATH", help="the folder of the documents")
+    parser.add_argument("--watch", action="store_true", help="go on, and refresh whenever a file changes")
+    parser.add_argument("--allow-shrink", action="store_true", help="though over half of the documents are gone")
+    parser.add_argument("--threads", type=int, metavar="N", help="threads of one call of a model")
+    console.add_output(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Refresh, once or for as long as asked."""
+    from ragbench.export.refresh import Refresher
+    from ragbench.export.watching import changes
+
+    with console.progress(arguments.quiet or arguments.json) as progress:
+        refresher = Refresher(
+            arguments.bundle, arguments.corpus, threads=arguments.threads, progress=progress, say=console.say
+        )
+        _tell(refresher.refresh(arguments.allow_shrink), arguments.json)
+    if arguments.watch:
+        from ragbench.errors import RagbenchError
+
+        for _ in changes(refresher.corpus):
+            try:
+                _tell(refresher.refresh(arguments.allow_shrink), arguments.json)
+            except RagbenchError as error:
+                console.say(f"ragbench: the bundle stays as it is ({error})")
+    return 0
+
+
+def _tell(found: Refreshed, as_json: bool) -> None:
+    served, drift = found.generation, found.generation.drift
+    for sentence in served.kept:
+        console.say(f"kept as it was: {sentence}")
+    if as_json:
+        files = {"added": found.added, "changed": found.changed, "deleted": found.deleted, "kept": served.kept}
+        lost = [{"query": each.query, "agreement": each.agreement, "lost": dict(each.lost)} for each in drift.changes]
+        moved = {"chunks_changed": drift.chunks_changed, "agreement": drift.agreement, "changes": lost}
+        console.print_json({"generation": served.number, "documents": len(served.modified), **files, "drift": moved})
+        return
+    if not found.anything:
+        print(f"nothing has changed; generation {served.number} answers", flush=True)
+        return
+    counts = f"{len(found.added)} added, {len(found.changed)} changed, {len(found.deleted)} deleted"
+    print(
+        f"generation {served.number} answers: {counts}; {drift.chunks_changed:.1%} of the chunks are not those that "
+        f"were measured, golden queries keep {drift.agreement:.1%} of their first hits",
+        flush=True,
+    )

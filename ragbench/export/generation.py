@@ -1,0 +1,104 @@
+"""Which documents a bundle serves: those that were measured, or a later generation of them.
+
+Evidence and freshness are apart. What was measured stays in `bundle.json` and `golden.jsonl`; `generation.json` names
+the artefacts that answer now, and is replaced in one step, so that a reader finds the old generation or the new one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ragbench import files
+from ragbench.errors import BundleError
+from ragbench.export import bundle
+from ragbench.export.bundle import Golden
+from ragbench.types import Query
+
+NAME = "generation.json"
+
+
+@dataclass(frozen=True)
+class Change:
+    """A golden query whose first ten hits are no longer those that were measured.
+
+    `lost` are the chunks it had, each with what became of it: `deleted` or `changed` (its document), or `outranked`.
+    """
+
+    query: str
+    agreement: float
+    lost: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Drift:
+    """How far the documents have moved from those that were measured.
+
+    `chunks_changed`: the share of chunks, of the larger of the two collections, that are not in both. `agreement`: the
+    mean share of the first ten hits of a golden query, by document, that are still among its first ten.
+    """
+
+    chunks_changed: float = 0.0
+    agreement: float = 1.0
+    changes: tuple[Change, ...] = ()
+
+
+@dataclass(frozen=True)
+class Generation:
+    """What a bundle serves. `number` is 0 for what was measured, `made` the time in ISO 8601.
+
+    `digests` and `modified` have the digest of every document's file and the time it was modified, by docno. `golden`
+    are the golden queries with the hits they have here. `kept` are sentences on files that cannot be used as they are
+    now, so that their version before answers.
+    """
+
+    number: int
+    made: str
+    collection: str
+    artefacts: Mapping[str, str]
+    digests: Mapping[str, str]
+    modified: Mapping[str, float]
+    golden: tuple[Golden, ...]
+    kept: tuple[str, ...] = ()
+    drift: Drift = Drift()
+
+
+def current(folder: Path, record: Mapping[str, Any]) -> Generation:
+    """What the bundle in `folder` serves now. Raises BundleError for what cannot be read."""
+    path = folder / NAME
+    try:
+        if not path.exists():
+            return measured(folder, record)
+        row = files.read_sealed(path)
+        row.pop(files.SEAL, None)
+        golden = tuple(
+            Golden(Query(**each["query"]), tuple(each["ids"]), tuple(each["scores"])) for each in row.pop("golden")
+        )
+        drift = row.pop("drift")
+        changes = tuple(Change(**each) for each in drift.pop("changes"))
+        kept = tuple(row.pop("kept"))
+        return Generation(**row, golden=golden, kept=kept, drift=Drift(**drift, changes=changes))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        name = path if path.exists() else folder / bundle.MODIFIED
+        raise BundleError(f"{name} cannot be read ({type(error).__name__}): export the bundle again") from None
+
+
+def measured(folder: Path, record: Mapping[str, Any]) -> Generation:
+    """What the bundle served when it was exported."""
+    return Generation(
+        number=0,
+        made="",
+        collection=str(record["collection"]),
+        artefacts=record["artefacts"],
+        digests={},
+        modified=json.loads((folder / bundle.MODIFIED).read_text(encoding="utf-8")),
+        golden=tuple(bundle.read_golden(folder)),
+    )
+
+
+def publish(folder: Path, generation: Generation) -> None:
+    """Let the bundle in `folder` serve a generation whose artefacts are complete."""
+    files.write_sealed(folder / NAME, asdict(generation))

@@ -1,0 +1,277 @@
+"""Take changed documents into a bundle: a new generation of its index is built beside the one that answers.
+
+Only what is new is embedded: vectors and scores are kept by content in the bundle's folder `cache/`. Artefacts are
+named by content, so a refresh gives what a build from nothing gives. A file that cannot be used as it is (half-saved,
+emptied, broken) keeps its version before, and that is said.
+"""
+
+from __future__ import annotations
+
+import datetime
+import shutil
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ragbench.corpus.links import resolve_links
+from ragbench.corpus.markdown import parse_markdown
+from ragbench.corpus.reader import ReadFile, docno_of, read_vault
+from ragbench.errors import BundleError, CorpusError
+from ragbench.export import bundle
+from ragbench.export import generation as generations
+from ragbench.export.bundle import GOLDEN_DEPTH, Golden, scored_ids
+from ragbench.export.generation import Change, Drift, Generation
+from ragbench.export.loaded import SealedStore, settings_of
+from ragbench.index import documents as reading
+from ragbench.index.artefacts import ArtefactStore
+from ragbench.index.chunks import ChunkTable
+from ragbench.index.index import Index, collection_digest
+from ragbench.index.texts import passages_of
+from ragbench.models.access import Models
+from ragbench.types import Document
+from ragbench.workshop import Progress, Say
+
+CACHE = "cache"
+UNUSABLE = frozenset(
+    {
+        "unreadable",
+        "too-large",
+        "encoding",
+        "nul-bytes",
+        "empty-file",
+        "frontmatter-malformed",
+        "frontmatter-unclosed",
+        "unclosed-fence",
+    }
+)
+"""Warnings of files whose version before goes on being served, where there is one."""
+
+_TOP = 10  # hits of a golden query that are compared
+_FOLDERS = ("builtin", "native", "vault")  # loaders that read a folder of markdown
+
+
+@dataclass(frozen=True)
+class Refreshed:
+    """What a refresh found: docnos by what happened to their files, and the generation that answers from now on.
+
+    `generation` is the one before when nothing has changed.
+    """
+
+    generation: Generation
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    deleted: tuple[str, ...] = ()
+
+    @property
+    def anything(self) -> bool:
+        """Whether there is a new generation."""
+        return bool(self.added or self.changed or self.deleted)
+
+
+class Refresher:
+    """Keeps a bundle in step with a folder; what it has read and loaded serves the next refresh.
+
+    `corpus` is the folder of the documents, the one that the bundle names when None. Raises BundleError for a bundle
+    whose documents do not come from a folder of markdown.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        corpus: Path | None = None,
+        *,
+        threads: int | None = None,
+        progress: Progress | None = None,
+        say: Say = print,
+    ) -> None:
+        self.folder = folder.expanduser()
+        self._record = bundle.read_record(self.folder)
+        self._settings = settings_of(self.folder, self._record)
+        self._data = dict(self._settings.config["data"])
+        if self._data.get("loader") not in _FOLDERS:
+            loader = self._data.get("loader")
+            raise BundleError(f"{folder} was made with data.loader={loader}: only a folder of markdown can be followed")
+        self.corpus = _corpus(corpus, self._data)
+        self._models = Models(cache=self.folder / CACHE, threads=threads)
+        self._progress, self._say = progress, say
+        self._read: dict[tuple[str, str], ReadFile] = {}
+
+    def refresh(self, allow_shrink: bool = False) -> Refreshed:
+        """Serve what the folder holds now. Raises CorpusError when less than half of the documents are left.
+
+        `allow_shrink` takes that for intended.
+        """
+        before = generations.current(self.folder, self._record)
+        last = self._index(before, SealedStore(self.folder / bundle.INDEX))
+        digests = before.digests or _digests(last.chunks)
+        documents, kept = self._documents(last, digests)
+        if not allow_shrink and 2 * len(documents) < len(digests):
+            raise CorpusError(
+                f"{self.corpus} holds {len(documents)} documents and {len(digests)} are served, so the bundle stays as "
+                "it is: restore the folder, or add --allow-shrink"
+            )
+        now = {document.docno: document.digest for document in documents}
+        found = Refreshed(
+            before,
+            tuple(sorted(now.keys() - digests.keys())),
+            tuple(sorted(docno for docno in now.keys() & digests.keys() if now[docno] != digests[docno])),
+            tuple(sorted(digests.keys() - now.keys())),
+        )
+        if not found.anything and kept == before.kept:
+            last.close()
+            return found
+        self._keep_vectors(last)
+        generation = self._build(before, documents, kept)
+        generations.publish(self.folder, generation)
+        last.close()
+        self._prune(before, generation)
+        return Refreshed(generation, found.added, found.changed, found.deleted)
+
+    def _documents(self, last: Index, digests: Mapping[str, str]) -> tuple[Sequence[Document], tuple[str, ...]]:
+        """What is to be served, links resolved, and a sentence for each file that keeps its version before."""
+        options: dict[str, Any] = {"include": self._data["include"]} if self._data.get("include") else {}
+        vault = read_vault(self.corpus, memory=self._read, **options)
+        documents = {document.docno: document for document in vault.documents}
+        kept = []
+        for warning in vault.warnings:
+            docno = docno_of(warning.path)
+            now = documents.get(docno)
+            if warning.name not in UNUSABLE or docno not in digests or (now and now.digest == digests[docno]):
+                continue
+            documents[docno] = _before(last, docno, digests[docno])
+            kept.append(f"{warning}")
+        resolved, _ = resolve_links([documents[docno] for docno in sorted(documents)])
+        return resolved, tuple(kept)
+
+    def _build(self, before: Generation, documents: Sequence[Document], kept: tuple[str, ...]) -> Generation:
+        """Build the index of the documents and replay the golden queries in it."""
+        modified = {document.docno: document.modified for document in documents}
+        made = Generation(
+            number=before.number + 1,
+            made=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            collection=collection_digest(documents),
+            artefacts={},
+            digests={document.docno: document.digest for document in documents},
+            modified=modified,
+            golden=(),
+            kept=kept,
+        )
+        index = self._index(made, ArtefactStore(self.folder / bundle.INDEX, self._say), documents)
+        needs = bundle.needs(self._settings.pipeline)
+        index.prepare(needs)
+        measured = generations.measured(self.folder, self._record)
+        golden = tuple(self._replayed(each, index) for each in measured.golden)
+        table = self._measured_chunks()
+        drift = Drift(_share_changed(table, index.chunks), *_agreement(measured.golden, golden, table, index.chunks))
+        generation = Generation(
+            **{**vars(made), "artefacts": index.fingerprints(needs), "golden": golden, "drift": drift}
+        )
+        index.close()
+        return generation
+
+    def _index(self, serves: Generation, store: ArtefactStore, documents: Sequence[Document] = ()) -> Index:
+        return Index(
+            self._settings.index,
+            serves.collection,
+            lambda: documents,
+            store,
+            self._models,
+            self._progress,
+            self._settings.sharding,
+            times=lambda: serves.modified,
+        )
+
+    def _replayed(self, golden: Golden, index: Index) -> Golden:
+        (state,) = self._settings.pipeline([golden.query], index)
+        ids, scores = scored_ids(state.fused, index, GOLDEN_DEPTH)
+        return Golden(golden.query, tuple(ids), tuple(scores))
+
+    def _measured_chunks(self) -> ChunkTable:
+        return ChunkTable(self.folder / bundle.INDEX / "chunks" / str(self._record["artefacts"]["chunks"]))
+
+    def _keep_vectors(self, last: Index) -> None:
+        """Put the vectors of the index into the cache when there is none yet: a bundle comes without one."""
+        if "dense" not in self._settings.pipeline.needs or (self.folder / CACHE / "embeddings.sqlite").exists():
+            return
+        from ragbench.models.cache import EmbeddingCache
+
+        passages = passages_of(last.chunks, self._settings.index.headings)
+        cache = EmbeddingCache(self.folder / CACHE / "embeddings.sqlite")
+        cache.put_many(last.encoder.passage_digest, dict(zip(passages, last.dense.vectors, strict=True)))
+        cache.close()
+
+    def _prune(self, *kept: Generation) -> None:
+        """Delete artefacts that neither of the generations nor the measurement names."""
+        names = [self._record["artefacts"], *(each.artefacts for each in kept)]
+        stays = {fingerprint for each in names for fingerprint in each.values()}
+        for manifest in (self.folder / bundle.INDEX).glob("*/*/manifest.json"):
+            if manifest.parent.name not in stays:
+                shutil.rmtree(manifest.parent, ignore_errors=True)
+
+
+def _corpus(given: Path | None, data: Mapping[str, Any]) -> Path:
+    place = given or (Path(data["corpus"]) if data.get("corpus") else None)
+    if place is None:
+        raise BundleError("the bundle does not say where its documents lie: name the folder with --corpus")
+    return place.expanduser()
+
+
+def _digests(table: ChunkTable) -> dict[str, str]:
+    return dict(zip(table.docnos, table.document_column("digest"), strict=True))
+
+
+def _before(last: Index, docno: str, digest: str) -> Document:
+    """A document as the index has it, links not yet resolved."""
+    stored = reading.stored(last, docno)
+    if stored is None:
+        raise BundleError(f"{docno} is not in the index: export the bundle again")
+    return Document(
+        docno=docno,
+        path=stored.path,
+        title=stored.title,
+        text=stored.text,
+        frontmatter=stored.frontmatter,
+        sections=stored.sections,
+        code_blocks=parse_markdown(stored.text, stored.first_line).code_blocks,
+        links=stored.links,
+        tags=stored.metadata.tags,
+        modified=float(last.modified[last.chunks.document_number[docno]]),
+        size_bytes=stored.metadata.file_size,
+        digest=digest,
+        first_line=stored.first_line,
+    )
+
+
+def _contents(table: ChunkTable) -> Counter[tuple[str, int]]:
+    docnos = table.docnos
+    pairs = zip(table.document.tolist(), table.content_hash.tolist(), strict=True)
+    return Counter((docnos[document], content) for document, content in pairs)
+
+
+def _share_changed(measured: ChunkTable, now: ChunkTable) -> float:
+    common = (_contents(measured) & _contents(now)).total()
+    return 1 - common / max(len(measured), len(now), 1)
+
+
+def _agreement(
+    measured: Sequence[Golden], now: Sequence[Golden], before: ChunkTable, after: ChunkTable
+) -> tuple[float, tuple[Change, ...]]:
+    """The mean agreement of the golden queries, and those that changed with the reason of every lost hit."""
+    digests, present = _digests(before), _digests(after)
+    changes, shares = [], []
+    for then, found in zip(measured, now, strict=True):
+        had, has = ({name.rpartition("#")[0]: name for name in reversed(each.ids[:_TOP])} for each in (then, found))
+        share = len(had.keys() & has.keys()) / len(had) if had else float(not has)
+        shares.append(share)
+        if then.ids[:_TOP] != found.ids[:_TOP]:
+            lost = {had[docno]: _fate(docno, digests, present) for docno in had if docno not in has}
+            changes.append(Change(then.query.text, round(share, 4), lost))
+    return (round(sum(shares) / len(shares), 6) if shares else 1.0), tuple(changes)
+
+
+def _fate(docno: str, before: Mapping[str, str], now: Mapping[str, str]) -> str:
+    if docno not in now:
+        return "deleted"
+    return "outranked" if before.get(docno) == now[docno] else "changed"

@@ -1,0 +1,61 @@
+"""Keep a bundle in step with its documents while it is served: `ragbench refresh --watch` in a process of its own.
+
+A refresh takes processor time and may fail; in another process neither touches the searches under way.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+from ragbench.workshop import Say
+
+_AGAIN_SECONDS = 5.0
+_PROGRAM = """
+import sys
+from ragbench import cli, processes
+processes.end_with(int(sys.argv[1]))
+processes.end_on_signals()
+sys.exit(cli.main(sys.argv[2:]))
+"""
+
+
+class Follower:
+    """A thread that keeps the refreshing process running, and starts it again when it ends by itself."""
+
+    def __init__(self, bundle: Path, corpus: Path, say: Say) -> None:
+        self._command = [
+            *(sys.executable, "-c", _PROGRAM, str(os.getpid()), "refresh", str(bundle)),
+            *("--corpus", str(corpus), "--watch", "--quiet"),
+        ]
+        self._say = say
+        self._stopped = threading.Event()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._run, name="follow", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the process; a refresh under way leaves the bundle as it was."""
+        self._stopped.set()
+        with self._lock:
+            if self._process is not None:
+                self._process.terminate()
+        self._thread.join(5.0)
+
+    def _run(self) -> None:
+        while not self._stopped.is_set():
+            with self._lock:
+                if self._stopped.is_set():
+                    return
+                # What it prints is for people who run it themselves; its warnings are ours too.
+                self._process = subprocess.Popen(
+                    self._command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True
+                )
+            status = self._process.wait()
+            if not self._stopped.is_set():
+                self._say(f"ragbench: following the documents ended (status {status}) and begins again")
+                self._stopped.wait(_AGAIN_SECONDS)

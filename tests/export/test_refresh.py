@@ -1,0 +1,185 @@
+"""A bundle follows its folder: many small refreshes give what one build from nothing gives."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ragbench.engine.answer import as_mapping
+from ragbench.errors import BundleError, CorpusError
+from ragbench.export import bundle
+from ragbench.export import generation as generations
+from ragbench.export.loaded import load
+from ragbench.export.refresh import Refresher
+from ragbench.export.verify import verify
+
+ASKED = ("how do programs prove their identity", "cache", "zebra crossing", "why are requests slow")
+
+
+@pytest.fixture
+def notes(handbook_folder: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(handbook_folder / "notes", tmp_path / "notes"))
+
+
+@pytest.fixture
+def make(copied: Path, notes: Path) -> Iterator[Callable[[], Refresher]]:
+    yield lambda folder=copied: Refresher(folder, notes, say=lambda sentence: None)
+
+
+def answers(folder: Path) -> list[dict]:
+    """Every hit of every question, without the times of stages."""
+    with load(folder) as loaded:
+        return [as_mapping(loaded.answer(question, 20, explain=True))["hits"] for question in ASKED]
+
+
+def test_nothing_changed_is_no_new_generation(make, copied: Path) -> None:
+    before = answers(copied)
+    found = make().refresh()
+    assert (found.anything, found.generation.number) == (False, 0)
+    assert not (copied / generations.NAME).exists()
+    assert answers(copied) == before
+
+
+def test_a_new_a_changed_a_moved_and_a_deleted_file(make, copied: Path, notes: Path) -> None:
+    (notes / "zebra.md").write_text("# Zebra\n\nA zebra crossing is painted on the road.\n", encoding="utf-8")
+    (notes / "caching.md").write_text("# Caching\n\nThe cache now lives for nine hours.\n", encoding="utf-8")
+    (notes / "guide").mkdir()
+    (notes / "team.md").rename(notes / "guide" / "team.md")
+    (notes / "slow-requests.md").unlink()
+    found = make().refresh()
+    assert found.added == ("guide/team", "zebra")
+    assert found.changed == ("caching",)
+    assert found.deleted == ("slow-requests", "team")
+    with load(copied) as loaded:
+        assert loaded.search("zebra crossing", 1)[0].docno == "zebra"
+        assert "nine hours" in loaded.document("caching").text
+        assert loaded.document("slow-requests") is None
+        assert loaded.serves.number == 1
+
+
+def test_only_new_chunks_are_embedded(make, notes: Path, monkeypatch) -> None:
+    refresher = make()
+    encoder = refresher._models.encoder(refresher._settings.index.encoder).encoder
+    embedded: list[str] = []
+    encode = type(encoder).encode_passages
+
+    def counting(self, texts, progress=None):
+        embedded.extend(texts)
+        return encode(self, texts, progress)
+
+    monkeypatch.setattr(type(encoder), "encode_passages", counting)
+    (notes / "zebra.md").write_text("# Zebra\n\nA zebra crossing is painted on the road.\n", encoding="utf-8")
+    refresher.refresh()
+    assert len(embedded) == 1
+    assert "zebra" in embedded[0]
+
+
+def test_drift_says_which_golden_answers_changed_and_why(make, copied: Path, notes: Path) -> None:
+    (notes / "authentication.md").unlink()
+    (notes / "caching.md").write_text("# Cooking\n\nBoil the potatoes.\n", encoding="utf-8")
+    drift = make().refresh().generation.drift
+    changes = {change.query: change for change in drift.changes}
+    fates = {name.partition("#")[0]: fate for change in changes.values() for name, fate in change.lost.items()}
+    assert fates["authentication"] == "deleted"
+    assert "how do programs prove their identity" in changes
+    assert 0 < drift.agreement < 1
+    with load(copied) as loaded:
+        n_before = sum(1 for _ in loaded.index.chunks.chunk_ids)
+    assert 0 < drift.chunks_changed < 1
+    assert n_before
+
+
+def test_the_evidence_stays_and_verify_passes(make, copied: Path, notes: Path) -> None:
+    evidence = {name: (copied / name).read_bytes() for name in (bundle.RECORD, bundle.GOLDEN, bundle.CONFIG)}
+    (notes / "zebra.md").write_text("# Zebra\n\nA zebra crossing.\n", encoding="utf-8")
+    make().refresh()
+    assert {name: (copied / name).read_bytes() for name in evidence} == evidence
+    checks = {check.part.split(" ")[0]: check for check in verify(copied, corpus=notes, latency=False)}
+    assert {check.outcome for part, check in checks.items() if part != "latency"} == {"passes"}
+    assert checks["drift"].said.startswith("generation 1: ")
+
+
+@pytest.mark.parametrize(
+    "broken", [b"", b"\xff\xfe\x00broken", b"# A\n\n```python\nprint(1)\n", b"---\ntitle: [\n---\nx"]
+)
+def test_a_broken_file_keeps_its_version_before_and_is_named(make, copied: Path, notes: Path, broken: bytes) -> None:
+    with load(copied) as loaded:
+        before = loaded.document("caching")
+    (notes / "caching.md").write_bytes(broken)
+    refresher = make()
+    kept = refresher.refresh().generation.kept
+    assert len(kept) == 1
+    assert kept[0].startswith("caching.md: ")
+    with load(copied) as loaded:
+        assert loaded.document("caching") == before
+    (notes / "caching.md").write_text("# Caching\n\nMended.\n", encoding="utf-8")
+    mended = refresher.refresh()
+    assert (mended.changed, mended.generation.kept) == (("caching",), ())
+
+
+def test_an_empty_folder_is_no_reason_to_serve_nothing(make, copied: Path, notes: Path) -> None:
+    before = answers(copied)
+    for path in sorted(notes.rglob("*.md"))[1:]:
+        path.unlink()
+    with pytest.raises(CorpusError, match="holds 1 documents and 19 are served, so the bundle stays as it is"):
+        make().refresh()
+    shutil.rmtree(notes)
+    with pytest.raises(CorpusError, match="does not exist"):
+        make().refresh()
+    assert answers(copied) == before
+
+
+def test_artefacts_that_nothing_uses_are_deleted(make, copied: Path, notes: Path) -> None:
+    refresher = make()
+    for number in range(4):
+        (notes / "zebra.md").write_text(f"# Zebra\n\nCrossing {number}.\n", encoding="utf-8")
+        refresher.refresh()
+    # what was measured, the generation before and the one that answers
+    assert len(list((copied / bundle.INDEX / "chunks").glob("*/manifest.json"))) == 3
+    assert answers(copied)
+
+
+def test_a_damaged_generation_is_refused(make, copied: Path, notes: Path) -> None:
+    (notes / "zebra.md").write_text("# Zebra\n\nA zebra crossing.\n", encoding="utf-8")
+    make().refresh()
+    path = copied / generations.NAME
+    path.write_text(path.read_text().replace('"number": 1', '"number": 2'))
+    with pytest.raises(BundleError, match=r"generation\.json cannot be read \(Damaged\)"):
+        load(copied)
+
+
+NAMES = st.sampled_from(["caching", "team", "zebra", "new/heron"])
+TEXTS = st.sampled_from(["A zebra crossing.", "The cache of [[zebra]] is slow.", "Programs prove who they are.", None])
+
+
+@given(edits=st.lists(st.tuples(NAMES, TEXTS), min_size=1, max_size=4))
+@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+def test_many_small_refreshes_answer_as_one_build(
+    bundle_of, handbook_folder: Path, tmp_path_factory: pytest.TempPathFactory, edits: list
+) -> None:
+    place = tmp_path_factory.mktemp("many")
+    notes = Path(shutil.copytree(handbook_folder / "notes", place / "notes"))
+    small, whole = (Path(shutil.copytree(bundle_of("baseline"), place / name)) for name in ("small", "whole"))
+    refresher = Refresher(small, notes, say=lambda sentence: None)
+    for name, text in edits:
+        path = notes / f"{name}.md"
+        if text is None:
+            path.unlink(missing_ok=True)
+        else:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(f"# {name}\n\n{text}\n", encoding="utf-8")
+            os.utime(path, (1_700_000_000, 1_700_000_000))
+        refresher.refresh()
+    Refresher(whole, notes, say=lambda sentence: None).refresh()
+    assert answers(small) == answers(whole)
+    one, other = (json.loads((each / generations.NAME).read_text()) if edits else {} for each in (small, whole))
+    if (small / generations.NAME).exists():
+        assert one["artefacts"] == other["artefacts"]
+        assert one["golden"] == other["golden"]
