@@ -58,10 +58,12 @@ def load_builtin(
 ) -> Benchmark:
     """The benchmark that comes with ragbench; `corpus` and `qrels` replace its folders."""
     from ragbench import locations
-    from ragbench.benchmark.native import load_native
+    from ragbench.benchmark.native import listed_documents, read_benchmark
 
     root = locations.builtin()
-    return load_native(corpus or root / "corpus", qrels or root / "qrels", name, on_error, unknown_topics, topics)
+    own = root / "qrels"
+    only = listed_documents(own) if corpus is None else None
+    return read_benchmark(corpus or root / "corpus", qrels or own, name, on_error, unknown_topics, topics, only)
 
 
 def _loader(name: str) -> Callable[..., Benchmark]:

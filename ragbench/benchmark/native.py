@@ -10,7 +10,7 @@ qrels/documents.txt     paths of the documents that belong to the collection, on
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -34,13 +34,26 @@ def load_native(
 ) -> Benchmark:
     """Read a benchmark from its two folders; with `topics=False` only its documents.
 
-    A folder without judgments gives a warning, for they are made by pooling runs and judging the pool. Judgments of
+    Where the judgments have a list of documents beside them, the collection is what it lists. A folder without judgments gives a warning, for they are made by pooling runs and judging the pool. Judgments of
     unknown documents or headings are kept and counted in a warning, with `unknown_topics="warn"` also those of unknown
     topics. Raises BenchmarkError for topics or judgments that cannot be read, CorpusError for documents.
     """
+    return read_benchmark(corpus, qrels, name, on_error, unknown_topics, topics, listed_documents(qrels))
+
+
+def read_benchmark(
+    corpus: Path,
+    qrels: Path,
+    name: str,
+    on_error: Literal["warn", "fail"],
+    unknown_topics: UnknownTopics,
+    topics: bool,
+    only: Collection[str] | None,
+) -> Benchmark:
+    """As `load_native`, the collection being the paths in `only`, all of the folder when it is None."""
     from ragbench.corpus.reader import read_vault
 
-    vault = read_vault(corpus, on_error=on_error, only=_collection(qrels / COLLECTION))
+    vault = read_vault(corpus, on_error=on_error, only=only)
     warnings = [str(warning) for warning in vault.warnings]
     if not topics:
         return Benchmark(name, vault.documents, (), {}, warnings=tuple(warnings))
@@ -60,8 +73,9 @@ def load_native(
     return Benchmark(name, vault.documents, listed, document_qrels, section_qrels, tuple(warnings))
 
 
-def _collection(path: Path) -> frozenset[str] | None:
-    """The paths that a file lists, None where there is no such file."""
+def listed_documents(qrels: Path) -> frozenset[str] | None:
+    """The paths of the documents that judgments are about, None where no file lists them."""
+    path = qrels / COLLECTION
     return frozenset(line for _, line in read_lines(path)) if path.exists() else None
 
 
