@@ -34,9 +34,10 @@ def load_native(
 ) -> Benchmark:
     """Read a benchmark from its two folders; with `topics=False` only its documents.
 
-    Where the judgments have a list of documents beside them, the collection is what it lists. A folder without judgments gives a warning, for they are made by pooling runs and judging the pool. Judgments of
-    unknown documents or headings are kept and counted in a warning, with `unknown_topics="warn"` also those of unknown
-    topics. Raises BenchmarkError for topics or judgments that cannot be read, CorpusError for documents.
+    Where the judgments have a list of documents beside them, the collection is what it lists. A folder without
+    judgments gives a warning, for they are made by pooling runs and judging the pool. Judgments of unknown documents
+    or headings are kept and counted in a warning, with `unknown_topics="warn"` also those of unknown topics. Raises
+    BenchmarkError for topics or judgments that cannot be read, CorpusError for documents.
     """
     return read_benchmark(corpus, qrels, name, on_error, unknown_topics, topics, listed_documents(qrels))
 
