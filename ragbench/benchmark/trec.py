@@ -154,7 +154,7 @@ def _trectext_document(where: str, block: str, form: Form) -> Document:
 
 
 def _role(stack: list[str]) -> str:
-    """Where text inside these elements is collected; what no part of a topic needs is collected and not read."""
+    """What text inside these elements belongs to: `docno`, `title` or `text`; `skipped` is not read."""
     if not stack:
         return "text"
     return "docno" if stack[-1] in _DOCNO else "title" if stack[-1] in _TITLES else "skipped"
