@@ -53,14 +53,21 @@ def load_builtin(
     name: str = "builtin",
     on_error: Literal["warn", "fail"] = "warn",
     unknown_topics: UnknownTopics = "fail",
+    version: int = 1,
     topics: bool = True,
 ) -> Benchmark:
-    """The benchmark that comes with ragbench; `corpus` and `qrels` replace its folders."""
+    """The benchmark that comes with ragbench; `corpus` and `qrels` replace its folders.
+
+    Version 1 has 86 documents, version 2 all of `corpus`, of the kinds and lengths that real collections have.
+    """
     from ragbench import locations
     from ragbench.benchmark.native import listed_documents, read_benchmark
 
     root = locations.builtin()
-    own = root / "qrels"
+    folders = {1: root / "qrels", 2: root / "qrels" / "v2"}
+    if version not in folders:
+        raise ConfigError(f"data.version must be {' or '.join(map(str, folders))}, got {version}")
+    own = folders[version]
     listed = listed_documents(own)
     if corpus is not None and qrels is None and topics and not any((corpus / each).is_file() for each in listed or ()):
         raise ConfigError(
