@@ -213,9 +213,9 @@ def _bounds(hint: Any) -> str:
                 ((name, bound),) = dataclasses.asdict(part).items()
                 found[name] = bound
     if set(found) == {"ge", "le"}:
-        return f"between {found['ge']} and {found['le']}"
+        return f"between {found['ge']:g} and {found['le']:g}"
     words = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
-    return " and ".join(f"{words[name]} {found[name]}" for name in words if name in found)
+    return " and ".join(f"{words[name]} {found[name]:g}" for name in words if name in found)
 
 
 def _without_null(hint: Any) -> tuple[Any, str]:

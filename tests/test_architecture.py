@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "ragbench"
 # Lower layers first: a module may import from its own layer's package and from any layer below.
 LAYERS = [
     {"types", "errors", "fingerprint", "files", "processes", "locations", "exit_codes", "console", "query_memory"},
-    {"bounds", "suggestions"},
+    {"bounds"},
     {"corpus", "models", "catalogue"},
     {"benchmark"},
     {"index"},
@@ -32,7 +32,6 @@ LAYERS = [
     {"tuning"},
     {"tracking", "export", "report"},
     {"serving"},
-    {"overrides"},
     {"app"},
     {"workbench"},
     {"commands"},

@@ -41,7 +41,7 @@ def test_every_command_explains_itself_with_examples(command: str, capsys: pytes
     [
         (["fly"], "there is no command 'fly'"),
         (["run", "p2=maybe"], "p2 cannot be 'maybe'"),
-        (["run", "wrong.key=1"], "wrong is unknown"),
+        (["run", "wrong.key=1"], "unknown key"),
         (["run", "dense.depth=ten"], "dense.depth must be a whole number of at least 1, got 'ten'"),
         (["run", "data.corpus=/nowhere/at/all"], "/nowhere/at/all"),
         (["run", "tracking.uri=sqlite:////proc/nowhere/mlflow.db"], "the MLflow store"),

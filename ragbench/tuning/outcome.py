@@ -5,11 +5,33 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
+from annotated_types import MinLen
+
+from ragbench.bounds import Checked, Count, Holds, Positive, one_of
 from ragbench.comparison.statistics import Comparison, compare
-from ragbench.configuration import Settings, TuneSpec
+from ragbench.configuration import Settings
+from ragbench.tuning import study
 from ragbench.tuning.space import Value, Values, value_of
 from ragbench.tuning.study import Rules, Trial
+
+
+@dataclass(frozen=True)
+class TuneSpec(Checked):
+    """The `tune` node of the configuration, without the space."""
+
+    trials: Count = 200
+    objective: Annotated[tuple[str, ...], MinLen(1)] = ("ndcg_at_10",)
+    p95_ms: Positive | None = None
+    folds: Annotated[int, Holds(lambda folds: folds == 0 or folds > 1, "must be 0 or at least 2")] = 5
+    fold_trials: Count | None = None
+    seed: int = 13
+    sampler: Annotated[str, one_of(*study.SAMPLERS)] | None = None
+    processes: Count = 1
+    candidates: Count = 8
+    storage: str | None = None
+    memory_mb: Count = 512
 
 
 @dataclass(frozen=True)

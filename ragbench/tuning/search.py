@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ragbench.benchmark.benchmark import Benchmark
-from ragbench.configuration import Settings, TuneSpec
+from ragbench.configuration import Settings, build
 from ragbench.errors import BenchmarkError, ConfigError
 from ragbench.experiment.store import readable
 from ragbench.files import Damaged, read_sealed, write_sealed
@@ -36,7 +36,7 @@ from ragbench.tuning.objective import (
     time_cost,
     time_p95,
 )
-from ragbench.tuning.outcome import Fold, Tuned
+from ragbench.tuning.outcome import Fold, Tuned, TuneSpec
 from ragbench.tuning.processes import search_all
 from ragbench.tuning.space import Value, Values, configured, space
 from ragbench.tuning.study import Rules, Search, Trial
@@ -57,7 +57,7 @@ def tune(
     say: Say = print,
 ) -> Tuned:
     """Search. `train` is what `train_only` returns; `compose` turns overrides into settings."""
-    spec = base.tune
+    spec = spec_of(base)
     chosen = objectives(spec.objective, base.measures)
     parameters = space(base, compose)
     rules = Rules(parameters, chosen, spec.sampler or ("tpe" if len(chosen) == 1 else "nsga2"), spec.seed, spec.p95_ms)
@@ -111,6 +111,11 @@ def tune(
         folds,
         study.importances(studies[ALL], rules),
     )
+
+
+def spec_of(base: Settings) -> TuneSpec:
+    """The settings of the search."""
+    return build(TuneSpec, {key: value for key, value in base.config["tune"].items() if key != "space"}, "tune")
 
 
 def _folder(base: Settings, train: Benchmark, spec: TuneSpec, rules: Rules, values: TrainingValues) -> Path:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragbench.configuration import Settings
-from ragbench.errors import ResultsError
+from ragbench.errors import ConfigError, ResultsError
 from ragbench.tuning.objective import P95, Cost, Objective, TrainingValues, mean
 from ragbench.tuning.space import Parameter, Values, configured, suggest, tidy
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     import optuna
 
+SAMPLERS = ("tpe", "nsga2", "random")
 POPULATION = 24
 """Of NSGA-II: 200 trials are eight generations."""
 _PROCESS_STRIDE = 1_000_003
@@ -249,14 +250,16 @@ def _cost_of(place: int, objective: Objective) -> Callable[[optuna.trial.FrozenT
 
 
 def make_sampler(name: str, seed: int) -> optuna.samplers.BaseSampler:
-    """A sampler by its name in `tune.sampler`."""
+    """A sampler by name."""
     from optuna import samplers
 
     if name == "tpe":
         return samplers.TPESampler(seed=seed, multivariate=True, group=True, warn_independent_sampling=False)
     if name == "nsga2":
         return samplers.NSGAIISampler(seed=seed, population_size=POPULATION)
-    return samplers.RandomSampler(seed=seed)
+    if name == "random":
+        return samplers.RandomSampler(seed=seed)
+    raise ConfigError(f"tune.sampler must be one of {', '.join(SAMPLERS)}, got {name}")
 
 
 @contextmanager

@@ -102,6 +102,7 @@ def tune(
     from ragbench.tuning.objective import train_only
 
     base = app.compose(overrides)
+    search.spec_of(base)
     tracked = bool(base.config["tracking"]["enabled"])
     if tracked:
         tracking.check(tracking.target_of(base))

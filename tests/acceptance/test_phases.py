@@ -493,7 +493,7 @@ def test_hyde_finds_what_the_hypothesis_describes(handbook) -> None:
         (["p1=on", "p1.threshold=7"], r"p1\.threshold must be between -1 and 1, got 7"),
         (
             ["p3=on", "p3.override=factul"],
-            r"p3\.override must be one of factual, .*, or null, got 'factul'",
+            r"p3\.override must be one of factual, navigational, exploratory, or null, got 'factul'",
         ),
         (["p5=on", "p5.synsets=0"], r"p5\.synsets must be between 1 and 8, got 0"),
         (["p6=on", "p6.model=nothing"], r"no cross-encoder 'nothing' \(tried: .*ms-marco-MiniLM-L-12-v2"),

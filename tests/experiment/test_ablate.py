@@ -119,7 +119,7 @@ def test_factors_by_default_are_those_on_and_for_add_one_those_off() -> None:
     ("overrides", "said"),
     [
         (("factors=[p99]",), "factor 'p99' is no switch; switches: p1"),
-        (("factors=p6",), r"factors must be a list of texts, or null, got 'p6'"),
+        (("factors=p6",), r"factors must be a list such as \[p1,p6\], got p6"),
         (("design=sideways", "factors=[p6]"), "sideways"),
         (("+exp=baseline",), "finds no switch to vary"),
     ],

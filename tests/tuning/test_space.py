@@ -99,7 +99,7 @@ def test_values_applied_equal_values_composed() -> None:
         (["+tune.space.dense.depth={low: 0, high: 9}"], "depth must be at least 1"),
         (["+tune.space.index.lexical.b={low: 0.1, high: 0.9}"], "it shapes the index"),
         (["+tune.space.dense=7"], "tune.space.dense must be a mapping with low and high"),
-        (["+tune.space.dense.depth={low: 1, hihg: 9}"], "did you mean .*high"),
+        (["+tune.space.dense.depth={low: 1, hihg: 9}"], "did you mean high"),
     ],
 )
 def test_a_space_that_cannot_be_searched_is_refused(words: list[str], said: str) -> None:
