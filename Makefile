@@ -31,7 +31,6 @@ check: .venv/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -p randomly -n 2 --dist loadfile
 
 bench: .venv/installed
 	$(BIN)/python -m pytest tests/bench --benchmark-only --benchmark-disable-gc -s
