@@ -13,10 +13,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
+
+from annotated_types import Interval
 
 from ragbench import locations
-from ragbench.bounds import Checked, Count, Natural, Positive, Refused, checked
+from ragbench.bounds import Checked, Count, Natural, Positive, Refused, Weight, checked
 from ragbench.engine.pipeline import Pipeline
 from ragbench.errors import ConfigError
 from ragbench.index.dense import DenseSpec
@@ -61,6 +63,34 @@ class LatencySpec(Checked):
 
 
 @dataclass(frozen=True)
+class StatisticsSpec(Checked):
+    """How sure a verdict is. `draws`: sign patterns and bootstrap samples; `confidence`: of intervals and tests.
+
+    `smallest_effect`: what is surely smaller than this does not matter, in the unit of the primary measure.
+    """
+
+    draws: Count = 10_000
+    confidence: Annotated[float, Interval(gt=0.5, lt=1)] = 0.95
+    smallest_effect: Weight = 0.02
+
+
+@dataclass(frozen=True)
+class BudgetSpec(Checked):
+    """What a change may add to the p95 of a query, in milliseconds; None sets no limit. Seed 000.
+
+    A change that turns re-ranking on has the larger of the two.
+    """
+
+    p95_ms: Weight | None = 50.0
+    rerank_p95_ms: Weight | None = 150.0
+
+    @property
+    def of_rerank_ms(self) -> float | None:
+        """The budget of a change that turns re-ranking on."""
+        return None if self.p95_ms is None or self.rerank_p95_ms is None else max(self.p95_ms, self.rerank_p95_ms)
+
+
+@dataclass(frozen=True)
 class Settings:
     """One composed configuration under a name; `config` is plain and resolved, `overrides` is what was asked for."""
 
@@ -97,6 +127,16 @@ class Settings:
         """How time is measured."""
         return build(LatencySpec, self.config["latency"], "latency")
 
+    @cached_property
+    def statistics(self) -> StatisticsSpec:
+        """How sure a verdict is."""
+        return build(StatisticsSpec, self.config["statistics"], "statistics")
+
+    @cached_property
+    def budget(self) -> BudgetSpec:
+        """What a change may add to the time of a query."""
+        return build(BudgetSpec, self.config["budget"], "budget")
+
     @property
     def split(self) -> str:
         """Which topics are measured."""
@@ -109,6 +149,14 @@ class Settings:
     def measures(self) -> tuple[str, ...]:
         """The measures asked for."""
         return tuple(str(measure) for measure in self.config["measures"])
+
+    @property
+    def context_tokens(self) -> int:
+        """How many tokens of hits a reader takes in, for the recall of passages."""
+        tokens = self.config["context_tokens"]
+        if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 1:
+            raise ConfigError(f"context_tokens must be a whole number of at least 1, got {tokens}")
+        return tokens
 
     @property
     def results(self) -> Path:
@@ -138,7 +186,8 @@ class Settings:
 
     def check(self) -> Settings:
         """Build every value once, so that what is wrong is said before any work starts."""
-        _ = self.latency, self.sharding, self.split, self.measures
+        _ = self.latency, self.sharding, self.split, self.measures, self.context_tokens
+        _ = self.statistics, self.budget
         check_name(self.index.encoder.name, "encoder")
         for model in self.pipeline.models:
             if isinstance(model, CrossEncoderSpec):

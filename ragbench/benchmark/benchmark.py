@@ -86,6 +86,14 @@ class Benchmark:
             )
         return chosen
 
+    @cached_property
+    def unanswerable(self) -> frozenset[str]:
+        """Topics that are known to have no answer: by their type, or as what was judged of them is all irrelevant."""
+        judged = {qid for qid, grades in self.document_qrels.items() if grades and max(grades.values()) <= 0}
+        typed = {topic.qid for topic in self.topics if topic.type == NO_ANSWER}
+        answered = {qid for qid, grades in self.document_qrels.items() if grades and max(grades.values()) > 0}
+        return frozenset((judged | typed) - answered)
+
     @property
     def provenance(self) -> str:
         """Who wrote the topics, for every table that rests on them; empty when persons wrote all of them."""
@@ -101,6 +109,11 @@ class Benchmark:
     def collection(self) -> str:
         """A digest over the documents."""
         return digest(sorted([document.docno, document.digest] for document in self.documents))
+
+    @cached_property
+    def questions(self) -> str:
+        """A digest over the topics."""
+        return digest(self.topics)
 
     @cached_property
     def digest(self) -> str:

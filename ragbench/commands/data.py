@@ -132,7 +132,7 @@ def _describe(benchmark: Benchmark, arguments: argparse.Namespace) -> int:
 def _power(settings: Settings, arguments: argparse.Namespace) -> int:
     import pandas as pd
 
-    from ragbench.comparison.statistics import minimum_detectable_effect
+    from ragbench.comparison.power import minimum_detectable_effect
     from ragbench.evaluation.measures import PRIMARY
     from ragbench.experiment import results, store
 

@@ -19,7 +19,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragbench.evaluation.measures import PRIMARY, Run
+from ragbench.errors import ResultsError
+from ragbench.evaluation.measures import PRIMARY, SILENCE, Run
 from ragbench.experiment import store
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 TOPICS, TOP, DIAGNOSIS, PER_QUERY = "topics.parquet", "top.parquet", "diagnosis.parquet", "per_query.parquet"
 DOCUMENTS, SECTIONS, QUOTES = "run.trec", "sections.trec", "quotes.trec"
-OPEN_LOOP = "open_loop.csv"
+OPEN_LOOP, CONFIG, VERDICTS = "open_loop.csv", "config.yaml", "verdicts.csv"
 PER_QUERY_COLUMNS = ("arm", "level", "split", "type", "qid", "measure", "value")
 
 
@@ -35,8 +36,8 @@ PER_QUERY_COLUMNS = ("arm", "level", "split", "type", "qid", "measure", "value")
 class Results:
     """The outcome of an experiment.
 
-    `per_query`: arm, level (document, section or quote), split, type, qid, measure, value. `latency`: arm, stage, p50,
-    p95, p99 and more, in milliseconds; empty when time was not measured.
+    `per_query`: arm, level (document, section, quote or passage), split, type, qid, measure, value. `latency`: arm,
+    stage, p50, p95, p99 and more, in milliseconds; empty when time was not measured.
     """
 
     folder: Path
@@ -53,6 +54,16 @@ class Results:
         """Where the files of an arm lie."""
         return store.arm_path(self.folder, arm)
 
+    def config(self, arm: str) -> Mapping[str, Any]:
+        """The configuration of an arm. Raises ResultsError when it cannot be read."""
+        if arm not in self._configs:
+            self._configs[arm] = _read_config(self.arm_path(arm) / CONFIG)
+        return self._configs[arm]
+
+    @cached_property
+    def _configs(self) -> dict[str, Mapping[str, Any]]:
+        return {}
+
     @property
     def topics_by(self) -> str:
         """Who wrote the topics (`derived topics`), empty when persons did: every table of the results says it."""
@@ -63,11 +74,15 @@ class Results:
         return f"{title}; {self.topics_by}" if self.topics_by else title
 
     def summary(self, by: Sequence[str] = ("split",), level: str = "document") -> pd.DataFrame:
-        """Means over queries: one row per arm (and the columns in `by`), one column per measure, and `n` queries."""
+        """Means over queries: one row per arm (and the columns in `by`), one column per measure, and `n` topics.
+
+        Topics without an answer are not among the `n`: for them there is `Silence` alone.
+        """
         frame = self.per_query[self.per_query["level"] == level]
         keys = ["arm", *by]
         means = frame.pivot_table(index=keys, columns="measure", values="value", aggfunc="mean", observed=True)
-        means.insert(0, "n", frame.groupby(keys, observed=True)["qid"].nunique())
+        counted = frame[frame["measure"] != SILENCE].groupby(keys, observed=True)["qid"].nunique()
+        means.insert(0, "n", counted.reindex(means.index).fillna(0).astype(int))
         order = {arm: place for place, arm in enumerate(self.arms)}
         return means.reset_index().sort_values(["arm", *by], key=lambda c: c.map(order) if c.name == "arm" else c)
 
@@ -132,6 +147,18 @@ def load(folder: Path) -> Results:
         pd.concat(frames, ignore_index=True),
         pd.read_csv(latency) if latency.is_file() else pd.DataFrame({"arm": [], "stage": []}),
     )
+
+
+def _read_config(path: Path) -> Mapping[str, Any]:
+    import yaml
+
+    try:
+        # The C loader reads the same ten times as fast.
+        config = yaml.load(path.read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except (OSError, yaml.YAMLError) as error:
+        reason = str(error).splitlines()[0]
+        raise ResultsError(f"{path} cannot be read ({reason}): run the experiment again") from None
+    return dict(config)
 
 
 def trec(run: Run, tag: str) -> str:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.configuration import Settings
 from ragbench.errors import ConfigError
-from ragbench.evaluation import diagnosis, levels, measures
-from ragbench.experiment import environment, execution, results, store, top_hits
+from ragbench.evaluation import diagnosis, levels, measures, passages
+from ragbench.experiment import environment, execution, results, store, top_hits, verdicts
 from ragbench.experiment.results import Results
 from ragbench.experiment.store import RunFolder
 from ragbench.fingerprint import digest, plain
@@ -79,14 +79,14 @@ def run(
     *,
     command: str = "run",
     folder: Path | None = None,
-    conclude: Callable[[Results], None] = lambda found: None,
+    conclude: Callable[[Results], None] = verdicts.against_first,
     progress: Progress | None = None,
     say: Say = print,
 ) -> Results:
     """Measure every arm on the benchmark and write the results folder.
 
-    The same experiment that was stopped is continued, unless `folder` names another place. `conclude` writes further
-    files before the record, with which the experiment counts as finished.
+    The same experiment that was stopped is continued, unless `folder` names another place. `conclude` writes the
+    verdicts, every arm against the first unless told otherwise, before the record ends the experiment.
     """
     workshop = Workshop.of(settings[0], benchmark, progress, say)
     fetch_caches(workshop.store, workshop.models)
@@ -166,6 +166,8 @@ def _conclude(
         "benchmark": {
             "name": benchmark.name,
             "digest": benchmark.digest,
+            "collection": benchmark.collection,
+            "questions": benchmark.questions,
             "documents": len(benchmark.documents),
             "topics": benchmark.provenance,
             "version": benchmark.version,
@@ -215,7 +217,9 @@ def _write_arm(
         # Also without judgments: `ragbench pool` reads what has still to be judged from there.
         place.text(_RUN_FILES[level.name], results.trec(level.run, "ragbench"))
         if level.name == levels.DOCUMENT or level.qrels:
-            frames.append(level.only(benchmark).evaluate(settings.measures))
+            frames.append(level.evaluate(settings.measures, benchmark.unanswerable))
+    units = passages.Passages(table, arm.index.encoder.count_tokens, benchmark.quotes_by_topic)
+    frames.append(passages.evaluate(outcome.final, units, benchmark, settings.context_tokens))
     per_query = facts.merge(pd.concat(frames, ignore_index=True), on="qid")
     per_query.insert(0, "arm", settings.name)
     per_query = per_query[list(results.PER_QUERY_COLUMNS)]

@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 
     from ragbench.experiment.results import Results
 
-VERDICTS = {"adopt": (GREEN, "diamond"), "inconclusive": (GREY, "circle"), "reject": (RED, "x")}
+VERDICTS = {
+    "adopt": (GREEN, "diamond"),
+    "equivalent": (BLUE, "square"),
+    "inconclusive": (GREY, "circle"),
+    "reject": (RED, "x"),
+}
 
 _SHARE_SHOWN = 0.02  # what is smaller in every arm is summed up: parts of the slowest query, of the relevant sections
 _OTHERS = "all other stages"
@@ -63,9 +68,9 @@ def effects(frame: pd.DataFrame, measure: str) -> go.Figure:
                     "thickness": 2,
                     "width": 5,
                 },
-                customdata=rows[["ci_low", "ci_high", "p_holm"]].to_numpy().tolist(),
+                customdata=rows[["ci_low", "ci_high", "p"]].to_numpy().tolist(),
                 hovertemplate="%{y}: %{x:+.3f} [%{customdata[0]:+.3f}, %{customdata[1]:+.3f}], "
-                "Holm p %{customdata[2]:.2g}<extra>" + verdict + "</extra>",
+                "p %{customdata[2]:.2g}<extra>" + verdict + "</extra>",
             )
         )
     figure.add_vline(x=0, line_width=1.5, line_color=GREY, line_dash="dot")
@@ -122,7 +127,7 @@ def stage_means(results: Results) -> pd.DataFrame:
 
 
 def plot_interactions(results: Results) -> go.Figure:
-    """How much the effect of a factor grows when another is on, as a heat map; a star where Holm's p is below 0.05."""
+    """How much the effect of a factor grows when another is on, as a heat map; a star where p is below 0.05."""
     import plotly.graph_objects as go
 
     frame = evidence.effects(results)
@@ -134,7 +139,7 @@ def plot_interactions(results: Results) -> go.Figure:
         one, other = factors.index(row["factor"]), factors.index(row["other"])
         for i, j in ((one, other), (other, one)):
             cells[i][j] = float(row["effect"])
-            texts[i][j] = f"{row['effect']:+.3f}" + ("*" if row["p_holm"] < 0.05 else "")
+            texts[i][j] = f"{row['effect']:+.3f}" + ("*" if row["p"] < 0.05 else "")
     reach = max((abs(value) for line in cells for value in line if value is not None), default=1.0) or 1.0
     figure = go.Figure(
         go.Heatmap(

@@ -63,7 +63,6 @@ def contents(results: Results) -> dict[str, Any]:
     several = len(results.arms) > 1
     effects = figures.main_effects(results) if several else None
     types, few = page_tables.types(results)
-    judged = evidence.judged_notes(results)
     said = methods.methods(results)
     shown = {
         **page.headline(results),
@@ -73,7 +72,6 @@ def contents(results: Results) -> dict[str, Any]:
         "answers": page.answers(effects) if effects is not None else [],
         "verdicts": page_tables.verdicts(results) if effects is not None and len(effects) else None,
         "arms": page_tables.arms(results),
-        "judged": judged,
         "timed": len(results.latency) > 0,
         "latency": page_tables.latency(results),
         "interactions": page_tables.interactions(results) if _has_interactions(results) else None,

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
+from ragbench.comparison.policy import Policy
 from ragbench.console import columns, print_table
+from ragbench.evaluation.levels import PASSAGE
 from ragbench.evaluation.measures import ANSWERED, MEASURES, PRIMARY, UNPLACED
+from ragbench.evaluation.passages import TOKENS
+from ragbench.report import evidence
 from ragbench.timing import latency, open_loop
 
 if TYPE_CHECKING:
@@ -22,6 +27,12 @@ def show(results: Results) -> None:
     quality = with_latency(results, results.summary(("split",)))
     shown = columns(quality, ["arm", "split", "n", *MEASURES, UNPLACED, *ANSWERED, *_FORMATS])
     print_table(shown, titled("Documents"), _FORMATS)
+    if (results.per_query["level"] == PASSAGE).any():
+        passages = results.summary(("split",), level=PASSAGE)
+        context = [str(name) for name in passages.columns if str(name).endswith("tokens")]
+        print_table(
+            columns(passages, ["arm", "split", "n", PRIMARY, TOKENS, *context]), titled("Passages"), {TOKENS: ".0f"}
+        )
     if (results.per_query["level"] == "section").any():
         sections = results.summary(("split",), level="section")
         print_table(columns(sections, ["arm", "split", "n", *MEASURES]), titled("Sections"), _FORMATS)
@@ -72,15 +83,33 @@ def stages(results: Results) -> pd.DataFrame:
 
 
 def show_verdicts(results: Results, frame: pd.DataFrame) -> None:
-    """Every proposal's effect and verdict, and the reasons below the table."""
-    rows = frame.to_dict(orient="records")
-    shown = frame.assign(
-        proposal=[f"{row['factor']} x {row['other']}" if row["other"] else str(row["factor"]) for row in rows],
-        interval=[f"[{row['ci_low']:+.3f}, {row['ci_high']:+.3f}]" for row in rows],
-    )
-    names = ["proposal", "effect", "interval", "p_holm", "wins", "ties", "losses", "mde", "latency_ms", "verdict"]
-    title = results.titled(f"Effect on {PRIMARY}")
-    print_table(columns(shown, names), title, {"effect": "+.4f", "latency_ms": "+.1f", "mde": ".3f"})
-    for row in rows:
+    """Every effect of a run at both levels with its verdict, and the reasons below the table."""
+    measure = Policy.of(results.config(results.arms[0])).measure
+    print_verdicts(frame, results.titled(f"Effect on {measure}"))
+
+
+def print_verdicts(frame: pd.DataFrame, title: str) -> None:
+    """A table of verdicts under a title, and the reasons below it."""
+    print_table(compact(frame), title)
+    for row in evidence.rows(frame):
         if row["reason"]:
             print(f"{row['factor']}: {row['verdict']}. {row['reason']}")
+
+
+def compact(frame: pd.DataFrame) -> pd.DataFrame:
+    """Verdicts as a person reads them: effects with their intervals at both levels, added p95, the axes, the word."""
+    rows = evidence.rows(frame)
+    shown = frame.assign(
+        change=[f"{row['factor']} x {row['other']}" if row["other"] else str(row["factor"]) for row in rows],
+        documents=[_effect(row, "") for row in rows],
+        passages=[_effect(row, "passage_") for row in rows],
+        p95=["" if row["latency_ms"] != row["latency_ms"] else f"{row['latency_ms']:+.1f} ms" for row in rows],
+    )
+    return columns(shown, ["change", "documents", "passages", "p95", "quality", "cost", "verdict"])
+
+
+def _effect(row: Mapping[str, Any], level: str) -> str:
+    effect, low, high = (row[f"{level}{name}"] for name in ("effect", "ci_low", "ci_high"))
+    if effect != effect:
+        return ""
+    return f"{effect:+.3f}" + ("" if low != low else f" [{low:+.3f}, {high:+.3f}]")

@@ -99,7 +99,9 @@ class Tuned:
     def held_out_gain(self) -> Comparison:
         """The chosen values against the preset, every training topic while it was held out."""
         tuned, preset = zip(*self._pairs(), strict=True)
-        return compare(tuned, preset, seed=int(self.base.config["seed"]))
+        spec = self.base.statistics
+        seed = int(self.base.config["seed"])
+        return compare(tuned, preset, seed=seed, draws=spec.draws, confidence=spec.confidence)
 
     def _pairs(self) -> list[tuple[float, float]]:
         return [pair for fold in self.folds for _, pair in sorted(fold.pairs.items())]

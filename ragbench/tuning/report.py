@@ -50,10 +50,8 @@ def warnings(tuned: Tuned, confirmation: Confirmation | None) -> list[str]:
             )
     if confirmation is None:
         return [*found, "nothing is better than the configured values; the test topics were not asked"]
-    if confirmation.verdict.outcome == "inconclusive":
-        found.append("the winner is not distinguishable from the preset on the test topics: keep the preset")
-    elif confirmation.verdict.outcome == "reject":
-        found.append("the winner is rejected on the test topics: keep the preset")
+    if confirmation.verdict.outcome != "adopt":
+        found.append(f"the verdict on the test topics is '{confirmation.verdict.outcome}': keep the preset")
     if confirmation.evaluations > 1:
         found.append(
             f"this is evaluation {confirmation.evaluations} of a winner of this search on the test topics: "
@@ -165,7 +163,7 @@ def summary(tuned: Tuned, confirmation: Confirmation | None) -> dict[str, Any]:
             "verdict": confirmation.verdict.outcome,
             "reason": confirmation.verdict.reason,
             "evaluations": confirmation.evaluations,
-            **asdict(confirmation.comparison),
+            **{level: asdict(found.comparison) for level, found in confirmation.judged.levels.items()},
         }
     return {
         "folder": str(tuned.folder),

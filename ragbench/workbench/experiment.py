@@ -13,7 +13,7 @@ from ragbench.configuration import Settings
 from ragbench.engine.answer import Answer, answer
 from ragbench.engine.pipeline import Pipeline
 from ragbench.errors import ConfigError
-from ragbench.experiment import ablate
+from ragbench.experiment import ablate, verdicts
 from ragbench.experiment import results as files
 from ragbench.experiment.ablate import Ablation
 from ragbench.workbench.own_stage import Own
@@ -127,6 +127,8 @@ class Experiment:
     def _conclude(self, found: files.Results) -> None:
         if self.ablation:
             ablate.conclude(self.ablation, found)
+        else:
+            verdicts.against_first(found)
 
     def search(self, query: str, arm: str | None = None, top: int = 10) -> Answer:
         """The hits of one query with what every stage did to them; of the first arm unless another is named."""
