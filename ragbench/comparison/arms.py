@@ -100,7 +100,7 @@ class Arms:
             arm: Arm(of_level(arm, str), of_level(arm, if_useful), times.get(arm), configs[arm])
             for arm in measured.arms
         }
-        return Arms(found, policy, str(measured.record.get("machine", {}).get("busy") or ""))
+        return Arms(found, policy, str((measured.record.get("machine") or {}).get("busy") or ""))
 
     @property
     def levels(self) -> dict[str, str]:
@@ -117,8 +117,11 @@ class Arms:
         return self.judged([Contrast.of(arm, base) for arm in self.arms if arm != base])
 
     def judged(self, contrasts: Sequence[Contrast]) -> list[Judged]:
-        """The verdicts on contrasts, judged together: one family over all of them and both levels."""
-        if not contrasts:
+        """The verdicts on contrasts, judged together: one family over all of them and both levels.
+
+        None where nothing was judged. Raises ResultsError for an arm without values where others have some.
+        """
+        if not contrasts or not self._qids():
             return []
         rows = [(contrast, level) for contrast in contrasts for level in self.levels]
         pairs = [self._pair(contrast, level, useful=False) for contrast, level in rows]
@@ -143,7 +146,7 @@ class Arms:
 
     def _cost(self, contrast: Contrast) -> Cost:
         times = {arm: known.times for arm, known in self.arms.items() if known.times is not None}
-        added = cost.added(contrast, times, self.policy.seed, self.policy.statistics.confidence)
+        added = cost.added(contrast, times, self.policy.seed)
         sides = [[self.arms[arm].config or {} for arm in side] for side in (contrast.plus, contrast.minus)]
         return Cost(added, self.policy.budget_ms(*sides), self.busy)
 

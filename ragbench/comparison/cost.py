@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from ragbench.comparison.contrast import Contrast
+from ragbench.timing.intervals import Samples, weighted
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Axis = Literal["within", "over", "open"]
-_RESAMPLES = 2_000
 
 
 @dataclass(frozen=True)
@@ -67,26 +67,18 @@ class Cost:
         return f"{told}, {where} the budget of +{self.budget_ms:g} ms"
 
 
-def added(contrast: Contrast, times: Mapping[str, pd.DataFrame], seed: int, confidence: float) -> Added | None:
-    """The contrast in p95 with its interval, None where an arm was not timed.
+def added(contrast: Contrast, times: Mapping[str, pd.DataFrame], seed: int) -> Added | None:
+    """The contrast in p95 with its 95% interval (`ragbench.timing.intervals`), None where an arm was not timed.
 
-    `times` has the samples of every arm: qid and total, in milliseconds. Queries are resampled with all of their
-    samples, the same ones for every arm: samples of one query are alike, and arms are timed side by side.
+    `times` has the samples of every arm: qid and total, in milliseconds.
     """
     weights = {arm: weight for arm, weight in contrast.weights.items() if weight}
     if not weights or any(arm not in times for arm in weights):
         return None
-    by_query = {arm: {str(q): each for q, each in times[arm].groupby("qid")["total"]} for arm in weights}
-    qids = sorted(set.intersection(*(set(samples) for samples in by_query.values())))
-    if not qids:
+    samples = {
+        arm: Samples(times[arm]["qid"].tolist(), times[arm]["total"].to_numpy(dtype=np.float64)) for arm in weights
+    }
+    if not set.intersection(*(set(each.qids) for each in samples.values())):
         return None
-    drawn = np.random.default_rng([seed, 2]).integers(len(qids), size=(_RESAMPLES, len(qids)))
-    point, resampled = 0.0, np.zeros(_RESAMPLES)
-    for arm, weight in weights.items():
-        least = min(len(by_query[arm][qid]) for qid in qids)
-        samples = np.stack([by_query[arm][qid].to_numpy(dtype=np.float64)[:least] for qid in qids])
-        point += weight * float(np.percentile(samples, 95))
-        resampled += weight * np.percentile(samples[drawn].reshape(_RESAMPLES, -1), 95, axis=1)
-    tail = 50 * (1 - confidence)
-    low, high = np.percentile(resampled, [tail, 100 - tail])
-    return Added(*(round(float(each), 6) for each in (point, low, high)))
+    found = weighted([(samples[arm], weight) for arm, weight in weights.items()], seed)
+    return Added(*(round(found[name], 6) for name in ("p95", "p95_low", "p95_high")))

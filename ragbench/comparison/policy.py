@@ -21,10 +21,9 @@ class Policy:
 
     @staticmethod
     def of(config: Mapping[str, Any]) -> Policy:
-        """The policy of a configuration; without `primary` it is about nDCG@10, or the first of other measures."""
-        names = [str(name) for name in config["measures"]]
+        """The policy of a configuration."""
         return Policy(
-            str(config.get("primary") or (PRIMARY if PRIMARY in names else names[0])),
+            primary(config),
             build(StatisticsSpec, config["statistics"], "statistics"),
             build(BudgetSpec, config["budget"], "budget"),
             int(config["seed"]),
@@ -37,6 +36,12 @@ class Policy:
         """
         turned_on = all(map(reranks, plus)) and not any(map(reranks, minus))
         return self.budget.of_rerank_ms if turned_on else self.budget.p95_ms
+
+
+def primary(config: Mapping[str, Any]) -> str:
+    """The measure of documents that verdicts are about: `primary`, else nDCG@10, or the first of other measures."""
+    names = [str(name) for name in config["measures"]]
+    return str(config.get("primary") or (PRIMARY if PRIMARY in names else names[0]))
 
 
 def reranks(config: Mapping[str, Any]) -> bool:

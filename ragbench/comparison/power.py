@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.comparison import skew
+from ragbench.comparison.chance import resamples
 from ragbench.errors import ConfigError
 
 Floats = NDArray[np.float64]
@@ -17,7 +18,6 @@ FEW = 20
 """Below this many queries, or queries that changed, no effect is called detectable: the claim would not hold."""
 POWER = 0.8
 _DRAWS = 1_000
-_CELLS = 1_000_000  # of a block of samples times queries
 _STEPS = 16  # of a bisection from eight standard deviations: to a ten-thousandth of one
 
 
@@ -37,7 +37,7 @@ def detectable_effects(differences: Floats, here: NDArray[np.bool_], critical: f
     centred = _centred(rows)
     parts = [
         (centred @ block, centred**2 @ block, centred**3 @ block, (rows != 0) @ block, here[enough] @ block)
-        for block in _resamples(rows.shape[1], seed)
+        for block in resamples(rows.shape[1], len(rows), _DRAWS, seed)
     ]
     first, second, third, moved, size = (np.concatenate(each, axis=1) for each in zip(*parts, strict=True))
     share = (rows != 0).sum(axis=1, keepdims=True) / n
@@ -75,15 +75,6 @@ def _centred(differences: Floats) -> Floats:
     changed = differences != 0
     shift = differences.sum(axis=1, keepdims=True) / np.maximum(changed.sum(axis=1, keepdims=True), 1)
     return np.where(changed, differences - shift, 0.0)
-
-
-def _resamples(queries: int, seed: int) -> Iterator[Floats]:
-    """Blocks of bootstrap samples, (queries, samples): how often each query was drawn."""
-    generator, step = np.random.default_rng([seed, 0]), max(1, _CELLS // queries)
-    for start in range(0, _DRAWS, step):
-        size = min(step, _DRAWS - start)
-        drawn = generator.integers(queries, size=(size, queries)) + np.arange(size)[:, np.newaxis] * queries
-        yield np.bincount(drawn.ravel(), minlength=drawn.size).reshape(drawn.shape).T.astype(np.float64)
 
 
 def minimum_detectable_effect(

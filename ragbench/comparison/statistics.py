@@ -1,10 +1,10 @@
 """How sure the differences between arms are: one family of paired comparisons, one critical value for all of them.
 
-The statistic of a row of differences is the t of its mean with its skew taken out (`ragbench.comparison.skew`); how
-large the largest of a family grows by chance is found by flipping the signs of whole queries
-(`ragbench.comparison.chance`). p is adjusted for the family, and an interval holds the means that are not refused at
-its critical value: it leaves 0 out exactly when p <= 1 - confidence, and all intervals of a family hold together at the
-stated confidence. docs/methods.md has what a simulation found: family-wise errors, coverage and power.
+The statistic of a row of differences is the t of its mean with its skew taken out (`ragbench.comparison.skew`). How
+large the largest of a family grows by chance is found by flipping the signs of whole queries, and by drawing queries
+again (`ragbench.comparison.chance`). p is adjusted for the family, and an interval holds the means that are not refused
+at its critical value: it leaves 0 out exactly when p <= 1 - confidence, and all intervals of a family hold together at
+the stated confidence. docs/methods.md has what a simulation found: family-wise errors, coverage and power.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def compare_all(
     differences[np.abs(differences) <= TIE] = 0.0
     n = here.sum(axis=1)
     observed = np.abs(skew.statistic(n, *skew.sums(differences), skew.floor(differences, n)))
-    by_chance = chance.largest(differences, n, seed, draws)
+    by_chance = chance.largest(differences, here, seed, draws)
     p_values = chance.p_values(observed, by_chance)
     size = (int(n.max()), len(n))
     wide, narrow = (chance.critical(by_chance, level, *size) for level in (1 - confidence, 2 - 2 * confidence))

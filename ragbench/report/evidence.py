@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ragbench.comparison import by_type as kinds
+from ragbench.comparison import policy
 from ragbench.comparison.policy import Policy
 from ragbench.evaluation import diagnosis
 from ragbench.experiment import verdicts
@@ -34,7 +35,7 @@ def rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 def primary(results: Results) -> str:
     """The measure of documents that the report is about."""
-    return Policy.of(results.config(results.arms[0])).measure
+    return policy.primary(results.config(results.arms[0]))
 
 
 def pipeline(results: Results, arm: str) -> str:
@@ -87,11 +88,11 @@ def by_type(results: Results, measure: str | None = None) -> pd.DataFrame:
     import pandas as pd
 
     first = results.arms[0]
-    policy = Policy.of(results.config(first))
-    measure = measure or policy.measure
+    chosen = Policy.of(results.config(first))
+    measure = measure or chosen.measure
     reference = results.values(first, measure)
     if not len(reference):
         return pd.DataFrame({name: [] for name in kinds.COLUMNS})
     of_topic = topics(results).set_index("qid")["type"].reindex(reference.index)
     values = {arm: results.values(arm, measure).reindex(reference.index) for arm in results.arms}
-    return kinds.by_type(values, first, list(of_topic), policy)
+    return kinds.by_type(values, first, list(of_topic), chosen)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ragbench.comparison.policy import Policy
 from ragbench.console import columns, print_table
 from ragbench.evaluation.levels import PASSAGE
 from ragbench.evaluation.measures import ANSWERED, MEASURES, PRIMARY, UNPLACED
@@ -84,8 +83,7 @@ def stages(results: Results) -> pd.DataFrame:
 
 def show_verdicts(results: Results, frame: pd.DataFrame) -> None:
     """Every effect of a run at both levels with its verdict, and the reasons below the table."""
-    measure = Policy.of(results.config(results.arms[0])).measure
-    print_verdicts(frame, results.titled(f"Effect on {measure}"))
+    print_verdicts(frame, results.titled(f"Effect on {evidence.primary(results)}"))
 
 
 def print_verdicts(frame: pd.DataFrame, title: str) -> None:

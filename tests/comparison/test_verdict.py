@@ -103,7 +103,9 @@ def test_unjudged_hits_leave_open_what_they_could_turn_round(found, useful, qual
 
 
 def test_what_is_left_open_by_unjudged_hits_says_what_to_do():
-    assert "the effect is +0.004 if unjudged hits are as useful as judged ones" in level(LOSS, useful=0.004).text(EFFECT)
+    assert "the effect is +0.004 if unjudged hits are as useful as judged ones" in level(LOSS, useful=0.004).text(
+        EFFECT
+    )
 
 
 def test_without_an_interval_nothing_is_decided():

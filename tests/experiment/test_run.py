@@ -62,7 +62,8 @@ def test_measures_are_those_of_the_run_files(finished: Results, benchmark_small:
     for arm in finished.arms:
         for level, (name, qrels) in levels.items():
             found = read_run(finished.arm_path(arm) / name)
-            expected = measures.evaluate(found, qrels).set_index(["qid", "measure"])["value"]
+            frame = measures.evaluate(found, qrels, unanswerable=benchmark_small.unanswerable)
+            expected = frame.set_index(["qid", "measure"])["value"]
             frame = finished.per_query[(finished.per_query["arm"] == arm) & (finished.per_query["level"] == level)]
             assert frame.set_index(["qid", "measure"])["value"].to_dict() == expected.to_dict()
 

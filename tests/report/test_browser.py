@@ -12,7 +12,6 @@ import pytest
 from ragbench.experiment.results import Results
 from ragbench.report import html
 from ragbench.report.cells import MINUS
-from ragbench.report.page_tables import DASH
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")
+DASH = "\u2013"
 pytestmark = pytest.mark.skipif(
     not (BROWSER and DRIVER), reason="no browser: install chromium and chromium-driver (Debian's packages)"
 )

@@ -7,13 +7,16 @@ import pandas as pd
 from ragbench.report.reference import with_effects
 
 LEFT_OUT = pd.DataFrame(
-    [("p6", 0.0488, 0.017, 0.079, 131.04, "adopt"), ("p8", -0.0162, -0.031, -0.004, -0.2, "inconclusive")],
-    columns=["factor", "effect", "ci_low", "ci_high", "latency_ms", "verdict"],
+    [
+        ("p6", 0.0488, 0.017, 0.079, 0.0612, 131.04, "adopt"),
+        ("p8", -0.0162, -0.031, -0.004, float("nan"), -0.2, "inconclusive"),
+    ],
+    columns=["factor", "effect", "ci_low", "ci_high", "passage_effect", "latency_ms", "verdict"],
 )
 ADDED = LEFT_OUT[:1].assign(effect=-0.008, ci_low=-0.04, ci_high=0.025, verdict="inconclusive")
 P6 = (
-    "With everything else on: nDCG@10 +0.049 [+0.017, +0.079], +131.0 ms on p95, **adopt**. "
-    "Alone on the baseline: nDCG@10 -0.008 [-0.040, +0.025], +131.0 ms on p95, **inconclusive**."
+    "With everything else on: nDCG@10 +0.049 [+0.017, +0.079], passages +0.061, +131.0 ms on p95, **adopt**. "
+    "Alone on the baseline: nDCG@10 -0.008 [-0.040, +0.025], passages +0.061, +131.0 ms on p95, **inconclusive**."
 )
 
 

@@ -44,7 +44,7 @@ def test_what_was_found(tuning: Tuning) -> None:
     assert set(tuning.trials["search"]) == {"all", "fold 1", "fold 2"}
     assert any("optimism" in sentence for sentence in tuning.sentences)
     assert tuning.results.arms == ["preset", "tuned"]
-    assert tuning.summary()["test"]["n"] == 4
+    assert tuning.summary()["test"]["document"]["n"] == 4
     assert (tuning.folder / "report.md").is_file() and (tuning.results.folder / "report.html").is_file()
 
 
