@@ -96,7 +96,7 @@ def test_stages_stand_alone(path: Path) -> None:
     for name in imports(path):
         assert name.split(".")[0] not in {"hydra", "omegaconf", "mlflow", "pathlib"}, name
         if name.startswith("ragbench.stages."):
-            common = {"ragbench.stages.stage", "ragbench.stages.signals"}
+            common = {"ragbench.stages.stage", "ragbench.stages.signals", "ragbench.stages.norms"}
             assert name in common, f"{path.name} imports another stage: {name}"
 
 

@@ -1,6 +1,7 @@
 """Every configuration file composes; what is wrong is said in one sentence."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ from ragbench import app, locations
 from ragbench.configuration import build, make
 from ragbench.errors import ConfigError
 from ragbench.index.dense import DenseSpec
+from ragbench.index.lexical import LexicalSpec
+from ragbench.index.texts import PassageTemplate
 
 CONF = locations.configuration()
 # What a file cannot know.
@@ -49,7 +52,10 @@ def test_every_file_composes(path: Path) -> None:
         (["order=[dense,fuze]"], r"order names 'fuze', which is no stage"),
         (["order=[fuse,dense]"], r"stage 'fuse' needs a ranking"),
         (["index.dense.kind=annoy"], r"index\.dense\.kind must be one of flat, hnsw, ivf_sq8, auto, got 'annoy'"),
-        (["+index.lexical.fields.colour=1.0"], r"index\.lexical\.fields has no field 'colour'"),
+        (["+lexical.fields.colour=1.0"], r"lexical\.fields names 'colour', which must be one of content, title"),
+        (["+sources.more={kind: words}"], r"sources\.more\.kind must be dense or lexical, got 'words'"),
+        (["+sources.more={kind: dense, index: {encode: x}}"], r"sources\.more\.index\.encode is unknown"),
+        (["+sources.more={kind: lexical, index: {unit: line}}"], r"sources\.more\.index\.unit must be one of chunk"),
         (["latency.rounds=0"], r"latency\.rounds must be at least 1"),
         (["dense._target_=os.nothing"], r"dense\._target_ names os\.nothing, which cannot be imported"),
         (["p2="], r"p2 cannot be '': the choices are off, on"),
@@ -60,7 +66,7 @@ def test_every_file_composes(path: Path) -> None:
         (["p6=null"], r"p6 cannot be null; did you mean off\?"),
         (["p6=on,off"], r"'p6=on,off' has several values: add -m"),
         (["+foo=1"], r"foo is unknown: `ragbench config` shows all keys"),
-        (["++dense=7"], r"dense must be a mapping with depth, got 7"),
+        (["++dense=7"], r"dense must be a mapping with depth, document, .*got 7"),
         (["+p6.depht=3"], r"p6\.depht is unknown; did you mean p6\.depth\?"),
         (["depth=3"], r"depth is unknown; did you mean dense\.depth or lexical\.depth or"),
         (["p6.depth=3"], r"p6\.depth cannot be set with p6=off: add p6=on"),
@@ -172,10 +178,37 @@ def test_a_sweep_has_an_end() -> None:
         app.sweep(["fuse.k=interval(1,2)"])
 
 
-def test_a_switch_changes_only_its_artefact() -> None:
-    plain, weighted = (app.compose(overrides).index for overrides in ([], ["p4=on"]))
-    assert plain.lexical != weighted.lexical
-    assert (plain.chunker, plain.dense, plain.headings) == (weighted.chunker, weighted.dense, weighted.headings)
+def test_weights_of_fields_act_when_searching() -> None:
+    plain, weighted = (app.compose(overrides) for overrides in ([], ["p4=on", "lexical.k1=1.2"]))
+    assert plain.index == weighted.index
+    assert plain.pipeline != weighted.pipeline
+    stage = dict(weighted.pipeline)["lexical"]
+    assert (stage.k1, stage.fields) == (1.2, {"content": 1.0, "title": 3.0, "headers": 2.5, "tags": 2.0})
+
+
+def test_headings_change_only_what_is_embedded() -> None:
+    plain, headed = (app.compose(overrides).index for overrides in ([], ["p2=on"]))
+    assert headed.passage == PassageTemplate(headings=True)
+    assert replace(headed, passage=plain.passage) == plain
+
+
+def test_sources_by_name() -> None:
+    settings = app.compose(
+        [
+            "+sources.small={kind: dense, depth: 20, index: {encoder: {name: all-MiniLM-L6-v2}}}",
+            "+sources.small.index.passage={title: true}",
+            "+sources.exact={kind: lexical, index: {analyzer: standard}, k1: 1.2}",
+            "documents=on",
+        ]
+    )
+    stages = dict(settings.pipeline)
+    assert list(stages)[:5] == ["dense", "lexical", "documents", "sources.exact", "sources.small"]
+    assert settings.pipeline.needs >= {"dense", "dense:small", "encoder:small", "lexical:exact", "lexical:documents"}
+    assert settings.index.words("documents") == LexicalSpec(unit="document")
+    assert settings.index.words("exact") == LexicalSpec(analyzer="standard")
+    assert settings.index.vectors("small").encoder.name == "all-MiniLM-L6-v2"
+    assert settings.index.vectors("small").passage == PassageTemplate(title=True)
+    assert (stages["sources.small"].source, stages["sources.small"].depth) == ("small", 20)
 
 
 def test_a_sweep_is_every_combination_with_telling_names() -> None:
@@ -186,7 +219,7 @@ def test_a_sweep_is_every_combination_with_telling_names() -> None:
         "p2=off fuse.k=20",
         "p2=off fuse.k=60",
     ]
-    assert [each.index.headings for each in settings] == [True, True, False, False]
+    assert [each.index.passage.headings for each in settings] == [True, True, False, False]
 
 
 def test_an_experiment_names_its_arm() -> None:

@@ -113,7 +113,7 @@ class Collected:
             )
         self.documents[document.docno] = document
         self._where[document.docno] = where
-        if not document.text.strip():
+        if not (document.text.strip() or document.title):
             self.empty.append(document.docno)
 
     def finish(self, source: str) -> tuple[tuple[Document, ...], tuple[str, ...]]:
@@ -129,7 +129,9 @@ class Collected:
         if self.empty:
             more = " ..." if len(self.empty) > 3 else ""
             shown = ", ".join(self.empty[:3])
-            warnings.append(f"{source}: {len(self.empty)} document(s) without text can never be found: {shown}{more}")
+            warnings.append(
+                f"{source}: {len(self.empty)} document(s) without text and title can never be found: {shown}{more}"
+            )
         return tuple(ordered), tuple(warnings)
 
 

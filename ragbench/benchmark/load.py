@@ -14,6 +14,7 @@ from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.judgments import UnknownTopics
 from ragbench.benchmark.masked import without_sources
 from ragbench.bounds import shown
+from ragbench.corpus.links import Dialect
 from ragbench.errors import ConfigError
 from ragbench.suggestions import did_you_mean
 
@@ -53,6 +54,7 @@ def load_builtin(
     name: str = "builtin",
     on_error: Literal["warn", "fail"] = "warn",
     unknown_topics: UnknownTopics = "fail",
+    dialect: Dialect = "auto",
     topics: bool = True,
 ) -> Benchmark:
     """The benchmark that comes with ragbench; `corpus` and `qrels` replace its folders."""
@@ -68,7 +70,8 @@ def load_builtin(
             "add data=vault for notes of your own"
         )
     only = listed if corpus is None else None
-    return read_benchmark(corpus or root / "corpus", qrels or own, name, on_error, unknown_topics, topics, only)
+    folders = corpus or root / "corpus", qrels or own
+    return read_benchmark(*folders, name, on_error, unknown_topics, dialect, topics, only)
 
 
 def _loader(name: str) -> Callable[..., Benchmark]:

@@ -30,6 +30,7 @@ _SECTIONS = "ragbench.configuration.sections"
 Tree = Mapping[str, "Tree | None"]
 SPECS = {
     "topics": "ragbench.topics.derive.DeriveSpec",
+    "links": f"{_SECTIONS}.LinksSpec",
     "p2": f"{_SECTIONS}.Headings",
     "p4": f"{_SECTIONS}.FieldWeights",
     "p9": f"{_SECTIONS}.FieldWeights",
@@ -41,6 +42,7 @@ SPECS = {
     "paths": f"{_SECTIONS}.PathsSpec",
     "artefacts": f"{_SECTIONS}.ArtefactsSpec",
     "index.lexical": "ragbench.index.lexical.LexicalSpec",
+    "index.passage": "ragbench.index.texts.PassageTemplate",
     "index.dense": "ragbench.index.dense.DenseSpec",
     "index.vocabulary": "ragbench.index.vocabulary.VocabularySpec",
     "index.encoder": "ragbench.models.resolve.EncoderSpec",

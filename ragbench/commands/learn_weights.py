@@ -63,7 +63,7 @@ def main(arguments: argparse.Namespace) -> int:
         gain = _gain(states, arm.index.chunks, benchmark)
         groups = [topic.group or topic.qid for topic in topics]
         seed = int(settings.config["seed"])
-        learned = learn(states, groups, fuse, gain, draws=arguments.draws, seed=seed, progress=progress)
+        learned = learn(states, groups, fuse, arm.index, gain, draws=arguments.draws, seed=seed, progress=progress)
     held_out = compare(learned.held_out, learned.before, seed=seed)
     overrides = " ".join(f"fuse.weights.{source}={weight:g}" for source, weight in learned.weights.items())
     if arguments.json:

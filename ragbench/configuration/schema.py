@@ -12,11 +12,11 @@ from typing import Any
 from ragbench.benchmark import load
 from ragbench.bounds import Refused, shown
 from ragbench.catalogue import SPECS, Catalogue, Tree
-from ragbench.configuration.build import TARGET, at, build, make, named
+from ragbench.configuration.build import SOURCES, TARGET, at, build, make, named
 from ragbench.configuration.sections import Basics
 from ragbench.suggestions import did_you_mean, nearest
 
-_ELSEWHERE = ("index.lexical", "data")  # built from several nodes, and by a loader
+_ELSEWHERE = ("data",)  # built by a loader
 
 
 def check(config: Mapping[str, Any], known: Catalogue, choices: Mapping[str, str]) -> None:
@@ -93,7 +93,7 @@ def _unknown(key: str, path: str, tree: Tree, known: Catalogue) -> str:
 def _check_entry(entry: str, config: Mapping[str, Any], known: Catalogue) -> None:
     """Raise Refused for an entry of `order` that can be no stage, on or off."""
     stages = [*_stages(known.tree), *(key for key, node in config.items() if key not in known.tree and TARGET in node)]
-    if entry not in stages:
+    if entry not in (*stages, SOURCES):
         raise Refused("", "order", f"names '{entry}', which is no stage{did_you_mean(entry, stages, 'stages')}")
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from annotated_types import Interval, MinLen
 
 from ragbench.bounds import Checked, Count, Holds, Name, Natural, Positive, Weight, one_of
+from ragbench.corpus.links import Dialect
 
 SPLITS = ("train", "test", "all")
 SAMPLERS = ("tpe", "nsga2", "random")
@@ -30,6 +31,14 @@ class Basics(Checked):
     design: Annotated[str, one_of(*DESIGNS)] = "leave_one_out"
     factors: tuple[Name, ...] | None = None
     design_options: Mapping[str, Any] = field(default_factory=dict)
+    sources: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class LinksSpec(Checked):
+    """How links are read; see `ragbench.corpus.links`."""
+
+    dialect: Dialect = "auto"
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,18 @@ from ragbench.engine.pipeline import Pipeline
 from ragbench.errors import ConfigError
 from ragbench.evaluation import measures
 from ragbench.index.dense import DenseSpec
-from ragbench.index.index import IndexSpec
+from ragbench.index.index import IndexSpec, VectorsSpec
 from ragbench.index.lexical import LexicalSpec
 from ragbench.index.shards import Sharding
+from ragbench.index.texts import PassageTemplate
 from ragbench.index.vocabulary import VocabularySpec
 from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, check_name
-from ragbench.stages.stage import Stage
+from ragbench.stages.dense import RetrieveDense
+from ragbench.stages.fuse import Fuse
+from ragbench.stages.lexical import RetrieveLexical
+from ragbench.stages.stage import Retriever, Stage
+
+_SOURCES = (RetrieveDense, RetrieveLexical)
 
 
 @dataclass(frozen=True)
@@ -33,21 +39,30 @@ class Settings:
 
     @cached_property
     def pipeline(self) -> Pipeline:
-        """The stages that are on, in the configured order."""
-        return Pipeline(tuple(self._stages()))
+        """The stages that are on, in the configured order; fusion knows the sources it asks for exact scores."""
+        stages = tuple(self._stages())
+        sources = tuple(stage for _, stage in stages if isinstance(stage, Retriever))
+        return Pipeline(
+            tuple(
+                (name, replace(stage, sources=sources) if isinstance(stage, Fuse) and stage.asks else stage)
+                for name, stage in stages
+            )
+        )
 
     @cached_property
     def index(self) -> IndexSpec:
-        """What shapes the index. Switches that work at index time (P2, P4, P9, P13) are folded in here."""
+        """What shapes the index. Switches that work at index time (P2, P13) are folded in here."""
         node = self.config["index"]
-        switched = (self._optional("p13", "chunking") or node["chunking"], self._fields())
+        passage = build(PassageTemplate, node["passage"], "index.passage")
+        own_way = ((stage.source, stage.index) for _, stage in self.pipeline if isinstance(stage, _SOURCES))
         return IndexSpec(
-            chunker=make(switched[0], "index.chunking"),
-            lexical=build(LexicalSpec, {**node["lexical"], "fields": switched[1]}, "index.lexical"),
+            chunker=make(self._optional("p13", "chunking") or node["chunking"], "index.chunking"),
+            lexical=build(LexicalSpec, node["lexical"], "index.lexical"),
             dense=build(DenseSpec, node["dense"], "index.dense"),
             encoder=build(EncoderSpec, node["encoder"], "index.encoder"),
+            passage=replace(passage, headings=passage.headings or bool(self._optional("p2", "headings"))),
             vocabulary=build(VocabularySpec, node["vocabulary"], "index.vocabulary"),
-            headings=bool(self._optional("p2", "headings")),
+            sources=tuple(sorted((source, index) for source, index in own_way if index is not None)),
         )
 
     @cached_property
@@ -109,7 +124,8 @@ class Settings:
     def check(self) -> Settings:
         """Build every value once, so that what is wrong is said before any work starts."""
         measures.check(self.measures)
-        check_name(self.index.encoder.name, "encoder")
+        for source in ("", *(name for name, spec in self.index.sources if isinstance(spec, VectorsSpec))):
+            check_name(self.index.vectors(source).encoder.name, "encoder")
         for model in self.pipeline.models:
             if isinstance(model, CrossEncoderSpec):
                 check_name(model.name, "cross-encoder")
@@ -121,16 +137,17 @@ class Settings:
         if repeated:
             raise ConfigError(f"order names '{repeated[0]}' more than once")
         for entry, node in active(self.config):
-            stage = make(node, entry)
+            stage = make({**node, "fields": self._fields(node)} if entry == "lexical" else node, entry)
             if not isinstance(stage, Stage):
                 raise ConfigError(f"{entry}._target_ is no stage: {node['_target_']} lacks the stage protocol")
             yield entry, stage
 
-    def _fields(self) -> list[tuple[str, float]]:
-        fields = dict(self.config["index"]["lexical"]["fields"])
+    def _fields(self, node: Mapping[str, Any]) -> dict[str, float]:
+        """The weights of the fields of words, with those of P4 and P9 where they are on."""
+        fields = dict(node.get("fields", {}))
         for switch in ("p4", "p9"):
             fields.update(self._optional(switch, "fields") or {})
-        return sorted(fields.items())
+        return fields
 
     def _optional(self, *keys: str) -> Any:
         return at(self.config, keys)

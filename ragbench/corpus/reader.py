@@ -18,7 +18,7 @@ from ragbench.corpus.decoding import decode
 from ragbench.corpus.file_warning import FAILURES, FileWarning
 from ragbench.corpus.folder import FoundFile, find_files, printable
 from ragbench.corpus.frontmatter import split_frontmatter
-from ragbench.corpus.links import related_links, resolve_links
+from ragbench.corpus.links import Dialect, related_links, resolve_links
 from ragbench.corpus.markdown import Markup, parse_markdown
 from ragbench.corpus.metadata import Metadata, normalise_tags, read_metadata
 from ragbench.corpus.sections import build_sections
@@ -55,6 +55,7 @@ def read_vault(
     max_bytes: int = 5_000_000,
     on_error: Literal["warn", "fail"] = "warn",
     memory: MutableMapping[tuple[str, str], ReadFile] | None = None,
+    dialect: Dialect = "auto",
 ) -> Vault:
     """Read every markdown file below `root`.
 
@@ -63,8 +64,9 @@ def read_vault(
     to files inside the root are read, others not; linked folders are not entered. Files over `max_bytes` are
     skipped. `memory` keeps what a file of a path and content was read as, for a folder that is read again.
     With `on_error="fail"` any warning named in `FAILURES` raises ONE CorpusError that lists the files;
-    with `"warn"` it costs at most that file (see `FAILURES` for each). Raises CorpusError when the folder is
-    missing or no document can be read, ConfigError for a bad parameter.
+    with `"warn"` it costs at most that file (see `FAILURES` for each). `dialect` is how wikilinks are read
+    (`ragbench.corpus.links`). Raises CorpusError when the folder is missing or no document can be read, ConfigError
+    for a bad parameter.
     """
     if on_error not in ("warn", "fail"):
         raise ConfigError(f"on_error must be warn or fail, got {on_error!r}.")
@@ -96,7 +98,7 @@ def read_vault(
         if (other := folded.setdefault(docno.casefold(), docno)) != docno:
             message = f"its document id differs from {other} in letter case only; links may go to either."
             warnings.append(FileWarning(path, "case-duplicate", message))
-    resolved, found = resolve_links([documents[docno] for docno in sorted(documents)])
+    resolved, found = resolve_links([documents[docno] for docno in sorted(documents)], dialect)
     warnings = sorted([*warnings, *found], key=lambda warning: (warning.path, warning.name))
     failures = [warning for warning in warnings if warning.name in FAILURES]
     if on_error == "fail" and failures:
@@ -120,7 +122,9 @@ def parse_document(docno: str, path: str, raw: bytes, modified: float) -> tuple[
         warnings.append(FileWarning(path, *frontmatter.problem))
     if not body.strip():
         if frontmatter.fields:
-            warnings.append(FileWarning(path, "no-text", "it has frontmatter only; write text to make it findable."))
+            warnings.append(
+                FileWarning(path, "no-text", "it has frontmatter only: its title and description stand for its text.")
+            )
         else:
             warnings.append(FileWarning(path, "empty-file", "it holds no text; write some or delete the file."))
     markup = parse_markdown(body, first_line)

@@ -77,13 +77,18 @@ class Pipeline:
         return frozenset().union(*(stage.needs for _, stage in self.stages))
 
     @property
+    def encoders(self) -> tuple[str, ...]:
+        """The parts among its needs that are encoders: that of the index and those of further sources."""
+        return tuple(sorted(need for need in self.needs if need.partition(":")[0] == "encoder"))
+
+    @property
     def models(self) -> tuple[CrossEncoderSpec | ChatSpec, ...]:
         """The models that its stages ask besides the index's encoder, each once, in order."""
         return tuple(dict.fromkeys(model for _, stage in self.stages for model in models_of(stage)))
 
     def digests(self, index: Index) -> dict[str, str]:
         """The digest of every encoder and cross-encoder that it uses, by name. ModelError when one cannot be found."""
-        used: list[Encoder | CrossEncoder] = [index.encoder] if "encoder" in self.needs else []
+        used: list[Encoder | CrossEncoder] = [index.part(need) for need in self.encoders]
         used += [index.cross_encoder(spec) for spec in self.models if isinstance(spec, CrossEncoderSpec)]
         return {model.name: model.digest for model in used}
 

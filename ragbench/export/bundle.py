@@ -254,10 +254,11 @@ def _about(measured: MeasuredArm) -> dict[str, Any]:
 
 def _models(arm: Arm) -> list[dict[str, Any]]:
     """The models that the pipeline loads, each with its specification and its digests."""
-    encoders = [arm.index.spec.encoder] if "encoder" in arm.pipeline.needs else []
+    index = arm.index
+    encoders = [(index.spec.vectors(need.partition(":")[2]).encoder, need) for need in arm.pipeline.encoders]
     loaded: list[tuple[str, Any, Encoder | CrossEncoder]] = [
-        *(("encoder", spec, arm.index.encoder) for spec in encoders),
-        *(("cross-encoder", spec, arm.index.cross_encoder(spec)) for spec in cross_encoders(arm.pipeline)),
+        *(("encoder", spec, index.part(need)) for spec, need in encoders),
+        *(("cross-encoder", spec, index.cross_encoder(spec)) for spec in cross_encoders(arm.pipeline)),
     ]
     return [
         {

@@ -104,10 +104,10 @@ _FIXED: dict[tuple[str, str], Any] = {
     ("index", "encoder.max_tokens"): 512,
     ("index", "dense.kind"): "flat",
     ("index", "vocabulary.min_length"): 3,
-    ("index", "lexical.k1"): 1.2,  # BM25F of Whoosh
-    ("index", "lexical.b"): 0.75,
     ("index", "lexical.analyzer"): "standard",
-    ("index", "lexical.fields"): {
+    ("RetrieveLexical", "k1"): 1.2,  # BM25F of Whoosh
+    ("RetrieveLexical", "b"): 0.75,
+    ("RetrieveLexical", "fields"): {
         "content": 1.0,
         "title": 3.0,
         "headers": 2.5,
@@ -165,7 +165,7 @@ def _values_2026_01(read: Reading) -> tuple[dict[str, dict[str, Any]], list[str]
         },
         "chunking": {
             **_sizes(read),
-            "include_parent_headers": bool(read.index_value("headings")),
+            "include_parent_headers": bool(read.index_value("passage.headings")),
             "parent_retrieval_enabled": read.stage(ExpandToParents) is not None,
             "parent_chunk_min_chars": int(read.index_value("chunker.parent_min") or 1500),
             "parent_chunk_max_chars": int(read.index_value("chunker.parent_max") or 2000),

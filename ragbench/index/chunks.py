@@ -19,23 +19,29 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ragbench.corpus.metadata import read_metadata
+from ragbench.types import Chunk
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ragbench.types import Chunk, Document
+    from ragbench.types import Document
 
-VERSION = 2
+VERSION = 3
 _CHUNKS, _DOCUMENTS, _BLOCKS = "chunks.arrow", "documents.arrow", "blocks.arrow"
 
 
 def build_chunks(folder: Path, documents: Sequence[Document], chunks_of: Iterable[list[Chunk]]) -> None:
-    """Write the tables of chunks, documents and code blocks; `chunks_of` yields one list per document, in order."""
+    """Write the tables of chunks, documents and code blocks; `chunks_of` yields one list per document, in order.
+
+    A document of which no chunk comes has one all the same when it has a title: `stand_in`.
+    """
     import pyarrow as pa
 
     retrievable: list[tuple[int, Chunk]] = []
     parents: list[tuple[int, Chunk]] = []
     for number, chunks in enumerate(chunks_of):
-        for chunk in chunks:
+        for chunk in chunks or stand_in(documents[number]):
             (parents if chunk.is_parent else retrievable).append((number, chunk))
     rows = retrievable + parents
     lines = [_Lines(document) for document in documents]
@@ -91,6 +97,12 @@ def build_chunks(folder: Path, documents: Sequence[Document], chunks_of: Iterabl
     )
 
 
+def stand_in(document: Document) -> list[Chunk]:
+    """The chunk of a document without text: its title and description, so that it can be found; none without both."""
+    text = "\n\n".join(filter(None, (document.title, read_metadata(document.frontmatter).description)))
+    return [Chunk(f"{document.docno}#0", document.docno, text, (), (), 0, 0)] if text else []
+
+
 def merge_chunks(folder: Path, parts: Sequence[Path]) -> None:
     """Write the tables of several folders one after the other, batch by batch: documents and chunks in that order.
 
@@ -136,6 +148,7 @@ class ChunkTable:
         self._documents = _read(folder / _DOCUMENTS)
         self._blocks = _read(folder / _BLOCKS)
         self._first_document = 0
+        self._all_documents = self._documents
 
     def __len__(self) -> int:
         return int(self._chunks.num_rows)
@@ -239,6 +252,17 @@ class ChunkTable:
                 found.setdefault(target, set()).add(docno)
         return {docno: sorted(sources) for docno, sources in found.items()}
 
+    @cached_property
+    def labels(self) -> list[list[str]]:
+        """The labels of the links that point to each document row from other documents, each once, in their order."""
+        found: dict[str, dict[str, None]] = {}
+        columns = (self._all_documents[name].to_pylist() for name in ("docno", "links"))
+        for source, links in zip(*columns, strict=True):
+            for link in links:
+                if link["target"] not in (None, source) and link["label"]:
+                    found.setdefault(link["target"], {})[link["label"]] = None
+        return [list(found.get(docno, ())) for docno in self.docnos]
+
     def document_column(self, name: str) -> list[Any]:
         """A column of the documents table: path, tags, size_bytes, anchors, levels or headings."""
         return list(self._documents[name].to_pylist())
@@ -316,7 +340,7 @@ class _Lines:
 def _link_type() -> pa.DataType:
     import pyarrow as pa
 
-    return pa.struct([(name, pa.string()) for name in ("kind", "text", "target", "heading")])
+    return pa.struct([(name, pa.string()) for name in ("kind", "text", "target", "heading", "label")])
 
 
 def _blocks(

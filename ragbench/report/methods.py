@@ -90,10 +90,11 @@ def _systems(results: Results, configs: Mapping[str, Mapping[str, Any]], cite: C
     if "RetrieveLexical" in used:
         fields = {f for config in configs.values() for f in _fields(config)}
         formula = f"BM25F {cite(works.BM25F)}" if len(fields) > 1 else f"BM25 {cite(works.BM25)}"
-        lexical = index["lexical"]
+        settings = sorted({(node["k1"], node["b"]) for config in configs.values() for node in _of_words(config)})
+        parameters = listed([f"k1 = {k1:g} and b = {b:g}" for k1, b in settings])
         parts.append(
-            f"Words are matched by {formula} with k1 = {lexical['k1']:g} and b = {lexical['b']:g} in Lucene, as "
-            f"packaged by Anserini {cite(works.ANSERINI)}, analyzer '{lexical['analyzer']}'."
+            f"Words are matched by {formula} with {parameters} in Lucene, as "
+            f"packaged by Anserini {cite(works.ANSERINI)}, analyzer '{index['lexical']['analyzer']}'."
         )
     if "RetrieveDense" in used:
         encoder, kind = index["encoder"]["name"], index["dense"]["kind"]
@@ -129,8 +130,13 @@ def stages(config: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _fields(config: Mapping[str, Any]) -> set[str]:
-    nodes = (config["index"]["lexical"], config.get("p4") or {}, config.get("p9") or {})
+    nodes = (*_of_words(config), config.get("p4") or {}, config.get("p9") or {})
     return {str(name) for node in nodes for name in (node.get("fields") or {})}
+
+
+def _of_words(config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The stages that retrieve by words."""
+    return [node for _, node in active(config) if str(node["_target_"]).endswith(".RetrieveLexical")]
 
 
 def _design_source(config: Mapping[str, Any], cite: Citations) -> str:

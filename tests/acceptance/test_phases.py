@@ -432,9 +432,9 @@ def test_the_real_system_is_the_ground_of_its_phases() -> None:
     for phase in ("", *(f"_phase{n}" for n in (1, 2, 3, 4)), "_general", "_api", "_notes", "_research"):
         settings = app.compose([f"+exp=ragdocs{phase}"])
         stages = dict(settings.pipeline)
-        lexical = settings.index.lexical
-        assert (lexical.k1, lexical.b, lexical.analyzer) == (1.2, 0.75, "standard")
-        assert {"content", "aliases", "tags"} <= {name for name, _ in lexical.fields}
+        lexical = stages["lexical"]
+        assert (lexical.k1, lexical.b, settings.index.lexical.analyzer) == (1.2, 0.75, "standard")
+        assert {"content", "aliases", "tags"} <= set(lexical.fields)
         assert (stages["graph"].factor, stages["graph"].hops, stages["graph"].new_only) == (0.5, 1, False)
         assert "recency" in stages
         if phase.startswith("_phase"):
@@ -502,7 +502,7 @@ def test_hyde_finds_what_the_hypothesis_describes(handbook) -> None:
         (["p7=on", "p7.language=pyhton"], r"p7\.language must be .*got 'pyhton'; did you mean python"),
         (["p8=on", "p8.semantic.threshold=2"], r"p8\.semantic\.threshold must be between -1 and 1, got 2"),
         (["p8=on", "p8.limit.max_per_doc=-1"], r"p8\.limit\.max_per_doc must be at least 0, got -1"),
-        (["p9=on", "p9.fields.title=-1"], r"index\.lexical\.fields\.title must be at least 0, got -1"),
+        (["p9=on", "p9.fields.title=-1"], r"p9\.fields\.title must be at least 0, got -1"),
         (["p10=on", "p10.threshold=-1"], r"p10\.threshold must be between 0 and 1, got -1"),
         (["p10=on", "calibration=off"], r"stage 'p10' needs calibrated scores"),
         (["p11=on", "p11.lambda_=1.3"], r"p11\.lambda_ must be between 0 and 1, got 1\.3"),

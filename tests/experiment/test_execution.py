@@ -218,7 +218,7 @@ def test_groups_hold_every_arm_once_and_neighbours_together() -> None:
         parts = groups(settings, count)
         assert [len(part) for part in parts] == [16 // count] * count
         assert all(len({"p3=on" in each.name for each in part}) == 1 for part in parts)
-    assert all(len({each.index.headings for each in part}) == 1 for part in parts)
+    assert all(len({each.index.passage.headings for each in part}) == 1 for part in parts)
 
 
 def test_what_cannot_be_is_one_sentence() -> None:

@@ -97,7 +97,7 @@ def test_values_applied_equal_values_composed() -> None:
         (["+tune.space.fuze.k={low: 1, high: 2}"], "tune.space.fuze.k names nothing in the configuration"),
         (["+tune.space.fuse.depth={low: 1, high: 2}"], "tune.space.fuse.depth names no value"),
         (["+tune.space.dense.depth={low: 0, high: 9}"], "depth must be at least 1"),
-        (["+tune.space.index.lexical.b={low: 0.1, high: 0.9}"], "it shapes the index"),
+        (["+tune.space.index.encoder.max_tokens={low: 128, high: 512}"], "it shapes the index"),
         (["+tune.space.dense=7"], "tune.space.dense must be a mapping with low and high"),
         (["+tune.space.dense.depth={low: 1, hihg: 9}"], "did you mean .*high"),
     ],
