@@ -48,7 +48,8 @@ def test_two_commands_give_a_verdict(
 
     assert cli.main(["run", "-m", "+exp=lexical_only,baseline", *own, *quick]) == 0
     said = capsys.readouterr()
-    assert "warning" not in said.err
+    # How busy the machine is belongs to the weather.
+    assert not [line for line in said.err.splitlines() if "warning" in line and "do not trust the times" not in line]
     assert "Effect on nDCG@10" in said.out
     verdicts = ("baseline: adopt. ", "baseline: reject. ", "baseline: inconclusive. ")
     assert len([line for line in said.out.splitlines() if line.startswith(verdicts)]) == 1
