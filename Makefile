@@ -8,7 +8,7 @@ BIN := .venv/bin
 	$(BIN)/pip install --quiet -e ".[dev]" -c constraints.txt
 	touch $@
 
-.PHONY: install run test notebooks outputs check bench faults
+.PHONY: install run test notebooks outputs check bench faults screenshots screenshot
 install: .venv/installed
 
 run: .venv/installed
@@ -35,6 +35,16 @@ check: .venv/installed
 bench: .venv/installed
 	$(BIN)/python -m pytest tests/bench --benchmark-only --benchmark-disable-gc -s
 
-# Kills, flipped bits and full disks against real commands; about an hour.
+# Kills, flipped bits, full disks and bad inputs against real commands; about an hour.
 faults: .venv/installed
-	$(BIN)/python tests/faults/campaign.py
+	$(BIN)/python -m tests.faults.campaign
+
+# The pictures of docs/studio.md, from a small ablation in a folder of its own; needs chromium and its driver.
+screenshots: .venv/installed
+	$(BIN)/python tests/studio/screenshots.py $${TMPDIR:-/tmp}/ragbench-screenshots docs/images
+
+# A picture of the newest report for README, by Chromium.
+screenshot: .venv/installed
+	$(BIN)/python -m ragbench report --out /tmp/ragbench-report.html
+	chromium --headless --no-sandbox --hide-scrollbars --window-size=1280,1500 \
+		--screenshot=docs/report.png file:///tmp/ragbench-report.html

@@ -19,10 +19,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Benchmark
     from ragbench.benchmark.load import load_benchmark
+    from ragbench.configuration.own_stage import stage
+    from ragbench.evaluation.own_measures import measure
     from ragbench.export.loaded import load
+    from ragbench.models.own import encoder, reranker
     from ragbench.workbench import Experiment, Own, Results, Tuning, tune
+    from ragbench.workbench.bakeoff import bakeoff
 
-__all__ = ["Benchmark", "Experiment", "Own", "Results", "Tuning", "load", "load_benchmark", "tune"]
+__all__ = ["Benchmark", "Experiment", "Own", "Results", "Tuning", "bakeoff", "encoder", "load", "load_benchmark"]
+__all__ += ["measure", "reranker", "stage", "tune"]
 
 _HOME = {
     "Benchmark": "ragbench.benchmark.benchmark",
@@ -30,8 +35,13 @@ _HOME = {
     "Own": "ragbench.workbench",
     "Results": "ragbench.workbench",
     "Tuning": "ragbench.workbench",
+    "bakeoff": "ragbench.workbench.bakeoff",
+    "encoder": "ragbench.models.own",
     "load": "ragbench.export.loaded",
     "load_benchmark": "ragbench.benchmark.load",
+    "measure": "ragbench.evaluation.own_measures",
+    "reranker": "ragbench.models.own",
+    "stage": "ragbench.configuration.own_stage",
     "tune": "ragbench.workbench",
 }
 
@@ -40,3 +50,7 @@ def __getattr__(name: str) -> Any:
     if name in _HOME:  # when first asked for: importing the package must stay cheap
         return getattr(importlib.import_module(_HOME[name]), name)
     raise AttributeError(f"module 'ragbench' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,118 +1,312 @@
-"""Compose configurations with Hydra; the only module that imports it.
+"""Compose configurations with Hydra; the only module that imports it, and no text of it leaves this module.
 
 One process composes every arm of a sweep, so that arms can share work and be timed side by side.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+import math
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from ragbench import locations
+from ragbench import catalogue, extensions, project
+from ragbench.bounds import Refused, shown
+from ragbench.catalogue import Catalogue, Experiment, numbered
+from ragbench.catalogue.source import slip
 from ragbench.configuration import Settings
+from ragbench.configuration.build import build
+from ragbench.configuration.own_stage import insert, node_of
+from ragbench.configuration.schema import check
 from ragbench.errors import ConfigError
+from ragbench.overrides import EXPERIMENT, canonical, check_choice, from_environment, key_of
+from ragbench.suggestions import did_you_mean
 
 # Where and how is measured, not what: no part of an arm's name.
 _AROUND = {
     *("data", "topics", "split", "seed", "measures", "latency", "statistics", "budget", "tune"),
     *("tracking", "paths", "execution", "artefacts"),
 }
+_MOST_ARMS = 1024
 
 
 def compose(overrides: Sequence[str]) -> Settings:
     """The settings for overrides, checked."""
-    with _hydra():
-        return _settings(overrides, set()).check()
+    with _hydra() as known:
+        words = _words(overrides, known)
+        for word in words:
+            if _parsed(word).is_sweep_override():
+                raise ConfigError(f"'{word}' has several values: add -m for an arm of each, or put them in [ ]")
+        return _settings(words, set(), known)
 
 
 def sweep(overrides: Sequence[str]) -> list[Settings]:
     """The settings for every combination of `key=a,b`, in order, checked; each has a name of its own."""
-    with _hydra():
-        batches = _expand(overrides)
-        varying = {key for key in map(_key, batches[0]) if len({_of(batch, key) for batch in batches}) > 1}
-        settings = [_settings(batch, varying) for batch in batches]
+    with _hydra() as known:
+        batches = _expand(_words(overrides, known))
+        varying = {key for key in map(key_of, batches[0]) if len({_of(batch, key) for batch in batches}) > 1}
+        settings = [_settings(batch, varying, known) for batch in batches]
     names = [each.name for each in settings]
     repeated = next((name for name in names if names.count(name) > 1), None)
     if repeated:
         raise ConfigError(f"two arms would be called '{repeated}': give them different names with name=...")
-    return [each.check() for each in settings]
+    return settings
 
 
-def _settings(batch: Sequence[str], varying: set[str]) -> Settings:
+def around(words: Iterable[str]) -> list[str]:
+    """The overrides that say where and how is measured, not what."""
+    return [word for word in words if key_of(word).split(".")[0] in _AROUND]
+
+
+def arms(named: Mapping[str, Sequence[str]], shared: Sequence[str] = ()) -> list[Settings]:
+    """The settings of arms by name, each of the shared overrides and its own, which win."""
+    found = []
+    for name, words in named.items():
+        try:
+            settings = compose([*shared, *words])
+        except ConfigError as error:
+            raise ConfigError(f"{error} (arm '{name}')") from None
+        found.append(Settings(name, {**settings.config, "name": name}, settings.overrides))
+    return found
+
+
+def project_arms(overrides: Sequence[str]) -> list[Settings] | None:
+    """The arms of the project with the overrides, None where it has none or an override is about the pipeline."""
+    found = project.find()
+    if found is None or not found.arms or any(key_of(each).split(".")[0] not in _AROUND for each in overrides):
+        return None
+    return arms(found.arms, overrides)
+
+
+def _words(overrides: Sequence[str], known: Catalogue) -> list[str]:
+    """The words of the project, where there is one, and the overrides."""
+    typed = canonical(overrides, known)
+    found = project.find()
+    if found is None:
+        return typed
+    try:
+        return canonical(found.words(typed, known), known)
+    except ConfigError as error:
+        raise ConfigError(f"{error} (with the words of {_shown(found.file)})") from None
+
+
+def _settings(words: Sequence[str], varying: set[str], known: Catalogue) -> Settings:
+    added = [word for word in words if _is_own_stage(key_of(word), known)]
+    if added:
+        rest = [word for word in words if word not in added]
+        settings = _with_own_stages(_settings(rest, varying, known), added)
+        return replace(settings, name=_name(settings.config, words, varying), overrides=tuple(words))
+    words = from_environment(words, os.environ)
+    chosen = _experiment(words, known)
+    choices = {**known.defaults, **(chosen.choices if chosen else {})}
+    for word in words:
+        if key_of(word) in known.choices:
+            value = _parsed(word).value()
+            check_choice(key_of(word), value, known)
+            if key_of(word) in known.defaults:
+                choices[key_of(word)] = value
+        else:
+            _check_list(key_of(word), word.partition("=")[2], known)
+    config = _composed([word if key_of(word) in known.choices else f"++{word}" for word in words], known)
+    for word in words:
+        group, _, option = word.partition("=")
+        if option == "off" and chosen is not None and _holds(chosen.values, group) and not _holds(words, group):
+            config[group] = known.content(group, option)  # the experiment's values for it mean nothing now
+    settings = Settings(_name(config, words, varying), config, tuple(words))
+    try:
+        check(config, known, choices)
+        return settings.check()
+    except Refused as refusal:
+        raise ConfigError(f"{refusal}{_origin(str(refusal), words, chosen, known)}") from None
+
+
+def _is_own_stage(key: str, known: Catalogue) -> bool:
+    name = key.split(".")[0]
+    return name not in known.tree and name not in known.choices and extensions.find("stage", name) is not None
+
+
+def _with_own_stages(settings: Settings, words: Sequence[str]) -> Settings:
+    """The settings with the functions that words turn on as stages, in the order of the words."""
+    chosen: dict[str, dict[str, Any]] = {}
+    off = set()
+    for word in words:
+        name, _, parameter = key_of(word).partition(".")
+        value, values = _parsed(word).value(), chosen.setdefault(name, {})
+        if parameter:
+            values[parameter] = value
+        elif value == "off":
+            off.add(name)
+        elif value != "on":
+            raise ConfigError(f"{name} cannot be {shown(value)}: the choices are on, off")
+    for name in [name for name in chosen if name not in off]:
+        cls = extensions.find("stage", name)
+        settings = insert(settings, name, node_of(build(cls, chosen[name], name)), cls.place)
+    return settings.check()
+
+
+def _experiment(words: Sequence[str], known: Catalogue) -> Experiment | None:
+    """The experiment that words name, its choices checked."""
+    name = next((_parsed(word).value() for word in words if key_of(word) == EXPERIMENT), None)
+    if name is None:
+        return None
+    check_choice(EXPERIMENT, name, known)
+    found, file = known.experiment(name), _shown(known.folder / EXPERIMENT / f"{name}.yaml")
+    for group, option in found.choices.items():
+        if group not in known.defaults:
+            near = [numbered(group)] if numbered(group) in known.defaults else known.defaults
+            raise ConfigError(f"{file} chooses '{group}', which is no switch{did_you_mean(numbered(group), near)}")
+        check_choice(group, option, known, f" (in {file})")
+    for key, value in found.values.items():
+        if value == "???" or key.split(".")[0] == "hydra":
+            raise ConfigError(f"{file} sets {key} to {value}, which is nothing: leave it out")
+        _check_list(key, value, known, f" (in {file})")
+    return found
+
+
+def _composed(words: Sequence[str], known: Catalogue) -> Any:
+    import yaml
     from hydra import compose as hydra_compose
     from hydra.errors import HydraException
     from omegaconf import OmegaConf
-    from omegaconf.errors import OmegaConfBaseException
+    from omegaconf.errors import InterpolationResolutionError, MissingMandatoryValue, OmegaConfBaseException
 
     try:
-        composed = hydra_compose(config_name="config", overrides=list(batch))
-        config: Any = OmegaConf.to_container(composed, resolve=True, throw_on_missing=True)
-    except (HydraException, OmegaConfBaseException, ValueError) as error:
-        raise ConfigError(_sentence(error, batch)) from None
-    return Settings(_name(config, batch, varying), config, tuple(batch))
+        composed = hydra_compose(config_name="config", overrides=list(words))
+        return OmegaConf.to_container(composed, resolve=True, throw_on_missing=True)
+    except MissingMandatoryValue as error:
+        raise ConfigError(f"{error.full_key or 'a key'} is ???: give it a value") from None
+    except InterpolationResolutionError as error:
+        raise ConfigError(f"{error.full_key or 'a key'} refers to a key that does not exist or to itself") from None
+    except (HydraException, OmegaConfBaseException, ValueError, TypeError, AttributeError, yaml.YAMLError) as error:
+        known.check_files()
+        cause: BaseException | None = error
+        while cause is not None and not isinstance(cause, yaml.MarkedYAMLError):
+            cause = cause.__cause__ or cause.__context__
+        if isinstance(cause, yaml.MarkedYAMLError):
+            raise ConfigError(slip(cause)) from None
+        blamed = next((word for word in words if _below_a_value(key_of(word), known)), "")
+        if blamed:
+            raise ConfigError(f"{key_of(blamed)} is unknown: the key above it holds a value, not keys") from None
+        typed = " ".join(word.removeprefix("++") for word in words)
+        raise ConfigError(f"'{typed}' makes no configuration: look for a key or a ${{}} that is not complete") from None
+
+
+def _below_a_value(key: str, known: Catalogue) -> bool:
+    place: Any = known.tree
+    for part in key.split("."):
+        if place is None:
+            return True
+        place = place.get(part, {})
+    return False
+
+
+def _check_list(key: str, value: str, known: Catalogue, where: str = "") -> None:
+    """Raise ConfigError for a list in place of a mapping, which cannot be merged and so not be checked afterwards."""
+    place: Any = known.tree
+    for part in key.split("."):
+        place = place.get(part) if place else None
+    if place and value.startswith("[") and key not in known.choices:
+        inside = ", ".join(each for each in place if not each.startswith("_"))
+        raise ConfigError(f"{key} must be a mapping with {inside}, got {value[:60]}{where}")
+
+
+def _origin(message: str, words: Sequence[str], chosen: Experiment | None, known: Catalogue) -> str:
+    """Where a refused value stands: nothing when it was typed, else the file."""
+    key = message.split()[0]
+    if any(_touch(key, key_of(word)) for word in words):
+        return ""
+    if chosen is not None and any(_touch(key, each) for each in chosen.values):
+        return f" (in {_shown(known.folder / EXPERIMENT / f'{chosen.name}.yaml')})"
+    group = key.split(".")[0]
+    return f" (in {_shown(known.folder / (group if group in known.choices else 'config.yaml'))})"
+
+
+def _holds(words: Iterable[str], group: str) -> bool:
+    return any(key_of(word).startswith(f"{group}.") for word in words)
+
+
+def _touch(key: str, other: str) -> bool:
+    return f"{key}.".startswith(f"{other}.") or f"{other}.".startswith(f"{key}.")
+
+
+def _shown(path: Path) -> str:
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
 def _name(config: Any, batch: Sequence[str], varying: set[str]) -> str:
     """The configured name (an experiment sets its own), then what varies over the sweep."""
-    extra = [item for item in batch if _key(item) in varying - {"exp", "name"}]
+    extra = [item for item in batch if key_of(item) in varying - {EXPERIMENT, "name"}]
     given = config.get("name")
     if given:
         return " ".join([str(given), *extra])
-    shown = [item.lstrip("+") for item in (extra or batch) if _key(item).split(".")[0] not in _AROUND]
+    shown = [item.lstrip("+") for item in (extra or batch) if key_of(item).split(".")[0] not in _AROUND]
     return " ".join(shown) or "default"
 
 
-def _expand(overrides: Sequence[str]) -> list[list[str]]:
+def _expand(words: Sequence[str]) -> list[list[str]]:
     from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+    from hydra.errors import HydraException
+
+    for word in words:
+        parsed = _parsed(word)
+        if parsed.is_sweep_override() and not (parsed.is_discrete_sweep() or parsed.is_range_sweep()):
+            raise ConfigError(f"'{word}' cannot be swept: list its values, as in {key_of(word)}=1,2,3")
+    arms = math.prod(_count(_parsed(word)) for word in words)
+    if arms > _MOST_ARMS:
+        raise ConfigError(f"the sweep has {arms} arms, at most {_MOST_ARMS} are possible: vary fewer keys or values")
+    try:
+        jobs = BasicSweeper.split_arguments([_parsed(word) for word in words], max_batch_size=None)
+        return [batch for job in jobs for batch in job]
+    except (HydraException, ValueError):
+        raise ConfigError(f"these words cannot be swept: {' '.join(words)}; list values, as in fuse.k=20,60") from None
+
+
+def _count(parsed: Any) -> int:
+    """How many values an override has."""
+    if parsed.is_range_sweep():
+        swept = parsed.value()
+        return max(1, math.ceil(float(swept.stop - (swept.start or 0)) / float(swept.step)))
+    if not parsed.is_sweep_override():
+        return 1
+    from hydra.errors import HydraException
+
+    try:
+        count = len(list(parsed.sweep_iterator()))
+    except HydraException:
+        raise ConfigError(f"{parsed.key_or_group} has no files to choose from: list its values, as in 1,2,3") from None
+    if not count:
+        raise ConfigError(f"'{parsed.input_line}' stands for no value: list its values, as in 1,2,3")
+    return count
+
+
+def _parsed(word: str) -> Any:
+    """A word as Hydra reads it, with the choices of `*` among its values."""
     from hydra.core.global_hydra import GlobalHydra
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.errors import HydraException
 
     try:
-        parser = OverridesParser.create(config_loader=GlobalHydra.instance().config_loader())
-        parsed = parser.parse_overrides(list(overrides))
-        return [batch for job in BasicSweeper.split_arguments(parsed, max_batch_size=None) for batch in job]
-    except HydraException as error:
-        raise ConfigError(_sentence(error, overrides)) from None
+        (parsed,) = OverridesParser.create(config_loader=GlobalHydra.instance().config_loader()).parse_overrides([word])
+        return parsed
+    except HydraException:
+        key, _, value = word.lstrip("+").partition("=")
+        raise ConfigError(
+            f"{key} cannot be read from '{value[:60]}': close its brackets and quotes, "
+            f"and quote a text with signs in it, as in {key}=\"'a, b'\""
+        ) from None
 
 
 @contextmanager
-def _hydra() -> Iterator[None]:
+def _hydra() -> Iterator[Catalogue]:
     from hydra import initialize_config_dir
 
-    folder = locations.configuration()
-    if not (folder / "config.yaml").is_file():
-        raise ConfigError(f"the configuration folder {folder} has no config.yaml: install ragbench again")
-    with initialize_config_dir(config_dir=str(folder), version_base="1.3"):
-        yield
-
-
-def _key(override: str) -> str:
-    return override.lstrip("+~").split("=", 1)[0]
+    known = catalogue.read()
+    with initialize_config_dir(config_dir=str(known.folder), version_base="1.3"):
+        yield known
 
 
 def _of(batch: Sequence[str], key: str) -> str | None:
-    return next((item for item in batch if _key(item) == key), None)
-
-
-def _sentence(error: Exception, overrides: Sequence[str]) -> str:
-    """What Hydra says over several lines, in one, with the remedy."""
-    text = str(error)
-    cause = str(error.__cause__ or "")
-    choice = re.search(r"Could not find '([^']+)/([^'/]+)'\s*Available options in '[^']+':\s*(.*)", text, re.DOTALL)
-    if choice:
-        options = ", ".join(choice[3].split())
-        return f"{choice[1]} cannot be '{choice[2]}': the choices are {options}"
-    listed = re.search(r"Could not load '([^']+)/([^'/]+)'", text)
-    if listed:
-        options = ", ".join(sorted(path.stem for path in (locations.configuration() / listed[1]).glob("*.yaml")))
-        return f"{listed[1]} cannot be '{listed[2]}': the choices are {options}"
-    group = re.search(r"Could not override '([^']+)'.*No match in the defaults list", text, re.DOTALL)
-    key = re.search(r"Key '([^']+)' is not in struct", text + cause)
-    if group or key:
-        name = group[1] if group else next((_key(o) for o in overrides if key and _key(o).endswith(key[1])), "")
-        name = name or (key[1] if key else "")
-        return f"unknown key '{name}': it does not exist, or belongs to a switch that is off (see ragbench config)"
-    return " ".join((text + (f" ({cause})" if cause and cause not in text else "")).split())
+    return next((item for item in batch if key_of(item) == key), None)

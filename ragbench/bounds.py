@@ -112,6 +112,12 @@ def checked(cls: type, name: str, value: Any) -> Any:
     return conforming(_adapter(cls, name), _hints(cls)[name], name, value)
 
 
+def dataclass_in(cls: type, name: str) -> type | None:
+    """The dataclass that a field holds, perhaps beside null; None when it holds anything else."""
+    inner = _without_null(_hints(cls)[name])[0]
+    return inner if isinstance(inner, type) and dataclasses.is_dataclass(inner) else None
+
+
 def conforming(adapter: TypeAdapter[Any], hint: Any, key: str, value: Any) -> Any:
     """A value in the type that `adapter` checks and `hint` describes. Raises Refused, with no owner."""
     from pydantic import ValidationError
@@ -138,7 +144,10 @@ def _adapter(cls: type, name: str) -> TypeAdapter[Any]:
     """What checks a value of a field; making it takes longer than checking."""
     from pydantic import ConfigDict, TypeAdapter
 
-    return TypeAdapter(_hints(cls)[name], config=ConfigDict(allow_inf_nan=False, arbitrary_types_allowed=True))
+    hint = _hints(cls)[name]
+    if dataclasses.is_dataclass(hint):  # has been checked itself when it was made
+        return TypeAdapter(hint)
+    return TypeAdapter(hint, config=ConfigDict(allow_inf_nan=False, arbitrary_types_allowed=True))
 
 
 def _frozen(value: Any) -> Any:
@@ -213,9 +222,9 @@ def _bounds(hint: Any) -> str:
                 ((name, bound),) = dataclasses.asdict(part).items()
                 found[name] = bound
     if set(found) == {"ge", "le"}:
-        return f"between {found['ge']:g} and {found['le']:g}"
+        return f"between {found['ge']} and {found['le']}"
     words = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
-    return " and ".join(f"{words[name]} {found[name]:g}" for name in words if name in found)
+    return " and ".join(f"{words[name]} {found[name]}" for name in words if name in found)
 
 
 def _without_null(hint: Any) -> tuple[Any, str]:

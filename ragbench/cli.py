@@ -9,13 +9,39 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import re
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 from ragbench import processes
 from ragbench.commands import SUMMARY
-from ragbench.errors import ArmsFailed, RagbenchError
+from ragbench.errors import ArmsFailed, ConfigError, RagbenchError
 from ragbench.exit_codes import BAD_INPUT, FAILED, INTERRUPTED
+from ragbench.suggestions import did_you_mean, nearest
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one sentence."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise ConfigError with what is wrong and what may have been meant."""
+        raise ConfigError(self._sentence(message))
+
+    def _sentence(self, message: str) -> str:
+        help_ = f"{self.prog} --help shows what it takes"
+        if found := re.fullmatch(r"unrecognized arguments: (.*)", message, re.DOTALL):
+            word = found[1].split()[0]
+            near = did_you_mean(word, re.findall(r"--[\w-]+", self.format_help()), "options")
+            return f"{self.prog} takes no {word[:60]}{near if word.startswith('-') else f': {help_}'}"
+        if found := re.fullmatch(r"argument ([^:]*): invalid (int|float) value: (.*)", message, re.DOTALL):
+            return f"{found[1]} must be a {'whole ' if found[2] == 'int' else ''}number, got {found[3][:60]}"
+        if found := re.fullmatch(r"argument ([^:]*): invalid choice: '(.*)' \(choose from (.*)\)", message, re.DOTALL):
+            near = did_you_mean(found[2], found[3].replace("'", "").split(", "))
+            return f"{found[1]} cannot be '{found[2][:60]}'{near}"
+        if found := re.fullmatch(r"the following arguments are required: (.*)", message):
+            return f"{found[1]} is missing: {help_}"
+        return f"{' '.join(message.split())[:200]}: {help_}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -33,10 +59,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     command = words[0]
     if command not in SUMMARY:
-        print(f"ragbench: there is no command '{command}'; the commands are {', '.join(SUMMARY)}", file=sys.stderr)
-        return BAD_INPUT
+        return _refuse(f"there is no command '{' '.join(command.split())[:60]}'{_meant(command)}")
     module = importlib.import_module(f"ragbench.commands.{command.replace('-', '_')}")
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog=f"ragbench {command}",
         description=module.DESCRIPTION,
         epilog=module.EXAMPLES,
@@ -46,8 +71,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--verbose", "-v", action="store_true", help="what libraries log, and where an error came from")
     try:
         parsed = parser.parse_intermixed_args(words[1:])
-    except SystemExit as stop:
+    except SystemExit as stop:  # --help
         return int(stop.code or 0)
+    except ConfigError as error:
+        return _refuse(str(error))
     if parsed.verbose:
         import logging
 
@@ -59,8 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             import traceback
 
             traceback.print_exc()
-        print(f"ragbench: {error}", file=sys.stderr)
-        return FAILED if isinstance(error, ArmsFailed) else BAD_INPUT
+        return _refuse(str(error), FAILED if isinstance(error, ArmsFailed) else BAD_INPUT)
     except BrokenPipeError:
         # The reader of a pipe has gone (`ragbench list | head`); keep the interpreter from complaining at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -70,14 +96,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         where = f"{error.filename} " if error.filename else "a file "
         reason = (error.strerror or str(error)).lower()
-        print(
-            f"ragbench: {where}cannot be used ({reason}): check the path, its permissions and free space",
-            file=sys.stderr,
-        )
-        return BAD_INPUT
+        return _refuse(f"{where}cannot be used ({reason}): check the path, its permissions and free space")
     except KeyboardInterrupt:
         print("ragbench: interrupted; finished parts are kept", file=sys.stderr)
         return INTERRUPTED
+
+
+def _refuse(sentence: str, code: int = BAD_INPUT) -> int:
+    """Say why nothing was done; characters that would end or colour the line are shown as their codes."""
+    line = "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in sentence)
+    print(f"ragbench: {line.encode(errors='backslashreplace').decode()}", file=sys.stderr)
+    return code
+
+
+def _meant(command: str) -> str:
+    known = list(SUMMARY)
+    if "=" in command or command.startswith("+"):
+        return f"; did you mean ragbench run {' '.join(command.split())[:60]}?"
+    near = nearest(command, known)
+    return did_you_mean(command, known, "commands") if near else f"; the commands are {', '.join(known)}"
 
 
 def entry() -> None:

@@ -4,19 +4,43 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pandas as pd
+    from rich.console import Console
+    from rich.table import Table
 
 
 def add_overrides(parser: argparse.ArgumentParser) -> None:
     """The configuration overrides that most commands take."""
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="configuration overrides, such as p6=on")
+
+
+def add_arms(parser: argparse.ArgumentParser) -> None:
+    """`--arm`, any number of times; `ragbench.overrides.named_arms` reads them."""
+    words = 'NAME="WORDS"'
+    parser.add_argument(
+        "--arm",
+        action="append",
+        default=[],
+        metavar=words,
+        help='an arm by name, such as mine="rerank=on" (repeatable)',
+    )
+
+
+def add_runs(parser: argparse.ArgumentParser, many: str) -> None:
+    """Runs and overrides in one list of words; `many` is "?" for one run, "*" for several, the newest by default."""
+    named = "a run: its folder, a part of its name, @1 (the newest, the default), @1/ARM; overrides"
+    parser.add_argument(
+        "words", nargs="*", metavar="run|key=value", help=named if many == "?" else f"{named}; run files"
+    )
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
@@ -30,9 +54,30 @@ def say(message: str) -> None:
     print(message, file=sys.stderr)
 
 
+def shown(path: Path) -> str:
+    """A path as short as it can be typed: below the working directory without what leads there."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
+
+
+def next_command(words: str) -> None:
+    """The command to type next, on a line of its own."""
+    print(f"next: ragbench {words}")
+
+
+PROGRESS = "RAGBENCH_PROGRESS"
+"""With the value `lines` in the environment, progress is said in lines of JSON on standard error, for a program."""
+
+
 @contextmanager
 def progress(quiet: bool = False) -> Iterator[Callable[[str, int, int], None]]:
-    """Bars for tasks as they come up, on standard error; nothing when quiet, or neither a terminal nor a notebook."""
+    """Bars for tasks as they come up, on standard error; nothing when quiet, or neither a terminal nor a notebook.
+
+    `RAGBENCH_PROGRESS=lines` asks for lines of JSON instead: progress (the task), done, total.
+    """
+    if os.environ.get(PROGRESS) == "lines":
+        yield _lines()
+        return
     if not quiet and "ipykernel" in sys.modules:
         with _notebook_progress() as report:
             yield report
@@ -53,6 +98,19 @@ def progress(quiet: bool = False) -> Iterator[Callable[[str, int, int], None]]:
             bars.update(tasks[task], completed=done, total=total)
 
         yield report
+
+
+def _lines() -> Callable[[str, int, int], None]:
+    """Says a task at its beginning, at its end and five times a second."""
+    said: dict[str, float] = {}
+
+    def report(task: str, done: int, total: int) -> None:
+        now = time.monotonic()
+        if done >= total or now - said.get(task, -1.0) >= 0.2:
+            said[task] = now
+            print(json.dumps({"progress": task, "done": done, "total": total}), file=sys.stderr, flush=True)
+
+    return report
 
 
 @contextmanager
@@ -93,19 +151,44 @@ def print_json(value: Any) -> None:
 
 
 def print_table(frame: pd.DataFrame, title: str = "", formats: Mapping[str, str] | None = None) -> None:
-    """A data frame on standard output; numbers to the right, with four decimals unless `formats` says otherwise."""
+    """A data frame on standard output; numbers to the right, with four decimals unless `formats` says otherwise.
+
+    Columns that do not fit the terminal stand in further tables below, each of which begins with the first column.
+    """
     from rich.console import Console
+
+    # A pipe has no width: give the table the room it needs.
+    screen = Console(width=None if sys.stdout.isatty() else 240)
+    names = list(frame.columns)
+    while names:
+        fits = _most(screen, frame, names, formats)
+        screen.print(_table(frame, names[:fits], title, formats))
+        names, title = ([names[0], *names[fits:]] if fits < len(names) else []), ""
+
+
+def _most(screen: Console, frame: pd.DataFrame, names: Sequence[Any], formats: Mapping[str, str] | None) -> int:
+    """How many of the columns fit the width, at least two: numbers whole, texts broken between words."""
+    room = screen.width - 1
+    for place, name in enumerate(names):
+        cells = [str(name), *(_cell(value, (formats or {}).get(str(name))) for value in frame[name])]
+        whole = frame[name].dtype.kind in "fiu"
+        room -= 3 + max((len(part) for cell in cells for part in ([cell] if whole else cell.split())), default=0)
+        if room < 0:
+            return min(max(2, place), len(names))
+    return len(names)
+
+
+def _table(frame: pd.DataFrame, names: Sequence[Any], title: str, formats: Mapping[str, str] | None) -> Table:
     from rich.table import Table
     from rich.text import Text
 
     table = Table(title=title or None, title_justify="left")
-    numeric = {name for name in frame.columns if frame[name].dtype.kind in "fiu"}
-    for name in frame.columns:
+    numeric = {name for name in names if frame[name].dtype.kind in "fiu"}
+    for name in names:
         table.add_column(str(name), justify="right" if name in numeric else "left", no_wrap=name in numeric)
     for row in frame.to_dict(orient="records"):
-        table.add_row(*(Text(_cell(row[name], (formats or {}).get(str(name)))) for name in frame.columns))
-    # A pipe has no width: give the table the room it needs.
-    Console(width=None if sys.stdout.isatty() else 240).print(table)
+        table.add_row(*(Text(_cell(row[name], (formats or {}).get(str(name)))) for name in names))
+    return table
 
 
 def _cell(value: Any, form: str | None) -> str:

@@ -6,6 +6,7 @@ of its own content; what else must not change unnoticed has its digest in one.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -85,6 +86,25 @@ def remove_drafts(folder: Path) -> None:
             path.unlink(missing_ok=True)
 
 
+def resolved(path: Path) -> Path:
+    """A path without links and dots. Raises OSError for a loop of links."""
+    try:
+        return path.resolve()
+    except RuntimeError:  # how Python 3.11 says it
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path)) from None
+
+
+def why_unreadable(error: Exception) -> str:
+    """Why a file cannot be read, in words: what the system says, or what its content lacks."""
+    if isinstance(error, OSError):
+        return (error.strerror or "the system refuses").lower()
+    if isinstance(error, json.JSONDecodeError):
+        return f"no JSON from line {error.lineno} on"
+    if isinstance(error, UnicodeDecodeError):
+        return "no text in UTF-8"
+    return f"{error} is missing" if isinstance(error, KeyError) else "its content has another form"
+
+
 def digest(path: Path) -> str:
     """A digest of a file's content, 32 hexadecimal digits."""
     with path.open("rb") as stream:
@@ -116,7 +136,7 @@ def read_sealed(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         raise
     except (OSError, ValueError, AttributeError, KeyError, TypeError, RecursionError) as error:
-        raise Damaged(f"{path.name} cannot be read ({type(error).__name__})") from None
+        raise Damaged(f"{path.name} cannot be read ({why_unreadable(error)})") from None
     if seal != _seal(json.dumps(value, indent=1)):
         raise Damaged(f"{path.name} has changed since it was written")
     return dict(value)

@@ -74,13 +74,14 @@ class Link:
     """A link out of a document. `kind` is `wikilink`, `transclusion`, `markdown` or `related`.
 
     `target` is the docno it resolves to, or None when no document of the collection answers to it; `text` is what was
-    written.
+    written. `label` is what a reader sees in place of the target, `""` when that is the target's own name.
     """
 
     kind: str
     text: str
     target: str | None
     heading: str | None = None
+    label: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,12 +132,18 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A search request. `hypothesis` is a passage that might answer it (HyDE); `kind` is the benchmark's query type."""
+    """A search request. `hypothesis` is a passage that might answer it (HyDE); `kind` is the benchmark's query type.
+
+    `phrasings` are other phrasings that the caller gives, None when a model may be asked for some; `salient_terms` are
+    the words and #tags that the caller finds important.
+    """
 
     qid: str
     text: str
     hypothesis: str | None = None
     kind: str | None = None
+    phrasings: tuple[str, ...] | None = None
+    salient_terms: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +182,8 @@ class Filters:
     without regard to case, `author` with any author of a document. `tags`: at least one of them, itself or above one of
     the document's (`auth` admits `auth/tokens`). `modified_after` (inclusive) and `modified_before` (exclusive) are in
     seconds since the epoch. `min_bytes` and `max_bytes` (both inclusive) bound the size of the file.
-    `heading_levels` is a condition on chunks: the level of the heading a chunk begins under is one of them (0: none).
+    `file_types` are endings of the file such as `.md`, in lower case. `heading_levels` is a condition on chunks: the
+    level of the heading a chunk begins under is one of them (0: none).
     """
 
     category: str | None = None
@@ -188,6 +196,7 @@ class Filters:
     component: str | None = None
     min_bytes: int | None = None
     max_bytes: int | None = None
+    file_types: tuple[str, ...] = ()
     heading_levels: tuple[int, ...] = ()
 
 
@@ -196,11 +205,15 @@ class Ranking:
     """Chunk numbers (int32, shape (n,)) and their scores (float32, shape (n,)), best first, no chunk twice.
 
     Scores never increase. Build one with `Ranking.of`, which sorts and breaks ties by chunk number, or with
-    `Ranking.ordered`, which keeps an order that is already decided.
+    `Ranking.ordered`, which keeps an order that is already decided. `of_documents`: documents were ranked, and each
+    stands here with all of its chunks, which have its score and share its rank. `asked` is the vector of the query, of
+    shape (dim,), in a ranking by vectors: what any other chunk can be scored with.
     """
 
     chunks: NDArray[np.int32]
     scores: NDArray[np.float32]
+    of_documents: bool = False
+    asked: NDArray[np.float32] | None = None
 
     @staticmethod
     def of(
@@ -213,12 +226,14 @@ class Ranking:
         return Ranking.ordered(numbers[order], values[order])
 
     @staticmethod
-    def ordered(chunks: Sequence[int] | NDArray[Any], scores: Sequence[float] | NDArray[Any]) -> Ranking:
+    def ordered(
+        chunks: Sequence[int] | NDArray[Any], scores: Sequence[float] | NDArray[Any], of_documents: bool = False
+    ) -> Ranking:
         """Take chunks and scores in the order given, which must not increase in score."""
         numbers = np.array(chunks, dtype=np.int32)
         values = np.array(scores, dtype=np.float32)
         numbers.flags.writeable = values.flags.writeable = False
-        return Ranking(numbers, values)
+        return Ranking(numbers, values, of_documents)
 
     @staticmethod
     def empty() -> Ranking:
@@ -237,11 +252,13 @@ class Ranking:
 
     def keep(self, mask: NDArray[np.bool_]) -> Ranking:
         """The hits where `mask` (bool, shape (n,)) holds, order and scores unchanged."""
-        return Ranking.ordered(self.chunks[mask], self.scores[mask])
+        return Ranking.ordered(self.chunks[mask], self.scores[mask], self.of_documents)
 
     def head(self, depth: int) -> Ranking:
         """The first `depth` hits."""
-        return self if len(self) <= depth else Ranking.ordered(self.chunks[:depth], self.scores[:depth])
+        if len(self) <= depth:
+            return self
+        return Ranking.ordered(self.chunks[:depth], self.scores[:depth], self.of_documents)
 
 
 @dataclass(frozen=True, slots=True)

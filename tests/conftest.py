@@ -39,7 +39,7 @@ QUESTIONS = (
     "numbers about how the system feels",
     "why is my request taking so long",
 )
-ONE_PARAMETER = ("tune=[]", "+tune.space.fuse.weights.lexical={low: 0.02, high: 50.0, log: true}")
+ONE_PARAMETER = ("tune=[]", "tune.starts=[]", "+tune.space.fuse.weights.lexical={low: 0.02, high: 50.0, log: true}")
 
 
 TOPICS = (
@@ -141,28 +141,47 @@ def small_bundle(workplace: Path, tmp_path_factory: pytest.TempPathFactory) -> P
 @pytest.fixture(scope="session")
 def write_results():
     """A function that writes the folder of a finished run: nDCG@10 of every arm, perhaps its p95 in milliseconds."""
+    import numpy as np
     import pandas as pd
 
     from ragbench import app
-    from ragbench.experiment import environment, results, store
+    from ragbench.experiment import environment, results, store, verdicts
 
-    settings = app.compose([])
+    settings = app.compose(["statistics.draws=2000"])
     record = {"split": "test", "benchmark": {"name": "made", "digest": "d" * 64}, "overrides": {}}
     record["environment"] = environment.describe()
 
-    def write(folder: Path, arms: dict[str, list[float]], p95_ms: dict[str, float] | None = None) -> Path:
-        made = store.RunFolder(folder)
+    def write(
+        folder: Path,
+        arms: dict[str, list[float]],
+        p95_ms: dict[str, float] | None = None,
+        passages: dict[str, list[float]] | None = None,
+    ) -> Path:
+        made, frames, latency = store.RunFolder(folder), [], pd.DataFrame({"arm": [], "stage": []})
         for arm, values in arms.items():
-            rows = [(arm, "document", "test", "x", f"q{n}", "nDCG@10", value) for n, value in enumerate(values)]
+            levels = {"document": values, **({"passage": passages[arm]} if passages else {})}
+            rows = [
+                (arm, level, "test", "x", f"q{n}", "nDCG@10", value)
+                for level, each in levels.items()
+                for n, value in enumerate(each)
+            ]
+            frames.append(pd.DataFrame(rows, columns=list(results.PER_QUERY_COLUMNS)))
             place = made.arm(arm)
             place.yaml("config.yaml", {**settings.config, "name": arm})
-            place.table(results.PER_QUERY, pd.DataFrame(rows, columns=list(results.PER_QUERY_COLUMNS)))
+            place.table(results.PER_QUERY, frames[-1])
+            if p95_ms:  # the same spread for every arm: 5% on either side
+                samples = p95_ms[arm] * np.linspace(0.9, 1.0053, 40)
+                timed = pd.DataFrame({"qid": [f"q{n}" for n in range(40)], "total": samples})
+                place.table("latency.parquet", timed)
             place.finish_arm("made")
         if p95_ms:
             columns = ["arm", "stage", "p50", "p95", "p99", "p95_low", "p95_high"]
             times = [(arm, "total", p95 / 2, p95, p95, p95 * 0.95, p95 * 1.05) for arm, p95 in p95_ms.items()]
-            made.text("latency.csv", pd.DataFrame(times, columns=columns).to_csv(index=False))
-        made.finish({**record, "arms": list(arms), "topics": max(map(len, arms.values()))})
+            latency = pd.DataFrame(times, columns=columns)
+            made.text("latency.csv", latency.to_csv(index=False))
+        final = {**record, "arms": list(arms), "topics": max(map(len, arms.values()))}
+        verdicts.against_first(results.Results(folder, final, pd.concat(frames, ignore_index=True), latency))
+        made.finish(final)
         return folder
 
     return write

@@ -41,7 +41,7 @@ def test_every_command_explains_itself_with_examples(command: str, capsys: pytes
     [
         (["fly"], "there is no command 'fly'"),
         (["run", "p2=maybe"], "p2 cannot be 'maybe'"),
-        (["run", "wrong.key=1"], "unknown key"),
+        (["run", "wrong.key=1"], "wrong is unknown"),
         (["run", "dense.depth=ten"], "dense.depth must be a whole number of at least 1, got 'ten'"),
         (["run", "data.corpus=/nowhere/at/all"], "/nowhere/at/all"),
         (["run", "tracking.uri=sqlite:////proc/nowhere/mlflow.db"], "the MLflow store"),
@@ -117,3 +117,19 @@ def test_an_interruption_ends_a_run_cleanly(number: signal.Signals, tmp_path: Pa
     assert process.returncode == 130
     assert "Traceback" not in err
     assert list(tmp_path.rglob("experiment.json")) == []
+
+
+def test_an_index_is_built_anew_when_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = [
+        "index",
+        "dense=null",
+        f"paths.results={tmp_path}",
+        "data=vault",
+        f"data.corpus={DATA / 'vault'}",
+        "--json",
+    ]
+    states = []
+    for more in ([], [], ["--rebuild"]):
+        assert cli.main([*words, *more]) == 0
+        states.append({row["state"] for row in json.loads(capsys.readouterr().out)})
+    assert states == [{"built now"}, {"ready"}, {"built now"}]

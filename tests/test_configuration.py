@@ -1,5 +1,7 @@
 """Every configuration file composes; what is wrong is said in one sentence."""
 
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,6 +10,8 @@ from ragbench import app, locations
 from ragbench.configuration import build, make
 from ragbench.errors import ConfigError
 from ragbench.index.dense import DenseSpec
+from ragbench.index.lexical import LexicalSpec
+from ragbench.index.texts import PassageTemplate
 
 CONF = locations.configuration()
 # What a file cannot know.
@@ -26,8 +30,8 @@ GROUPS = sorted(path for path in CONF.glob("*/*.yaml") if path.parent.name != "d
 def test_every_file_composes(path: Path) -> None:
     group, option = path.parent.name, path.stem
     override = f"+exp={option}" if group == "exp" else f"{group}={option}"
-    if group in ("tune", "design"):
-        override = f"+{override}"
+    if group == "tune":
+        override = f"{group}=[{option}]"
     settings = app.compose([override, *COMPANY.get(override, ())])
     assert len(settings.pipeline) >= 3 or settings.pipeline.live
 
@@ -36,25 +40,59 @@ def test_every_file_composes(path: Path) -> None:
     ("overrides", "said"),
     [
         (["p2=maybe"], r"p2 cannot be 'maybe': the choices are off, on"),
-        (["nonsense=1"], r"unknown key 'nonsense'"),
-        (["dense.depht=5"], r"unknown key '(dense\.)?depht'"),
-        (["+dense.depht=5"], r"unknown key dense\.depht; did you mean depth\?"),
+        (["nonsense=1"], r"nonsense is unknown"),
+        (["dense.depht=5"], r"dense\.depht is unknown; did you mean dense\.depth\?"),
+        (["+dense.depht=5"], r"dense\.depht is unknown; did you mean dense\.depth\?"),
         (["dense.depth=ten"], r"dense\.depth must be a whole number of at least 1, got 'ten'"),
         (["dense.depth=0"], r"dense\.depth must be at least 1, got 0"),
         (["fuse.weights.dense=-1"], r"fuse\.weights\.dense must be at least 0"),
         (["calibration.steepness=0"], r"calibration\.steepness must be above 0"),
-        (["split=dev"], r"split must be one of train, test, all, got dev"),
+        (["split=dev"], r"split must be one of train, test, all, got 'dev'"),
         (["order=[dense,fuse,fuse]"], r"order names 'fuse' more than once"),
         (["order=[dense,fuze]"], r"order names 'fuze', which is no stage"),
         (["order=[fuse,dense]"], r"stage 'fuse' needs a ranking"),
         (["index.dense.kind=annoy"], r"index\.dense\.kind must be one of flat, hnsw, ivf_sq8, auto, got 'annoy'"),
-        (["+index.lexical.fields.colour=1.0"], r"index\.lexical\.fields has no field 'colour'"),
+        (["+lexical.fields.colour=1.0"], r"lexical\.fields names 'colour', which must be one of content, title"),
+        (["+sources.more={kind: words}"], r"sources\.more\.kind must be dense or lexical, got 'words'"),
+        (["+sources.more={kind: dense, index: {encode: x}}"], r"sources\.more\.index\.encode is unknown"),
+        (["+sources.more={kind: lexical, index: {unit: line}}"], r"sources\.more\.index\.unit must be one of chunk"),
         (["latency.rounds=0"], r"latency\.rounds must be at least 1"),
         (["dense._target_=os.nothing"], r"dense\._target_ names os\.nothing, which cannot be imported"),
-        (["p2="], r"p2"),
-        (["=3"], r"."),
-        (["dense.depth=[1"], r"."),
-        (["+exp=nothing"], r"exp cannot be 'nothing'"),
+        (["p2="], r"p2 cannot be '': the choices are off, on"),
+        (["dense.depth=[1"], r"dense\.depth cannot be read from '\[1': close its brackets"),
+        (["+exp=nothing"], r"exp cannot be 'nothing'; the choices are all, baseline"),
+        (["exp=phase9"], r"exp cannot be 'phase9'; did you mean phase1 or phase2 or phase3 or phase4\?"),
+        (["p6=yes"], r"p6 cannot be 'yes'; did you mean on\?"),
+        (["p6=null"], r"p6 cannot be null; did you mean off\?"),
+        (["p6=on,off"], r"'p6=on,off' has several values: add -m"),
+        (["+foo=1"], r"foo is unknown: `ragbench config` shows all keys"),
+        (["++dense=7"], r"dense must be a mapping with depth, document, .*got 7"),
+        (["+p6.depht=3"], r"p6\.depht is unknown; did you mean p6\.depth\?"),
+        (["depth=3"], r"depth is unknown; did you mean dense\.depth or lexical\.depth or"),
+        (["p6.depth=3"], r"p6\.depth cannot be set with p6=off: add p6=on"),
+        (["p4.fields.title=3"], r"p4\.fields\.title cannot be set with p4=off: add p4=on"),
+        (["execution.workers=2"], r"execution\.workers cannot be set with execution=local: add execution=joblib or"),
+        (["topics.limit=5"], r"topics\.limit cannot be set with topics=given: add topics=derived"),
+        (["exp=lexical_v3", "dense.depth=5"], r"dense\.depth has no effect: dense is off"),
+        (["index=null"], r"index must be a mapping with lexical, .*, got null"),
+        (["index.chunking=null"], r"index\.chunking must be a mapping"),
+        (["seed=abc"], r"seed must be a whole number of at least 0 .*, got 'abc'"),
+        (["measures=[]"], r"measures must hold at least 1, got \[\]"),
+        (["measures=[nDG@10]"], r"'nDG@10' is no measure"),
+        (["statistics.confidence=95"], r"statistics\.confidence must be above 0\.5 and below 1, got 95"),
+        (["tracking.enabled=maybe"], r"tracking\.enabled must be true or false, got 'maybe'"),
+        (["paths.results=''"], r"paths\.results must not be blank"),
+        (["design=all"], r"design must be one of leave_one_out, "),
+        (["tune.folds=1"], r"tune\.folds must be 0 or at least 2, got 1"),
+        (["p8=on", "p11=on", "p8.semantic.threshold=7"], r"p8\.semantic\.threshold must be between -1 and 1, got 7"),
+        (["data.corpus=3"], r"data\.corpus must be a path, got 3"),
+        (["data.folder=x"], r"data\.folder is no option of data=builtin"),
+        (
+            ["order=[dense,fuse,p8.contenthash]"],
+            r"order names 'p8\.contenthash', which is no stage; did you mean p8\.content",
+        ),
+        (["dense.depth=${nothing}"], r"dense\.depth refers to a key that does not exist"),
+        (["dense.depth=???"], r"dense\.depth is \?\?\?: give it a value"),
     ],
 )
 def test_what_is_wrong_is_one_sentence(overrides: list[str], said: str) -> None:
@@ -63,10 +101,114 @@ def test_what_is_wrong_is_one_sentence(overrides: list[str], said: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_a_switch_changes_only_its_artefact() -> None:
-    plain, weighted = (app.compose(overrides).index for overrides in ([], ["p4=on"]))
-    assert plain.lexical != weighted.lexical
-    assert (plain.chunker, plain.dense, plain.headings) == (weighted.chunker, weighted.dense, weighted.headings)
+@pytest.fixture
+def conf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A configuration folder of one's own."""
+    shutil.copytree(CONF, tmp_path / "conf")
+    monkeypatch.setattr(locations, "configuration", lambda: tmp_path / "conf")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "conf"
+
+
+HEAD = "# @package _global_\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (HEAD + "dense:\n\tdepth: 5\n", r"conf/exp/mine\.yaml:3: is no YAML \(found character"),
+        (HEAD + "name: a: b\n", r"conf/exp/mine\.yaml:2: is no YAML \(mapping values are not allowed"),
+        (HEAD + "name: x\nname: y\n", r"conf/exp/mine\.yaml:3: is no YAML \(found duplicate key name\)"),
+        (HEAD + "dense: &a\n  depth: *a\n", r"a mapping that is inside itself"),
+        ("- a\n", r"conf/exp/mine\.yaml must hold a mapping"),
+        ("", r"conf/exp/mine\.yaml must hold a mapping"),
+        ("dense:\n  depth: 5\n", r"conf/exp/mine\.yaml must begin with the line `# @package _global_`"),
+        (HEAD + "dense:\n  depht: 5\n", r"dense\.depht is unknown; did you mean .* \(in conf/exp/mine\.yaml\)"),
+        (HEAD + "dense:\n  depth: 0\n", r"dense\.depth must be at least 1, got 0 \(in conf/exp/mine\.yaml\)"),
+        (HEAD + "dense:\n  depth: ???\n", r"conf/exp/mine\.yaml sets dense\.depth to \?\?\?"),
+        (HEAD + "fuse:\n  k: ${fuse\n", r"makes no configuration: look for a key or a \$\{\} that is not complete"),
+        (HEAD + "index: null\n", r"index must be a mapping .* \(in conf/exp/mine\.yaml\)"),
+        (HEAD + "p6:\n  depth: 5\n", r"p6\.depth cannot be set with p6=off: add p6=on \(in conf/exp/mine\.yaml\)"),
+        (HEAD + "defaults:\n  - override /p6: on\n", r"such as `override /p6: \"on\"`, with the quotes"),
+        (HEAD + "defaults:\n  - phase1\n", r"each of its defaults must be an entry such as"),
+        (HEAD + "defaults:\n  - override /p6: maybe\n", r"p6 cannot be 'maybe': .* \(in conf/exp/mine\.yaml\)"),
+        (HEAD + "defaults:\n  - override /rerank: x\n", r"chooses 'rerank', which is no switch; did you mean p6\?"),
+        (HEAD + "hydra:\n  run: x\n", r"conf/exp/mine\.yaml sets hydra\.run to x"),
+    ],
+)
+def test_a_slip_in_a_file_names_the_file(conf: Path, text: str, said: str) -> None:
+    (conf / "exp" / "mine.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError, match=said) as caught:
+        app.compose(["exp=mine"])
+    assert "\n" not in str(caught.value)
+    assert str(conf) not in str(caught.value).replace(f"{conf}/exp/mine.yaml", "")
+
+
+def test_a_file_that_is_no_text_and_a_broken_switch_are_named(conf: Path) -> None:
+    (conf / "exp" / "mine.yaml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ConfigError, match=r"mine\.yaml is no text in UTF-8"):
+        app.compose(["exp=mine"])
+    (conf / "exp" / "mine.yaml").unlink()
+    (conf / "p6" / "on.yaml").write_text("_target_: ragbench.nothing.X\n")
+    with pytest.raises(ConfigError, match=r"p6\._target_ names ragbench\.nothing\.X, which cannot be imported"):
+        app.compose(["p6=on"])
+
+
+def test_an_experiment_of_ones_own_and_its_values(conf: Path) -> None:
+    (conf / "exp" / "mine.yaml").write_text(f'{HEAD}defaults:\n  - override /p6: "on"\nname: mine\np6:\n  depth: 20\n')
+    assert app.compose(["exp=mine"]).config["p6"]["depth"] == 20
+    assert app.compose(["exp=mine"]).config == app.compose(["+exp=mine"]).config
+    assert app.compose(["exp=mine", "rerank=off"]).config["p6"] == {}
+
+
+def test_arms_share_words_and_win_over_them() -> None:
+    first, second = app.arms({"off": ["p6=off"], "at 20": ["rerank=on", "rerank.depth=20"]}, ["p6=on", "fuse.k=5"])
+    assert (first.name, second.name) == ("off", "at 20")
+    assert [name for name, _ in first.pipeline] == [name for name, _ in second.pipeline if name != "p6"]
+    assert dict(second.pipeline)["p6"].depth == 20
+    assert first.config["fuse"]["k"] == second.config["fuse"]["k"] == 5
+    with pytest.raises(ConfigError, match=r"p6\.depth must be at least 1, got 0 \(arm 'bad'\)"):
+        app.arms({"bad": ["p6=on", "p6.depth=0"]})
+
+
+def test_a_sweep_has_an_end() -> None:
+    with pytest.raises(ConfigError, match=r"the sweep has 999999 arms, at most 1024 are possible"):
+        app.sweep(["fuse.k=range(1,1000000)"])
+    with pytest.raises(ConfigError, match=r"'fuse.k=interval\(1,2\)' cannot be swept: list its values"):
+        app.sweep(["fuse.k=interval(1,2)"])
+
+
+def test_weights_of_fields_act_when_searching() -> None:
+    plain, weighted = (app.compose(overrides) for overrides in ([], ["p4=on", "lexical.k1=1.2"]))
+    assert plain.index == weighted.index
+    assert plain.pipeline != weighted.pipeline
+    stage = dict(weighted.pipeline)["lexical"]
+    assert (stage.k1, stage.fields) == (1.2, {"content": 1.0, "title": 3.0, "headers": 2.5, "tags": 2.0})
+
+
+def test_headings_change_only_what_is_embedded() -> None:
+    plain, headed = (app.compose(overrides).index for overrides in ([], ["p2=on"]))
+    assert headed.passage == PassageTemplate(headings=True)
+    assert replace(headed, passage=plain.passage) == plain
+
+
+def test_sources_by_name() -> None:
+    settings = app.compose(
+        [
+            "+sources.small={kind: dense, depth: 20, index: {encoder: {name: all-MiniLM-L6-v2}}}",
+            "+sources.small.index.passage={title: true}",
+            "+sources.exact={kind: lexical, index: {analyzer: standard}, k1: 1.2}",
+            "documents=on",
+        ]
+    )
+    stages = dict(settings.pipeline)
+    assert list(stages)[:5] == ["dense", "lexical", "documents", "sources.exact", "sources.small"]
+    assert settings.pipeline.needs >= {"dense", "dense:small", "encoder:small", "lexical:exact", "lexical:documents"}
+    assert settings.index.words("documents") == LexicalSpec(unit="document")
+    assert settings.index.words("exact") == LexicalSpec(analyzer="standard")
+    assert settings.index.vectors("small").encoder.name == "all-MiniLM-L6-v2"
+    assert settings.index.vectors("small").passage == PassageTemplate(title=True)
+    assert (stages["sources.small"].source, stages["sources.small"].depth) == ("small", 20)
 
 
 def test_a_sweep_is_every_combination_with_telling_names() -> None:
@@ -77,7 +219,7 @@ def test_a_sweep_is_every_combination_with_telling_names() -> None:
         "p2=off fuse.k=20",
         "p2=off fuse.k=60",
     ]
-    assert [each.index.headings for each in settings] == [True, True, False, False]
+    assert [each.index.passage.headings for each in settings] == [True, True, False, False]
 
 
 def test_an_experiment_names_its_arm() -> None:
@@ -91,7 +233,7 @@ def test_two_arms_of_one_name_are_refused() -> None:
 
 
 def test_missing_and_unknown_keys_and_wrong_types() -> None:
-    with pytest.raises(ConfigError, match=r"unknown key here\.kindd; did you mean kind\?"):
+    with pytest.raises(ConfigError, match=r"here\.kindd is unknown; did you mean here\.kind\?"):
         build(DenseSpec, {"kindd": "flat"}, "here")
     with pytest.raises(ConfigError, match=r"here\.m must be a whole number between 2 and 64, got true"):
         build(DenseSpec, {"m": True}, "here")

@@ -44,3 +44,14 @@ def test_nothing_to_show_is_nothing_shown(shown: list[dict[str, Any]]) -> None:
     with console.progress(quiet=True) as progress:
         progress("embedding", 1, 4)
     assert shown == []
+
+
+def test_progress_is_said_in_lines_for_a_program(monkeypatch, capsys) -> None:
+    import json
+
+    monkeypatch.setenv(console.PROGRESS, "lines")
+    with console.progress(quiet=True) as report:
+        for done in range(1, 5):
+            report("searching", done, 4)
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert lines == [{"progress": "searching", "done": done, "total": 4} for done in (1, 4)]

@@ -19,7 +19,7 @@ from ragbench.experiment.results import Results
 from ragbench.experiment.run import run
 from ragbench.experiment.store import RunFolder
 from ragbench.report import html
-from ragbench.tracking import Target, write
+from ragbench.tracking import Target, lead
 from ragbench.tracking import store as tracking_store
 
 # MLflow and the libraries below it warn of each other.
@@ -74,8 +74,28 @@ def test_an_experiment_is_a_parent_with_a_run_for_every_arm(client, arms, finish
     assert store.get_run(parent).data.tags["ragbench.folder"] == str(finished.folder)
     assert children(store, alone) == []
     for each in arms:
-        assert runs[each.name].data.params["fuse.k"] == "60.0"
         assert runs[each.name].info.run_name == each.name
+    on = next(each for each in runs.values() if each.data.tags["ragbench.arm"].endswith("p12=on")).data
+    assert on.params["p12"] == "on" and on.params["exp"] == "baseline"
+    assert not [key for key in on.params if key == "fuse.k" or key.startswith(("tune", "paths"))]
+    assert {"effect", "ci_low", "ci_high", "p", "latency_ms"} <= set(on.metrics)
+
+
+def test_the_parent_tells_a_lead_the_outcome(client, arms, finished: Results) -> None:
+    store, parent, alone = client
+    run = store.get_run(parent)
+    first, second = (each.name for each in arms)
+    assert run.info.run_name == f"{first}, {second} on lantern (all)"
+    assert store.get_run(alone).info.run_name == f"{first} on lantern (all)"
+    assert (run.info.end_time - run.info.start_time) / 1000 == pytest.approx(finished.record["seconds"], abs=0.01)
+    assert (
+        f"Against {first}:" in run.data.tags["mlflow.note.content"]
+        and "| verdict |" in run.data.tags["mlflow.note.content"]
+    )
+    assert run.data.tags["ragbench.digest"] == finished.record["benchmark"]["digest"]
+    safe = second.replace("=", "_")
+    assert run.data.metrics[f"ndcg_at_10/{safe}"] == pytest.approx(finished.values(second).mean())
+    assert f"effect/{safe}" in run.data.metrics and f"effect/{first.replace('=', '_')}" not in run.data.metrics
 
 
 def test_metrics_have_stable_names_and_the_values_of_the_results(client, arms, finished: Results) -> None:
@@ -202,8 +222,8 @@ def test_a_broken_store_is_set_aside_and_made_again_from_the_results(harm, singl
     assert aside.name in sentence
     found = logged(target)
     (arm,) = single.arms
-    assert set(found) == {f"one {arm}", f"two {arm}"}
-    assert found[f"one {arm}"] == found[f"two {arm}"]
+    assert set(found) == {f"{name} {arm} on lantern (all)" for name in ("one", "two")}
+    assert found[f"one {arm} on lantern (all)"] == found[f"two {arm} on lantern (all)"]
 
 
 def test_a_store_of_other_tables_is_broken(tmp_path: Path) -> None:
@@ -269,4 +289,4 @@ def test_processes_that_meet_at_a_store_that_is_not_there_all_keep_their_record(
 
 
 def test_nested_keys_are_dotted() -> None:
-    assert write.flat({"a": {"b": 1, "c": {}}, "d": [1]}) == {"a.b": 1, "a.c": {}, "d": [1]}
+    assert lead.flat({"a": {"b": 1, "c": {}}, "d": [1]}) == {"a.b": 1, "a.c": {}, "d": [1]}

@@ -7,20 +7,20 @@ from ragbench.workshop import Workshop
 
 
 def test_equal_specifications_share_an_index(workplace: Path, benchmark_small) -> None:
-    words = [f"paths.results={workplace}", "p4=off,on", "p6=off,on"]
+    words = [f"paths.results={workplace}", "p4=off,on", "index.lexical.analyzer=english,standard"]
     settings = app.sweep(words)
     workshop = Workshop.of(settings[0], benchmark_small, say=lambda sentence: None)
     arms = workshop.arms(settings)
     assert [arm.name for arm in arms] == [each.name for each in settings]
-    fields = ["p4=on" in each.overrides for each in settings]
-    for arm, with_fields in zip(arms, fields, strict=True):
-        assert (arm.index is arms[0].index) == (with_fields == fields[0])
+    analyzers = [each.index.lexical.analyzer for each in settings]
+    for arm, analyzer in zip(arms, analyzers, strict=True):
+        assert (arm.index is arms[0].index) == (analyzer == analyzers[0])  # weights of fields act when searching
         assert arm.index.models is workshop.models
     assert len({id(arm.index) for arm in arms}) == 2
 
 
 def test_indexes_share_what_reads_the_artefacts_they_have_in_common(workplace: Path, benchmark_small) -> None:
-    settings = app.sweep([f"paths.results={workplace}", "p4=off,on", "dense=null"])
+    settings = app.sweep([f"paths.results={workplace}", "index.lexical.analyzer=english,standard", "dense=null"])
     one, other = Workshop.of(settings[0], benchmark_small, say=lambda sentence: None).arms(settings)
     assert one.index is not other.index
     assert one.index.chunks is other.index.chunks

@@ -19,6 +19,7 @@ from ragbench.benchmark.judgments import (
 )
 from ragbench.benchmark.lines import read_objects
 from ragbench.errors import BenchmarkError
+from ragbench.files import resolved
 
 
 def load_beir(
@@ -40,7 +41,7 @@ def load_beir(
     """
     if not folder.is_dir():
         raise BenchmarkError(f"{folder} is not a folder: data.folder must hold corpus.jsonl, queries.jsonl and qrels/")
-    name, grades = name or folder.resolve().name, check_grades(grades)
+    name, grades = name or resolved(folder).name, check_grades(grades)
     collected = Collected(Form(markdown, title_in_text))
     corpus = _packed(folder / "corpus.jsonl")
     for where, document in read_documents(corpus, collected.form):

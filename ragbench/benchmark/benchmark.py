@@ -72,6 +72,11 @@ class Benchmark:
         _refuse_repeated(self.name, "document", [document.docno for document in self.documents])
         _refuse_repeated(self.name, "topic", [topic.qid for topic in self.topics])
 
+    def __repr__(self) -> str:
+        judged = sum(map(len, self.document_qrels.values()))
+        counted = f"{len(self.documents)} documents, {len(self.topics)} topics, {judged} judgments"
+        return f"Benchmark('{self.name}': {counted})"
+
     @property
     def splits(self) -> tuple[str, ...]:
         """The names of its splits, sorted."""
@@ -83,8 +88,17 @@ class Benchmark:
         if not chosen:
             raise BenchmarkError(
                 f"benchmark '{self.name}' has no topics in split '{split}'; it has {', '.join(self.splits) or 'none'}"
+                + (": add data.resplit=13 to make train and test halves" if split in ("train", "test") else "")
             )
         return chosen
+
+    @cached_property
+    def unanswerable(self) -> frozenset[str]:
+        """Topics that are known to have no answer: by their type, or as what was judged of them is all irrelevant."""
+        judged = {qid for qid, grades in self.document_qrels.items() if grades and max(grades.values()) <= 0}
+        typed = {topic.qid for topic in self.topics if topic.type == NO_ANSWER}
+        answered = {qid for qid, grades in self.document_qrels.items() if grades and max(grades.values()) > 0}
+        return frozenset((judged | typed) - answered)
 
     @property
     def provenance(self) -> str:
@@ -100,7 +114,12 @@ class Benchmark:
     @cached_property
     def collection(self) -> str:
         """A digest over the documents."""
-        return digest(sorted([document.docno, document.digest] for document in self.documents))
+        return collection_of(self.documents)
+
+    @cached_property
+    def questions(self) -> str:
+        """A digest over the topics."""
+        return digest(self.topics)
 
     @cached_property
     def digest(self) -> str:
@@ -116,6 +135,11 @@ class Benchmark:
             if quote.state != "lost":
                 found[quote.qid] = (*found.get(quote.qid, ()), quote)
         return found
+
+
+def collection_of(documents: Sequence[Document]) -> str:
+    """A digest over documents, in any order."""
+    return digest(sorted([document.docno, document.digest] for document in documents))
 
 
 def area(docno: str) -> str:

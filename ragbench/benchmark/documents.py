@@ -16,6 +16,7 @@ from ragbench.corpus.links import resolve_links
 from ragbench.corpus.metadata import read_metadata
 from ragbench.corpus.reader import parse_document
 from ragbench.corpus.sections import slug
+from ragbench.corpus.words import untitled
 from ragbench.errors import BenchmarkError
 from ragbench.fingerprint import canonical, digest
 from ragbench.types import Document, Section
@@ -113,7 +114,7 @@ class Collected:
             )
         self.documents[document.docno] = document
         self._where[document.docno] = where
-        if not document.text.strip():
+        if not document.text.strip() and untitled(document.title, document.path):
             self.empty.append(document.docno)
 
     def finish(self, source: str) -> tuple[tuple[Document, ...], tuple[str, ...]]:
@@ -129,7 +130,9 @@ class Collected:
         if self.empty:
             more = " ..." if len(self.empty) > 3 else ""
             shown = ", ".join(self.empty[:3])
-            warnings.append(f"{source}: {len(self.empty)} document(s) without text can never be found: {shown}{more}")
+            warnings.append(
+                f"{source}: {len(self.empty)} document(s) without text and title can never be found: {shown}{more}"
+            )
         return tuple(ordered), tuple(warnings)
 
 

@@ -91,6 +91,11 @@ class JudgingSession:
         already = self._pool.rows[self._queue[self._place]]["grade"] == SKIPPED if self.item else False
         self._set(SKIPPED, again=not already)
 
+    def note(self, text: str) -> None:
+        """Keep a note with the current pair; saved with its grade."""
+        if self.item is not None:
+            self._pool.rows[self._queue[self._place]]["note"] = " ".join(text.split())
+
     def undo(self) -> bool:
         """Take back the last grade or skip of this session and return to its pair; False when there is none."""
         if not self._done:
@@ -194,6 +199,14 @@ def merge_into_folder(pool: Path, folder: Path, overwrite: bool = False) -> Merg
     write_qrels(sections, merged.qrels)
     write_qrels(documents, judged)
     return merged
+
+
+def graded(pool: Path) -> dict[str, dict[str, int]]:
+    """The grades of a pool as judgments."""
+    found: dict[str, dict[str, int]] = {}
+    for qid, section, grade in _graded(pool)[0]:
+        found.setdefault(qid, {})[section] = grade
+    return found
 
 
 def _graded(pool: Path) -> tuple[list[tuple[str, str, int]], int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,6 +25,7 @@ QrelsOption = str | Sequence[str] | Mapping[str, str] | None
 UnknownTopics = Literal["fail", "warn"]
 """What judgments of a topic that is not among the topics do: end the reading, or be left out and counted."""
 
+_NUMBER = re.compile(r"[+-]?[0-9]{1,300}(\.[0-9]*)?([eE][+-]?[0-9]+)?")
 _QUERY = {"query-id", "query_id", "qid", "topic", "query"}
 _DOCUMENT = {"corpus-id", "corpus_id", "doc-id", "doc_id", "docid", "docno", "document"}
 _GRADE = {"score", "grade", "relevance", "rel", "label"}
@@ -31,10 +33,9 @@ _GRADE = {"score", "grade", "relevance", "rel", "label"}
 
 def parse_grade(text: str, where: str) -> int:
     """A grade as a whole number between -1000 and 1000; `2.0` is 2. `where` opens the message of the BenchmarkError."""
-    try:
-        value = float(text) if any(c in text for c in ".eE") else int(text)
-    except ValueError:
-        raise BenchmarkError(f"{where}: grade '{text}' is not a whole number") from None
+    if not _NUMBER.fullmatch(text):  # int() also takes 1_0 and digits of other scripts
+        raise BenchmarkError(f"{where}: grade '{text[:60]}' is not a whole number")
+    value = float(text) if any(c in text for c in ".eE") else int(text)
     if value != value or abs(value) > MAX_GRADE or value != int(value):
         raise BenchmarkError(f"{where}: grade '{text}' is not a whole number between -{MAX_GRADE} and {MAX_GRADE}")
     return int(value)

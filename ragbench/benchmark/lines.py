@@ -96,6 +96,9 @@ def read_rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
         raise BenchmarkError(f"{path} must be a .jsonl, .csv or .tsv file, got '{path.suffix}'")
     header, _, rows = read_table(path)
     names = [name.strip().lower() for name in header]
+    twice = next((name for name in names if name and names.count(name) > 1), None)
+    if twice is not None:
+        raise BenchmarkError(f"{path} has the column '{twice}' twice: name every column once")
     for number, cells in rows:
         yield number, dict(zip(names, cells, strict=False))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import types
 import typing
@@ -14,7 +13,10 @@ from typing import Any, Literal
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.judgments import UnknownTopics
 from ragbench.benchmark.masked import without_sources
+from ragbench.bounds import shown
+from ragbench.corpus.links import Dialect
 from ragbench.errors import ConfigError
+from ragbench.suggestions import did_you_mean
 
 LOADERS = ("builtin", "native", "beir", "trec", "ir_datasets", "vault")
 
@@ -26,15 +28,8 @@ def load(spec: Mapping[str, Any], topics: bool = True) -> Benchmark:
     only the documents are read, nothing is masked in them, and no option that names queries or judgments is needed.
     Raises ConfigError for an unknown or unusable option, BenchmarkError or CorpusError for data that cannot be read.
     """
-    options = {str(key): value for key, value in spec.items()}
-    name = options.pop("loader", None)
-    if name not in LOADERS:
-        raise ConfigError(f"data.loader must be one of {', '.join(LOADERS)}, got {name!r}")
-    seed = options.pop("resplit", None)
-    if seed is not None and (not isinstance(seed, int) or isinstance(seed, bool)):
-        raise ConfigError(f"data.resplit must be a whole number (a seed) or null, got {seed!r}")
-    loader = _loader(name)
-    loaded = loader(**_checked(name, loader, options, topics), topics=topics)
+    name, loader, options, seed = _read(spec)
+    loaded = loader(**_complete(name, loader, options, topics), topics=topics)
     benchmark = replace(without_sources(loaded), source={"data": dict(spec)})
     if seed is None or not topics:
         return benchmark
@@ -48,6 +43,11 @@ def load_benchmark(loader: str = "builtin", **options: Any) -> Benchmark:
     return load({"loader": loader, **options})
 
 
+def check(spec: Mapping[str, Any]) -> None:
+    """Raise ConfigError for an unknown or unusable option; nothing is read, and what is missing is not missed yet."""
+    _read(spec)
+
+
 def load_builtin(
     corpus: Path | None = None,
     qrels: Path | None = None,
@@ -55,6 +55,7 @@ def load_builtin(
     on_error: Literal["warn", "fail"] = "warn",
     unknown_topics: UnknownTopics = "fail",
     version: int = 1,
+    dialect: Dialect = "auto",
     topics: bool = True,
 ) -> Benchmark:
     """The benchmark that comes with ragbench; `corpus` and `qrels` replace its folders.
@@ -69,8 +70,16 @@ def load_builtin(
     if version not in folders:
         raise ConfigError(f"data.version must be {' or '.join(map(str, folders))}, got {version}")
     own = folders[version]
-    only = listed_documents(own) if corpus is None else None
-    return read_benchmark(corpus or root / "corpus", qrels or own, name, on_error, unknown_topics, topics, only)
+    listed = listed_documents(own)
+    if corpus is not None and qrels is None and topics and not any((corpus / each).is_file() for each in listed or ()):
+        raise ConfigError(
+            f"data.corpus={corpus} holds none of the documents that the built-in topics are about: "
+            "add data=vault for notes of your own"
+        )
+    only = listed if corpus is None else None
+    return read_benchmark(
+        corpus or root / "corpus", qrels or own, name, on_error, unknown_topics, dialect, topics, only
+    )
 
 
 def _loader(name: str) -> Callable[..., Benchmark]:
@@ -97,21 +106,36 @@ def _loader(name: str) -> Callable[..., Benchmark]:
     return load_vault
 
 
-def _checked(name: str, loader: Callable[..., Benchmark], options: Mapping[str, Any], topics: bool) -> dict[str, Any]:
-    """The options in the types of the loader's signature; a null leaves an option at its default."""
-    parameters = {key: each for key, each in inspect.signature(loader).parameters.items() if key != "topics"}
+def _read(spec: Mapping[str, Any]) -> tuple[str, Callable[..., Benchmark], dict[str, Any], int | None]:
+    """The loader of a specification by name, its options in the types of its signature, and the seed of `resplit`."""
+    options = {str(key): value for key, value in spec.items()}
+    name = options.pop("loader", None)
+    if name not in LOADERS:
+        raise ConfigError(f"data.loader must be one of {', '.join(LOADERS)}, got {shown(name)}")
+    seed = options.pop("resplit", None)
+    if seed is not None and (not isinstance(seed, int) or isinstance(seed, bool) or seed < 0):
+        raise ConfigError(f"data.resplit must be a whole number of at least 0 (a seed), or null, got {shown(seed)}")
+    loader = _loader(name)
+    parameters = _parameters(loader)
+    for key in options:
+        if key not in parameters:
+            hint = did_you_mean(key, (f"data.{each}" for each in parameters), "options")
+            raise ConfigError(f"data.{key} is no option of data={name}{hint}")
     hints = typing.get_type_hints(loader)
-    unknown = sorted(set(options) - set(parameters))
-    if unknown:
-        near = difflib.get_close_matches(unknown[0], parameters, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(parameters)}"
-        raise ConfigError(f"data.{unknown[0]} is no option of the loader {name}: {hint}")
-    given = {key: _typed(key, value, hints[key]) for key, value in options.items() if value is not None}
-    for key, parameter in parameters.items():
+    return name, loader, {k: _typed(k, value, hints[k]) for k, value in options.items() if value is not None}, seed
+
+
+def _parameters(loader: Callable[..., Benchmark]) -> dict[str, inspect.Parameter]:
+    return {key: each for key, each in inspect.signature(loader).parameters.items() if key != "topics"}
+
+
+def _complete(name: str, loader: Callable[..., Benchmark], given: dict[str, Any], topics: bool) -> dict[str, Any]:
+    """The options with what a loader cannot do without; ConfigError says what is missing."""
+    for key, parameter in _parameters(loader).items():
         if key in given or parameter.default is not inspect.Parameter.empty:
             continue
         if not topics and key in ("queries", "qrels"):
-            given[key] = Path() if hints[key] is Path else None
+            given[key] = Path() if typing.get_type_hints(loader)[key] is Path else None
             continue
         hint = " (data=builtin is the benchmark that comes with ragbench)" if name == "native" else ""
         raise ConfigError(f"data.{key} is not set: add data.{key}={'ID' if key == 'id' else 'PATH'}{hint}")
@@ -135,7 +159,7 @@ def _typed(key: str, value: Any, hint: Any) -> Any:
         elif isinstance(value, origin) and not (isinstance(value, bool) and origin is not bool):
             return value
     wanted = " or ".join(_spoken(choice) for choice in choices)
-    raise ConfigError(f"data.{key} must be {wanted}, got {value!r}")
+    raise ConfigError(f"data.{key} must be {wanted}, got {shown(value)}")
 
 
 def _spoken(choice: Any) -> str:

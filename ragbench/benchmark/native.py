@@ -17,6 +17,7 @@ from typing import Any, Literal
 from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic, docno_of_section
 from ragbench.benchmark.judgments import UnknownTopics, parse_grade, require_topics, unknown_names
 from ragbench.benchmark.lines import read_lines, read_objects, write_atomically
+from ragbench.corpus.links import Dialect
 from ragbench.errors import BenchmarkError
 
 TOPICS, SECTIONS, DOCUMENTS = "topics.jsonl", "sections.qrels", "documents.qrels"
@@ -30,6 +31,7 @@ def load_native(
     name: str = "benchmark",
     on_error: Literal["warn", "fail"] = "warn",
     unknown_topics: UnknownTopics = "fail",
+    dialect: Dialect = "auto",
     topics: bool = True,
 ) -> Benchmark:
     """Read a benchmark from its two folders; with `topics=False` only its documents.
@@ -39,7 +41,7 @@ def load_native(
     or headings are kept and counted in a warning, with `unknown_topics="warn"` also those of unknown topics. Raises
     BenchmarkError for topics or judgments that cannot be read, CorpusError for documents.
     """
-    return read_benchmark(corpus, qrels, name, on_error, unknown_topics, topics, listed_documents(qrels))
+    return read_benchmark(corpus, qrels, name, on_error, unknown_topics, dialect, topics, listed_documents(qrels))
 
 
 def read_benchmark(
@@ -48,13 +50,14 @@ def read_benchmark(
     name: str,
     on_error: Literal["warn", "fail"],
     unknown_topics: UnknownTopics,
+    dialect: Dialect,
     topics: bool,
     only: Collection[str] | None,
 ) -> Benchmark:
     """As `load_native`, the collection being the paths in `only`, all of the folder when it is None."""
     from ragbench.corpus.reader import read_vault
 
-    vault = read_vault(corpus, on_error=on_error, only=only)
+    vault = read_vault(corpus, on_error=on_error, dialect=dialect, only=only)
     warnings = [str(warning) for warning in vault.warnings]
     if not topics:
         return Benchmark(name, vault.documents, (), {}, warnings=tuple(warnings))

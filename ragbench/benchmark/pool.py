@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ragbench.benchmark.benchmark import Benchmark, Qrels, docno_of_section
 from ragbench.benchmark.lines import read_lines, read_table, write_atomically
@@ -80,6 +82,29 @@ def write_pool(
         written.append([row.qid, topic.text, topic.need, row.section, heading, text, "", ""])
     write_atomically(path, to_csv(COLUMNS, written))
     return len(written)
+
+
+def source_of(path: Path) -> Path:
+    """The file beside a pool that says what it was pooled from."""
+    return path.with_name(f"{path.name}.source.json")
+
+
+def about(benchmark: Benchmark, config: Mapping[str, Any]) -> dict[str, Any]:
+    """What a pool was pooled from: the benchmark's name and digests, and the data settings that read it."""
+    digests = {"collection": benchmark.collection, "questions": benchmark.questions}
+    return {"benchmark": benchmark.name, **digests, "data": config["data"], "topics": config["topics"]}
+
+
+def read_source(path: Path) -> dict[str, Any] | None:
+    """What `about` wrote beside a pool; None where there is nothing. BenchmarkError for what cannot be read."""
+    file = source_of(path)
+    if not file.is_file():
+        return None
+    try:
+        found = dict(json.loads(file.read_text(encoding="utf-8")))
+        return {name: found[name] for name in ("benchmark", "collection", "questions", "data", "topics")}
+    except (OSError, ValueError, KeyError, TypeError):
+        raise BenchmarkError(f"{file} cannot be read: remove it and name the data with data=") from None
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,9 @@ from ragbench.errors import ConfigError
 
 TRAIN, TEST = "train", "test"
 
+LEAST = 100
+"""Fewer topics are too few to hold half of them out."""
+
 # What an imbalance in each respect costs: types are reported one by one, so they come first.
 _COST = {"type": 8.0, "all": 4.0, "stratum": 2.0, "area": 2.0}
 
@@ -45,6 +48,20 @@ def split(topics: Iterable[Topic], qrels: Qrels, seed: int = 13, share: float = 
             excess[mark] += n * (1 - share if side == TRAIN else -share)
         sides.update((topic.qid, side) for topic in units[name])
     return sides
+
+
+def halved(topics: Sequence[Topic]) -> bool:
+    """Whether there are topics to explore on and others to confirm on: both splits, and `LEAST` topics or more."""
+    return len(topics) >= LEAST and {TRAIN, TEST} <= {topic.split for topic in topics}
+
+
+def fitted_on(benchmark: Benchmark) -> tuple[Topic, ...]:
+    """The topics that something may be fitted to: train; all of fewer than `LEAST` without halves.
+
+    For what is judged by topics left out of the fit.
+    """
+    few = len(benchmark.topics) < LEAST and TRAIN not in benchmark.splits
+    return benchmark.topics if few else benchmark.select(TRAIN)
 
 
 def resplit(benchmark: Benchmark, seed: int = 13, share: float = 0.5) -> Benchmark:

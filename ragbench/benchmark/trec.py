@@ -22,6 +22,7 @@ from ragbench.benchmark.judgments import (
 )
 from ragbench.benchmark.lines import MAX_LINE_BYTES, raw_lines, read_lines
 from ragbench.errors import BenchmarkError
+from ragbench.files import resolved
 from ragbench.types import Document
 
 TopicField = Literal["title", "desc", "narr"]
@@ -55,7 +56,7 @@ def load_trec(
     mapping names splits. Everything may be packed (`.gz`). `encoding` holds for documents and topics. With
     `unknown_topics="warn"` judgments of unknown topics are left out. Raises BenchmarkError with file and line.
     """
-    name, grades = name or corpus.resolve().stem, check_grades(grades)
+    name, grades = name or resolved(corpus).stem, check_grades(grades)
     collected = Collected(Form(markdown, title_in_text))
     for file in _files(corpus):
         reader = read_documents if _starts_with(file, "{", encoding) else read_trectext

@@ -13,11 +13,14 @@ from ragbench.benchmark.judgments import Grades, UnknownTopics, check_grades, co
 from ragbench.benchmark.lines import read_rows
 from ragbench.benchmark.native import DOCUMENTS, SECTIONS, best_sections, judgment_files, read_judgment_folder
 from ragbench.benchmark.quotes import entries, locate, report, sections_of, split_target
+from ragbench.corpus.links import Dialect
 from ragbench.errors import BenchmarkError
+from ragbench.files import resolved
 
+TEXT_COLUMNS = ("text", "query", "question")
 _NAMES = {
     "qid": ("qid", "_id", "id", "query_id", "query-id"),
-    "text": ("text", "query", "question"),
+    "text": TEXT_COLUMNS,
     "relevant": ("relevant", "docno", "docs", "documents", "path"),
     "split": ("split",),
     "type": ("type", "kind"),
@@ -39,6 +42,7 @@ def load_vault(
     include: Sequence[str] = ("**/*.md", "**/*.markdown"),
     on_error: Literal["warn", "fail"] = "warn",
     unknown_topics: UnknownTopics = "fail",
+    dialect: Dialect = "auto",
     topics: bool = True,
 ) -> Benchmark:
     """Read a vault with queries in a CSV, TSV or JSONL file.
@@ -52,8 +56,8 @@ def load_vault(
     """
     from ragbench.corpus.reader import read_vault
 
-    vault = read_vault(corpus, include=include, on_error=on_error)
-    name, grades = name or corpus.resolve().name, check_grades(grades)
+    vault = read_vault(corpus, include=include, on_error=on_error, dialect=dialect)
+    name, grades = name or resolved(corpus).name, check_grades(grades)
     warnings = [str(warning) for warning in vault.warnings]
     if not topics:
         return Benchmark(name, vault.documents, (), {}, warnings=tuple(warnings))

@@ -6,9 +6,9 @@ import argparse
 
 from ragbench import console
 
-DESCRIPTION = (
-    "Run the arms of a design and say of every proposal whether to adopt it, with effect, interval and latency."
-)
+DESCRIPTION = """Run the arms of a design and say of every proposal whether to adopt it: effect, interval, latency.
+
+It explores on the train topics, or on all of fewer than 100; split=test confirms, split=all shows both halves."""
 EXAMPLES = """examples:
   ragbench ablate +exp=all                                     leave out each proposal in turn
   ragbench ablate +exp=baseline design=add_one                 add each proposal to the baseline
@@ -23,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--explain-plan", action="store_true", help="say what would be computed and what reused, and stop"
     )
     console.add_overrides(parser)
+    parser.add_argument("--wide", action="store_true", help="print every table instead of one screen")
     console.add_output(parser)
 
 
@@ -43,14 +44,20 @@ def main(arguments: argparse.Namespace) -> int:
                 "folder": str(results.folder),
                 "mlflow_run": results.tracking_run,
                 "verdicts": verdicts.to_dict(orient="records"),
+                "halves": results.halves.to_dict(orient="records"),
+                "looks": results.looks,
             }
         )
         return 0
-    from ragbench.report import html, tables
+    from ragbench.report import html, screen, tables
 
     print(results.design)
-    tables.show(results)
-    tables.show_verdicts(results, verdicts)
-    print(f"report in {results.folder / html.FILE}")
+    if arguments.wide:
+        tables.show(results)
+        tables.show_verdicts(results, verdicts)
+    else:
+        screen.show(results)
+    print(f"report in {console.shown(results.folder / html.FILE)}")
     print(results.whereabouts)
+    console.next_command(results.next_words)
     return 0

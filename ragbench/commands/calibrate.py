@@ -62,6 +62,8 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.errors import ConfigError
     from ragbench.evaluation import calibrate
     from ragbench.fingerprint import plain
+    from ragbench.stages.stage import Retriever
+    from ragbench.suggestions import did_you_mean
     from ragbench.topics.load import load
 
     if arguments.depth < 1:
@@ -70,7 +72,12 @@ def main(arguments: argparse.Namespace) -> int:
         raise ConfigError(f"--threshold must be between 0 and 1, got {arguments.threshold}")
     if arguments.max_loss is not None and not 0 <= arguments.max_loss <= 1:
         raise ConfigError(f"--max-loss must be between 0 and 1, got {arguments.max_loss}")
+    if arguments.write is not None:
+        _check_name(arguments.write)
     settings = app.compose(arguments.overrides)
+    sources = [stage.source for _, stage in settings.pipeline if isinstance(stage, Retriever)]
+    if arguments.best_of is not None and arguments.best_of not in sources:
+        raise ConfigError(f"--best-of cannot be '{arguments.best_of}'{did_you_mean(arguments.best_of, sources)}")
     benchmark = load(settings.config)
     with console.progress(arguments.quiet or arguments.json) as progress:
         arm, stage = _before_calibration(settings, benchmark, progress)
@@ -108,10 +115,11 @@ def _before_calibration(settings: Settings, benchmark: Benchmark, progress: Prog
 
 
 def _judged(arm: Arm, benchmark: Benchmark, depth: int, progress: Progress) -> Sample:
+    from ragbench.benchmark.split import fitted_on
     from ragbench.engine import executor
     from ragbench.evaluation import calibrate
 
-    queries = [topic.query() for topic in benchmark.select("train")]
+    queries = [topic.query() for topic in fitted_on(benchmark)]
     (outcome,) = executor.execute([arm], queries, progress)
     return calibrate.sample(outcome.final, arm.index.chunks, benchmark, depth)
 
@@ -153,6 +161,14 @@ def _losing(loss: float, judged: Sample, stage: Stage, index: Index) -> dict[str
     }
 
 
+def _check_name(name: str) -> None:
+    """Raise ConfigError for a name that no option of the configuration can have."""
+    from ragbench.errors import ConfigError
+
+    if not re.fullmatch(r"\w[\w-]*", name) or name in ("on", "off"):
+        raise ConfigError(f"--write must be a name of letters, digits and hyphens other than on and off, got {name}")
+
+
 def _write(name: str, fitted: CalibrateByCurve, judged: Sample, benchmark: Benchmark, arm: Arm) -> Path:
     """Keep the fit as conf/calibration/<name>.yaml."""
     import yaml
@@ -162,8 +178,6 @@ def _write(name: str, fitted: CalibrateByCurve, judged: Sample, benchmark: Bench
     from ragbench.fingerprint import plain
 
     path = locations.configuration() / _STAGE / f"{name}.yaml"
-    if not re.fullmatch(r"\w[\w-]*", name) or name in ("on", "off"):
-        raise ConfigError(f"--write must be a name of letters, digits and hyphens other than on and off, got {name}")
     said = textwrap.wrap(
         f"Isotonic calibration fitted by `ragbench calibrate` on {len(judged.states)} training queries of "
         f"{benchmark.name} ({benchmark.digest[:12]}). The pipeline was: {arm.pipeline!r}",

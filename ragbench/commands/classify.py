@@ -37,6 +37,8 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.query is not None:
         if not arguments.query.strip():
             raise ConfigError("the query is empty: say what to classify")
+        if arguments.overrides:
+            app.compose(arguments.overrides)  # a query is classified alike by all, but not beside a mistake
         found = classify(arguments.query)
         if arguments.json:
             console.print_json({"query": arguments.query, "class": found})

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ragbench import console
 
+if TYPE_CHECKING:
+    from ragbench.configuration import Settings
+    from ragbench.experiment.compare import Gathered
+
 DESCRIPTION = "Compare finished runs, also run files of other systems, on the benchmark's judgments."
 EXAMPLES = """examples:
-  ragbench compare results/runs/20260101-120000-run-6-arms
-  ragbench compare results/runs/A results/runs/B --baseline phase1 --measure "R@10"
+  ragbench compare @1                                    the arms of the newest run
+  ragbench compare results/runs/A @1/rerank --baseline phase1 --measure "R@10"
   ragbench compare results/runs/A other-system.trec --format latex
   ragbench compare 3f2a...                               an MLflow run by its id
 """
@@ -18,39 +22,64 @@ EXAMPLES = """examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Sources, what to compare, how to print it."""
-    parser.add_argument("words", nargs="+", metavar="run|key=value", help="results folders, run files, overrides")
+    console.add_runs(parser, "*")
     parser.add_argument("--baseline", help="the arm to compare with (default: the first)")
-    parser.add_argument("--measure", default="nDCG@10", help="the measure to compare (default nDCG@10)")
+    parser.add_argument("--measure", metavar="NAME", help="the measure of documents (default: that of the first run)")
+    parser.add_argument("--split", choices=("train", "test", "all"), help="the topics (default: the first run's)")
     parser.add_argument("--format", choices=("table", "markdown", "latex", "csv"), default="table")
     console.add_output(parser)
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Read, measure, compare, print."""
-    from ragbench import app, tracking
-    from ragbench.experiment import compare
+    """Read, judge, print."""
+    from ragbench.comparison.field import field
+    from ragbench.comparison.policy import Policy
+    from ragbench.comparison.table import table
+    from ragbench.experiment import bound, compare, ledger
+    from ragbench.report import tables
     from ragbench.topics.load import load
+    from ragbench.workbench.runs import named_runs, split_words
 
-    overrides = [word for word in arguments.words if "=" in word and not Path(word).exists()]
-    settings = app.compose(overrides)
-    sources = [
-        word if Path(word).exists() else tracking.folder_of(tracking.target_of(settings), word)
-        for word in arguments.words
-        if word not in overrides
-    ]
-    benchmark = load(settings.config)
-    frames = compare.values(sources, benchmark, settings.split, settings.measures)
-    table = compare.compare(frames, arguments.baseline, arguments.measure, seed=int(settings.config["seed"]))
+    sources, settings = named_runs(arguments.words)
+    _, overrides = split_words(arguments.words)
+    # Data are those of the runs; without a run, or with data= in so many words, those of the configuration.
+    told = bound.names_data(overrides)
+    given = told or all(source.is_file() for source in sources)
+    gathered = compare.gather(
+        sources,
+        split=arguments.split,
+        measure=arguments.measure,
+        benchmark=load(settings.config) if given else None,
+        policy=Policy.of(settings.config),
+    )
+    frame = table(gathered.arms.against(arguments.baseline))
+    look = ledger.sentence(_look(gathered, settings), gathered.benchmark)
+    for note in gathered.notes:
+        console.say(f"note: {note}")
     if arguments.json:
-        console.print_json(table.to_dict(orient="records"))
+        console.print_json(frame.to_dict(orient="records"))
     elif arguments.format == "csv":
-        print(table.to_csv(index=False), end="")
+        print(frame.to_csv(index=False), end="")
     elif arguments.format == "markdown":
-        print(console.markdown(table))
+        print(console.markdown(tables.compact(frame)))
     elif arguments.format == "latex":
-        print(console.latex(table))
+        print(console.latex(tables.compact(frame)))
     else:
-        title = f"{arguments.measure} on split {settings.split}"
-        note = f"; {benchmark.provenance}" if benchmark.provenance else ""
-        console.print_table(table, title + note, {"difference": "+.4f"})
+        base = arguments.baseline or next(iter(gathered.arms.arms))
+        title = f"Against {base}: {gathered.arms.policy.measure} on {gathered.benchmark}, split {gathered.split}"
+        tables.print_verdicts(frame, title)
+        tables.print_field(field(gathered.arms))
+        if look:
+            print(f"This is {look}.")
     return 0
+
+
+def _look(gathered: Gathered, settings: Settings) -> int:
+    """Enter the look at test topics; 0 where there are none."""
+    from ragbench.experiment import ledger
+
+    if not gathered.looks_at_test:
+        return 0
+    arms = gathered.arms
+    seen = [gathered.split, arms.policy.measure, {name: arm.levels for name, arm in arms.arms.items()}]
+    return ledger.look(settings.results, gathered.digest, seen, "compare", list(arms.arms))

@@ -22,16 +22,17 @@ EXAMPLES = """examples:
   ragbench data agreement --second other.qrels       Krippendorff's alpha and Cohen's kappa
   ragbench data describe                             counts by type, split and area
   ragbench data power                                the smallest difference each split can show
+  ragbench data looks                                who looked at the test topics, and how often
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What to do, and options of each."""
-    parser.add_argument("task", choices=("check", "split", "agreement", "describe", "power"))
+    parser.add_argument("task", choices=("check", "split", "agreement", "describe", "power", "looks"))
     parser.add_argument("--write", action="store_true", help="split: write the splits into topics.jsonl")
     parser.add_argument("--seed", type=int, default=13, help="split: seed (default 13)")
     parser.add_argument("--second", metavar="FILE", help="agreement: the second judge's qrels")
-    parser.add_argument("--run", metavar="FOLDER", help="power: the run whose variance is used (default: the newest)")
+    parser.add_argument("--run", metavar="RUN", help="power: the run whose variance is used (default: @1, the newest)")
     console.add_overrides(parser)
     console.add_output(parser)
 
@@ -51,7 +52,31 @@ def main(arguments: argparse.Namespace) -> int:
         return _agreement(benchmark, arguments)
     if arguments.task == "power":
         return _power(settings, arguments)
+    if arguments.task == "looks":
+        return _looks(benchmark, settings, arguments)
     return _describe(benchmark, arguments)
+
+
+def _looks(benchmark: Benchmark, settings: Settings, arguments: argparse.Namespace) -> int:
+    import time
+
+    import pandas as pd
+
+    from ragbench.experiment import ledger
+
+    found = ledger.looks(settings.results, benchmark.digest)
+    rows = [
+        (n, time.strftime("%Y-%m-%d %H:%M", time.gmtime(each["at"])), each["command"], ", ".join(each["arms"]))
+        for n, each in enumerate(found, start=1)
+    ]
+    table = pd.DataFrame(rows, columns=["look", "when (UTC)", "command", "arms"])
+    if arguments.json:
+        console.print_json(table.to_dict(orient="records"))
+    elif rows:
+        console.print_table(table, f"Looks at the test topics of '{benchmark.name}'")
+    else:
+        print(f"nobody has looked at the test topics of '{benchmark.name}' as it is now")
+    return 0
 
 
 def _check(benchmark: Benchmark, arguments: argparse.Namespace) -> int:
@@ -69,6 +94,8 @@ def _check(benchmark: Benchmark, arguments: argparse.Namespace) -> int:
         console.print_table(pd.DataFrame([vars(finding) for finding in findings]))
     if not arguments.json:
         print(", ".join(f"{counts[severity]} {severity}s" for severity in ("error", "warning", "note")))
+        if not counts["error"]:
+            console.next_command("run")
     return FAILED if counts["error"] else 0
 
 
@@ -78,13 +105,23 @@ def _split(benchmark: Benchmark, settings: Settings, arguments: argparse.Namespa
     from ragbench import locations
     from ragbench.benchmark.native import TOPICS, write_topics
     from ragbench.benchmark.split import split
+    from ragbench.benchmark.written_splits import write_splits
+    from ragbench.errors import ConfigError
 
     sides = split(benchmark.topics, benchmark.document_qrels, arguments.seed)
     topics = [replace(topic, split=sides[topic.qid]) for topic in benchmark.topics]
     if arguments.write:
-        folder = Path(settings.config["data"].get("qrels") or locations.builtin() / "qrels")
-        write_topics(folder / TOPICS, topics)
-        print(f"wrote the splits of {len(topics)} topics into {folder / TOPICS}")
+        data = settings.config["data"]
+        if data["loader"] == "vault":
+            path = Path(data["queries"])
+            write_splits(path, {" ".join(topic.text.split()): topic.split for topic in topics})
+        elif data["loader"] in ("builtin", "native"):
+            path = Path(data["qrels"] or locations.builtin() / "qrels") / TOPICS
+            write_topics(path, topics)
+        else:
+            raise ConfigError(f"splits cannot be written into data={data['loader']}: use data.resplit={arguments.seed}")
+        print(f"wrote the splits of {len(topics)} topics into {console.shown(path)}")
+        console.next_command("run split=train")
     else:
         console.print_json(dict(Counter(topic.split for topic in topics)))
     return 0
@@ -132,11 +169,12 @@ def _describe(benchmark: Benchmark, arguments: argparse.Namespace) -> int:
 def _power(settings: Settings, arguments: argparse.Namespace) -> int:
     import pandas as pd
 
-    from ragbench.comparison.statistics import minimum_detectable_effect
+    from ragbench.comparison.power import minimum_detectable_effect
     from ragbench.evaluation.measures import PRIMARY
-    from ragbench.experiment import results, store
+    from ragbench.experiment import results
+    from ragbench.workbench.runs import find
 
-    found = results.load(Path(arguments.run) if arguments.run else store.latest(settings.results, console.say))
+    found = results.load(find(arguments.run or "@1", settings, console.say))
     splits = sorted(found.per_query["split"].unique())
     rows = []
     for place, arm in enumerate(found.arms):

@@ -3,57 +3,67 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from ragbench import console
 
-DESCRIPTION = "Say at which stage relevant sections were lost, for all queries of a finished run or for one of them."
+DESCRIPTION = """Say at which stage relevant sections were lost, for all queries of a finished run or for one of them.
+
+Documents take the place of sections where no section was judged. Headroom says what ordering and retrieval could still
+bring to each arm."""
 EXAMPLES = """examples:
   ragbench diagnose                                     the newest run
-  ragbench diagnose --run results/runs/A --arms baseline,all
+  ragbench diagnose @2 --arms baseline,all              the run before it
   ragbench diagnose --query gate-07 --arms baseline,all
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which run, arms and query."""
-    parser.add_argument("--run", metavar="FOLDER", help="a results folder (default: the newest)")
     parser.add_argument("--arms", help="comma-separated arms (default: all of the run)")
-    parser.add_argument("--query", metavar="QID", help="one query, section by section")
-    console.add_overrides(parser)
+    parser.add_argument("--query", metavar="QID", help="one query, one relevant section or document a row")
+    console.add_runs(parser, "?")
     console.add_output(parser)
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Read the diagnosis of the arms and print it."""
-    import pandas as pd
-
-    from ragbench import app
     from ragbench.errors import ResultsError
-    from ragbench.evaluation.diagnosis import losses, sentences
-    from ragbench.experiment import results, store
+    from ragbench.evaluation import diagnosis, headroom
+    from ragbench.experiment import bound, ledger, results
+    from ragbench.report import evidence, tables
+    from ragbench.workbench.runs import named_runs, split_words
 
-    settings = app.compose(arguments.overrides)
-    folder = Path(arguments.run) if arguments.run else store.latest(settings.results, console.say)
+    (folder,), settings = named_runs(arguments.words, most=1)
     loaded = results.load(folder)
+    bound.refuse_other_data(loaded, settings.config, split_words(arguments.words)[1])
+    ledger.of_results(settings.results, loaded, "diagnose")
     known = loaded.arms
     arms = arguments.arms.split(",") if arguments.arms else known
     for arm in arms:
         if arm not in known:
             raise ResultsError(f"{folder} has no arm '{arm}'; it has {', '.join(known)}")
-    files = [loaded.arm_path(arm) / results.DIAGNOSIS for arm in arms]
-    if not all(path.is_file() for path in files):
-        raise ResultsError(f"{folder} has no diagnosis: its benchmark has no section-level judgments")
-    frame = pd.concat([pd.read_parquet(path) for path in files], ignore_index=True)
+    fates, room = (frame[frame["arm"].isin(arms)] for frame in (evidence.fates(loaded), evidence.headroom(loaded)))
+    if not len(fates):
+        raise ResultsError(f"{folder} has no diagnosis: none of its topics has a relevant judgment, or it is old")
+    unit = diagnosis.unit(fates)
     if arguments.query:
-        frame = frame[frame["qid"] == arguments.query]
-        if frame.empty:
-            raise ResultsError(f"query '{arguments.query}' has no relevant section in {folder}")
-    if arguments.json:
-        console.print_json(frame.to_dict(orient="records"))
-    elif arguments.query:
-        console.print_table(frame.drop(columns="qid"), f"Query {arguments.query}")
+        fates = fates[fates["qid"] == arguments.query]
+        room = room[room["qid"] == arguments.query]
+        if fates.empty:
+            raise ResultsError(f"query '{arguments.query}' has no relevant {unit.removesuffix('s')} in {folder}")
+        if arguments.json:
+            console.print_json(fates.to_dict(orient="records"))
+            return 0
+        shown = fates.drop(columns="qid").rename(columns={"section": unit.removesuffix("s")})
+        console.print_table(shown, f"Query {arguments.query}")
+    elif arguments.json:
+        kinds = {"fates": fates, "headroom": headroom.summary(room), "lost topics": headroom.lost_topics(room)}
+        console.print_json({name: frame.to_dict(orient="records") for name, frame in kinds.items()})
+        return 0
     else:
-        console.print_table(losses(frame), "Relevant sections by what became of them", {"share": ".1%"})
-        print("\n".join(sentences(frame)))
+        lost = diagnosis.losses(fates).rename(columns={"sections": unit})
+        console.print_table(lost, f"Relevant {unit} by what became of them", {"share": ".1%"})
+        print("\n".join(diagnosis.sentences(fates)))
+    if len(room):
+        tables.show_headroom(room)
     return 0

@@ -126,7 +126,9 @@ def _encoder(overrides: list[str]) -> str:
     settings = app.compose(overrides)
     encoder = Models().encoder(settings.index.encoder)
     vector = encoder.encode_queries(["harbour"])[0]
-    return f"{encoder.name}, {len(vector)} dimensions, digest {encoder.digest[:12]}"
+    before = settings.index.encoder.prefixes(encoder.name)
+    told = ", ".join(f"{key.removesuffix('_prefix')} prefix '{text}'" for key, text in before.items() if text)
+    return f"{encoder.name}, {len(vector)} dimensions, {told or 'no prefixes'}, digest {encoder.digest[:12]}"
 
 
 def _cross_encoder() -> str:

@@ -15,6 +15,7 @@ DESCRIPTION = "Build the index artefacts that a configuration needs, or list or 
 EXAMPLES = """examples:
   ragbench index                       build what the default pipeline needs
   ragbench index +exp=all              the same for an experiment
+  ragbench index --rebuild             build it anew, whatever is there
   ragbench index --list                every finished artefact: kind, name, size, seconds to build
   ragbench index --check               read every artefact in full; exit code 1 when one is damaged
 """
@@ -22,6 +23,7 @@ EXAMPLES = """examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What to do, overrides and output options."""
+    parser.add_argument("--rebuild", action="store_true", help="delete what the configuration needs and build it anew")
     parser.add_argument("--list", action="store_true", help="list the finished artefacts")
     parser.add_argument("--check", action="store_true", help="compare every byte of them with its digest")
     console.add_overrides(parser)
@@ -48,6 +50,13 @@ def main(arguments: argparse.Namespace) -> int:
         with console.progress(arguments.quiet or arguments.json) as progress:
             (arm,) = Workshop.of(settings, benchmark, progress, console.say).arms([settings])
             arm.index.prepare(arm.pipeline.needs)
+            if arguments.rebuild:
+                old = arm.index.artefacts()
+                arm.index.close()
+                for artefact in old:
+                    ArtefactStore(settings.index_folder).forget(artefact)
+                (arm,) = Workshop.of(settings, benchmark, progress, console.say).arms([settings])
+                arm.index.prepare(arm.pipeline.needs)
             found = arm.index.artefacts()
     rows = [
         {

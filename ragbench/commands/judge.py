@@ -21,7 +21,7 @@ EXAMPLES = """examples:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The pool and what to do with it."""
+    """The pool and what to do with it; data are those that it was pooled from, unless named."""
     parser.add_argument("pool", help="a CSV that `ragbench pool` wrote")
     parser.add_argument("--merge", action="store_true", help="merge the grades instead of grading")
     parser.add_argument("--overwrite", action="store_true", help="let the pool's grades win over other judgments")
@@ -34,19 +34,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Grade, or merge."""
     from ragbench import app
+    from ragbench.benchmark.benchmark import collection_of
     from ragbench.benchmark.judge import merge_into_folder, require_pairs
     from ragbench.benchmark.judge_terminal import judge_in_terminal
+    from ragbench.benchmark.pool import read_source
+    from ragbench.errors import ResultsError
 
     pool = Path(arguments.pool)
     if not arguments.merge:
         judge_in_terminal(pool)
+        console.next_command(f"judge {pool} --merge")
         return 0
-    config = app.compose(arguments.overrides).config
+    config, source = app.compose(arguments.overrides).config, read_source(pool)
+    if source and not any(word.lstrip("+").startswith("data") for word in arguments.overrides):
+        config = {**config, "data": source["data"], "topics": source["topics"]}
     folder = _folder(config["data"], "data=builtin" in arguments.overrides and arguments.into_builtin)
-    require_pairs(pool, *_collection(config, folder))
+    qids, documents = _collection(config, folder)
+    if source and collection_of(documents) != source["collection"]:
+        raise ResultsError(
+            f"{pool} was pooled from a run over '{source['benchmark']}', and these are other documents: name the data "
+            "of that run, or pool again"
+        )
+    require_pairs(pool, qids, documents)
     folder.mkdir(parents=True, exist_ok=True)
     merged = merge_into_folder(pool, folder, arguments.overwrite)
     print(f"{merged.added} added, {merged.unchanged} known, {merged.replaced} replaced, {merged.left} open; {folder}")
+    console.next_command("run")
     return 0
 
 

@@ -35,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Run the sources once over the train split, try mixtures, print the best."""
     from ragbench import app
+    from ragbench.benchmark.split import fitted_on
     from ragbench.comparison.statistics import compare
     from ragbench.engine import executor
     from ragbench.engine.pipeline import Pipeline
@@ -52,9 +53,7 @@ def main(arguments: argparse.Namespace) -> int:
     if fuse is None:
         raise ConfigError("this pipeline does not fuse by weighted ranks, so there are no such weights to learn")
     benchmark = load(settings.config)
-    topics = [
-        t for t in benchmark.select("train") if any(g > 0 for g in benchmark.document_qrels.get(t.qid, {}).values())
-    ]
+    topics = [t for t in fitted_on(benchmark) if any(g > 0 for g in benchmark.document_qrels.get(t.qid, {}).values())]
     with console.progress(arguments.quiet or arguments.json) as progress:
         (arm,) = Workshop.of(settings, benchmark, progress, console.say).arms([settings])
         arm = executor.Arm(arm.name, Pipeline(stages[: place + 1]), arm.index)
@@ -63,7 +62,7 @@ def main(arguments: argparse.Namespace) -> int:
         gain = _gain(states, arm.index.chunks, benchmark)
         groups = [topic.group or topic.qid for topic in topics]
         seed = int(settings.config["seed"])
-        learned = learn(states, groups, fuse, gain, draws=arguments.draws, seed=seed, progress=progress)
+        learned = learn(states, groups, fuse, arm.index, gain, draws=arguments.draws, seed=seed, progress=progress)
     held_out = compare(learned.held_out, learned.before, seed=seed)
     overrides = " ".join(f"fuse.weights.{source}={weight:g}" for source, weight in learned.weights.items())
     if arguments.json:

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ragbench import console
-from ragbench.catalogue import Catalogue
+from ragbench.catalogue import Catalogue, label
 
 DESCRIPTION = "Show what there is: experiments, switches, parameters with their defaults, kinds of data, models."
 EXAMPLES = """examples:
@@ -17,6 +17,7 @@ EXAMPLES = """examples:
   ragbench list parameters p6        every key that begins with p6
   ragbench list experiments --json
   ragbench list --markdown           all of it as one page, docs/configuration.md
+  ragbench list --conformance        the requirements of the seeds and what shows them, docs/conformance.md
 """
 
 KINDS = ("experiments", "switches", "parameters", "data", "models")
@@ -28,6 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("kind", nargs="?", choices=KINDS, help="what to show (default: all but parameters)")
     parser.add_argument("prefix", nargs="?", default="", help="only what begins with this, such as p6 or index.")
     parser.add_argument("--markdown", action="store_true", help="print everything as one page of documentation")
+    parser.add_argument("--conformance", action="store_true", help="print what the seeds require, and what shows it")
     console.add_output(parser)
 
 
@@ -36,6 +38,16 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench import catalogue
     from ragbench.errors import ConfigError
 
+    if arguments.conformance:
+        from ragbench import locations
+        from ragbench.report import conformance_page
+
+        requirements = conformance_page.read(locations.configuration())
+        if arguments.json:
+            console.print_json([asdict(each) | {"state": each.state} for each in requirements])
+        else:
+            print(conformance_page.document(requirements), end="")
+        return 0
     found = catalogue.read()
     if arguments.markdown:
         from ragbench.models.bundled import BUNDLED
@@ -143,7 +155,8 @@ def _print(kind: str, rows: Rows) -> None:
     for name in _COLUMNS[kind]:
         table.add_column("default" if name == "short" else name, no_wrap=name in ("name", "key"), overflow="fold")
     for row in rows:
-        table.add_row(*(Text(_cell(row[name])) for name in _COLUMNS[kind]))
+        named = {**row, "name": label(row["name"])} if kind == "switches" else row
+        table.add_row(*(Text(_cell(named[name])) for name in _COLUMNS[kind]))
     Console(width=None if sys.stdout.isatty() else 240).print(table)
     print()
 

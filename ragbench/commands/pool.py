@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 
 from ragbench import console
@@ -19,9 +20,7 @@ then: ragbench judge pool.csv
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Runs, depth and where to write."""
-    parser.add_argument(
-        "words", nargs="*", metavar="run|key=value", help="results folders (default: the newest), run files"
-    )
+    console.add_runs(parser, "*")
     parser.add_argument("--depth", type=int, default=20, help="how deep to look into each run (default 20)")
     parser.add_argument("--out", default="pool.csv", metavar="FILE", help="the file to write (default pool.csv)")
     parser.add_argument("--replace", action="store_true", help="write over grades in an existing file")
@@ -30,21 +29,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Read the runs, collect the unjudged pairs, write them."""
-    from ragbench import app
     from ragbench.benchmark import pool
-    from ragbench.experiment import results, store
+    from ragbench.experiment import bound, results
+    from ragbench.files import write_text
     from ragbench.topics.load import load
+    from ragbench.workbench.runs import named_runs, split_words
 
-    overrides = [word for word in arguments.words if "=" in word and not Path(word).exists()]
-    settings = app.compose(overrides)
-    given = [Path(word) for word in arguments.words if word not in overrides]
+    sources, settings = named_runs(arguments.words)
     runs: dict[str, dict[str, list[tuple[str, float]]]] = {}
-    for source in given or [store.latest(settings.results, console.say)]:
+    measured: list[results.Results] = []
+    for source in sources:
         loaded = results.load(source) if source.is_dir() else None
+        measured += [loaded] if loaded else []
         files = [loaded.arm_path(arm) / results.SECTIONS for arm in loaded.arms] if loaded else [source]
         runs |= {f"{source.name}/{file.parent.name}/{file.name}": pool.read_run(file) for file in files}
-    benchmark = load(settings.config)
+    # Data are those of the runs; named in so many words, they may have more judgments.
+    named = not measured or bound.names_data(split_words(arguments.words)[1])
+    config = settings.config if named else measured[0].config(measured[0].arms[0])
+    benchmark = load(config)
+    for each in measured:
+        bound.require(each, benchmark, judged_since=True)
     rows = pool.pool(runs, benchmark.section_qrels, arguments.depth, arguments.by_topic)
     written = pool.write_pool(Path(arguments.out), rows, benchmark, replace=arguments.replace)
-    print(f"{written} unjudged pairs of {len(runs)} runs in {arguments.out}; grade: ragbench judge {arguments.out}")
+    write_text(pool.source_of(Path(arguments.out)), json.dumps(pool.about(benchmark, config), indent=1))
+    print(f"{written} unjudged pairs of {len(runs)} runs in {arguments.out}")
+    console.next_command(f"judge {arguments.out}")
     return 0

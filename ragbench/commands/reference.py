@@ -19,20 +19,26 @@ EXAMPLES = """examples:
   ragbench reference --docs docs/proposals              also each proposal's effect into its page
 """
 
-_PRESETS = (
-    "baseline,dense_only,lexical_only,phase1,phase2,phase3,phase4,all,hyde,lexical_v3,semantic_v3,"
-    "librarian_keyword,librarian_semantic,librarian_hybrid,librarian_rerank"
-)
-_LEFT_OUT, _ADDED = "Leaving each proposal out of `all`, test split", "Adding each proposal to `baseline`, test split"
+# By the words that begin its sentence in a page: the title of its table, and its command.
 _ABLATIONS = {
-    _LEFT_OUT: ("+exp=all", "design=leave_one_out", "split=test"),
-    _ADDED: ("+exp=baseline", "design=add_one", "split=test"),
+    "With everything else on:": (
+        "Leaving each proposal out of `all`, test split",
+        ("+exp=all", "design=leave_one_out", "split=test"),
+    ),
+    "Alone on the baseline:": (
+        "Adding each proposal to `baseline`, test split",
+        ("+exp=baseline", "design=add_one", "split=test"),
+    ),
+    "Alone on the real system:": (
+        "Adding each proposal to `ragdocs`, test split",
+        ("+exp=ragdocs", "design=add_one", "split=test"),
+    ),
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Presets, what to leave out, where to write."""
-    parser.add_argument("--presets", default=_PRESETS, help="comma-separated experiments (default: all of conf/exp)")
+    parser.add_argument("--presets", help="comma-separated experiments (default: all of conf/exp)")
     parser.add_argument("--no-ablations", action="store_true", help="only the presets")
     parser.add_argument("--out", metavar="FILE", help="the file to write (default: REFERENCE.md in the results folder)")
     parser.add_argument(
@@ -53,19 +59,20 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.docs and (not pages or arguments.no_ablations):
         raise ConfigError("--docs needs a folder with pages (*.md), and the ablations")
     quiet = arguments.quiet or arguments.json
-    sweep = [f"+exp={arguments.presets}", "split=all", *arguments.overrides]
+    sweep = [f"+exp={arguments.presets or ','.join(every_preset())}", "split=all", *arguments.overrides]
     presets = _run(Experiment.sweep(*sweep), quiet)
     commands = [f"ragbench run -m {' '.join(sweep)}"]
     ablations: dict[str, Results] = {}
-    for title, overrides in {} if arguments.no_ablations else _ABLATIONS.items():
+    for begins, (_, overrides) in {} if arguments.no_ablations else _ABLATIONS.items():
         words = [*overrides, *arguments.overrides]
-        ablations[title] = _run(Experiment.ablate(*words), quiet)
+        ablations[begins] = _run(Experiment.ablate(*words), quiet)
         commands.append(f"ragbench ablate {' '.join(words)}")
     path = Path(arguments.out) if arguments.out else presets.folder.parent.parent / "REFERENCE.md"
-    verdicts = {title: each.verdicts for title, each in ablations.items()}
-    write_text(path, reference.document(presets, verdicts, commands))
+    verdicts = {begins: each.verdicts for begins, each in ablations.items()}
+    tables = {_ABLATIONS[begins][0]: frame for begins, frame in verdicts.items()}
+    write_text(path, reference.document(presets, tables, commands))
     for page in pages:
-        write_text(page, reference.with_effects(page.read_text("utf-8"), verdicts[_LEFT_OUT], verdicts[_ADDED]))
+        write_text(page, reference.with_effects(page.read_text("utf-8"), verdicts))
     if arguments.json:
         console.print_json(
             {"reference": str(path), "folders": [str(each.folder) for each in (presets, *ablations.values())]}
@@ -73,6 +80,14 @@ def main(arguments: argparse.Namespace) -> int:
         return 0
     print(f"wrote {path}")
     return 0
+
+
+def every_preset() -> list[str]:
+    """The experiments there are, the baseline first."""
+    from ragbench import catalogue
+
+    names = [each.name for each in catalogue.read().experiments]
+    return sorted(names, key=lambda name: name != "baseline")
 
 
 def _run(experiment: Experiment, quiet: bool) -> Results:

@@ -10,7 +10,7 @@ from ragbench import console
 DESCRIPTION = "Write a finished run as one HTML file that opens offline: verdicts, figures, every query, methods text."
 EXAMPLES = """examples:
   ragbench report                                     the newest run, as report.html in its folder
-  ragbench report results/runs/A --out report-A.html  another run, another place
+  ragbench report @2 --out report-A.html              the run before it, another place
   ragbench report 3f2a...                             an MLflow run by its id
   ragbench report --picture pareto.svg                also quality against time as a picture
 """
@@ -18,9 +18,7 @@ EXAMPLES = """examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which run, and where to write."""
-    parser.add_argument(
-        "words", nargs="*", metavar="run|key=value", help="a results folder (default: the newest), overrides"
-    )
+    console.add_runs(parser, "?")
     parser.add_argument(
         "--out", metavar="FILE", type=Path, help="the file to write (default: report.html in the folder)"
     )
@@ -32,27 +30,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Read the run, write the page, say where it is."""
-    from ragbench import app, tracking
     from ragbench.errors import ResultsError
-    from ragbench.experiment import results, store
+    from ragbench.experiment import bound, results, store
     from ragbench.files import write_text
     from ragbench.report import html
+    from ragbench.workbench.runs import named_runs, split_words
 
-    overrides = [word for word in arguments.words if "=" in word and not Path(word).exists()]
-    settings = app.compose(overrides)
-    named = [word for word in arguments.words if word not in overrides]
-    if len(named) > 1:
-        raise ResultsError(
-            f"a report is about one run, got {len(named)}: {', '.join(named)}; compare runs with compare"
-        )
-    if not named:
-        folder = store.latest(settings.results, console.say)
-    elif Path(named[0]).exists():
-        folder = Path(named[0])
-    else:
-        folder = Path(tracking.folder_of(tracking.target_of(settings), named[0]))
-        # A nested run is one arm; its report is that of the experiment it belongs to.
-        folder = folder if (folder / store.RECORD).is_file() else folder.parent.parent
+    (folder,), settings = named_runs(arguments.words, most=1)
+    # An arm has no report of its own: that of the experiment it belongs to is meant.
+    folder = folder if (folder / store.RECORD).is_file() else folder.parent.parent
+    bound.refuse_other_data(results.load(folder), settings.config, split_words(arguments.words)[1])
     if arguments.out is not None and arguments.out.is_dir():
         raise ResultsError(f"--out {arguments.out} is a folder: name a file such as {arguments.out / html.FILE}")
     if arguments.picture is not None:
@@ -67,7 +54,7 @@ def main(arguments: argparse.Namespace) -> int:
         said = {"run": str(folder), "report": str(path), "bytes": path.stat().st_size}
         console.print_json(said if arguments.picture is None else {**said, "picture": str(arguments.picture)})
         return 0
-    print(f"report in {path}")
+    print(f"report in {console.shown(path)}")
     if arguments.picture is not None:
         print(f"picture in {arguments.picture}")
     return 0

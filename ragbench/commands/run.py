@@ -6,16 +6,28 @@ import argparse
 
 from ragbench import console
 
-DESCRIPTION = "Measure one configuration on a benchmark, or with -m every combination of a sweep, side by side."
+DESCRIPTION = """Measure one configuration on a benchmark, or with -m every combination of a sweep, side by side.
+
+Without any override: the baseline and the recommended search on the built-in benchmark, and if the gain is real;
+inside a project (`ragbench init`), the arms that its ragbench.yaml lists.
+
+Without split=, one configuration is measured on the test topics; -m explores on the train topics, or on all of fewer
+than 100. Confirm what you choose with split=test: every look at the test topics is counted."""
 EXAMPLES = """examples:
-  ragbench run                                   the default pipeline on the built-in benchmark
+  ragbench run                                   is the recommended search better than the baseline?
+  ragbench run -m +exp=baseline,recommended data=vault data.corpus=notes data.queries=queries.csv   and on your notes?
   ragbench run +exp=phase3                       an experiment
   ragbench run +exp=phase3 p6=off dense.depth=50 the same with changes
   ragbench run -m +exp=baseline,phase1,all       arms that share work, with verdicts against the first
   ragbench run -m p6=on,off fuse.k=20,60         every combination
+  ragbench run -m +exp=baseline,phase1 split=test   confirm on the test topics
+  ragbench run --arm off="" --arm deep="rerank=on rerank.depth=50"     arms by name; words outside are shared by all
   ragbench run latency.enabled=false split=train quality only, on the training topics
   ragbench run latency.arrival_qps=[5,10,20]     also the response time when queries queue
 """
+
+FIRST = ("+exp=baseline,recommended", "split=test")
+"""What is swept where nothing is asked for."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,16 +36,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--explain-plan", action="store_true", help="say what would be computed and what reused, and stop"
     )
+    console.add_arms(parser)
     console.add_overrides(parser)
+    parser.add_argument("--wide", action="store_true", help="print every table instead of one screen")
     console.add_output(parser)
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Compose, run, write files, log to MLflow, print the table."""
+    from ragbench.errors import ConfigError
     from ragbench.workbench import Experiment
 
-    made = Experiment.sweep if arguments.multirun else Experiment.single
-    experiment = made(*arguments.overrides)
+    if arguments.arm and arguments.multirun:
+        raise ConfigError("--arm and -m do not go together: name every arm, or sweep values")
+    made = Experiment.sweep if arguments.multirun or not arguments.overrides else Experiment.single
+    listed = Experiment.named(arguments.arm, *arguments.overrides) if arguments.arm else None
+    if listed is None and not arguments.multirun:
+        listed = Experiment.of_project(*arguments.overrides)
+    experiment = listed or made(*(arguments.overrides or FIRST))
     if arguments.explain_plan:
         print(experiment.plan())
         return 0
@@ -47,18 +67,25 @@ def main(arguments: argparse.Namespace) -> int:
                 "mlflow_run": results.tracking_run,
                 "summary": results.summary(("split",)).to_dict(orient="records"),
                 "verdicts": verdicts.to_dict(orient="records"),
+                "field": results.field.to_dict(orient="records"),
+                "halves": results.halves.to_dict(orient="records"),
+                "looks": results.looks,
                 "latency": results.latency.to_dict(orient="records"),
                 "open_loop": results.open_loop.to_dict(orient="records"),
                 "peak_memory_mb": dict(results.peak_memory_mb),
             }
         )
         return 0
-    from ragbench.report import html, tables
+    from ragbench.report import html, screen, tables
 
-    tables.show(results)
-    if len(verdicts):  # of every arm against the first
-        tables.show_verdicts(results, verdicts)
+    if not arguments.wide:
+        screen.show(results)
+    else:
+        tables.show(results)
+        if len(verdicts):  # of every arm against the first
+            tables.show_verdicts(results, verdicts)
     if len(results.arms) > 1:
-        print(f"report in {results.folder / html.FILE}")
+        print(f"report in {console.shown(results.folder / html.FILE)}")
     print(results.whereabouts)
+    console.next_command(results.next_words)
     return 0

@@ -11,8 +11,13 @@ EXAMPLES = """examples:
   ragbench search "how do I rotate an api key"
   ragbench search "STR-2031" +exp=phase3 --explain
   ragbench search "how do I add a tool" --hypothesis "To add a tool, register it in the server and describe its input."
+  ragbench search "rotate keys" +exp=lexical_v3 --phrasing "renew credentials" --term "#security"
+  ragbench search "what changed" +exp=lexical_v3 --after 2026-01-01
+  ragbench search "clock skew" +exp=librarian_hybrid --mode rerank
   ragbench search "retention" data=vault data.corpus=~/notes --top 5 --json
+  ragbench search "retention" --arm plain="" --arm recommended="exp=recommended"     one arm after the other
 """
+MODES = ("keyword", "semantic", "hybrid", "rerank")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,36 +25,70 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("query", help="what to search for")
     parser.add_argument("--top", type=int, default=10, metavar="N", help="how many hits (default 10)")
     parser.add_argument("--hypothesis", metavar="TEXT", help="embed this supposed answer instead of the query (HyDE)")
+    parser.add_argument(
+        "--phrasing", action="append", metavar="TEXT", help="another phrasing of the query (repeatable)"
+    )
+    parser.add_argument("--term", action="append", metavar="WORD", help="a salient word or #tag (repeatable)")
+    parser.add_argument("--after", metavar="DATE", help="the notes from this date on are the whole answer")
+    parser.add_argument("--before", metavar="DATE", help="the same, up to this date, which is not included")
+    parser.add_argument(
+        "--mode",
+        choices=MODES,
+        help="search by words, by meaning, by both, or re-rank by words (default: SEARCH_MODE, else the pipeline)",
+    )
+    parser.add_argument("--all", action="store_true", help="all that is found, up to 100 hits")
     parser.add_argument("--explain", action="store_true", help="show the contribution of every stage")
+    console.add_arms(parser)
     console.add_overrides(parser)
     console.add_output(parser)
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Search and print."""
+    import os
+
     from ragbench import app
+    from ragbench.bounds import as_options
+    from ragbench.engine.request import SearchOptions
     from ragbench.errors import ConfigError
+    from ragbench.overrides import named_arms
 
     if arguments.top < 1:
         raise ConfigError(f"--top must be at least 1, got {arguments.top}")
     if not arguments.query.strip():
         raise ConfigError("the query is empty: say what to search for")
-    if arguments.hypothesis is None:
-        settings = app.compose(arguments.overrides)
-    else:
-        settings = app.compose([*arguments.overrides, "hyde=on"])
-        settings = settings.with_value("hyde.text", arguments.hypothesis).check()
+    with as_options():
+        options = SearchOptions(
+            phrasings=arguments.phrasing and tuple(arguments.phrasing),
+            salient_terms=tuple(arguments.term or ()),
+            after=arguments.after,
+            before=arguments.before,
+            mode=arguments.mode,
+            return_all=arguments.all,
+        ).in_mode(os.environ.get("SEARCH_MODE"))
+    shared = [*arguments.overrides, *(["hyde=on"] if arguments.hypothesis is not None else [])]
+    named = named_arms(arguments.arm)
+    settings = app.arms(named, shared) if named else [app.compose(shared)]
+    if arguments.hypothesis is not None:
+        settings = [each.with_value("hyde.text", arguments.hypothesis).check() for each in settings]
     from ragbench.benchmark.load import load
     from ragbench.engine.answer import answer, as_mapping, show
     from ragbench.workshop import Workshop
 
-    benchmark = load(settings.config["data"], topics=False)
+    benchmark = load(settings[0].config["data"], topics=False)
     with console.progress(arguments.quiet or arguments.json) as progress:
-        (arm,) = Workshop.of(settings, benchmark, progress, console.say).arms([settings])
-        arm.index.prepare(arm.pipeline.needs)
-        found = answer(arguments.query, arm.pipeline, arm.index, arguments.top, explain=True)
+        found = {}
+        for arm in Workshop.of(settings[0], benchmark, progress, console.say).arms(settings):
+            arm.index.prepare(arm.pipeline.needs)
+            found[arm.name] = answer(
+                arguments.query, arm.pipeline, arm.index, arguments.top, options=options, explain=True
+            )
     if arguments.json:
-        console.print_json(as_mapping(found))
-    else:
-        show(found, in_full=arguments.explain)
+        said = {name: as_mapping(each) for name, each in found.items()}
+        console.print_json(said if named else next(iter(said.values())))
+        return 0
+    for name, each in found.items():
+        if named:
+            print(f"{name}:")
+        show(each, in_full=arguments.explain)
     return 0

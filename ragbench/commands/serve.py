@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -128,7 +129,7 @@ def start(arguments: argparse.Namespace, limits: Limits) -> tuple[SearchService,
     if arguments.corpus is not None and not arguments.watch:
         raise ConfigError("--corpus goes with --watch: add --watch, or run ragbench refresh once")
     seen = signature(folder)
-    service = SearchService(folder, limits, arguments.threads)
+    service = SearchService(folder, limits, arguments.threads, os.environ.get("SEARCH_MODE"))
     reloader = Reloader(service, console.say, seen, _POLL_SECONDS if arguments.watch else None)
     signal.signal(signal.SIGHUP, lambda *_: reloader.ask())
     follower = Follower(folder, arguments.corpus.expanduser(), console.say) if arguments.corpus is not None else None

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragbench import console
+from ragbench import console, project
+from ragbench.overrides import key_of
 
 if TYPE_CHECKING:
     from ragbench.configuration import Settings
@@ -73,8 +74,16 @@ def _derive(settings: Settings, arguments: argparse.Namespace) -> int:
         return 0
     console.print_table(overview(made), f"{len(made.topics)} derived topics from {documents} documents")
     print(f"not used: {', '.join(f'{count} {reason}' for reason, count in sorted(made.dropped.items()))}")
-    print(f"wrote {out}; measure: ragbench run -m +exp=baseline,phase1 DATA topics=derived, or data.queries={out}")
+    print(f"wrote {out}; correct it, then use it with data.queries={out} and topics=given")
+    console.next_command("run -m exp=baseline,phase1 topics=derived" + _data(settings))
     return 0
+
+
+def _data(settings: Settings) -> str:
+    """The words that name the data, where no project file does."""
+    if project.find() is not None:
+        return ""
+    return "".join(f" {word}" for word in settings.overrides if key_of(word).split(".")[0] == "data")
 
 
 TASKS: Mapping[str, Callable[[Settings, argparse.Namespace], int]] = {"show": _show, "derive": _derive}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from ragbench import console
 
@@ -12,7 +11,7 @@ DESCRIPTION = """Write finished experiments and searches to MLflow from their fo
 For what was measured with tracking.enabled=false, while the store could not be written, or before it was lost."""
 EXAMPLES = """examples:
   ragbench track --all                        everything in the results folder that the store lacks
-  ragbench track results/runs/A               one experiment
+  ragbench track @1                           the newest experiment
   ragbench track --all tracking.uri=http://mlflow.example:5000
 """
 
@@ -28,12 +27,14 @@ def main(arguments: argparse.Namespace) -> int:
     """Find what is asked for, log it, say what was logged."""
     from ragbench import app, tracking
     from ragbench.errors import TrackingError
+    from ragbench.workbench.runs import find, split_words
 
-    overrides = [word for word in arguments.words if "=" in word and not Path(word).exists()]
-    folders = [Path(word) for word in arguments.words if word not in overrides]
-    if arguments.all == bool(folders):
+    named, overrides = split_words(arguments.words)
+    if arguments.all == bool(named):
         raise TrackingError("say what to write to MLflow: --all, or the folders of runs and searches, not both")
-    target = tracking.target_of(app.compose(overrides))
+    settings = app.compose(overrides)
+    target = tracking.target_of(settings)
+    folders = [find(name, settings, console.say) for name in named]
     tracking.check(target)
     if arguments.all:
         written = tracking.log_missing(target, console.say)

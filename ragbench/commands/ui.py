@@ -24,7 +24,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Replace this process by MLflow's server."""
     from ragbench import app, tracking
+    from ragbench.errors import ConfigError
 
+    if not 1 <= arguments.port <= 65_535:
+        raise ConfigError(f"--port must be between 1 and 65535, got {arguments.port}")
     settings = app.compose(arguments.overrides)
     target = tracking.target_of(settings)
     tracking.check(target)

@@ -50,7 +50,10 @@ def main(arguments: argparse.Namespace) -> int:
             latency=not arguments.no_latency,
             progress=progress,
         )
-        return show(checks, arguments.json)
+        code = show(checks, arguments.json)
+    if code == 0 and not arguments.json:
+        console.next_command(f"serve {console.shown(arguments.bundle)}")
+    return code
 
 
 def show(checks: Iterable[Check], as_json: bool) -> int:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ragbench.comparison.statistics import compare, holm
+from ragbench.comparison.policy import Policy
+from ragbench.comparison.statistics import compare_all
 from ragbench.errors import BenchmarkError
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ FEW = 25
 """Below this many topics conclusions are unstable. Buckley and Voorhees, SIGIR 2000."""
 
 UNTYPED = "(none)"
+COLUMNS = ("kind", "n", "warning", "arm", "mean", "difference", "low", "high")
 
 
 def types(kinds: Sequence[str | None]) -> dict[str, NDArray[np.bool_]]:
@@ -34,43 +35,26 @@ def warning(kind: str, n: int) -> str:
     return f"only {n} {'query' if n == 1 else 'queries'} of type '{kind}': at least {FEW} make a conclusion stable"
 
 
-def compare_by_type(
-    candidate: ArrayLike,
-    baseline: ArrayLike,
-    kinds: Sequence[str | None],
-    *,
-    seed: int,
-    resamples: int = 10_000,
-    permutations: int = 10_000,
-    confidence: float = 0.95,
-) -> pd.DataFrame:
-    """One row for every type: `kind`, the fields of `Comparison`, `p_holm` over the types, `warning`.
+def by_type(values: Mapping[str, ArrayLike], base: str, kinds: Sequence[str | None], policy: Policy) -> pd.DataFrame:
+    """Every type and arm: kind, n, warning, arm, mean, difference from the base with its interval (low, high).
 
-    Values of shape (n,) and `kinds` belong to the same queries in the same order.
+    `values` (n,) by arm and `kinds` belong to the same queries in the same order. The arms of a type are one family;
+    types are not, so this is for looking closer, not for deciding.
     """
     import pandas as pd
 
-    ours, theirs = np.asarray(candidate, dtype=np.float64), np.asarray(baseline, dtype=np.float64)
-    if not len(ours) == len(theirs) == len(kinds):
+    stacked = np.stack([np.asarray(each, dtype=np.float64) for each in values.values()])
+    if stacked.shape[1] != len(kinds):
         raise BenchmarkError(
-            f"{len(ours)} and {len(theirs)} values and {len(kinds)} query types cannot be paired; "
-            "give every query one of each"
+            f"{stacked.shape[1]} values and {len(kinds)} query types cannot be paired; give every query one of each"
         )
-    masks = types(kinds)
+    place, spec = list(values).index(base), policy.statistics
     rows = []
-    for kind, mask in masks.items():
-        comparison = compare(
-            ours[mask],
-            theirs[mask],
-            seed=seed,
-            resamples=resamples,
-            permutations=permutations,
-            confidence=confidence,
-            family=len(masks),
-        )
-        rows.append({"kind": kind, **asdict(comparison), "warning": warning(kind, comparison.n)})
-    if not rows:
-        raise BenchmarkError("there is no query to compare; give at least one")
-    frame = pd.DataFrame(rows)
-    frame.insert(int(np.flatnonzero(frame.columns == "p_value")[0]) + 1, "p_holm", holm(frame["p_value"].to_numpy()))
-    return frame
+    for kind, mask in types(kinds).items():
+        here = stacked[:, mask]
+        against = np.broadcast_to(here[place], here.shape)
+        compared = compare_all(here, against, seed=policy.seed, draws=spec.draws, confidence=spec.confidence)
+        for arm, each in zip(values, compared, strict=True):
+            told = (kind, each.n, warning(kind, each.n), arm, each.mean_candidate)
+            rows.append((*told, each.difference, each.ci_low, each.ci_high))
+    return pd.DataFrame(rows, columns=list(COLUMNS))

@@ -1,138 +1,142 @@
-"""Adopt, reject or inconclusive: what a comparison means for the person who has to decide, in one sentence.
+"""Two axes, then one word: what a comparison means for the person who has to decide.
 
-The order of the questions: is the idea within its latency budget (beyond it, no gain helps); are the judgments fair to
-the arm that does worse (otherwise it may only be the less judged); is the difference in quality more than chance; and
-in which direction.
+Quality is better, worse, equivalent or open; cost is within, over or open. Quality is judged at two levels, whole
+documents and passages as the reader gets them, and nothing is adopted that is surely worse at either.
 """
 
 from __future__ import annotations
 
-import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
+from ragbench.comparison.cost import Cost
+from ragbench.comparison.power import FEW
 from ragbench.comparison.statistics import Comparison
-from ragbench.errors import ConfigError
 
-Outcome = Literal["adopt", "reject", "inconclusive"]
-
-BUDGETS_MS = {"p6": 150.0}
-"""Seed 000: re-ranking may add 150 ms to a query, any other change 50 ms."""
-OTHER_BUDGET_MS = 50.0
-
-UNJUDGED_LIMIT = 0.05
-"""An arm that does worse and has so many more unjudged hits (Unjudged@10, a share of the first ten) has not lost yet.
-
-Unjudged hits count as not relevant, so that judging them can only help the arm that returns them. An arm that returns
-fewer hits has no fewer of its places judged: empty places are not unjudged.
-"""
+Quality = Literal["better", "worse", "equivalent", "open"]
+Outcome = Literal["adopt", "reject", "equivalent", "inconclusive"]
+OUTCOMES: tuple[Outcome, ...] = ("adopt", "equivalent", "inconclusive", "reject")
+"""In the order of a decision."""
 
 
 @dataclass(frozen=True)
-class LatencyCost:
-    """What the idea adds to the p95 of a query, in milliseconds (negative: it saves), with its interval if known."""
+class Level:
+    """A comparison at one level. `useful` is the effect were unjudged hits as useful as judged ones at their rank.
 
-    p95_ms: float
-    low_ms: float | None = None
-    high_ms: float | None = None
+    With the effect as measured, where unjudged hits are useless, it bounds what judging them could bring; None where
+    nothing is unjudged, or the measure has no such bound.
+    """
 
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """The interval; the point twice where none is known."""
-        if self.low_ms is None or self.high_ms is None:
-            return self.p95_ms, self.p95_ms
-        return self.low_ms, self.high_ms
+    name: str
+    measure: str
+    comparison: Comparison
+    useful: float | None = None
 
     @property
-    def text(self) -> str:
-        """As a person reads it: `+12 ms [+9, +16]`."""
-        low, high = self.bounds
-        return f"{self.p95_ms:+.0f} ms" + ("" if low == high else f" [{low:+.0f}, {high:+.0f}]")
+    def settled(self) -> bool:
+        """Whether the effect has the same sign however useful the unjudged hits are."""
+        return self.useful is None or self.useful * self.comparison.difference > 0
+
+    @property
+    def worse(self) -> bool:
+        """Whether the candidate is surely worse, by however little."""
+        return self._sure and self.comparison.difference < 0
+
+    @property
+    def better(self) -> bool:
+        """Whether it is surely better, by however little."""
+        return self._sure and self.comparison.difference > 0
+
+    def quality(self, smallest_effect: float) -> Quality:
+        """What can be said at this level; equivalent is what is surely smaller than the smallest effect of interest.
+
+        That is two one-sided tests (Schuirmann, J. Pharmacokinetics and Biopharmaceutics 15, 1987).
+        """
+        found = self.comparison
+        if found.ties == found.n:
+            return "equivalent" if found.n >= FEW else "open"
+        if np.isnan(found.ci_low):
+            return "open"
+        if -smallest_effect < found.narrow_low and found.narrow_high < smallest_effect:
+            return "equivalent"
+        if not self._sure:
+            return "open"
+        return "better" if found.difference > 0 else "worse"
+
+    @property
+    def _sure(self) -> bool:
+        return self.comparison.p_value <= 1 - self.comparison.confidence + 1e-12 and self.settled
+
+    def text(self, smallest_effect: float) -> str:
+        """The numbers and what they mean: `documents +0.031 [+0.012, +0.050], p = 0.002: better`."""
+        found, quality = self.comparison, self.quality(smallest_effect)
+        if found.ties == found.n:
+            return f"{self.name}s: none of {found.n} queries changed"
+        told = f"{self.name}s {found.difference:+.3f} [{found.ci_low:+.3f}, {found.ci_high:+.3f}], {p_text(found)}"
+        if found.n < 3:
+            return f"{self.name}s {found.difference:+.3f}: {found.n} topics decide nothing"
+        if not self.settled:
+            return (
+                f"{told}: open, as the effect is {self.useful:+.3f} if unjudged hits are as useful as judged ones; "
+                "pool and judge them"
+            )
+        if quality == "equivalent":
+            return f"{told}: surely smaller than {smallest_effect:g}"
+        return f"{told}: {quality}"
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The outcome and its reason, one sentence."""
+    """Both axes, the word and one sentence with the reason."""
 
+    quality: Quality
+    cost: Cost
     outcome: Outcome
     reason: str
 
 
-def latency_budget_ms(factor: str, configured: float | None = None) -> float:
-    """Milliseconds that a proposal may add to p95: `budget.p95_ms` where set, else the seeds' for this proposal."""
-    if configured is None:
-        return BUDGETS_MS.get(factor, OTHER_BUDGET_MS)
-    if not configured >= 0:
-        raise ConfigError(f"budget.p95_ms must be at least 0, got {configured:g}")
-    return float(configured)
+def judge(levels: Mapping[str, Level], cost: Cost, smallest_effect: float) -> Verdict:
+    """The verdict on a change from its comparisons by level and its cost."""
+    quality = combined(tuple(levels.values()), smallest_effect)
+    outcome = _outcome(quality, cost)
+    told = "; ".join(level.text(smallest_effect) for level in levels.values())
+    sentences = [f"Quality {quality}: {told}.", f"Cost {cost.axis}: {cost.text}."]
+    if quality == "open" and (power := power_sentence(tuple(levels.values()))):
+        sentences.append(power)
+    return Verdict(quality, cost, outcome, " ".join(sentences))
 
 
-def judge(
-    comparison: Comparison,
-    *,
-    p_holm: float,
-    budget_ms: float,
-    latency: LatencyCost | None = None,
-    unjudged_difference: float | None = None,
-    measure: str = "nDCG@10",
-) -> Verdict:
-    """The verdict on the candidate of `comparison`.
-
-    `p_holm` is its p value after Holm's adjustment over the declared family; significance is at 1 - confidence.
-    `latency` is None when it was not measured, and the reason then says so. `unjudged_difference` is the
-    candidate's Unjudged@10 minus the baseline's, as a share (0.05 = 5 points), None when unknown: where the arm that
-    does worse has too many more, nothing is decided. Where the latency interval reaches across the budget, a gain is
-    inconclusive.
-    """
-    quality = f"{measure} {comparison.difference:+.3f} [{comparison.ci_low:+.3f}, {comparison.ci_high:+.3f}]"
-    evidence = f"{quality}, {_p(p_holm)}, {comparison.n} queries"
-    if latency is not None and latency.bounds[0] > budget_ms:
-        return Verdict("reject", f"It adds {latency.text} to p95, above the budget of {budget_ms:.0f} ms ({evidence}).")
-    if undervalues_the_worse(comparison.difference, unjudged_difference):
-        return Verdict(
-            "inconclusive",
-            f"Unjudged@10 differs by {100 * (unjudged_difference or 0):+.1f} points, and the arm with more does worse, "
-            f"so neither wins until their unjudged hits are pooled and judged ({evidence}).",
-        )
-    if p_holm > 1 - comparison.confidence:
-        return Verdict("inconclusive", _undecided(comparison, quality, p_holm))
-    if comparison.difference <= 0:
-        return Verdict("reject", f"It lowers quality: {evidence}.")
-    if latency is None:
-        return Verdict("adopt", f"It raises quality: {evidence}; its latency was not measured.")
-    if budget_ms == math.inf:
-        return Verdict("adopt", f"It raises quality: {evidence}; {latency.text} on p95, for which no budget is set.")
-    if latency.bounds[1] > budget_ms:
-        return Verdict(
-            "inconclusive",
-            f"It raises quality ({evidence}), but whether its {latency.text} on p95 keeps within the budget of "
-            f"{budget_ms:.0f} ms is not settled: time more queries.",
-        )
-    return Verdict("adopt", f"It raises quality: {evidence}; {latency.text} on p95 is within {budget_ms:.0f} ms.")
+def combined(levels: tuple[Level, ...], smallest_effect: float) -> Quality:
+    """One quality for all levels: worse at one is worse; better needs one that is better and none surely worse."""
+    found = {level.quality(smallest_effect) for level in levels}
+    if "worse" in found:
+        return "worse"
+    if found == {"equivalent"}:
+        return "equivalent"
+    return "better" if "better" in found and not any(level.worse for level in levels) else "open"
 
 
-def undervalues_the_worse(difference: float, unjudged_difference: float | None) -> bool:
-    """Whether the arm that does worse has over 5 points more unjudged hits; both are candidate minus baseline.
-
-    False when the arms are equal or the judgments unknown.
-    """
-    if unjudged_difference is None or difference == 0:
-        return False
-    more = unjudged_difference if difference < 0 else -unjudged_difference
-    # Exactly 5 points are allowed, also when subtraction leaves a rounding error above.
-    return more > UNJUDGED_LIMIT + 1e-9
+def _outcome(quality: Quality, cost: Cost) -> Outcome:
+    if cost.axis == "over" or quality == "worse":
+        return "reject"
+    if quality == "better":
+        return "adopt" if cost.axis == "within" else "inconclusive"
+    return "equivalent" if quality == "equivalent" else "inconclusive"
 
 
-def _undecided(comparison: Comparison, quality: str, p_holm: float) -> str:
-    if comparison.ties == comparison.n:
-        return f"It changed no result that counts: the values are equal on all {comparison.n} queries."
-    if comparison.n < 2:
-        return f"One query decides nothing: {quality}."
-    return (
-        f"The difference may be chance: {quality}, {_p(p_holm)}; with {comparison.n} queries a true difference of "
-        f"{comparison.mde:.3f} would be found four times in five, a smaller one less often."
-    )
+def power_sentence(levels: tuple[Level, ...]) -> str:
+    """What this many topics show reliably: `84 topics show differences of 0.07 (documents) or more.`"""
+    known = [level for level in levels if not np.isnan(level.comparison.mde)]
+    if not known:
+        n = max((level.comparison.n for level in levels), default=0)
+        return f"{n} topics, few of which changed, do not say what difference they could show." if n else ""
+    told = " and ".join(f"{level.comparison.mde:.3f} ({level.name}s)" for level in known)
+    return f"{known[0].comparison.n} topics reliably show differences of {told} or more."
 
 
-def _p(p_holm: float) -> str:
-    return "p < 0.0001" if p_holm < 0.0001 else f"p = {p_holm:.2g}"
+def p_text(comparison: Comparison) -> str:
+    """`p = 0.012`, never 0."""
+    return "p < 0.0001" if comparison.p_value < 0.0001 else f"p = {comparison.p_value:.2g}"

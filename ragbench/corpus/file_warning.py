@@ -22,7 +22,8 @@ FAILURES: dict[str, str] = {
 NOTICES: dict[str, str] = {
     "case-duplicate": "another document id differs in case only; both are kept",
     "ambiguous-link": "a wikilink fits several documents; it has no target",
-    "no-text": "the file has frontmatter and no text; it is kept but no chunk comes of it",
+    "link-dialect": "links with a bar lead further when read as Dendron writes them; they are read so",
+    "no-text": "the file has frontmatter and no text; its title and description are its only chunk",
 }
 """Names that are only ever a warning."""
 

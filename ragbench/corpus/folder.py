@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ragbench.corpus.file_warning import FileWarning
+from ragbench.files import resolved
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,7 @@ def find_files(root: Path, include: Sequence[str]) -> tuple[list[FoundFile], lis
     and what lies inside the root is read at its own place); a link that leads out of the root is reported.
     """
     patterns = [glob_pattern(glob) for glob in include]
-    inside = root.resolve()
+    inside = resolved(root)
     files: list[FoundFile] = []
     warnings: list[FileWarning] = []
 

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import posixpath
+import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 from urllib.parse import unquote
 
 from ragbench.corpus.file_warning import FileWarning
 from ragbench.corpus.metadata import read_metadata
 from ragbench.types import Document, Link
 
+Dialect = Literal["auto", "obsidian", "dendron"]
+"""How `[[a|b]]` is read: obsidian: a link to `a` shown as `b`; dendron: the other way round; auto: as leads further."""
+
 _EXTENSIONS = (".md", ".markdown")
 _FOLDER_PAGES = ("index", "_index", "readme")
+_DENDRON_VAULT = re.compile(r"^dendron://[^/]*/")
 
 
 def related_links(entries: Sequence[str]) -> tuple[Link, ...]:
@@ -21,25 +27,32 @@ def related_links(entries: Sequence[str]) -> tuple[Link, ...]:
     return tuple(Link("related", entry, None, _destination(entry)[1]) for entry in entries)
 
 
-def resolve_links(documents: Sequence[Document]) -> tuple[tuple[Document, ...], list[FileWarning]]:
+def resolve_links(
+    documents: Sequence[Document], dialect: Dialect = "auto"
+) -> tuple[tuple[Document, ...], list[FileWarning]]:
     """The documents with a target for every link that has one among them, and a warning per file with wrong links.
 
     Wikilinks, transclusions and `related` are tried as a docno, then relative to their document, then as an alias, then
     as the last parts of exactly one docno (as Obsidian does); markdown links relative to their document, then from the
     root. Extensions `.md` and `.markdown` may be written or not, letter case decides only between two that differ in
     nothing else, and a folder means its `index`, `_index` or `README`. A link that fits nothing keeps the target None;
-    that alone is no warning.
+    that alone is no warning. The `dialect` `auto` reads wikilinks with a bar as Dendron does when more of them then
+    have a target, and says so in a warning.
     """
     names = _Names.of(documents)
     resolved: list[Document] = []
     warnings: list[FileWarning] = []
+    if dialect == "auto":
+        dialect, said = _dialect(documents, names)
+        warnings += said
     for document in documents:
         links: list[Link] = []
         escaping: list[str] = []
         ambiguous: list[str] = []
-        for link in document.links:
+        for written in document.links:
+            link = _read(written, dialect)
             try:
-                target = names.resolve(link, posixpath.dirname(document.docno))
+                target = names.resolve(link, posixpath.dirname(document.docno), dialect)
             except _EscapesError:
                 target = None
                 escaping.append(link.text)
@@ -55,6 +68,34 @@ def resolve_links(documents: Sequence[Document]) -> tuple[tuple[Document, ...], 
             message = f"{_named(ambiguous)} to several documents; write more of the path."
             warnings.append(FileWarning(document.path, "ambiguous-link", message))
     return tuple(resolved), warnings
+
+
+def _dialect(documents: Sequence[Document], names: _Names) -> tuple[Dialect, list[FileWarning]]:
+    """The reading under which more of the wikilinks with a bar have a target, obsidian's of equals."""
+    barred = [(document, link) for document in documents for link in document.links if _has_bar(link)]
+    found = {reading: sum(names.have(link, document, reading) for document, link in barred) for reading in _READINGS}
+    if found["dendron"] <= found["obsidian"]:
+        return "obsidian", []
+    message = (
+        f"of {len(barred)} links {found['dendron']} have a target as [[label|target]] and {found['obsidian']} as "
+        "[[target|label]], so they are read as Dendron does; set links.dialect=obsidian to read them the other way."
+    )
+    return "dendron", [FileWarning("*", "link-dialect", message)]
+
+
+_READINGS: tuple[Dialect, ...] = ("obsidian", "dendron")
+
+
+def _has_bar(link: Link) -> bool:
+    return link.kind != "markdown" and "|" in link.text
+
+
+def _read(link: Link, dialect: Dialect) -> Link:
+    """The link with the heading and the label that its text has in a dialect."""
+    if not _has_bar(link):
+        return link
+    _, heading, label = _destination(link.text, dialect)
+    return replace(link, heading=heading, label="" if link.kind == "transclusion" else label)
 
 
 class _EscapesError(Exception):
@@ -87,9 +128,9 @@ class _Names:
                 aliases.setdefault(alias, []).append(document.docno)
         return _Names(frozenset(document.docno for document in documents), folded, last_parts, aliases)
 
-    def resolve(self, link: Link, folder: str) -> str | None:
+    def resolve(self, link: Link, folder: str, dialect: Dialect = "obsidian") -> str | None:
         """The docno a link means; `folder` is that of the document it stands in."""
-        path = _destination(link.text)[0] if link.kind != "markdown" else _path_of_href(link.text)
+        path = _destination(link.text, dialect)[0] if link.kind != "markdown" else _path_of_href(link.text)
         if not path:
             return None
         relative, absolute = _join(unquote(folder), path), _join("", path)
@@ -105,6 +146,13 @@ class _Names:
             if place is not None and (found := self._at(place)):
                 return found
         return None if link.kind == "markdown" else self._called(path)
+
+    def have(self, link: Link, source: Document, dialect: Dialect) -> bool:
+        """Whether a link that stands in the document `source` means one document."""
+        try:
+            return self.resolve(link, posixpath.dirname(source.docno), dialect) is not None
+        except (_EscapesError, _AmbiguousError):
+            return False
 
     def _at(self, place: str) -> str | None:
         """The document at a path, or the page of the folder at it."""
@@ -128,11 +176,14 @@ class _Names:
         return None
 
 
-def _destination(written: str) -> tuple[str, str | None]:
-    """Path and heading of a wikilink's text, with or without its brackets: `a/b#c|label` -> (`a/b`, `c`)."""
+def _destination(written: str, dialect: Dialect = "obsidian") -> tuple[str, str | None, str]:
+    """Path, heading and label of a wikilink's text, with or without its brackets: `a/b#c|d` -> (`a/b`, `c`, `d`)."""
     inner = written.strip().removeprefix("!").removeprefix("[[").removesuffix("]]")
-    path, _, heading = inner.partition("|")[0].rstrip("\\ ").partition("#")
-    return path.strip().replace("\\", "/"), heading.strip() or None
+    target, _, label = inner.partition("|")
+    if dialect == "dendron" and label:
+        target, label = _DENDRON_VAULT.sub("", label.strip()), target
+    path, _, heading = target.rstrip("\\ ").partition("#")
+    return path.strip().replace("\\", "/"), heading.strip() or None, label.strip("\\ ")
 
 
 def _path_of_href(href: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 
 from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock
@@ -133,7 +134,7 @@ def _code_block(number: int, token: Token, text: str, starts: list[int], first_l
 
 
 def _links(children: list[Token]) -> Iterator[Link]:
-    for child in children:
+    for place, child in enumerate(children):
         if child.type == "wikilink":
             path, _, heading = child.content.partition("|")[0].partition("#")
             kind = "transclusion" if child.markup == "!" else "wikilink"
@@ -142,7 +143,9 @@ def _links(children: list[Token]) -> Iterator[Link]:
         elif child.type == "link_open":
             href = str(child.attrs["href"])
             if not _EXTERNAL.match(href):
-                yield Link("markdown", href, None, href.partition("#")[2] or None)
+                inside = takewhile(lambda token: token.type != "link_close", children[place + 1 :])
+                label = " ".join(_plain_text(list(inside)).split())
+                yield Link("markdown", href, None, href.partition("#")[2] or None, label)
 
 
 def _plain_text(children: list[Token]) -> str:

@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 from urllib.parse import quote, unquote
 
+from ragbench.corpus import word_file
 from ragbench.corpus.decoding import decode
 from ragbench.corpus.file_warning import FAILURES, FileWarning
 from ragbench.corpus.folder import FoundFile, find_files, printable
 from ragbench.corpus.frontmatter import split_frontmatter
-from ragbench.corpus.links import related_links, resolve_links
+from ragbench.corpus.links import Dialect, related_links, resolve_links
 from ragbench.corpus.markdown import Markup, parse_markdown
 from ragbench.corpus.metadata import Metadata, normalise_tags, read_metadata
 from ragbench.corpus.sections import build_sections
@@ -55,16 +56,18 @@ def read_vault(
     max_bytes: int = 5_000_000,
     on_error: Literal["warn", "fail"] = "warn",
     memory: MutableMapping[tuple[str, str], ReadFile] | None = None,
+    dialect: Dialect = "auto",
 ) -> Vault:
-    """Read every markdown file below `root`.
+    """Read every markdown file below `root`, and other texts and Word documents that `include` names.
 
     `include` holds globs over the path below the root (`**/` any folders, letter case ignored), `only` the paths
     themselves: a file must match both; files and folders whose name starts with a dot are left out. Symbolic links
     to files inside the root are read, others not; linked folders are not entered. Files over `max_bytes` are
     skipped. `memory` keeps what a file of a path and content was read as, for a folder that is read again.
     With `on_error="fail"` any warning named in `FAILURES` raises ONE CorpusError that lists the files;
-    with `"warn"` it costs at most that file (see `FAILURES` for each). Raises CorpusError when the folder is
-    missing or no document can be read, ConfigError for a bad parameter.
+    with `"warn"` it costs at most that file (see `FAILURES` for each). `dialect` is how wikilinks are read
+    (`ragbench.corpus.links`). Raises CorpusError when the folder is missing or no document can be read, ConfigError
+    for a bad parameter.
     """
     if on_error not in ("warn", "fail"):
         raise ConfigError(f"on_error must be warn or fail, got {on_error!r}.")
@@ -96,7 +99,7 @@ def read_vault(
         if (other := folded.setdefault(docno.casefold(), docno)) != docno:
             message = f"its document id differs from {other} in letter case only; links may go to either."
             warnings.append(FileWarning(path, "case-duplicate", message))
-    resolved, found = resolve_links([documents[docno] for docno in sorted(documents)])
+    resolved, found = resolve_links([documents[docno] for docno in sorted(documents)], dialect)
     warnings = sorted([*warnings, *found], key=lambda warning: (warning.path, warning.name))
     failures = [warning for warning in warnings if warning.name in FAILURES]
     if on_error == "fail" and failures:
@@ -110,17 +113,20 @@ def read_vault(
 def parse_document(docno: str, path: str, raw: bytes, modified: float) -> tuple[Document, list[FileWarning]]:
     """One file -> one document with links still unresolved (`resolve_links`); never raises, whatever the bytes.
 
-    `path` is the path below the root, `modified` the file's mtime in seconds, used when the frontmatter has no date.
+    `path` is the path below the root, `modified` the file's mtime in seconds, used when the frontmatter has no date. A
+    Word document (`.docx`) is read as the markdown of `ragbench.corpus.word_file`.
     """
-    text, warnings = decode(path, raw)
+    text, warnings = _text(path, raw)
     frontmatter = split_frontmatter(text)
     body = text[frontmatter.body :]
     first_line = text.count("\n", 0, frontmatter.body) + 1
     if frontmatter.problem is not None:
         warnings.append(FileWarning(path, *frontmatter.problem))
-    if not body.strip():
+    if not body.strip() and not any(warning.name == "unreadable" for warning in warnings):
         if frontmatter.fields:
-            warnings.append(FileWarning(path, "no-text", "it has frontmatter only; write text to make it findable."))
+            warnings.append(
+                FileWarning(path, "no-text", "it has frontmatter only: its title and description stand for its text.")
+            )
         else:
             warnings.append(FileWarning(path, "empty-file", "it holds no text; write some or delete the file."))
     markup = parse_markdown(body, first_line)
@@ -145,6 +151,15 @@ def parse_document(docno: str, path: str, raw: bytes, modified: float) -> tuple[
         first_line=first_line,
     )
     return document, warnings
+
+
+def _text(path: str, raw: bytes) -> tuple[str, list[FileWarning]]:
+    if not path.lower().endswith(word_file.ENDING):
+        return decode(path, raw)
+    try:
+        return word_file.markdown(raw), []
+    except word_file.NotWord as error:
+        return "", [FileWarning(path, "unreadable", f"it {error}; save it again or leave it out.")]
 
 
 def reworded(document: Document, text: str, frontmatter: Mapping[str, Any]) -> Document:
@@ -193,7 +208,7 @@ def _read(
     if key not in memory:
         memory[key] = ReadFile(*parse_document(docno, path, raw, status.st_mtime), status.st_mtime)
     document, warnings, mtime = memory[key]
-    if any(warning.name == "empty-file" for warning in warnings):
+    if any(warning.name in ("empty-file", "unreadable") for warning in warnings):
         return None, warnings
     # A date in the frontmatter stays; without one the file's own time counts.
     return replace(document, modified=status.st_mtime) if document.modified == mtime else document, warnings

@@ -8,10 +8,14 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ragbench.engine.explanation import explanation
-from ragbench.engine.hits import hits
+from ragbench.engine.hits import first, hits
 from ragbench.engine.pipeline import Pipeline, start
+from ragbench.engine.request import RETURN_ALL, SearchOptions, adapted
 from ragbench.errors import ConfigError
-from ragbench.types import CompressionStats, Hit, Query, QueryState, Ranking
+from ragbench.stages.filters import FilterDocuments
+from ragbench.stages.guarantee import GuaranteeNotes
+from ragbench.stages.rank_v3 import FAILURES, RankCandidates
+from ragbench.types import CompressionStats, Hit, Query, QueryState
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -22,7 +26,10 @@ if TYPE_CHECKING:
 class Answer:
     """A query's hits with what the stages noted, how many hits every filter left and how long each stage took.
 
-    `pipeline` says in words how hits were found; `stage_ms` is in milliseconds, in the order of the stages.
+    The first `filter_results` hits are notes that the query names or that are of its time, the others are what the
+    search ranked; ranks go on from one to the other. `total` counts the hits there were, `filters_applied` names the
+    conditions that documents had to meet. `pipeline` says in words how hits were found; `stage_ms` is in milliseconds,
+    in the order of the stages.
     """
 
     query: str
@@ -32,6 +39,9 @@ class Answer:
     counts: dict[str, int]
     compression: CompressionStats
     stage_ms: dict[str, float]
+    filter_results: int
+    total: int
+    filters_applied: dict[str, Any]
 
     def _repr_html_(self) -> str:
         from html import escape
@@ -52,21 +62,27 @@ def answer(
     index: Index,
     top_n: int,
     *,
-    first: Stage | None = None,
+    filters: FilterDocuments | None = None,
+    options: SearchOptions | None = None,
     explain: bool = False,
     deadline: float | None = None,
 ) -> Answer:
-    """The best `top_n` (at least 1) hits; with `explain`, each says why it is where it is.
+    """The guaranteed hits and the best `top_n` (at least 1) others; with `explain`, each says why it is where it is.
 
-    `first` is a stage that runs before the pipeline, such as filters of this search alone. Raises TimeoutError at the
-    first stage that would begin after `deadline` (of `time.monotonic`).
+    `filters` are those of this search alone, `options` what else it asks for. A failure of a pipeline of lexical search
+    v3 is noted, and the documents that hold the query answer (seed 002, "Failure fallback"). Raises TimeoutError at the
+    first stage that would begin after `deadline` (of `time.monotonic`), ConfigError for what cannot be asked for.
     """
     if top_n < 1:
         raise ConfigError(f"top_n must be at least 1, got {top_n}")
-    states = start([query if isinstance(query, Query) else Query("q", query)])
+    options = options or SearchOptions()
+    if options.return_all:
+        top_n = max(top_n, RETURN_ALL)
+    pipeline = adapted(pipeline, options, top_n)
+    states = start([query if isinstance(query, Query) else options.query(query)])
     text = states[0].query.text
-    if first is not None:
-        states = first(states, index)
+    if filters is not None:
+        states = filters(states, index)
     stage_ms = {}
 
     def step(name: str, stage: Stage, states: Sequence[QueryState], index: Index) -> Sequence[QueryState]:
@@ -77,14 +93,32 @@ def answer(
         stage_ms[name] = round(1e3 * (time.perf_counter() - began), 3)
         return after
 
-    passed = [states[0], *(after[0] for _, after in pipeline.steps(states, index, step))]
-    final = passed[-1]
+    passed = [states[0]]
+    try:
+        passed += (after[0] for _, after in pipeline.steps(states, index, step))
+        final = passed[-1]
+    except (ConfigError, TimeoutError):
+        raise
+    except FAILURES as error:
+        ranks = next((stage for _, stage in pipeline if isinstance(stage, RankCandidates)), None)
+        if ranks is None:
+            raise
+        final, explain = _fallen_back(passed[0], ranks, pipeline, index, error), False
     found = hits(final, index, top_n)
+    applied = [filters, *(stage for _, stage in pipeline)]
     return Answer(
         query=text,
         pipeline=repr(pipeline),
-        hits=tuple(_explained(found, passed, pipeline, index) if explain else found),
+        hits=tuple(_explained(found, passed, pipeline, index, top_n) if explain else found),
         notes=final.notes,
+        filter_results=sum(hit.guaranteed for hit in found),
+        total=0 if final.fused is None else len(final.fused),
+        filters_applied={
+            name: value
+            for stage in applied
+            if isinstance(stage, FilterDocuments)
+            for name, value in stage.given.items()
+        },
         counts=dict(final.counts),
         compression=CompressionStats.of(final),
         stage_ms=stage_ms,
@@ -98,9 +132,22 @@ def _found_by(hit: Hit) -> Sequence[str]:
     return [f"{name} {place.rank}" for name, place in hit.explanation.sources.items()]
 
 
-def _explained(found: Sequence[Hit], passed: Sequence[QueryState], pipeline: Pipeline, index: Index) -> Iterator[Hit]:
-    ranking = passed[-1].fused or Ranking.empty()
-    for hit, chunk in zip(found, ranking.chunks.tolist(), strict=False):
+def _fallen_back(
+    state: QueryState, ranks: RankCandidates, pipeline: Pipeline, index: Index, error: Exception
+) -> QueryState:
+    """The documents that hold the query, by their place, with the notes that it names; nothing when that fails too."""
+    note = f"ranked by place among the files that hold the query, because the search failed: {error}"
+    states = [replace(state, fused=ranks.second_best(state, index)).with_note(note)]
+    for _, stage in pipeline:
+        if isinstance(stage, GuaranteeNotes):
+            states = stage(states, index)
+    return states[0]
+
+
+def _explained(
+    found: Sequence[Hit], passed: Sequence[QueryState], pipeline: Pipeline, index: Index, top_n: int
+) -> Iterator[Hit]:
+    for hit, (chunk, _) in zip(found, first(passed[-1], top_n), strict=True):
         yield replace(hit, explanation=explanation(chunk, hit.score, pipeline, passed, index))
 
 
@@ -128,6 +175,8 @@ def show(answer: Answer, in_full: bool) -> None:
     if not answer.hits:
         console.print("no hits")
     for hit in answer.hits:
+        if answer.filter_results and hit.rank in (1, answer.filter_results + 1):
+            console.print(Text("notes that the query names" if hit.guaranteed else "found by the search", style="bold"))
         crumb = " > ".join(hit.header_path) or hit.title
         console.print(Text.assemble((f"{hit.rank:2d}. ", "bold"), (hit.docno, "bold cyan"), "  ", crumb))
         console.print(Text(f"    {snippet(hit.text, answer.query)}"))

@@ -15,10 +15,17 @@ if TYPE_CHECKING:
 
 
 def hits(state: QueryState, index: Index, top_n: int) -> list[Hit]:
-    """The first `top_n` entries of the fused ranking of a state, without explanations."""
-    head = (state.fused or Ranking.empty()).head(top_n)
-    places = enumerate(zip(head.chunks.tolist(), head.scores.tolist(), strict=True), start=1)
+    """The guaranteed hits of a state, then the first `top_n` others of its fused ranking, without explanations."""
+    places = enumerate(first(state, top_n), start=1)
     return [_hit(rank, score, chunk, state, index) for rank, (chunk, score) in places]
+
+
+def first(state: QueryState, top_n: int) -> list[tuple[int, float]]:
+    """The chunks of `hits` with their scores."""
+    ranking = state.fused or Ranking.empty()
+    listed = list(zip(ranking.chunks.tolist(), ranking.scores.tolist(), strict=True))
+    guaranteed = [each for each in listed if each[0] in state.guaranteed]
+    return [*guaranteed, *[each for each in listed if each[0] not in state.guaranteed][:top_n]]
 
 
 def _hit(rank: int, score: float, chunk: int, state: QueryState, index: Index) -> Hit:

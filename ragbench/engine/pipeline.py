@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ragbench.errors import ConfigError
@@ -77,13 +77,18 @@ class Pipeline:
         return frozenset().union(*(stage.needs for _, stage in self.stages))
 
     @property
+    def encoders(self) -> tuple[str, ...]:
+        """The parts among its needs that are encoders: that of the index and those of further sources."""
+        return tuple(sorted(need for need in self.needs if need.partition(":")[0] == "encoder"))
+
+    @property
     def models(self) -> tuple[CrossEncoderSpec | ChatSpec, ...]:
         """The models that its stages ask besides the index's encoder, each once, in order."""
         return tuple(dict.fromkeys(model for _, stage in self.stages for model in models_of(stage)))
 
     def digests(self, index: Index) -> dict[str, str]:
         """The digest of every encoder and cross-encoder that it uses, by name. ModelError when one cannot be found."""
-        used: list[Encoder | CrossEncoder] = [index.encoder] if "encoder" in self.needs else []
+        used: list[Encoder | CrossEncoder] = [index.part(need) for need in self.encoders]
         used += [index.cross_encoder(spec) for spec in self.models if isinstance(spec, CrossEncoderSpec)]
         return {model.name: model.digest for model in used}
 
@@ -129,7 +134,7 @@ _MEANING = {
 
 def start(queries: Sequence[Query]) -> list[QueryState]:
     """The states with which a pipeline begins; control characters and outer white space leave the text."""
-    return [QueryState(Query(q.qid, clean(q.text), q.hypothesis, q.kind)) for q in queries]
+    return [QueryState(replace(q, text=clean(q.text))) for q in queries]
 
 
 def clean(text: str) -> str:

@@ -1,14 +1,15 @@
-"""Diagnosis: the stage at which each relevant section was won or lost."""
+"""Diagnosis: the stage at which each relevant section was won or lost, or document where no section was judged."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ragbench.benchmark.benchmark import Qrels
+    from ragbench.benchmark.benchmark import Benchmark, Qrels
     from ragbench.engine.executor import Outcome
     from ragbench.index.chunks import ChunkTable
     from ragbench.types import Ranking
@@ -19,39 +20,75 @@ FUSED_OUT = "fused out"
 BURIED = "never near the top"
 
 Ranks = Mapping[int, int]
-"""By chunk, its rank in a ranking, from 1."""
+"""By chunk (by document's row where documents are judged) its rank in a ranking, from 1."""
 
 COLUMNS = ("arm", "qid", "section", "grade", "outcome", "stage", "rank", "best_source", "best_source_rank")
 
 
-def diagnose(outcome: Outcome, table: ChunkTable, qrels: Qrels, cutoff: int = 10) -> pd.DataFrame:
-    """One row for every relevant section of every query.
+def of_benchmark(outcome: Outcome, table: ChunkTable, benchmark: Benchmark, cutoff: int = 10) -> pd.DataFrame:
+    """`diagnose` by sections, by documents where the benchmark has no judged sections."""
+    if benchmark.section_qrels:
+        return diagnose(outcome, table, benchmark.section_qrels, cutoff)
+    return diagnose(outcome, table, benchmark.document_qrels, cutoff, by_document=True)
 
-    `outcome` says what became of it, `stage` where: `found` among the first `cutoff` hits; `never retrieved` by any
-    source; `fused out`, below the cut-off after fusion though a source had it above; `never near the top`;
-    `dropped` by a filter, deduplication or limit; `ranked down` by a later stage. Ranks count from 1, 0 is absent.
+
+def diagnose(
+    outcome: Outcome, table: ChunkTable, qrels: Qrels, cutoff: int = 10, by_document: bool = False
+) -> pd.DataFrame:
+    """One row for every relevant section of every query, for every relevant document with `by_document`.
+
+    `section` is its id, or the docno, whose rank is that among the documents, each by its best chunk. `outcome` says
+    what became of it, `stage` where: `found` among the first `cutoff` hits; `never retrieved` by any source; `fused
+    out`, below the cut-off after fusion though a source had it above; `never near the top`; `dropped` by a filter,
+    deduplication or limit; `ranked down` by a later stage. Ranks count from 1, 0 is absent.
     """
     import pandas as pd
 
-    chunks_of = _chunks_of_sections(table)
+    members = {docno: [row] for docno, row in table.document_number.items()} if by_document else _in_sections(table)
     rows = []
-    for place, final in enumerate(outcome.final):
-        known: dict[int, Ranks] = {}
-        sources = {name: _ranks(ranking, known) for name, ranking in final.rankings.items()}
-        trail = [
-            (name, _ranks(states[place].fused, known))
-            for name, states in zip(outcome.stages, outcome.states, strict=True)
-            if states[place].fused is not None
-        ]
-        for section, grade in sorted(qrels.get(final.query.qid, {}).items()):
+    for trail in trails(outcome, table if by_document else None):
+        for section, grade in sorted(qrels.get(trail.qid, {}).items()):
             if grade > 0:
-                found = _fate(trail, sources, chunks_of.get(section, ()), cutoff)
-                rows.append((outcome.arm, final.query.qid, section, grade, *found))
+                found = trail.fate(members.get(section, ()), cutoff)
+                rows.append((outcome.arm, trail.qid, section, grade, *found))
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
+@dataclass(frozen=True)
+class Trail:
+    """The ranks of a query's hits: in every source, and after every stage from fusion on."""
+
+    qid: str
+    sources: Mapping[str, Ranks]
+    stages: Sequence[tuple[str, Ranks]]
+
+    def fate(self, members: Sequence[int], cutoff: int) -> tuple[str, str, int, str, int]:
+        """What became of the best of `members`: outcome, stage, rank, best source, its rank there."""
+        return _fate(self.stages, self.sources, members, cutoff)
+
+
+def trails(outcome: Outcome, documents: ChunkTable | None = None) -> Iterator[Trail]:
+    """The trail of every query, by chunks; by documents, each by its best chunk, of the table given."""
+    for place, final in enumerate(outcome.final):
+        known: dict[int, Ranks] = {}
+        yield Trail(
+            final.query.qid,
+            {name: _ranks(ranking, known, documents) for name, ranking in final.rankings.items()},
+            [
+                (name, _ranks(states[place].fused, known, documents))
+                for name, states in zip(outcome.stages, outcome.states, strict=True)
+                if states[place].fused is not None
+            ],
+        )
+
+
+def unit(diagnosis: pd.DataFrame) -> str:
+    """What was diagnosed: `sections`, or `documents` where no section was judged."""
+    return "sections" if not len(diagnosis) or "#" in diagnosis["section"].iloc[0] else "documents"
+
+
 def losses(diagnosis: pd.DataFrame) -> pd.DataFrame:
-    """How many relevant sections each arm lost, by outcome and stage, with the share of all relevant sections."""
+    """How many relevant sections or documents each arm lost, by outcome and stage, with the share of all of them."""
     counts = diagnosis.groupby(["arm", "outcome", "stage"], sort=False).size().rename("sections").reset_index()
     counts["share"] = counts["sections"] / counts["arm"].map(diagnosis.groupby("arm").size())
     return counts.sort_values(["arm", "sections"], ascending=[True, False]).reset_index(drop=True)
@@ -60,12 +97,12 @@ def losses(diagnosis: pd.DataFrame) -> pd.DataFrame:
 def sentences(diagnosis: pd.DataFrame) -> list[str]:
     """The losses in words: `p10 drops 31 of 74 relevant sections`."""
     relevant = diagnosis.groupby("arm").size().to_dict()
-    said = []
+    said, what_was = [], unit(diagnosis)
     for row in losses(diagnosis).to_dict(orient="records"):
         if row["outcome"] != FOUND:
             dropped = row["outcome"] == "dropped"
             what = f"{row['stage']} drops" if dropped else f"{row['outcome']} ({row['stage']}):"
-            said.append(f"{row['arm']}: {what} {row['sections']} of {relevant[row['arm']]} relevant sections")
+            said.append(f"{row['arm']}: {what} {row['sections']} of {relevant[row['arm']]} relevant {what_was}")
     return said
 
 
@@ -94,12 +131,13 @@ def _fate(
     return BURIED, "retrieval", final, source, source_rank
 
 
-def _ranks(ranking: Ranking | None, known: dict[int, Ranks]) -> Ranks:
-    """The rank of every chunk, from 1; made once for each object, as most stages hand on what they were given."""
+def _ranks(ranking: Ranking | None, known: dict[int, Ranks], documents: ChunkTable | None) -> Ranks:
+    """The rank of every hit, from 1; made once for each object, as most stages hand on what they were given."""
     if ranking is None:
         return {}
     if id(ranking) not in known:
-        known[id(ranking)] = {chunk: rank for rank, chunk in enumerate(ranking.chunks.tolist(), start=1)}
+        hits = ranking.chunks if documents is None else documents.document[ranking.chunks]
+        known[id(ranking)] = {hit: rank for rank, hit in enumerate(dict.fromkeys(hits.tolist()), start=1)}
     return known[id(ranking)]
 
 
@@ -108,7 +146,7 @@ def _best(ranks: Ranks, chunks: Sequence[int]) -> int:
     return min((ranks[chunk] for chunk in chunks if chunk in ranks), default=0)
 
 
-def _chunks_of_sections(table: ChunkTable) -> dict[str, list[int]]:
+def _in_sections(table: ChunkTable) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
     for chunk, sections in enumerate(table.section_ids):
         for section in sections:

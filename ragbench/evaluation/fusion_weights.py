@@ -18,6 +18,7 @@ from ragbench.errors import BenchmarkError
 from ragbench.types import QueryState, Ranking
 
 if TYPE_CHECKING:
+    from ragbench.index.index import Index
     from ragbench.stages.fuse import Fuse
 
 Gain = Callable[[Sequence[Ranking]], NDArray[np.float64]]
@@ -42,6 +43,7 @@ def learn(
     states: Sequence[QueryState],
     groups: Sequence[str],
     fuse: Fuse,
+    index: Index,
     gain: Gain,
     *,
     draws: int = 100,
@@ -69,7 +71,7 @@ def learn(
     values = np.empty((len(mixtures), len(states)))
     for number, mixture in enumerate(mixtures):
         weighed = replace(fuse, weights=dict(zip(sources, mixture.tolist(), strict=True)))
-        values[number] = gain([weighed.fuse(state) for state in states])
+        values[number] = gain([weighed.fuse(state, index) for state in states])
         if progress is not None:
             progress("trying weights", number + 1, len(mixtures))
     held_out = np.empty(len(states))

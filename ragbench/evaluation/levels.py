@@ -1,8 +1,11 @@
-"""The levels at which a run is judged: documents, their sections, and passages quoted from them."""
+"""The levels at which a run is judged: documents, their sections, and what is quoted from them.
+
+Passages as the reader gets them are a level of their own, in `ragbench.evaluation.passages`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
     from ragbench.index.chunks import ChunkTable
     from ragbench.types import QueryState
 
-DOCUMENT, SECTION, QUOTE = "document", "section", "quote"
+DOCUMENT, SECTION, QUOTE, PASSAGE = "document", "section", "quote", "passage"
 
 
 @dataclass(frozen=True)
@@ -27,17 +30,11 @@ class Level:
     run: Run
     qrels: Qrels
 
-    def evaluate(self, names: Sequence[str]) -> pd.DataFrame:
-        """qid, level, measure, value; topics whose answers are judged at other levels only take no part."""
-        frame = measures.evaluate(self.run, self.qrels, names)
+    def evaluate(self, names: Sequence[str], unanswerable: Collection[str]) -> pd.DataFrame:
+        """qid, level, measure, value; topics that are not judged at this level take no part."""
+        frame = measures.evaluate(self.run, self.qrels, names, unanswerable)
         frame.insert(0, "level", self.name)
         return frame
-
-    def only(self, benchmark: Benchmark) -> Level:
-        """For the topics that are judged at this level, and those without an answer."""
-        answered = {qid for qid, grades in benchmark.document_qrels.items() if any(g > 0 for g in grades.values())}
-        run = {qid: hits for qid, hits in self.run.items() if qid in self.qrels or qid not in answered}
-        return Level(self.name, run, self.qrels)
 
 
 def levels(states: Sequence[QueryState], table: ChunkTable, benchmark: Benchmark) -> list[Level]:

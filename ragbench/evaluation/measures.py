@@ -1,20 +1,24 @@
 """Measures of a run against judgments, by ir_measures, for every query.
 
 Documents are scored by their best chunk; sections by the best chunk that overlaps them; quotes by the first chunk that
-covers at least half of them. Topics without a relevant document take no part in the measures; for them `Silence` says
-whether the pipeline answered with nothing, for the others `FalseSilence` does. `Hits@10` counts a query's hits.
-`Unjudged@10` is always there: an unjudged hit counts as not relevant, so it bounds how far a value may be too low.
+covers at least half of them. Topics without a relevant judgment take no part in the measures. For those that are known
+to have no answer `Silence` says whether the pipeline answered with nothing, for those that have one `FalseSilence`
+does. `Hits@10` counts a query's hits. `Unjudged@10` is always there: an unjudged hit counts as not relevant. With
+nDCG@10 comes its value if every unjudged hit were as useful as judged ones at its rank (`if_useful`), where some
+hits were judged useless.
 """
 
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ragbench.errors import ConfigError
+from ragbench.evaluation.gains import DEPTH, ndcg_if_useful, typical_gains, useless_known
+from ragbench.evaluation.own_measures import is_own, value
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -106,10 +110,13 @@ def decreasing(scored: Iterable[tuple[str, float]]) -> list[tuple[str, float]]:
     return [(name, value) for (name, _), value in zip(hits, values.tolist(), strict=True)]
 
 
-def evaluate(run: Run, qrels: Qrels, measures: Sequence[str] = MEASURES) -> pd.DataFrame:
-    """One row per query and measure: qid, measure, value; `Unjudged@10` is added.
+def evaluate(
+    run: Run, qrels: Qrels, measures: Sequence[str] = MEASURES, unanswerable: Collection[str] = ()
+) -> pd.DataFrame:
+    """One row per query and measure: qid, measure, value; `Unjudged@10` and perhaps nDCG@10 if useful are added.
 
-    Queries without a relevant judgment only have `Silence` and `Hits@10`.
+    Queries in `unanswerable` have `Silence`; others without a relevant judgment have `Hits@10` only. Scores that are
+    equal are ordered as trec_eval orders them, by docno.
     """
     import ir_measures
     import pandas as pd
@@ -121,24 +128,42 @@ def evaluate(run: Run, qrels: Qrels, measures: Sequence[str] = MEASURES) -> pd.D
     rows = [(qid, UNJUDGED, unjudged(run[qid], qrels[qid])) for qid in answerable]
     if any(name.startswith(STRANGER) for hits in run.values() for name, _ in hits):
         rows += [(qid, UNPLACED, sum(name.startswith(STRANGER) for name, _ in run[qid][:10]) / 10) for qid in run]
-    parsed = {name: parse(name) for name in measures if name != UNJUDGED}
+    own = [name for name in measures if is_own(name)]
+    rows += [(qid, name, value(name, run[qid], qrels[qid])) for name in own for qid in answerable]
+    parsed = {name: parse(name) for name in measures if name not in (UNJUDGED, if_useful(PRIMARY), *own)}
     values: dict[tuple[str, str], float] = {}
     for together in _apart(parsed):
         names = {parsed[name].NAME: name for name in together}
         try:
-            for value in ir_measures.iter_calc([parsed[name] for name in together], judged, scored):
-                values[names[value.measure.NAME], answerable[int(value.query_id)]] = float(value.value)
+            for each in ir_measures.iter_calc([parsed[name] for name in together], judged, scored):
+                values[names[each.measure.NAME], answerable[int(each.query_id)]] = float(each.value)
         except subprocess.CalledProcessError as error:
             raise ConfigError(f"{', '.join(together)}: {error.cmd[0]} failed on these results; leave it out") from None
     for name in parsed:
         # Of no hits none lacks a judgment: an arm that falls silent is worse, not less judged.
         silence = 1.0 if name.startswith("Judged@") else 0.0
         rows += [(qid, name, values.get((name, qid), 0.0) if run[qid] else silence) for qid in answerable]
-    silent = sorted(set(run) - set(answerable))
-    rows += [(qid, SILENCE, float(not run[qid])) for qid in silent]
+    if PRIMARY in parsed and useless_known(judged.values()):
+        rows += _if_useful({qid: run[qid] for qid in answerable}, qrels)
+    rows += [(qid, SILENCE, float(not run[qid])) for qid in sorted(set(run) & set(unanswerable) - set(answerable))]
     rows += [(qid, FALSE_SILENCE, float(not run[qid])) for qid in answerable]
     rows += [(qid, HITS, float(min(10, len(run[qid])))) for qid in sorted(run)]
     return pd.DataFrame(rows, columns=["qid", "measure", "value"])
+
+
+def if_useful(measure: str) -> str:
+    """The name of a measure's value were every unjudged hit as useful as judged ones at its rank."""
+    return f"{measure} if useful"
+
+
+def _if_useful(run: Run, qrels: Qrels) -> list[tuple[str, str, float]]:
+    gains: dict[str, list[float | None]] = {
+        qid: [max(0, qrels[qid][name]) if name in qrels[qid] else None for name, _ in hits[:DEPTH]]
+        for qid, hits in run.items()
+    }
+    typical = typical_gains(list(gains.values()))
+    ideal = {qid: [float(grade) for grade in qrels[qid].values() if grade > 0] for qid in run}
+    return [(qid, if_useful(PRIMARY), ndcg_if_useful(gains[qid], ideal[qid], typical)) for qid in run]
 
 
 def parse(name: str) -> Measure:
@@ -161,7 +186,7 @@ def parse(name: str) -> Measure:
 def check(names: Iterable[str]) -> None:
     """Say before any work starts which of the measures cannot be computed."""
     for name in names:
-        if name != UNJUDGED:
+        if name not in (UNJUDGED, if_useful(PRIMARY)) and not is_own(name):
             parse(name)
 
 

@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ragbench import catalogue
-from ragbench.comparison.verdict import LatencyCost, judge, latency_budget_ms
+from ragbench.comparison.arms import Arms, Judged
 from ragbench.configuration import Settings
 from ragbench.errors import ConfigError
-from ragbench.evaluation.measures import PRIMARY, UNJUDGED
-from ragbench.experiment.design import Design, Effect, design_named, table
+from ragbench.experiment import verdicts
+from ragbench.experiment.design import Design, design_named
 from ragbench.files import write_text
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from ragbench.experiment.results import Results
 
 _CONDITIONS = ("calibration", "filters", "hyde", "recency")
@@ -81,81 +79,18 @@ def _root(override: str) -> str:
     return override.lstrip("+~").partition("=")[0].split(".")[0]
 
 
-def effects(ablation: Ablation, results: Results, measure: str = PRIMARY) -> tuple[Effect, ...]:
-    """The effect of every contrast of the design on a measure, over the measured topics."""
-    shared = ablation.settings[0]
-    statistics = shared.config["statistics"]
-    values = {each.name: results.values(each.name, measure) for each in ablation.settings}
-    first = next(iter(values.values()))
-    return ablation.design.effects(
-        {name: series.reindex(first.index).to_numpy(dtype=np.float64) for name, series in values.items()},
-        seed=int(shared.config["seed"]),
-        resamples=int(statistics["resamples"]),
-        permutations=int(statistics["permutations"]),
-        confidence=float(statistics["confidence"]),
-    )
+def judged(ablation: Ablation, results: Results) -> list[Judged]:
+    """The verdict on every main effect of the design, one family, then its interactions, another."""
+    arms, contrasts = Arms.of(results), ablation.design.contrasts()
+    main = [contrast for contrast in contrasts if len(contrast.factors) == 1]
+    return [*arms.judged(main), *arms.judged([each for each in contrasts if each not in main])]
 
 
-def verdicts(ablation: Ablation, results: Results) -> pd.DataFrame:
-    """The effects table with latency, budget and a verdict for every main effect."""
-    found = effects(ablation, results)
-    frame = table(found)
-    shared = ablation.settings[0]
-    p95 = _p95(results)
-    unjudged = {each.name: float(results.values(each.name, UNJUDGED).mean()) for each in ablation.settings}
-    rows: list[dict[str, Any]] = []
-    for effect in found:
-        if len(effect.contrast.factors) > 1:
-            rows.append({"latency_ms": np.nan, "budget_ms": np.nan, "verdict": "", "reason": ""})
-            continue
-        budget = latency_budget_ms(effect.contrast.factors[0], shared.config["budget"]["p95_ms"])
-        cost = _latency_cost(effect, p95)
-        verdict = judge(
-            effect.comparison,
-            p_holm=effect.p_holm,
-            budget_ms=budget,
-            latency=cost,
-            unjudged_difference=effect.contrast.difference(unjudged),
-        )
-        rows.append(
-            {
-                "latency_ms": np.nan if cost is None else cost.p95_ms,
-                "budget_ms": budget,
-                "verdict": verdict.outcome,
-                "reason": verdict.reason,
-            }
-        )
-    for column in ("latency_ms", "budget_ms", "verdict", "reason"):
-        frame[column] = [row[column] for row in rows]
-    return frame
-
-
-def conclude(ablation: Ablation, results: Results) -> pd.DataFrame:
-    """The verdicts, written beside the results with a description of the design."""
-    frame = verdicts(ablation, results)
-    write_text(results.folder / "verdicts.csv", frame.to_csv(index=False))
+def conclude(ablation: Ablation, results: Results) -> None:
+    """Write the verdicts, and a description of the design, beside the results."""
+    values = {each.name: results.values(each.name).to_numpy(dtype=np.float64) for each in ablation.settings}
+    verdicts.write(results, judged(ablation, results), ablation.design.standard_errors(values))
     write_text(results.folder / "design.txt", f"{ablation.design.describe()}\n")
-    return frame
-
-
-def _latency_cost(effect: Effect, p95: Mapping[str, Mapping[str, float]]) -> LatencyCost | None:
-    """The contrast in p95, with the interval that independent arms would give (half-widths added in quadrature)."""
-    if not p95:
-        return None
-    point = effect.contrast.difference(p95["p95"])
-    weights = [(arm, w) for arms in (effect.contrast.plus, effect.contrast.minus) for arm, w in arms.items()]
-    half = float(np.sqrt(sum((w * (p95["p95_high"][arm] - p95["p95_low"][arm]) / 2) ** 2 for arm, w in weights)))
-    return LatencyCost(point, point - half, point + half)
-
-
-def _p95(results: Results) -> dict[str, dict[str, float]]:
-    if not len(results.latency):
-        return {}
-    total = results.latency[results.latency["stage"] == "total"].set_index("arm")
-    return {
-        column: {str(arm): float(value) for arm, value in total[column].items()}
-        for column in ("p95", "p95_low", "p95_high")
-    }
 
 
 def _default_factors(base: Settings, design: str) -> list[str]:

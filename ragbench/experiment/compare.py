@@ -1,88 +1,132 @@
-"""Compare finished runs: results folders, MLflow runs whose files are still there, TREC run files of other systems."""
+"""Compare finished runs: results folders, arms of them, and TREC run files of other systems."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.pool import read_run
-from ragbench.comparison.statistics import compare_all, holm
+from ragbench.benchmark.split import TEST
+from ragbench.comparison.arms import Arm, Arms
+from ragbench.comparison.policy import Policy
 from ragbench.errors import ResultsError
 from ragbench.evaluation import measures
-from ragbench.evaluation.measures import PRIMARY, Run
-from ragbench.experiment import results, store
+from ragbench.evaluation.levels import DOCUMENT
+from ragbench.evaluation.measures import if_useful
+from ragbench.experiment import bound, results, store
+from ragbench.experiment.results import Results
 
-if TYPE_CHECKING:
-    import pandas as pd
 
+@dataclass(frozen=True)
+class Gathered:
+    """Arms of several sources over the same topics; `split` says which, `notes` what to know about them.
 
-def values(sources: Sequence[str], benchmark: Benchmark, split: str, names: Sequence[str]) -> dict[str, pd.DataFrame]:
-    """By arm, one row per query and one column per measure, for every arm of every source.
-
-    A source is a results folder, an arm's folder below one, or a TREC run file. Arms that several sources name alike
-    get the source's name before theirs.
+    `benchmark` and `digest` are its name and digest; `looks_at_test`: test topics are among those compared on.
     """
-    topics = {topic.qid for topic in benchmark.select(split)}
-    found: dict[str, pd.DataFrame] = {}
-    for source in sources:
-        for arm, run in _runs(Path(source)).items():
-            name = arm if arm not in found else f"{Path(source).name}/{arm}"
-            run = {qid: measures.decreasing(run.get(qid, [])) for qid in topics}
-            frame = measures.evaluate(run, benchmark.document_qrels, names)
-            found[name] = frame.pivot(index="qid", columns="measure", values="value").sort_index()
-    return found
+
+    arms: Arms
+    split: str
+    benchmark: str
+    digest: str
+    looks_at_test: bool
+    notes: tuple[str, ...] = ()
 
 
-def compare(
-    frames: Mapping[str, pd.DataFrame], baseline: str | None, measure: str = PRIMARY, *, seed: int = 13
-) -> pd.DataFrame:
-    """Every arm against the baseline (the first by default) on one measure: means, difference, interval, Holm's p."""
-    import pandas as pd
+def gather(
+    sources: Sequence[Path],
+    *,
+    split: str | None = None,
+    measure: str | None = None,
+    benchmark: Benchmark | None = None,
+    policy: Policy | None = None,
+) -> Gathered:
+    """The arms of every source, judged by the policy of the first run, over its split unless `split` is given.
 
-    base = baseline or next(iter(frames))
-    if base not in frames:
-        raise ResultsError(f"there is no arm '{base}' to compare with; arms: {', '.join(frames)}")
-    others = [name for name in frames if name != base]
-    if not others:
+    Run files are judged by the benchmark of the runs; where there is no run, `benchmark` and `policy` are needed. Arms
+    that several sources name alike get the source's name before theirs. Raises ResultsError for runs over other data.
+    """
+    found = [(source, *_read(source)) for source in sources]
+    runs = [run for _, run, _ in found if run is not None]
+    for each in runs:
+        bound.require_same(runs[0], each)
+        if benchmark is not None:
+            bound.require(each, benchmark)
+    if runs:
+        policy = Policy.of(runs[0].config(runs[0].arms[0]))
+        split = split or str(runs[0].record["split"])
+    if policy is None:
+        raise ResultsError("a comparison needs a finished run: name a results folder")
+    if measure is not None:
+        policy = replace(policy, measure=measure)
+    split = split or "all"
+    arms: dict[str, Arm] = {}
+    notes: list[str] = []
+    busy = ""
+    for source, run, wanted in found:
+        if run is not None:
+            own = Arms.of(run, policy, split)
+            busy = busy or own.busy
+            named = {arm: own.arms[arm] for arm in run.arms if wanted in (None, arm)}
+        else:
+            benchmark = benchmark or bound.benchmark_of(runs[0])
+            arm, missing = of_run_file(source, benchmark, split, policy.measure)
+            named = {source.stem: arm}
+            if missing:
+                notes.append(f"{source} answers {missing} of the topics with nothing")
+        for name, arm in named.items():
+            if DOCUMENT not in arm.levels:
+                raise ResultsError(f"{source}: '{policy.measure}' of arm '{name}' was not measured on split '{split}'")
+            arms[name if name not in arms else f"{source.name}/{name}"] = arm
+    if len(arms) < 2:
         raise ResultsError("a comparison needs at least two arms: name another results folder or run file")
-    if measure not in frames[base].columns:
-        raise ResultsError(f"'{measure}' was not measured; measures: {', '.join(frames[base].columns)}")
-    reference = frames[base][measure].dropna()
-    stacked = np.stack([frames[name][measure].reindex(reference.index).to_numpy() for name in others])
-    compared = compare_all(stacked, np.broadcast_to(reference.to_numpy(), stacked.shape), seed=seed)
-    adjusted = holm([each.p_value for each in compared])
-    rows = [
-        {
-            "arm": name,
-            "against": base,
-            "mean": each.mean_candidate,
-            "baseline": each.mean_baseline,
-            "difference": each.difference,
-            "ci_low": each.ci_low,
-            "ci_high": each.ci_high,
-            "p": each.p_value,
-            "p_holm": float(p_holm),
-            "wins": each.wins,
-            "ties": each.ties,
-            "losses": each.losses,
-            "mde": each.mde,
-            "n": each.n,
-        }
-        for name, each, p_holm in zip(others, compared, adjusted, strict=True)
-    ]
-    return pd.DataFrame(rows)
+    name = str(runs[0].record["benchmark"]["name"]) if runs else (benchmark.name if benchmark else "")
+    digest = str(runs[0].record["benchmark"]["digest"]) if runs else (benchmark.digest if benchmark else "")
+    splits = set(runs[0].per_query["split"]) if runs else set(benchmark.splits if benchmark else ())
+    tested = TEST in (splits if split == "all" else {split})
+    return Gathered(Arms(arms, policy, busy), split, name, digest, tested, tuple(notes))
 
 
-def _runs(source: Path) -> dict[str, Run]:
+def of_run_file(source: Path, benchmark: Benchmark, split: str, measure: str) -> tuple[Arm, int]:
+    """An arm from a run file of another system, and how many topics it does not answer.
+
+    Equal scores are ordered as trec_eval orders them. Raises ResultsError for a run that answers no topic.
+    """
+    measures.check([measure])
+    given = read_run(source)
+    topics = [topic.qid for topic in benchmark.select(split)]
+    missing = sum(qid not in given for qid in topics)
+    if missing == len(topics):
+        raise ResultsError(f"{source} answers no topic of '{benchmark.name}', split '{split}': it is of other data")
+    run = {qid: in_order(given.get(qid, [])) for qid in topics}
+    frame = measures.evaluate(run, benchmark.document_qrels, [measure], benchmark.unanswerable)
+    values = {
+        name: {str(q): float(v) for q, v in rows[["qid", "value"]].itertuples(index=False)}
+        for name, rows in frame.groupby("measure")
+    }
+    useful = values.get(if_useful(measure))
+    levels: Mapping[str, Mapping[str, float]] = {DOCUMENT: values.get(measure, {})}
+    return Arm(levels, {DOCUMENT: useful} if useful else {}), missing
+
+
+def in_order(hits: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
+    """The hits of a query as trec_eval orders them: by score in single precision, equal ones by id, last first."""
+    by_id = sorted(hits, key=lambda hit: hit[0], reverse=True)
+    return measures.decreasing(sorted(by_id, key=lambda hit: -float(np.float32(hit[1]))))
+
+
+def _read(source: Path) -> tuple[Results | None, str | None]:
+    """The run of a source, None for a run file; and the arm that is meant, None for all."""
     if source.is_file():
-        return {source.stem: read_run(source)}
+        return None, None
     if (source / store.RECORD).is_file():
-        loaded = results.load(source)
-        return {arm: read_run(loaded.arm_path(arm) / "run.trec") for arm in loaded.arms}
-    if (source / "run.trec").is_file():
-        return {source.name: read_run(source / "run.trec")}
+        return results.load(source), None
+    if source.parent.name == "arms" and (source.parent.parent / store.RECORD).is_file():
+        run = results.load(source.parent.parent)
+        for arm in run.arms:
+            if run.arm_path(arm) == source:
+                return run, arm
     raise ResultsError(f"{source} is neither a results folder nor a TREC run file")

@@ -6,7 +6,7 @@ named by the factors that are on, so that two designs over the same factors shar
 
 An effect is on minus off. An interaction is how much the effect of one factor grows when the other is turned on,
 (both + neither) - (one + other): twice the interaction of the Yates convention, and the same quantity in every design
-here. Holm's family is all main effects of a design, and apart from them all its interactions.
+here. All main effects of a design are one family, and apart from them all its interactions.
 """
 
 from __future__ import annotations
@@ -21,48 +21,18 @@ from functools import reduce
 from itertools import combinations
 from operator import xor
 from string import ascii_lowercase
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.comparison.statistics import Comparison, compare_all, holm
-from ragbench.errors import BenchmarkError, ConfigError, ResultsError
-
-if TYPE_CHECKING:
-    import pandas as pd
+from ragbench.comparison.contrast import Contrast
+from ragbench.errors import ConfigError
 
 Values = Mapping[str, NDArray[np.float64]]
 """By arm, one value per query, shape (n,), queries in the same order in every arm."""
 
 _MOST_ARMS = 1024
-
-
-@dataclass(frozen=True)
-class Contrast:
-    """Weighted arms against weighted arms: the effect of one factor, or the interaction of two.
-
-    `aliases` are effects that the design cannot tell from this one: the estimate is the sum of all of them.
-    """
-
-    factors: tuple[str, ...]
-    plus: Mapping[str, float]
-    minus: Mapping[str, float]
-    aliases: tuple[tuple[str, ...], ...] = ()
-
-    def difference(self, by_arm: Mapping[str, float]) -> float:
-        """The contrast in any number an arm has, such as its p95 or the bytes of its index."""
-        return sum(w * by_arm[a] for a, w in self.plus.items()) - sum(w * by_arm[a] for a, w in self.minus.items())
-
-
-@dataclass(frozen=True)
-class Effect:
-    """A contrast with its comparison over queries; `standard_error` is that of Shapley sampling, None elsewhere."""
-
-    contrast: Contrast
-    comparison: Comparison
-    p_holm: float
-    standard_error: float | None = None
 
 
 @dataclass(frozen=True)
@@ -111,48 +81,6 @@ class Design(ABC):
     def standard_errors(self, values: Values) -> Mapping[str, float]:
         """By factor, the standard error that the design's own sampling adds; empty where it does not sample arms."""
         return {}
-
-    def effects(
-        self,
-        values: Values,
-        *,
-        seed: int,
-        resamples: int = 10_000,
-        permutations: int = 10_000,
-        confidence: float = 0.95,
-    ) -> tuple[Effect, ...]:
-        """The effect of every contrast. Raises ResultsError when an arm of the design has no values."""
-        names = list(self.arms())
-        if missing := [name for name in names if name not in values]:
-            raise ResultsError(f"arm '{missing[0]}' of design={self.name} has no values; run it first")
-        for name in names:
-            if len(values[name]) != len(values[names[0]]):
-                raise BenchmarkError(
-                    f"arm '{name}' has {len(values[name])} values and arm '{names[0]}' {len(values[names[0]])}; "
-                    "run both over the same queries"
-                )
-        stacked = np.stack([np.asarray(values[name], dtype=np.float64) for name in names])
-        errors = self.standard_errors(values)
-        contrasts = self.contrasts()
-        effects: list[Effect] = []
-        for size in (1, 2):
-            family = [contrast for contrast in contrasts if len(contrast.factors) == size]
-            if not family:
-                continue
-            compared = compare_all(
-                np.array([[c.plus.get(name, 0.0) for name in names] for c in family]) @ stacked,
-                np.array([[c.minus.get(name, 0.0) for name in names] for c in family]) @ stacked,
-                seed=seed,
-                resamples=resamples,
-                permutations=permutations,
-                confidence=confidence,
-            )
-            adjusted = holm([comparison.p_value for comparison in compared])
-            effects += [
-                Effect(contrast, comparison, float(p_holm), errors.get(contrast.factors[0]))
-                for contrast, comparison, p_holm in zip(family, compared, adjusted, strict=True)
-            ]
-        return tuple(effects)
 
 
 class _OneAtATime(Design):
@@ -413,38 +341,6 @@ def design_named(name: str, factors: Sequence[str], **options: Any) -> Design:
     if unknown := [option for option in options if option not in known]:
         raise ConfigError(f"design={name} has no option '{unknown[0]}'; it has {', '.join(known) or 'none'}")
     return DESIGNS[name](tuple(factors), **options)
-
-
-def table(effects: Iterable[Effect]) -> pd.DataFrame:
-    """One row per effect: factor, other (empty for a main effect), effect, interval, p values, counts, aliases.
-
-    `aliases` lists what else the estimate contains, `p2:p3 = p4:p5`; `standard_error` is NaN but for Shapley values.
-    """
-    import pandas as pd
-
-    rows = []
-    for effect in effects:
-        (factor, *others), result = effect.contrast.factors, effect.comparison
-        rows.append(
-            {
-                "kind": "interaction" if others else "main",
-                "factor": factor,
-                "other": ":".join(others),
-                "effect": result.difference,
-                "ci_low": result.ci_low,
-                "ci_high": result.ci_high,
-                "p": result.p_value,
-                "p_holm": effect.p_holm,
-                "n": result.n,
-                "wins": result.wins,
-                "ties": result.ties,
-                "losses": result.losses,
-                "mde": result.mde,
-                "standard_error": np.nan if effect.standard_error is None else effect.standard_error,
-                "aliases": " = ".join(":".join(alias) for alias in effect.contrast.aliases),
-            }
-        )
-    return pd.DataFrame(rows)
 
 
 def _flip(design: _OneAtATime | Pairwise, flipped: Collection[str]) -> tuple[str, ...]:

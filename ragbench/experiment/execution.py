@@ -13,12 +13,10 @@ from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from itertools import accumulate, pairwise, takewhile
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from ragbench.bounds import Checked, Count, Natural
-from ragbench.configuration import Settings, build
+from ragbench.configuration import ExecutionSpec, Settings
 from ragbench.engine import executor
 from ragbench.errors import ArmsFailed, RagbenchError
 from ragbench.experiment.worker import Failure, Job
@@ -30,22 +28,6 @@ if TYPE_CHECKING:
     from ragbench.engine.executor import Arm, Outcome
     from ragbench.types import Query
     from ragbench.workshop import Progress, Say
-
-
-@dataclass(frozen=True)
-class ExecutionSpec(Checked):
-    """The `execution` node of the configuration.
-
-    `workers`: processes, as many as processors when None. `retries`: how often an arm that failed is tried again.
-    `memory_mb`: for intermediate results, of each worker. `address`: of a running Ray cluster, such as `10.0.0.1:6379`,
-    `auto` for the one on this machine; None starts one and stops it at the end.
-    """
-
-    kind: Literal["local", "joblib", "ray"] = "local"
-    workers: Count | None = None
-    retries: Natural = 2
-    memory_mb: Count = 512
-    address: str | None = None
 
 
 class Workers(Protocol):
@@ -62,7 +44,7 @@ class Workers(Protocol):
 
 def spec_of(settings: Settings) -> ExecutionSpec:
     """How the settings want their arms computed. Raises ConfigError for what cannot be, also for a missing Ray."""
-    spec = build(ExecutionSpec, settings.config.get("execution", {}), "execution")
+    spec = settings.execution
     if spec.kind == "ray":
         from ragbench.experiment.execution_ray import check
 

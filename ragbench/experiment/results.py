@@ -4,9 +4,11 @@
     <folder>/summary.csv            arm, level, split, type, measure, mean, n
     <folder>/latency.csv            arm, stage, p50, p95, p99 ... of the service time in milliseconds
     <folder>/open_loop.csv          arm, qps, load, p50, p95, p99 ... of the response time in milliseconds
+    <folder>/verdicts.csv           effects, intervals, costs, verdicts; perhaps field.csv (the best) and halves.csv
     <folder>/topics.parquet         qid, split, type, text, need
     <folder>/arms/<arm>/config.yaml, pipeline.txt, run.trec, sections.trec, quotes.trec, metadata.yaml,
-                       per_query.parquet, top.parquet, diagnosis.parquet, latency.parquet, done.json
+                       per_query.parquet, top.parquet, sources.parquet, diagnosis.parquet, headroom.parquet,
+                       latency.parquet, done.json
 
 `ragbench.experiment.store` writes the folder and says whether it still is what was written.
 """
@@ -19,15 +21,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragbench.evaluation.measures import PRIMARY, Run
+from ragbench.errors import ResultsError
+from ragbench.evaluation.measures import HITS, PRIMARY, SILENCE, UNPLACED, Run
 from ragbench.experiment import store
 
 if TYPE_CHECKING:
     import pandas as pd
 
 TOPICS, TOP, DIAGNOSIS, PER_QUERY = "topics.parquet", "top.parquet", "diagnosis.parquet", "per_query.parquet"
+SOURCES = "sources.parquet"
 DOCUMENTS, SECTIONS, QUOTES = "run.trec", "sections.trec", "quotes.trec"
-OPEN_LOOP = "open_loop.csv"
+HEADROOM = "headroom.parquet"
+OPEN_LOOP, CONFIG = "open_loop.csv", "config.yaml"
+VERDICTS, FIELD, HALVES = "verdicts.csv", "field.csv", "halves.csv"
 PER_QUERY_COLUMNS = ("arm", "level", "split", "type", "qid", "measure", "value")
 
 
@@ -35,8 +41,8 @@ PER_QUERY_COLUMNS = ("arm", "level", "split", "type", "qid", "measure", "value")
 class Results:
     """The outcome of an experiment.
 
-    `per_query`: arm, level (document, section or quote), split, type, qid, measure, value. `latency`: arm, stage, p50,
-    p95, p99 and more, in milliseconds; empty when time was not measured.
+    `per_query`: arm, level (document, section, quote or passage), split, type, qid, measure, value. `latency`: arm,
+    stage, p50, p95, p99 and more, in milliseconds; empty when time was not measured.
     """
 
     folder: Path
@@ -53,21 +59,40 @@ class Results:
         """Where the files of an arm lie."""
         return store.arm_path(self.folder, arm)
 
+    def config(self, arm: str) -> Mapping[str, Any]:
+        """The configuration of an arm. Raises ResultsError when it cannot be read."""
+        if arm not in self._configs:
+            self._configs[arm] = _read_config(self.arm_path(arm) / CONFIG)
+        return self._configs[arm]
+
+    @cached_property
+    def _configs(self) -> dict[str, Mapping[str, Any]]:
+        return {}
+
     @property
     def topics_by(self) -> str:
         """Who wrote the topics (`derived topics`), empty when persons did: every table of the results says it."""
         return str(self.record["benchmark"].get("topics", ""))
+
+    @property
+    def looks(self) -> int:
+        """Which look at the test topics of its benchmark this was, 0 where it holds none of them."""
+        return int(self.record.get("looks", 0))
 
     def titled(self, title: str) -> str:
         """The title of a table of these results."""
         return f"{title}; {self.topics_by}" if self.topics_by else title
 
     def summary(self, by: Sequence[str] = ("split",), level: str = "document") -> pd.DataFrame:
-        """Means over queries: one row per arm (and the columns in `by`), one column per measure, and `n` queries."""
+        """Means over queries: one row per arm (and the columns in `by`), one column per measure, and `n` topics.
+
+        Topics without an answer are not among the `n`: for them there is `Silence`, and how many hits they got.
+        """
         frame = self.per_query[self.per_query["level"] == level]
         keys = ["arm", *by]
         means = frame.pivot_table(index=keys, columns="measure", values="value", aggfunc="mean", observed=True)
-        means.insert(0, "n", frame.groupby(keys, observed=True)["qid"].nunique())
+        counted = frame[~frame["measure"].isin((SILENCE, HITS, UNPLACED))].groupby(keys, observed=True)["qid"].nunique()
+        means.insert(0, "n", counted.reindex(means.index).fillna(0).astype(int))
         order = {arm: place for place, arm in enumerate(self.arms)}
         return means.reset_index().sort_values(["arm", *by], key=lambda c: c.map(order) if c.name == "arm" else c)
 
@@ -81,8 +106,11 @@ class Results:
             known = known[known.index.isin(frame.loc[frame["split"] == split, "qid"])]
         return known.copy()
 
-    def of_arms(self, name: str, columns: Sequence[str]) -> pd.DataFrame:
-        """A table that arms wrote under a file name, `arm` among its columns; without rows where none did."""
+    def of_arms(self, name: str, columns: Sequence[str], others: bool = False) -> pd.DataFrame:
+        """A table that arms wrote under a file name, `arm` among its columns; without rows where none did.
+
+        `others` keeps further columns, too: an arm that did not write one has NaN there.
+        """
         import pandas as pd
 
         if name not in self._tables:
@@ -90,7 +118,8 @@ class Results:
             frames = [pd.read_parquet(path).assign(arm=arm) for arm, path in paths.items() if path.is_file()]
             empty = pd.DataFrame(columns=list(columns))
             self._tables[name] = pd.concat(frames, ignore_index=True) if frames else empty
-        return self._tables[name][list(columns)]
+        found = self._tables[name]
+        return found[[*columns, *(each for each in found.columns if others and each not in columns)]]
 
     @cached_property
     def _tables(self) -> dict[str, pd.DataFrame]:
@@ -132,6 +161,18 @@ def load(folder: Path) -> Results:
         pd.concat(frames, ignore_index=True),
         pd.read_csv(latency) if latency.is_file() else pd.DataFrame({"arm": [], "stage": []}),
     )
+
+
+def _read_config(path: Path) -> Mapping[str, Any]:
+    import yaml
+
+    try:
+        # The C loader reads the same ten times as fast.
+        config = yaml.load(path.read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except (OSError, yaml.YAMLError) as error:
+        reason = str(error).splitlines()[0]
+        raise ResultsError(f"{path} cannot be read ({reason}): run the experiment again") from None
+    return dict(config)
 
 
 def trec(run: Run, tag: str) -> str:

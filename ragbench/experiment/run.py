@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -11,10 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragbench.benchmark.benchmark import Benchmark, Topic
+from ragbench.benchmark.split import TEST
 from ragbench.configuration import Settings
 from ragbench.errors import ConfigError
-from ragbench.evaluation import diagnosis, levels, measures
-from ragbench.experiment import environment, execution, results, store, top_hits
+from ragbench.evaluation import diagnosis, headroom, levels, measures, passages, source_rankings
+from ragbench.experiment import environment, execution, ledger, results, store, top_hits, verdicts
 from ragbench.experiment.results import Results
 from ragbench.experiment.store import RunFolder
 from ragbench.fingerprint import digest, plain
@@ -79,14 +81,14 @@ def run(
     *,
     command: str = "run",
     folder: Path | None = None,
-    conclude: Callable[[Results], None] = lambda found: None,
+    conclude: Callable[[Results], None] = verdicts.against_first,
     progress: Progress | None = None,
     say: Say = print,
 ) -> Results:
     """Measure every arm on the benchmark and write the results folder.
 
-    The same experiment that was stopped is continued, unless `folder` names another place. `conclude` writes further
-    files before the record, with which the experiment counts as finished.
+    The same experiment that was stopped is continued, unless `folder` names another place. `conclude` writes the
+    verdicts, every arm against the first unless told otherwise, before the record ends the experiment.
     """
     workshop = Workshop.of(settings[0], benchmark, progress, say)
     fetch_caches(workshop.store, workshop.models)
@@ -163,9 +165,12 @@ def _conclude(
         "overrides": {each.name: list(each.overrides) for each in planned.settings},
         "split": shared.split,
         "topics": len(planned.topics),
+        "looks": _looks(planned),
         "benchmark": {
             "name": benchmark.name,
             "digest": benchmark.digest,
+            "collection": benchmark.collection,
+            "questions": benchmark.questions,
             "documents": len(benchmark.documents),
             "topics": benchmark.provenance,
             "version": benchmark.version,
@@ -178,6 +183,7 @@ def _conclude(
         "peak_memory_bytes": coldstart.peak_memory_bytes(),
         "peak_memory_mb": times.memory,
         "index_bytes": {name: sum(a.size_bytes for a in _artefacts(arm)) for name, (_, arm) in planned.arms.items()},
+        "endpoints": endpoint.take_usage() if (endpoint := sys.modules.get("ragbench.models.endpoint")) else {},
         "models": {name: arm.pipeline.digests(arm.index) for name, (_, arm) in planned.arms.items()},
     }
     found = Results(place.path, record, quality, times.table)
@@ -185,6 +191,14 @@ def _conclude(
     with store.spoken(place.path):
         conclude(found)
     return replace(found, record=place.finish(record))
+
+
+def _looks(planned: Planned) -> int:
+    """Which look at the test topics this is, entered; 0 where none of the topics is one."""
+    if not any(topic.split == TEST for topic in planned.topics):
+        return 0
+    key = [planned.shared.split, *(arm_key(arm) for _, arm in planned.arms.values())]
+    return ledger.look(planned.shared.results, planned.benchmark.digest, key, planned.command, list(planned.arms))
 
 
 def _topics(topics: Sequence[Topic]) -> pd.DataFrame:
@@ -215,7 +229,9 @@ def _write_arm(
         # Also without judgments: `ragbench pool` reads what has still to be judged from there.
         place.text(_RUN_FILES[level.name], results.trec(level.run, "ragbench"))
         if level.name == levels.DOCUMENT or level.qrels:
-            frames.append(level.only(benchmark).evaluate(settings.measures))
+            frames.append(level.evaluate(settings.measures, benchmark.unanswerable))
+    units = passages.Passages(table, arm.index.encoder.count_tokens, benchmark.quotes_by_topic)
+    frames.append(passages.evaluate(outcome.final, units, benchmark, settings.context_tokens))
     per_query = facts.merge(pd.concat(frames, ignore_index=True), on="qid")
     per_query.insert(0, "arm", settings.name)
     per_query = per_query[list(results.PER_QUERY_COLUMNS)]
@@ -224,8 +240,9 @@ def _write_arm(
     place.yaml("metadata.yaml", _ir_metadata(settings, arm, benchmark, surroundings))
     place.table(results.PER_QUERY, per_query)
     place.table(results.TOP, top_hits.top_hits(outcome.final, table, benchmark))
-    if benchmark.section_qrels:
-        place.table(results.DIAGNOSIS, diagnosis.diagnose(outcome, table, benchmark.section_qrels))
+    place.table(results.SOURCES, source_rankings.frame(outcome, table))
+    place.table(results.DIAGNOSIS, diagnosis.of_benchmark(outcome, table, benchmark))
+    place.table(results.HEADROOM, headroom.headroom(outcome, table, benchmark.document_qrels))
     place.finish_arm(arm_key(arm))
     return per_query
 

@@ -188,18 +188,23 @@ def read(folder: Path) -> dict[str, Any]:
     return record
 
 
+def finished_runs(root: Path) -> list[Path]:
+    """The results folders below `root` that have a record, the newest first."""
+    found = sorted(root.glob(f"runs/*/{RECORD}"), key=lambda path: path.stat().st_mtime, reverse=True)
+    return [record.parent for record in found]
+
+
 def latest(root: Path, say: Say = lambda sentence: None) -> Path:
     """The newest finished results folder below `root`; damaged ones are named and passed over."""
-    found = sorted(root.glob(f"runs/*/{RECORD}"), key=lambda path: path.stat().st_mtime, reverse=True)
     damaged = []
-    for record in found:
+    for folder in finished_runs(root):
         try:
-            files.read_sealed(record)
+            files.read_sealed(folder / RECORD)
         except Damaged:
-            damaged.append(record.parent)
+            damaged.append(folder)
             continue
         _name_damaged(damaged, say)
-        return record.parent
+        return folder
     _name_damaged(damaged, say)
     raise ResultsError(f"no results below {root / 'runs'}: run an experiment first")
 

@@ -5,7 +5,8 @@
     golden.jsonl      the run's queries, each with the ids and scores of its first hits
     modified.json     when each document was modified, for filters and recency
     generation.json   the documents it serves now, once ragbench refresh has taken in others
-    index/            the artefacts (built there when first loaded, with include_index=false)
+    README.md         what it is and how it is used
+    index/            the artefacts (built there when first loaded, with --without-index)
 
 It is written under another name and then renamed, so that it is either absent or complete. Its rankings are those of
 the run: both are compared while it is written. Places of this machine stay out, but for those of the documents.
@@ -20,17 +21,18 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragbench.benchmark.benchmark import Benchmark
+from ragbench.benchmark.load import load
 from ragbench.benchmark.pool import read_run
 from ragbench.errors import BundleError, ResultsError
-from ragbench.evaluation.measures import document_run
+from ragbench.evaluation.measures import PRIMARY, document_run
 from ragbench.experiment import environment
 from ragbench.export.measured import Evidence, MeasuredArm
-from ragbench.files import settle
+from ragbench.files import settle, why_unreadable
 from ragbench.fingerprint import plain
 from ragbench.models.resolve import CrossEncoderSpec
 from ragbench.stages.recency import BoostRecent
@@ -45,12 +47,16 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 RECORD, CONFIG, GOLDEN, MODIFIED, INDEX = "bundle.json", "config.yaml", "golden.jsonl", "modified.json", "index"
+README = "README.md"
 GOLDEN_DEPTH = 20
 """Hits of a golden query that are kept."""
 
 SEALED = (CONFIG, GOLDEN, MODIFIED)
 """Files whose digests the record keeps."""
 
+_UNMASKED = (
+    "measured on documents without the passages that its topics were made from; the bundle holds the documents whole"
+)
 _DOCUMENT_PATHS = ("corpus", "folder", "queries", "qrels")
 _PLACES = {"paths": ("results", "index", "cache"), "tracking": ("uri",), "artefacts": ("url",)}
 _KEYS = {
@@ -89,11 +95,12 @@ def write(
 ) -> Path:
     """Write the bundle of an arm into the new folder `out`.
 
-    `caution` is what must be said about an unproven gain. Raises BundleError when `out` exists, ResultsError when the
+    `caution` is what must be said about an unproven gain. Documents are served whole, also where passages were masked
+    for the measurement. Raises BundleError when `out` exists, ResultsError when the
     documents, judgments or rankings are no longer those of the run.
     """
     if out.exists():
-        raise BundleError(f"{out} exists already: name a new folder with out=, or delete it first")
+        raise BundleError(f"{out} exists already: name a new folder with --out, or delete it first")
     expected = measured.results.record["benchmark"]["digest"]
     if benchmark.digest != expected:
         raise ResultsError(
@@ -104,6 +111,13 @@ def write(
     (arm,) = workshop.arms([measured.settings])
     arm.index.prepare(needs(arm.pipeline))
     states = _replayed(measured, arm, benchmark)
+    cautions = [*([caution] if caution else []), *_cautions(arm.pipeline)]
+    if any(topic.masked for topic in benchmark.topics):
+        benchmark = replace(load(measured.settings.config["data"], topics=False), topics=benchmark.topics)
+        (arm,) = Workshop.of(measured.settings, benchmark, progress, say).arms([measured.settings])
+        arm.index.prepare(needs(arm.pipeline))
+        states = arm.pipeline([state.query for state in states], arm.index)
+        cautions.append(_UNMASKED)
     draft = out.with_name(f".{out.name}.{os.getpid()}")
     for stale in _left_behind(out):
         shutil.rmtree(stale, ignore_errors=True)
@@ -116,6 +130,7 @@ def write(
         }
         for name, text in texts.items():
             (draft / name).write_text(text, encoding="utf-8")
+        (draft / README).write_text(_readme(measured, evidence, cautions), encoding="utf-8")
         if include_index:
             for artefact in arm.index.artefacts():
                 place = draft / INDEX / artefact.kind / artefact.fingerprint
@@ -124,7 +139,7 @@ def write(
             "format": FORMAT,
             "name": measured.name,
             "from": {"run": measured.results.folder.name, "arm": measured.name, **_about(measured)},
-            "benchmark": {"name": benchmark.name, "digest": benchmark.digest, "documents": len(benchmark.documents)},
+            "benchmark": {"name": benchmark.name, "digest": expected, "documents": len(benchmark.documents)},
             "collection": benchmark.collection,
             "pipeline": repr(arm.pipeline),
             "artefacts": arm.index.fingerprints(needs(arm.pipeline)),
@@ -134,17 +149,39 @@ def write(
             "quality": measured.quality,
             "latency_ms": measured.latency,
             "evidence": {"gain": evidence.gain, "baseline": evidence.baseline, "sentence": evidence.sentence},
-            "cautions": [*([caution] if caution else []), *_cautions(arm.pipeline)],
+            "cautions": cautions,
             "environment": {"run": measured.results.record["environment"], "export": environment.describe()},
             "files": {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()},
         }
         (draft / RECORD).write_text(json.dumps(record, indent=1, default=str), encoding="utf-8")
         settle(draft, out)
     except OSError as error:
-        raise BundleError(f"cannot write the bundle {out} ({error.strerror}): name another folder with out=") from None
+        raise BundleError(f"cannot write the bundle {out} ({error.strerror}): name another folder with --out") from None
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return out
+
+
+def _readme(measured: MeasuredArm, evidence: Evidence, cautions: Sequence[str]) -> str:
+    record = measured.results.record
+    quality = measured.quality.get(PRIMARY)
+    said = f"{PRIMARY} {quality:.3f} on " if quality is not None else ""
+    lines = [
+        f"# {measured.name}",
+        "",
+        f"A search measured by ragbench: {said}{record['topics']} topics of '{record['benchmark']['name']}', split "
+        f"{record['split']}. {evidence.sentence}",
+        *([""] + [f"- {each}" for each in cautions] if cautions else []),
+        "",
+        "```",
+        "ragbench verify .          does it still do here what was measured?",
+        "ragbench serve .           answer over HTTP, on this machine",
+        "ragbench refresh . --corpus FOLDER    take in changed documents",
+        "```",
+        "",
+        'In Python: `ragbench.load(".").search("...")`. All facts: bundle.json; the configuration: config.yaml.',
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def _left_behind(out: Path) -> Iterator[Path]:
@@ -177,7 +214,7 @@ def read_record(folder: Path) -> Mapping[str, Any]:
         raise BundleError(f"{folder} is no bundle ({RECORD} is missing): make one with ragbench export") from None
     except (OSError, ValueError) as error:
         raise BundleError(
-            f"{folder / RECORD} cannot be read ({type(error).__name__}): export the bundle again"
+            f"{folder / RECORD} cannot be read ({why_unreadable(error)}): export the bundle again"
         ) from None
     if not isinstance(record, dict) or record.get("format") != FORMAT:
         raise BundleError(f"{folder} is a bundle of another version of ragbench: export it again with this one")
@@ -199,7 +236,7 @@ def read_golden(folder: Path) -> list[Golden]:
         ]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise BundleError(
-            f"{folder / GOLDEN} cannot be read ({type(error).__name__}): export the bundle again"
+            f"{folder / GOLDEN} cannot be read ({why_unreadable(error)}): export the bundle again"
         ) from None
 
 
@@ -254,10 +291,11 @@ def _about(measured: MeasuredArm) -> dict[str, Any]:
 
 def _models(arm: Arm) -> list[dict[str, Any]]:
     """The models that the pipeline loads, each with its specification and its digests."""
-    encoders = [arm.index.spec.encoder] if "encoder" in arm.pipeline.needs else []
+    index = arm.index
+    encoders = [(index.spec.vectors(need.partition(":")[2]).encoder, need) for need in arm.pipeline.encoders]
     loaded: list[tuple[str, Any, Encoder | CrossEncoder]] = [
-        *(("encoder", spec, arm.index.encoder) for spec in encoders),
-        *(("cross-encoder", spec, arm.index.cross_encoder(spec)) for spec in cross_encoders(arm.pipeline)),
+        *(("encoder", spec, index.part(need)) for spec, need in encoders),
+        *(("cross-encoder", spec, index.cross_encoder(spec)) for spec in cross_encoders(arm.pipeline)),
     ]
     return [
         {

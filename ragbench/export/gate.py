@@ -1,75 +1,90 @@
-"""May the candidate replace the baseline? Two finished runs: lower quality beyond chance and higher latency say no."""
+"""May the candidate replace the baseline? Two arms of finished runs: surely worse, or slower than allowed, says no."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from annotated_types import Interval
 
 from ragbench.bounds import Checked, Weight
-from ragbench.comparison.statistics import align, compare
-from ragbench.errors import ConfigError
-from ragbench.evaluation.measures import PRIMARY
-from ragbench.export.measured import MeasuredArm, latency_cost
+from ragbench.comparison.arms import Arms, Judged
+from ragbench.comparison.policy import Policy
+from ragbench.errors import ConfigError, ResultsError
+from ragbench.evaluation.levels import DOCUMENT
+from ragbench.export.measured import MeasuredArm
 from ragbench.export.verify import Check
 
-LATENCY_TOLERANCE = 0.2
-"""By how much the candidate's p95 may lie above the baseline's, as a share of it."""
+BASELINE, CANDIDATE = "baseline", "candidate"
 
 
 @dataclass(frozen=True)
 class Limits(Checked):
-    """What the gate lets through.
+    """What the gate lets through, where it is not the verdict of the baseline's own policy.
 
-    `drop`: how much lower `measure` may be, at least 0. `latency_tolerance`: how much higher p95 may be, as a share.
-    `confidence`: how sure a loss must be to count, between 0 and 1.
+    `measure`: of documents. `drop`: how much lower a level may be for sure. `latency_tolerance`: how much higher p95
+    may be, as a share of the baseline's. `confidence`: how sure a loss must be. `changed_data`: documents, queries or
+    judgments may have changed between the runs.
     """
 
-    measure: str = PRIMARY
-    drop: Weight = 0.0
-    latency_tolerance: Weight = LATENCY_TOLERANCE
-    confidence: Annotated[float, Interval(gt=0, lt=1)] = 0.95
+    measure: str | None = None
+    drop: Weight | None = None
+    latency_tolerance: Weight | None = None
+    confidence: Annotated[float, Interval(gt=0.5, lt=1)] | None = None
+    changed_data: bool = False
 
 
 def gate(baseline: MeasuredArm, candidate: MeasuredArm, limits: Limits | None = None) -> list[Check]:
-    """The checks of a candidate against a baseline; BenchmarkError when they did not answer the same queries."""
+    """The checks of a candidate against a baseline; ResultsError when they did not answer the same queries."""
     limits = limits or Limits()
-    checks = [_quality(baseline, candidate, limits), _latency(baseline, candidate, limits)]
-    return [_benchmark(baseline, candidate), *checks]
+    same = _benchmark(baseline, candidate, limits)
+    policy = _policy(baseline, limits)
+    both = {
+        role: Arms.of(each.results, policy).arms[each.name]
+        for role, each in ((BASELINE, baseline), (CANDIDATE, candidate))
+    }
+    for role, arm in both.items():
+        if DOCUMENT not in arm.levels:
+            raise ConfigError(f"'{policy.measure}' was not measured by the {role}: name another with --measure")
+    (judged,) = Arms(both, policy, Arms.of(candidate.results, policy).busy).against(BASELINE)
+    return [same, _quality(judged, policy, limits), _latency(judged)]
 
 
-def _benchmark(baseline: MeasuredArm, candidate: MeasuredArm) -> Check:
+def _policy(baseline: MeasuredArm, limits: Limits) -> Policy:
+    policy = Policy.of(baseline.settings.config)
+    if limits.measure is not None:
+        policy = replace(policy, measure=limits.measure)
+    if limits.confidence is not None:
+        policy = replace(policy, statistics=replace(policy.statistics, confidence=limits.confidence))
+    if limits.latency_tolerance is not None and baseline.latency is not None:
+        allowed = baseline.latency["p95"] * limits.latency_tolerance
+        policy = replace(policy, budget=replace(policy.budget, p95_ms=allowed, rerank_p95_ms=allowed))
+    return policy
+
+
+def _benchmark(baseline: MeasuredArm, candidate: MeasuredArm, limits: Limits) -> Check:
     first, second = (each.results.record["benchmark"]["digest"] for each in (baseline, candidate))
     if first == second:
         return Check("benchmark", "passes", "both runs saw the same documents, queries and judgments")
+    if not limits.changed_data:
+        raise ResultsError(
+            "documents, queries or judgments changed between the two runs: run the baseline again on what there is "
+            "now, or add --changed-data to compare all the same"
+        )
     return Check("benchmark", "not checked", "documents, queries or judgments changed between the runs")
 
 
-def _quality(baseline: MeasuredArm, candidate: MeasuredArm, limits: Limits) -> Check:
-    series = {}
-    for role, each in (("baseline", baseline), ("candidate", candidate)):
-        values = each.results.values(each.name, limits.measure).dropna()
-        if not len(values):
-            known = ", ".join(sorted(set(each.results.per_query["measure"])))
-            raise ConfigError(f"'{limits.measure}' was not measured by the {role}; measures: {known}")
-        series[f"{role} {each.name}"] = {str(qid): float(value) for qid, value in values.items()}
-    before, after = align(series)[1].values()
-    seed = int(baseline.settings.config["seed"])
-    found = compare(after, before, seed=seed, confidence=limits.confidence)
-    said = (
-        f"{limits.measure} {found.mean_baseline:.4f} -> {found.mean_candidate:.4f}: {found.difference:+.4f} "
-        f"[{found.ci_low:+.4f}, {found.ci_high:+.4f}], p = {found.p_value:.2g}, {found.n} queries"
-    )
-    if found.ci_high < -limits.drop and found.p_value <= 1 - limits.confidence:
-        return Check("quality", "fails", f"{said}; it is lower by more than {limits.drop:g}")
-    return Check("quality", "passes", f"{said}; a drop of {found.mde:.3f} would be noticed four times in five")
+def _quality(judged: Judged, policy: Policy, limits: Limits) -> Check:
+    worse = judged.verdict.quality == "worse"
+    if worse and limits.drop is not None:
+        worse = any(level.worse and level.comparison.ci_high < -limits.drop for level in judged.levels.values())
+    effect = policy.statistics.smallest_effect
+    told = "; ".join(level.text(effect) for level in judged.levels.values())
+    return Check("quality", "fails" if worse else "passes", f"{judged.verdict.quality}: {told}")
 
 
-def _latency(baseline: MeasuredArm, candidate: MeasuredArm, limits: Limits) -> Check:
-    before, cost = baseline.latency, latency_cost(candidate.latency, baseline.latency)
-    if before is None or cost is None:
+def _latency(judged: Judged) -> Check:
+    cost = judged.cost
+    if cost.added is None:
         return Check("latency", "not checked", "one of the runs did not measure time")
-    allowed = before["p95"] * limits.latency_tolerance
-    said = f"p95 {before['p95']:.1f} ms, {cost.text}, at most +{allowed:.1f} ms"
-    return Check("latency", "fails" if cost.bounds[0] > allowed else "passes", said)
+    return Check("latency", "fails" if cost.axis == "over" else "passes", f"{cost.axis}: {cost.text}")

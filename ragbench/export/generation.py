@@ -83,7 +83,7 @@ def current(folder: Path, record: Mapping[str, Any]) -> Generation:
         return Generation(**row, golden=golden, kept=kept, drift=Drift(**drift, changes=changes))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         name = path if path.exists() else folder / bundle.MODIFIED
-        raise BundleError(f"{name} cannot be read ({type(error).__name__}): export the bundle again") from None
+        raise BundleError(f"{name} cannot be read ({files.why_unreadable(error)}): export the bundle again") from None
 
 
 def measured(folder: Path, record: Mapping[str, Any]) -> Generation:

@@ -30,10 +30,11 @@ _FIXED: dict[tuple[str, str], Any] = {
     ("AddNeighbours", "neighbours"): 1,
     ("RerankByKeywords", "weight"): 0.3,
     ("RerankByKeywords", "cap"): 5,
-    ("index", "headings"): False,
-    ("index", "encoder.query_prefix"): "",
-    ("index", "encoder.passage_prefix"): "",
-    ("index", "lexical.fields"): {"content": 1.0},
+    ("RetrieveLexical", "fields"): {"content": 1.0},
+    ("index", "passage.headings"): False,
+    ("index", "encoder.query_prefix"): None,
+    ("index", "encoder.passage_prefix"): None,
+    ("index", "encoder.instruction"): False,
 }
 
 

@@ -14,18 +14,19 @@ from typing import TYPE_CHECKING, Any
 from ragbench.configuration import Settings, build
 from ragbench.engine.answer import Answer, answer
 from ragbench.engine.pipeline import Pipeline, clean
+from ragbench.engine.request import SearchOptions
 from ragbench.errors import BundleError, ConfigError, IndexError_
 from ragbench.export import bundle
 from ragbench.export import generation as generations
 from ragbench.export.generation import Generation
+from ragbench.files import why_unreadable
 from ragbench.fingerprint import short
 from ragbench.index import documents
 from ragbench.index.artefacts import Artefact, ArtefactStore
 from ragbench.index.index import Index
 from ragbench.models.access import Models
 from ragbench.stages.filters import FilterDocuments
-from ragbench.stages.hyde import SupposeAnswer
-from ragbench.types import Document, Hit, ListedDocument, Query, StoredDocument
+from ragbench.types import Document, Hit, ListedDocument, StoredDocument
 
 if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Benchmark
@@ -85,12 +86,13 @@ class LoadedBundle:
         top_n: int = 10,
         *,
         filters: Mapping[str, Any] | FilterDocuments | None = None,
-        hypothesis: str | None = None,
+        options: SearchOptions | None = None,
         explain: bool = False,
         deadline: float | None = None,
+        **more: Any,
     ) -> list[Hit]:
         """The hits of `answer`."""
-        asked = self.answer(text, top_n, filters=filters, hypothesis=hypothesis, explain=explain, deadline=deadline)
+        asked = self.answer(text, top_n, filters=filters, options=options, explain=explain, deadline=deadline, **more)
         return list(asked.hits)
 
     def answer(
@@ -99,24 +101,33 @@ class LoadedBundle:
         top_n: int = 10,
         *,
         filters: Mapping[str, Any] | FilterDocuments | None = None,
-        hypothesis: str | None = None,
+        options: SearchOptions | None = None,
         explain: bool = False,
         deadline: float | None = None,
+        **more: Any,
     ) -> Answer:
         """The best `top_n` hits (at least 1) for a query, with what the stages noted and how long they took.
 
-        `filters` are the parameters of the stage `filters`, such as `{"category": "guide"}`. `hypothesis` is a supposed
-        answer, for pipelines with HyDE. With `explain`, every hit says why it is where it is. Raises TimeoutError at
-        the first stage that would begin after `deadline` (of `time.monotonic`), ConfigError for what cannot be searched
-        for.
+        `filters` are the parameters of the stage `filters`, such as `{"category": "guide"}`. What else a search may ask
+        for is in `options` or given by name, such as `mode="keyword"` (`ragbench.engine.request.SearchOptions`). Notes
+        that the query names come in addition. With `explain`, every hit says why it is where it is. Raises TimeoutError
+        at the first stage that would begin after `deadline` (of `time.monotonic`), ConfigError for what cannot be
+        searched for.
         """
         if not clean(text):
             raise ConfigError("the query is empty: say what to search for")
-        if hypothesis is not None and not any(isinstance(stage, SupposeAnswer) for _, stage in self.pipeline):
-            raise ConfigError("hypothesis cannot be used: this pipeline has no stage that embeds one")
-        query = Query("q", text, hypothesis)
-        first = self._filters(filters)
-        return answer(query, self.pipeline, self.index, top_n, first=first, explain=explain, deadline=deadline)
+        wanted = build(SearchOptions, more, "options") if options is None else options
+        conditions = self._filters(filters)
+        return answer(
+            text,
+            self.pipeline,
+            self.index,
+            top_n,
+            filters=conditions,
+            options=wanted,
+            explain=explain,
+            deadline=deadline,
+        )
 
     def document(self, docno: str, lines: tuple[int, int] | None = None) -> StoredDocument | None:
         """The document with this id, or those of its file's lines (from 1, both included); None when there is none."""
@@ -211,7 +222,7 @@ def settings_of(place: Path, record: Mapping[str, Any]) -> Settings:
         return Settings(str(record["name"]), config).check()
     except (OSError, yaml.YAMLError, UnicodeDecodeError, KeyError, TypeError, AttributeError) as error:
         raise BundleError(
-            f"{place / bundle.CONFIG} is no configuration ({type(error).__name__}): export the bundle again"
+            f"{place / bundle.CONFIG} is no configuration ({why_unreadable(error)}): export the bundle again"
         ) from None
 
 

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-import numpy as np
-
-from ragbench.comparison.statistics import align, compare_all, holm
-from ragbench.comparison.verdict import LatencyCost, judge
+from ragbench.comparison.arms import Arms
 from ragbench.configuration import Settings
 from ragbench.errors import ConfigError, ResultsError
-from ragbench.evaluation.measures import PRIMARY, UNJUDGED
 from ragbench.experiment import results, store
 from ragbench.experiment.results import Results
 
-Gain = Literal["adopt", "inconclusive", "reject", "uncompared"]
+Gain = Literal["adopt", "equivalent", "inconclusive", "reject", "uncompared"]
 
 
 @dataclass(frozen=True)
@@ -58,7 +53,7 @@ class Evidence:
     @property
     def needs_force(self) -> bool:
         """Whether exporting it goes against, or beyond, what was measured."""
-        return self.gain in ("inconclusive", "reject")
+        return self.gain not in ("adopt", "uncompared")
 
 
 def find(folder: Path, arm: str | None = None) -> MeasuredArm:
@@ -66,8 +61,6 @@ def find(folder: Path, arm: str | None = None) -> MeasuredArm:
 
     Raises ResultsError when there is no such run or arm.
     """
-    import yaml
-
     inside = not (folder / store.RECORD).is_file() and folder.parent.name == "arms"
     loaded = results.load(folder.parent.parent if inside else folder)
     if inside:
@@ -80,52 +73,33 @@ def find(folder: Path, arm: str | None = None) -> MeasuredArm:
         raise ResultsError(f"the run {loaded.folder} has no arm '{arm or folder.name}'; arms: {', '.join(loaded.arms)}")
     if len(named) > 1:
         raise ResultsError(
-            f"the run {loaded.folder} has several arms ({', '.join(named)}): add arm=NAME, or name the folder of one, "
-            f"such as {loaded.arm_path(named[-1])}"
+            f"the run {loaded.folder} has several arms ({', '.join(named)}): add --arm NAME, such as --arm {named[-1]}"
         )
-    config = yaml.safe_load((loaded.arm_path(named[0]) / "config.yaml").read_text(encoding="utf-8"))
     overrides = tuple(loaded.record.get("overrides", {}).get(named[0], ()))
-    return MeasuredArm(named[0], loaded, Settings(named[0], config, overrides))
+    return MeasuredArm(named[0], loaded, Settings(named[0], loaded.config(named[0]), overrides))
 
 
 def evidence(measured: MeasuredArm, baseline: str | None = None) -> Evidence:
     """What the run says for the arm against another arm of the run, the first one by default.
 
-    Holm's correction is over all arms of the run that are compared with that baseline. Latency counts only where
-    `budget.p95_ms` sets a budget for the whole change.
+    The verdict is that of the run's own table: judged together with all arms that are compared with that baseline.
     """
     arms = measured.results.arms
     base = baseline or arms[0]
     if base not in arms:
-        raise ConfigError(f"baseline={base} is no arm of {measured.results.folder}; arms: {', '.join(arms)}")
+        raise ConfigError(f"--baseline {base} is no arm of {measured.results.folder}; arms: {', '.join(arms)}")
     if len(arms) == 1:
         return Evidence("uncompared", "Its run compared it with nothing, so no gain is claimed.", None)
     if base == measured.name:
-        return Evidence("uncompared", f"It is the arm that the {len(arms) - 1} others were compared with.", None)
-    by_qid = {arm: measured.results.values(arm) for arm in arms}
-    _, values = align({arm: {str(qid): float(value) for qid, value in by_qid[arm].items()} for arm in arms})
-    others = [arm for arm in arms if arm != base]
-    statistics = measured.settings.config["statistics"]
-    candidates = np.stack([values[arm] for arm in others])
-    compared = compare_all(
-        candidates,
-        np.broadcast_to(values[base], candidates.shape),
-        seed=int(measured.settings.config["seed"]),
-        resamples=int(statistics["resamples"]),
-        permutations=int(statistics["permutations"]),
-        confidence=float(statistics["confidence"]),
-    )
-    place = others.index(measured.name)
-    budget = measured.settings.config["budget"]["p95_ms"]
-    verdict = judge(
-        compared[place],
-        p_holm=float(holm([each.p_value for each in compared])[place]),
-        budget_ms=float("inf") if budget is None else float(budget),
-        latency=latency_cost(measured.latency, total_latency(measured.results, base)),
-        unjudged_difference=_unjudged(measured.results, measured.name, base),
-        measure=PRIMARY,
-    )
-    return Evidence(verdict.outcome, f"Against {base}: {verdict.reason}", base)
+        return Evidence("uncompared", "It is the baseline of its run.", None)
+    judged = Arms.of(measured.results).against(base)
+    verdict = next(each.verdict for each in judged if each.contrast.factors == (measured.name,))
+    return Evidence(verdict.outcome, f"Against {base} on {_topics(measured.results)}: {verdict.reason}", base)
+
+
+def _topics(found: Results) -> str:
+    split = str(found.record["split"])
+    return "all topics" if split == "all" else f"the {split} topics"
 
 
 def require_gain(found: Evidence, force: bool) -> str | None:
@@ -135,9 +109,9 @@ def require_gain(found: Evidence, force: bool) -> str | None:
     if not force:
         raise ConfigError(
             f"the gain of this configuration is not established ({found.sentence.rstrip('.')}): "
-            "add force=true to export it all the same"
+            "add --force (force=True in Python) to export it all the same"
         )
-    return f"Exported with force=true although its gain is not established. {found.sentence}"
+    return f"Exported although its gain is not established, as --force asks. {found.sentence}"
 
 
 def total_latency(found: Results, arm: str) -> dict[str, float] | None:
@@ -150,18 +124,3 @@ def total_latency(found: Results, arm: str) -> dict[str, float] | None:
         return None
     wanted = ("p50", "p95", "p99", "p95_low", "p95_high")
     return {name: round(float(rows.iloc[0][name]), 3) for name in wanted}
-
-
-def latency_cost(candidate: Mapping[str, Any] | None, baseline: Mapping[str, Any] | None) -> LatencyCost | None:
-    """The difference of two p95, with the interval that independent measurements give; None where one is missing."""
-    if candidate is None or baseline is None:
-        return None
-    point = candidate["p95"] - baseline["p95"]
-    half = float(np.hypot(*((each["p95_high"] - each["p95_low"]) / 2 for each in (candidate, baseline))))
-    return LatencyCost(point, point - half, point + half)
-
-
-def _unjudged(found: Results, arm: str, base: str) -> float | None:
-    if UNJUDGED not in set(found.per_query["measure"]):
-        return None
-    return float(found.values(arm, UNJUDGED).mean() - found.values(base, UNJUDGED).mean())

@@ -99,15 +99,16 @@ _FIXED: dict[tuple[str, str], Any] = {
     ("SupposeAnswer", "text"): None,
     ("SupposeAnswer", "endpoint"): None,
     ("index", "encoder.name"): "bge-small-en-v1.5",
-    ("index", "encoder.query_prefix"): "",
-    ("index", "encoder.passage_prefix"): "",
+    ("index", "encoder.query_prefix"): None,
+    ("index", "encoder.passage_prefix"): None,
+    ("index", "encoder.instruction"): False,
     ("index", "encoder.max_tokens"): 512,
     ("index", "dense.kind"): "flat",
     ("index", "vocabulary.min_length"): 3,
-    ("index", "lexical.k1"): 1.2,  # BM25F of Whoosh
-    ("index", "lexical.b"): 0.75,
     ("index", "lexical.analyzer"): "standard",
-    ("index", "lexical.fields"): {
+    ("RetrieveLexical", "k1"): 1.2,  # BM25F of Whoosh
+    ("RetrieveLexical", "b"): 0.75,
+    ("RetrieveLexical", "fields"): {
         "content": 1.0,
         "title": 3.0,
         "headers": 2.5,
@@ -165,7 +166,7 @@ def _values_2026_01(read: Reading) -> tuple[dict[str, dict[str, Any]], list[str]
         },
         "chunking": {
             **_sizes(read),
-            "include_parent_headers": bool(read.index_value("headings")),
+            "include_parent_headers": bool(read.index_value("passage.headings")),
             "parent_retrieval_enabled": read.stage(ExpandToParents) is not None,
             "parent_chunk_min_chars": int(read.index_value("chunker.parent_min") or 1500),
             "parent_chunk_max_chars": int(read.index_value("chunker.parent_max") or 2000),
@@ -259,7 +260,7 @@ def render(settings: Settings, heading: Sequence[str], version: str | None = Non
     """
     known = VERSIONS.get(version or NEWEST)
     if known is None:
-        raise ConfigError(f"version must be one of {', '.join(VERSIONS)} for format=ragdocs, got {version}")
+        raise ConfigError(f"--version must be one of {', '.join(VERSIONS)} for --format ragdocs, got {version}")
     tables, missing = values(settings, known.name)
     lines = [_comment(line) for line in [*heading, *_about(known)]]
     if missing:

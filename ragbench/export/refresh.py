@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ragbench.corpus.links import resolve_links
+from ragbench.corpus.links import Dialect, resolve_links
 from ragbench.corpus.markdown import parse_markdown
 from ragbench.corpus.reader import ReadFile, docno_of, read_vault
 from ragbench.errors import BundleError, CorpusError
@@ -28,7 +28,6 @@ from ragbench.index import documents as reading
 from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.chunks import ChunkTable
 from ragbench.index.index import Index, collection_digest
-from ragbench.index.texts import passages_of
 from ragbench.models.access import Models
 from ragbench.types import Document
 from ragbench.workshop import Progress, Say
@@ -131,7 +130,7 @@ class Refresher:
 
     def _documents(self, last: Index, digests: Mapping[str, str]) -> tuple[Sequence[Document], tuple[str, ...]]:
         """What is to be served, links resolved, and a sentence for each file that keeps its version before."""
-        options: dict[str, Any] = {"include": self._data["include"]} if self._data.get("include") else {}
+        options = {name: self._data[name] for name in ("include", "dialect") if self._data.get(name)}
         vault = read_vault(self.corpus, memory=self._read, **options)
         documents = {document.docno: document for document in vault.documents}
         kept = []
@@ -142,7 +141,8 @@ class Refresher:
                 continue
             documents[docno] = _before(last, docno, digests[docno])
             kept.append(f"{warning}")
-        resolved, _ = resolve_links([documents[docno] for docno in sorted(documents)])
+        dialect: Dialect = self._data.get("dialect") or "auto"
+        resolved, _ = resolve_links([documents[docno] for docno in sorted(documents)], dialect)
         return resolved, tuple(kept)
 
     def _build(self, before: Generation, documents: Sequence[Document], kept: tuple[str, ...]) -> Generation:
@@ -193,13 +193,17 @@ class Refresher:
 
     def _keep_vectors(self, last: Index) -> None:
         """Put the vectors of the index into the cache when there is none yet: a bundle comes without one."""
-        if "dense" not in self._settings.pipeline.needs or (self.folder / CACHE / "embeddings.sqlite").exists():
+        kinds = (need.partition(":") for need in self._settings.pipeline.needs)
+        sources = [source for kind, _, source in kinds if kind == "dense"]
+        if not sources or (self.folder / CACHE / "embeddings.sqlite").exists():
             return
         from ragbench.models.cache import EmbeddingCache
 
-        passages = passages_of(last.chunks, self._settings.index.headings)
         cache = EmbeddingCache(self.folder / CACHE / "embeddings.sqlite")
-        cache.put_many(last.encoder.passage_digest, dict(zip(passages, last.dense.vectors, strict=True)))
+        for source in sorted(sources):
+            encoder, dense = (last.part(f"{kind}:{source}".rstrip(":")) for kind in ("encoder", "dense"))
+            passages = last.spec.vectors(source).passage.passages(last.chunks)
+            cache.put_many(encoder.passage_digest, dict(zip(passages, dense.vectors, strict=True)))
         cache.close()
 
     def _prune(self, *kept: Generation) -> None:

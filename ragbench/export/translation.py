@@ -23,6 +23,24 @@ Fixed = Mapping[tuple[str, str], Any]
 """(class, parameter) -> the one value the other system has; for the index, class `index` and a dotted parameter."""
 
 
+_NEUTRAL: Fixed = {
+    ("RetrieveDense", "document"): 0.0,
+    ("RetrieveDense", "source"): "dense",
+    ("RetrieveDense", "index"): None,
+    ("RetrieveLexical", "source"): "lexical",
+    ("RetrieveLexical", "index"): None,
+    ("Fuse", "method"): "rrf",
+    ("Fuse", "norm"): "min_max",
+    ("Fuse", "norms"): {},
+    ("Fuse", "least"): {"dense": -1.0},
+    ("Fuse", "missing"): "lowest",
+    ("Fuse", "sources"): (),
+    ("index", "passage.title"): False,
+    ("index", "passage.path"): False,
+}
+"""What a search does that knows nothing of these parameters."""
+
+
 class Reading:
     """The stages and the index of a configuration, with a memory of what was read."""
 
@@ -49,12 +67,12 @@ class Reading:
 
     def left_over(self, known: Sequence[type[Any]], fixed: Fixed, system: str) -> list[str]:
         """A sentence for every stage the system lacks and every parameter neither read nor fixed to the same value."""
-        names = {cls.__name__ for cls in known}
+        names, fixed = {cls.__name__ for cls in known}, {**_NEUTRAL, **fixed}
         sentences = []
         for name, stage in self._stages:
             parameters = _parameters(stage)
             kind = type(stage).__name__
-            if kind not in names:
+            if kind not in names or stage is not self.stage(type(stage)):
                 told = ", ".join(f"{key}={_shown(value)}" for key, value in parameters.items())
                 sentences.append(f"{name} ({stage.describe()}): {system} has no such step{told and f'; {told}'}")
                 continue
@@ -85,7 +103,10 @@ class Reading:
 
 
 def flat_index(spec: IndexSpec) -> dict[str, Any]:
-    """The index specification as one level: `chunker`, `chunker.min_chars`, `lexical.k1`, `headings` ..."""
+    """The index specification as one level: `chunker`, `chunker.min_chars`, `passage.headings` ...
+
+    Sources of their own and the fields that are indexed, of which stages choose, are said with the stages.
+    """
     found: dict[str, Any] = {}
     for field in dataclasses.fields(spec):
         value = getattr(spec, field.name)
@@ -98,14 +119,13 @@ def flat_index(spec: IndexSpec) -> dict[str, Any]:
     if found["dense.kind"] == "flat":  # the others shape a graph that a flat index does not have
         for key in ("m", "ef_construction", "ef_search", "lists", "probes"):
             found.pop(f"dense.{key}")
-    found["lexical.fields"] = dict(found["lexical.fields"])
-    return found
+    return {key: value for key, value in found.items() if key not in ("sources", "lexical.fields", "lexical.unit")}
 
 
 def _part(key: str) -> str:
     """The part of the index that a parameter shapes."""
     first = key.split(".")[0]
-    return {"chunker": "chunks", "headings": "dense"}.get(first, first)
+    return {"chunker": "chunks", "passage": "dense"}.get(first, first)
 
 
 def _parameters(stage: Any) -> dict[str, Any]:

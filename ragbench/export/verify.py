@@ -100,7 +100,7 @@ def _record(folder: Path, record: Mapping[str, Any]) -> Check:
     except RagbenchError as error:
         return Check("record", "fails", str(error))
     kinds = Counter(str(entry["kind"]) for entry in record["models"])
-    used = Counter({"encoder": "encoder" in pipeline.needs, "cross-encoder": len(bundle.cross_encoders(pipeline))})
+    used = Counter({"encoder": len(pipeline.encoders), "cross-encoder": len(bundle.cross_encoders(pipeline))})
     missing = [f"{kind} among the models" for kind in sorted(used - kinds)]
     missing += [f"{need} among the artefacts" for need in sorted(bundle.needs(pipeline) - set(record["artefacts"]))]
     missing += [f"{name} among the files" for name in bundle.SEALED if name not in record["files"]]

@@ -52,9 +52,9 @@ def write(
     """
     form: Format | None = next((each for each in get_args(Format) if each == format), None)
     if form is None:
-        raise ConfigError(f"format must be one of {', '.join(FORMATS)}, got {format}")
+        raise ConfigError(f"--format must be one of {', '.join(FORMATS)}, got {format}")
     if version is not None and form != "ragdocs":
-        raise ConfigError(f"version= is for format=ragdocs only, got format={form}")
+        raise ConfigError(f"--version is for --format ragdocs only, got --format {form}")
     found = measured.find(run, arm)
     if found.settings.pipeline.live:
         raise ConfigError(f"arm '{found.name}' is a live search, which runs elsewhere already: export another arm")
@@ -77,15 +77,10 @@ def _bundle(
     progress: Progress | None,
     say: Say,
 ) -> list[str]:
+    from ragbench.experiment import bound
     from ragbench.export import bundle
-    from ragbench.topics.load import load
 
-    benchmark = load(arm.settings.config)
-    if any(topic.masked for topic in benchmark.topics):
-        raise ConfigError(
-            "a bundle of this run would serve documents without the passages that its derived topics were made from: "
-            "run the arm again on other topics and export that, or export it with format=ragdocs or format=librarian"
-        )
+    benchmark = bound.benchmark_of(arm.results, judged_since=True)
     bundle.write(
         arm,
         benchmark,
@@ -111,6 +106,6 @@ def _file(
     else:
         text, missing = librarian.render(arm.settings, said)
     if out.is_dir():
-        raise ConfigError(f"out={out} is a folder: name a file such as {out / f'config{FORMATS[form]}'}")
+        raise ConfigError(f"--out {out} is a folder: name a file such as {out / f'config{FORMATS[form]}'}")
     write_atomically(out, text)
     return missing

@@ -4,12 +4,12 @@ r"""How text becomes terms: four Lucene analyzers.
 |-------------|------------------------|----------------------------------------------|-------|------------|
 | `english`   | prose                  | `c agent getuserbyid`                        | yes   | yes        |
 | `standard`  | prose, as in seed 001  | `c agents getuserbyid`                       | no    | yes        |
-| `technical` | prose about software   | `c++ agent getuserbyid`                      | yes   | yes        |
+| `technical` | prose about software   | `c++ agent getuserbyid get user id`          | yes   | yes        |
 | `code`      | source code (P7)       | `c++ agents getuserbyid get user by id`      | no    | no         |
 
 `technical` and `code` keep what punctuation distinguishes (C++, C#, Node.js, std::vector, STR-2031, --max-lag, v3.1.2)
-and put its parts at the same position, so that `node` finds Node.js but `c` does not find C++. Only `code` splits
-camelCase. Both drop tokens of more than 255 characters: no query holds them, and Lucene refuses very long ones.
+and put its parts at the same position, those of camelCase too, so that `node` finds Node.js but `c` does not find C++.
+Both drop tokens of more than 255 characters: no query holds them, and Lucene refuses very long ones.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ _PROSE_PARTS = rf"{_WHOLE}|([\p{{L}}\p{{M}}\p{{N}}&&[^\p{{IsIdeographic}}]]{{2,}
 _CASE_PARTS = (
     r"(\p{Lu}{2,}(?!\p{Ll})|\p{Lu}[\p{Ll}\p{M}]++|[\p{L}\p{M}&&[^\p{Lu}]]{2,}+|(?<!\p{N}\.)\p{N}++(?!\.\p{N}))"
 )
+_PROSE_CASE_PARTS = rf"{_WHOLE}|{_CASE_PARTS}"
 
 
 @cache
@@ -67,7 +68,7 @@ def technical() -> Any:
     return _custom(
         _tokens(r"::|[.'\u2019-]"),
         ("englishPossessive",),
-        *_split(_CORE, _PROSE_PARTS),
+        *_split(_CORE, _PROSE_PARTS, _PROSE_CASE_PARTS),
         ("lowercase",),
         ("stop",),
         ("keywordMarker", "pattern", r".*[^\p{L}'\u2019].*"),

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragbench.errors import IndexError_
-from ragbench.files import settle
+from ragbench.files import settle, why_unreadable
 from ragbench.fingerprint import plain, short
 
 if TYPE_CHECKING:
@@ -92,6 +92,13 @@ class ArtefactStore:
             _, reason = self._read(folder.parent.name, folder.name, folder, in_full=True)
             yield folder.parent.name, folder.name, reason
 
+    def forget(self, artefact: Artefact) -> None:
+        """Delete an artefact, so that it is built again when it is next needed."""
+        from filelock import FileLock
+
+        with FileLock(artefact.folder.parent / f".{artefact.fingerprint}.lock"):
+            shutil.rmtree(artefact.folder, ignore_errors=True)
+
     def list(self) -> Iterator[Artefact]:
         """Every finished artefact, by kind and fingerprint."""
         for manifest in sorted(self.root.glob(f"*/*/{MANIFEST}")):
@@ -117,7 +124,7 @@ class ArtefactStore:
             manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
             return manifest, defect(manifest, kind, fingerprint, folder, in_full)
         except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
-            return {}, f"its manifest is unreadable ({type(error).__name__})"
+            return {}, f"its manifest is unreadable ({why_unreadable(error)})"
 
     def _shared(
         self, remote: RemoteStore, kind: str, fingerprint: str, folder: Path, inputs: Any, build: Callable[[Path], None]

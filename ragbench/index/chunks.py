@@ -19,23 +19,30 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ragbench.corpus.metadata import read_metadata
+from ragbench.corpus.words import untitled
+from ragbench.types import Chunk
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ragbench.types import Chunk, Document
+    from ragbench.types import Document
 
-VERSION = 2
+VERSION = 4
 _CHUNKS, _DOCUMENTS, _BLOCKS = "chunks.arrow", "documents.arrow", "blocks.arrow"
 
 
 def build_chunks(folder: Path, documents: Sequence[Document], chunks_of: Iterable[list[Chunk]]) -> None:
-    """Write the tables of chunks, documents and code blocks; `chunks_of` yields one list per document, in order."""
+    """Write the tables of chunks, documents and code blocks; `chunks_of` yields one list per document, in order.
+
+    A document of which no chunk comes has one all the same when it has a title: `stand_in`.
+    """
     import pyarrow as pa
 
     retrievable: list[tuple[int, Chunk]] = []
     parents: list[tuple[int, Chunk]] = []
     for number, chunks in enumerate(chunks_of):
-        for chunk in chunks:
+        for chunk in chunks or stand_in(documents[number]):
             (parents if chunk.is_parent else retrievable).append((number, chunk))
     rows = retrievable + parents
     lines = [_Lines(document) for document in documents]
@@ -91,6 +98,13 @@ def build_chunks(folder: Path, documents: Sequence[Document], chunks_of: Iterabl
     )
 
 
+def stand_in(document: Document) -> list[Chunk]:
+    """The chunk of a document without text: its title and description, so that it can be found; none without both."""
+    title = "" if untitled(document.title, document.path) else document.title
+    text = "\n\n".join(filter(None, (title, read_metadata(document.frontmatter).description)))
+    return [Chunk(f"{document.docno}#0", document.docno, text, (), (), 0, 0)] if text else []
+
+
 def merge_chunks(folder: Path, parts: Sequence[Path]) -> None:
     """Write the tables of several folders one after the other, batch by batch: documents and chunks in that order.
 
@@ -136,6 +150,7 @@ class ChunkTable:
         self._documents = _read(folder / _DOCUMENTS)
         self._blocks = _read(folder / _BLOCKS)
         self._first_document = 0
+        self._all_documents = self._documents
 
     def __len__(self) -> int:
         return int(self._chunks.num_rows)
@@ -181,6 +196,11 @@ class ChunkTable:
         return [str(title) for title in self._documents["title"].to_pylist()]
 
     @cached_property
+    def paths(self) -> list[str]:
+        """The path of every document row; a record of a test collection has its docno there."""
+        return [str(path) for path in self._documents["path"].to_pylist()]
+
+    @cached_property
     def chunk_ids(self) -> list[str]:
         """The chunk id of every row."""
         return [str(chunk_id) for chunk_id in self._chunks["chunk_id"].to_pylist()]
@@ -206,11 +226,12 @@ class ChunkTable:
 
     def chunks_of(self, document: int) -> tuple[int, int]:
         """The first retrievable chunk of a document's row and the one after its last."""
-        first, last = self._ranges
+        first, last = self.ranges
         return int(first[document]), int(last[document])
 
     @cached_property
-    def _ranges(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    def ranges(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """The first retrievable chunk of every document's row and the one after its last, shape (n_documents,)."""
         owners, rows = self.document[: self.n_retrievable], np.arange(self.n_documents)
         return np.searchsorted(owners, rows, side="left"), np.searchsorted(owners, rows, side="right")
 
@@ -238,6 +259,17 @@ class ChunkTable:
             for _, target in links:
                 found.setdefault(target, set()).add(docno)
         return {docno: sorted(sources) for docno, sources in found.items()}
+
+    @cached_property
+    def labels(self) -> list[list[str]]:
+        """The labels of the links that point to each document row from other documents, each once, in their order."""
+        found: dict[str, dict[str, None]] = {}
+        columns = (self._all_documents[name].to_pylist() for name in ("docno", "links"))
+        for source, links in zip(*columns, strict=True):
+            for link in links:
+                if link["target"] not in (None, source) and link["label"]:
+                    found.setdefault(link["target"], {})[link["label"]] = None
+        return [list(found.get(docno, ())) for docno in self.docnos]
 
     def document_column(self, name: str) -> list[Any]:
         """A column of the documents table: path, tags, size_bytes, anchors, levels or headings."""
@@ -316,7 +348,7 @@ class _Lines:
 def _link_type() -> pa.DataType:
     import pyarrow as pa
 
-    return pa.struct([(name, pa.string()) for name in ("kind", "text", "target", "heading")])
+    return pa.struct([(name, pa.string()) for name in ("kind", "text", "target", "heading", "label")])
 
 
 def _blocks(

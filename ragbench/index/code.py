@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 
 from ragbench.errors import IndexError_
 from ragbench.index import lexical
-from ragbench.index.lexical import LexicalIndex, LexicalSpec
+from ragbench.index.lexical import Bm25F, LexicalIndex, LexicalSpec
 from ragbench.index.vocabulary import FUNCTION_WORDS
 from ragbench.query_memory import QueryMemory
 from ragbench.types import Ranking
 
 VERSION = lexical.VERSION * 100 + 1
-SPEC = LexicalSpec(fields=(("code", 1.0),), analyzer="code")
+SPEC = LexicalSpec(fields=("code",), analyzer="code")
 
 _LANGUAGES = "languages"
 _SAME: Mapping[str, str] = MappingProxyType(
@@ -71,7 +71,7 @@ class CodeIndex:
 
     def __init__(self, folder: Path, memory: QueryMemory | None = None) -> None:
         """Open the artefact in `folder`; `IndexError_` when it is missing, damaged or foreign."""
-        self._index = LexicalIndex(folder, SPEC, memory)
+        self._index = LexicalIndex(folder, SPEC, Bm25F((("code", 1.0),)), memory)
         self._languages = np.array(json.loads(self._index.notes[_LANGUAGES]), dtype=np.str_)
         self._in_language = lru_cache(64)(lambda language: self._languages == language)
 

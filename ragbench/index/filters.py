@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from posixpath import splitext
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -50,6 +51,8 @@ class Facets:
             passes &= self._sizes >= filters.min_bytes
         if filters.max_bytes is not None:
             passes &= self._sizes <= filters.max_bytes
+        if filters.file_types:
+            passes &= _flags(splitext(path)[1].casefold() in filters.file_types for path in self._table.paths)
         return passes
 
     def under_headings(self, levels: Sequence[int]) -> NDArray[np.bool_]:

@@ -23,7 +23,7 @@ from ragbench.index.dense import DenseSpec
 from ragbench.index.lexical import LexicalSpec
 from ragbench.index.part import Building, Progress, StoredPart
 from ragbench.index.shards import Sharding, Shards
-from ragbench.index.texts import FIELDS
+from ragbench.index.texts import PassageTemplate
 from ragbench.index.vocabulary import VocabularySpec
 from ragbench.models.access import Models
 from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec
@@ -50,23 +50,42 @@ _FILTERS_KEPT = 64  # answers, a byte a document each
 
 
 @dataclass(frozen=True)
-class IndexSpec:
-    """All that shapes an index: chunking, lexical fields, dense passages and the model that embeds them.
+class VectorsSpec:
+    """What shapes the vectors of a source: the model, what is embedded of a chunk, and the structure over them."""
 
-    `headings`: put the header path and a blank line before a chunk's text when it is embedded (P2).
+    encoder: EncoderSpec = field(default_factory=EncoderSpec)
+    passage: PassageTemplate = field(default_factory=PassageTemplate)
+    dense: DenseSpec = field(default_factory=DenseSpec)
+
+
+@dataclass(frozen=True)
+class IndexSpec:
+    """All that shapes an index: chunking, the analysis of words, what is embedded and by which model.
+
+    `sources` are further ones by name, each indexed in a way of its own.
     """
 
     chunker: Chunker = field(default_factory=HeaderChunker)
     lexical: LexicalSpec = field(default_factory=LexicalSpec)
     dense: DenseSpec = field(default_factory=DenseSpec)
     encoder: EncoderSpec = field(default_factory=EncoderSpec)
+    passage: PassageTemplate = field(default_factory=PassageTemplate)
     vocabulary: VocabularySpec = field(default_factory=VocabularySpec)
-    headings: bool = False
+    sources: tuple[tuple[str, LexicalSpec | VectorsSpec], ...] = ()
 
-    def __post_init__(self) -> None:
-        for name, _ in self.lexical.fields:
-            if name not in FIELDS:
-                raise ConfigError(f"index.lexical.fields has no field '{name}'; known fields: {', '.join(FIELDS)}")
+    def words(self, source: str) -> LexicalSpec:
+        """How the words of a source are indexed; `""` is the index's own."""
+        spec = dict(self.sources)[source] if source else self.lexical
+        if not isinstance(spec, LexicalSpec):
+            raise ConfigError(f"source '{source}' is one of vectors and has no words")
+        return spec
+
+    def vectors(self, source: str) -> VectorsSpec:
+        """What the vectors of a source are made of; `""` is the index's own."""
+        spec = dict(self.sources)[source] if source else VectorsSpec(self.encoder, self.passage, self.dense)
+        if not isinstance(spec, VectorsSpec):
+            raise ConfigError(f"source '{source}' is one of words and has no vectors")
+        return spec
 
 
 class Index:
@@ -126,6 +145,10 @@ class Index:
         """The part of a name, opened when first read."""
         if name.startswith("_"):
             raise AttributeError(name)
+        return self.part(name)
+
+    def part(self, name: str) -> Any:
+        """The part of a name such as `dense` or `dense:minilm`, opened when first read."""
         if name not in self._parts:
             self._parts[name] = self._part(name)
         return self._parts[name]
@@ -145,7 +168,7 @@ class Index:
         """Build or open the named parts now."""
         for need in sorted(set(needs) | {"chunks"}):
             self._known(need)
-            getattr(self, need)
+            self.part(need)
 
     def with_models(self, models: Models) -> Index:
         """The same parts, already open, with other models: how latency is measured past the caches."""
@@ -154,7 +177,7 @@ class Index:
             *(self._progress, self._sharding, self._opened, self._times),
         )
         twin._artefacts = self._artefacts
-        twin._parts = {name: part for name, part in self._parts.items() if name != "encoder"}
+        twin._parts = {name: part for name, part in self._parts.items() if name.partition(":")[0] != "encoder"}
         return twin
 
     def close(self) -> None:
@@ -188,7 +211,7 @@ class Index:
             shards = Shards(place, self._sharding)
             build = part.build
             self._artefacts[name] = self.store.get(
-                name, inputs, lambda folder: build(Building(folder, shards, self._progress), self)
+                name.partition(":")[0], inputs, lambda folder: build(Building(folder, shards, self._progress), self)
             )
             shards.discard()
         return self._artefacts[name]

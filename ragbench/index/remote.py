@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from ragbench.errors import ConfigError, IndexError_
+from ragbench.files import why_unreadable
 from ragbench.index.artefacts import MANIFEST, Artefact, defect
 
 POINTER = "artefact.json"
@@ -131,7 +132,7 @@ class RemoteStore:
             manifest = json.loads((draft / MANIFEST).read_text(encoding="utf-8"))
             reason = defect(manifest, kind, fingerprint, draft, in_full=True)
         except (tarfile.TarError, FileNotFoundError, EOFError, ValueError, KeyError, TypeError) as error:
-            reason = f"it cannot be unpacked ({type(error).__name__})"
+            reason = f"it cannot be unpacked ({why_unreadable(error)})"
         if reason is not None:
             self.say(f"{self.url}/{kind}/{fingerprint} is damaged: {reason}; it is built again")
             self._damaged.add(archive)

@@ -14,15 +14,16 @@ import numpy as np
 
 from ragbench.index import chunks, dense, lexical
 from ragbench.index.chunks import ChunkTable
-from ragbench.index.texts import lexical_rows, passages_of
+from ragbench.index.texts import lexical_rows
 from ragbench.models.access import Models
 from ragbench.models.parallel import threads_for
 
 if TYPE_CHECKING:
     from ragbench.corpus.chunking import Chunker
-    from ragbench.index.dense import DenseSpec
+    from ragbench.index.index import VectorsSpec
     from ragbench.index.lexical import LexicalSpec
     from ragbench.index.shards import Shards, Task, Tick
+    from ragbench.index.texts import PassageTemplate
     from ragbench.models import Encoder
     from ragbench.models.resolve import EncoderSpec
     from ragbench.types import Document
@@ -43,33 +44,27 @@ def build_chunks(folder: Path, documents: Sequence[Document], chunker: Chunker, 
 
 def build_lexical(folder: Path, spec: LexicalSpec, source: Path, shards: Shards, tick: Tick) -> None:
     """The Lucene index of the chunk table in `source`: a segment for each shard, then merged into one."""
+    ranges = _ranges(source, shards)
+    if spec.unit == "document":
+        ranges = ((first, last, first, last) for first, last, _, _ in ranges)
     tasks = [
-        (stop - start, partial(_index_words, source, spec, first, last, start))
-        for first, last, start, stop in _ranges(source, shards)
+        (stop - start, partial(_index_words, source, spec, first, last, start)) for first, last, start, stop in ranges
     ]
     lexical.merge_lexical(folder, spec, shards.run(tasks, tick))
 
 
-def build_dense(
-    folder: Path,
-    spec: DenseSpec,
-    source: Path,
-    headings: bool,
-    encoder: tuple[Models, EncoderSpec],
-    shards: Shards,
-    tick: Tick,
-) -> None:
+def build_dense(folder: Path, spec: VectorsSpec, source: Path, models: Models, shards: Shards, tick: Tick) -> None:
     """The vectors of the chunk table in `source`, written to their place shard by shard, and the structure over them.
 
-    `encoder`: where models come from, and which one. Worker processes load it for themselves and share the processors.
+    Worker processes load the model for themselves and share the processors.
     """
-    models, wanted = encoder
+    wanted = spec.encoder
     workers = shards.sharding.workers
     threads = models.threads if workers == 1 else max(1, threads_for(models.threads) // workers)
     ranges = list(_ranges(source, shards))
     tasks: list[tuple[int, Task]] = []
     for first, last, start, stop in ranges:
-        embed = partial(_embed, source, headings, first, last)
+        embed = partial(_embed, source, spec.passage, first, last)
         if workers == 1:
             tasks.append((stop - start, partial(embed, models.encoder(wanted))))
         else:
@@ -81,7 +76,7 @@ def build_dense(
         vectors[start:stop] = np.load(part / _VECTORS, mmap_mode="r", allow_pickle=False)
     vectors.flush()
     del vectors
-    dense.build_neighbours(folder, spec)
+    dense.build_neighbours(folder, spec.dense)
 
 
 def _ranges(source: Path, shards: Shards) -> Iterator[tuple[int, int, int, int]]:
@@ -98,12 +93,12 @@ def _chunk(documents: Sequence[Document], chunker: Chunker, folder: Path) -> Non
 
 
 def _index_words(source: Path, spec: LexicalSpec, first: int, last: int, number: int, folder: Path) -> None:
-    rows = lexical_rows(ChunkTable(source).part(first, last), [name for name, _ in spec.fields])
+    rows = lexical_rows(ChunkTable(source).part(first, last), spec.fields, spec.unit)
     lexical.build_lexical(folder, spec, rows, number=number)
 
 
-def _embed(source: Path, headings: bool, first: int, last: int, encoder: Encoder, folder: Path) -> None:
-    passages = passages_of(ChunkTable(source).part(first, last), headings)
+def _embed(source: Path, passage: PassageTemplate, first: int, last: int, encoder: Encoder, folder: Path) -> None:
+    passages = passage.passages(ChunkTable(source).part(first, last))
     np.save(folder / _VECTORS, encoder.encode_passages(passages), allow_pickle=False)
 
 

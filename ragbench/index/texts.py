@@ -2,60 +2,114 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
 
+from ragbench.bounds import one_of
 from ragbench.corpus.metadata import Metadata, read_metadata
+from ragbench.corpus.words import meaningful, untitled, words_of_path
 
 if TYPE_CHECKING:
     from ragbench.index.chunks import ChunkTable
 
-# The text of a chunk's row for every field the lexical index can hold, by field name.
-FIELDS = ("content", "title", "headers", "keywords", "description", "tags", "aliases", "author")
+FIELDS = (
+    "content",
+    "title",
+    "path",
+    "headers",
+    "keywords",
+    "description",
+    "tags",
+    "aliases",
+    "author",
+    "anchors",
+)
+"""The fields of words. `path`: the words of folders and file name; `anchors`: the labels of links that point here."""
+
+FieldName = Annotated[str, one_of(*FIELDS)]
+
+Unit = Literal["chunk", "document"]
+"""What is found by its words: a chunk, or a document with all of its text."""
 
 
-def lexical_rows(table: ChunkTable, names: Sequence[str]) -> Iterable[Mapping[str, str]]:
-    """One mapping field -> text for every retrievable chunk, in order. Fields of the document repeat in its chunks."""
+@dataclass(frozen=True)
+class PassageTemplate:
+    """What a model reads of a chunk: `title`, words of the `path`, `headings` as `A > B > C`, a blank line, the text.
+
+    Headings alone are seed 000's P2. Names without meaning (`ragbench.corpus.words`) and a first heading that repeats
+    the title are left out.
+    """
+
+    title: bool = False
+    path: bool = False
+    headings: bool = False
+
+    def passages(self, table: ChunkTable) -> list[str]:
+        """The texts to embed, one for every retrievable chunk."""
+        texts = table.texts(0, table.n_retrievable)
+        if not (self.title or self.path or self.headings):
+            return texts
+        return [self._below(self._names(table, number), text) for number, text in enumerate(texts)]
+
+    def passage(self, table: ChunkTable, chunk: int) -> str:
+        """The text of one chunk, a parent or not."""
+        return self._below(self._names(table, chunk), table.text(chunk))
+
+    def _names(self, table: ChunkTable, chunk: int) -> Iterator[str]:
+        row = table.document[chunk]
+        title, headings = table.titles[row], table.header_path(chunk)
+        if self.title and meaningful(title) and not untitled(title, table.paths[row]):
+            yield title
+            headings = headings[1:] if headings[:1] == (title,) else headings
+        if self.path:
+            yield words_of_path(table.docnos[row], table.paths[row])
+        if self.headings:
+            yield from headings
+
+    def _below(self, names: Iterable[str], text: str) -> str:
+        context = " > ".join(filter(None, names))
+        return f"{context}\n\n{text}" if context else text
+
+
+def lexical_rows(table: ChunkTable, names: Sequence[str], unit: Unit = "chunk") -> Iterator[Mapping[str, str]]:
+    """One mapping field -> text for every retrievable chunk, in order, or for every document.
+
+    What a document lends to its chunks (all but content and headers) stands in each of them.
+    """
     shared = [
-        document_fields(title, read_metadata(frontmatter), tags)
-        for title, frontmatter, tags in zip(table.titles, table.frontmatter, table.document_column("tags"), strict=True)
+        document_fields(title, words_of_path(docno, path), read_metadata(frontmatter), tags, labels)
+        for title, docno, path, frontmatter, tags, labels in zip(
+            *(table.titles, table.docnos, table.paths, table.frontmatter),
+            *(table.document_column("tags"), table.labels),
+            strict=True,
+        )
     ]
     headings = table.document_column("headings")
+    if unit == "document":
+        for number, fields in enumerate(shared):
+            whole = {"content": str(table.document_value("text", number)), "headers": " \n".join(headings[number])}
+            yield {name: (fields | whole)[name] for name in names}
+        return
     for number, text in enumerate(table.texts(0, table.n_retrievable)):
         document = table.document[number]
         # The path of the first section, then the headings of the further ones that the chunk reaches into.
         further = [headings[document][section] for section in table.sections[number][1:]]
-        fields = {
-            **shared[document],
-            "content": text,
-            "headers": " \n".join([*table.header_path(number), *further]),
-        }
-        yield {name: fields[name] for name in names}
+        own = {"content": text, "headers": " \n".join([*table.header_path(number), *further])}
+        yield {name: (shared[document] | own)[name] for name in names}
 
 
-def document_fields(title: str, metadata: Metadata, tags: Iterable[str]) -> dict[str, str]:
+def document_fields(
+    title: str, path: str, metadata: Metadata, tags: Iterable[str], labels: Iterable[str]
+) -> dict[str, str]:
     """The searchable fields that a document lends to each of its chunks; a tag counts with all its parts."""
     return {
         "title": title,
+        "path": path,
         "keywords": " \n".join(metadata.keywords),
         "description": metadata.description,
         "tags": " \n".join(tag.replace("/", " ") for tag in tags),
         "aliases": " \n".join(metadata.aliases),
         "author": " \n".join(metadata.authors),
+        "anchors": " \n".join(labels),
     }
-
-
-def passages_of(table: ChunkTable, headings: bool) -> list[str]:
-    """The texts to embed, one for every retrievable chunk; with `headings` as `A > B`, a blank line, then the chunk."""
-    texts = table.texts(0, table.n_retrievable)
-    if not headings:
-        return texts
-    paths = (" > ".join(table.header_path(number)) for number in range(len(texts)))
-    return [f"{path}\n\n{text}" if path else text for path, text in zip(paths, texts, strict=True)]
-
-
-def headed(table: ChunkTable, chunk: int) -> str:
-    """The title of a chunk's document and the headings above it as `Title > A > B`, a blank line, then the chunk."""
-    title, path = table.titles[table.document[chunk]], table.header_path(chunk)
-    names = path if path[:1] == (title,) else (title, *path)
-    return f"{' > '.join(names)}\n\n{table.text(chunk)}"

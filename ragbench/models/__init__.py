@@ -38,6 +38,10 @@ class Encoder(Protocol):
     @property
     def max_tokens(self) -> int: ...  # noqa: D102
 
+    def count_tokens(self, text: str) -> int:
+        """The tokens of a text, without markers and uncut."""
+        ...
+
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Unit vectors of queries, shape (n, dim)."""
         ...

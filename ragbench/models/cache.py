@@ -101,6 +101,10 @@ class CachedEncoder:
         """Of the encoder behind."""
         return self.encoder.max_tokens
 
+    def count_tokens(self, text: str) -> int:
+        """The tokens of a text, without markers and uncut."""
+        return self.encoder.count_tokens(text)
+
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Unit vectors of queries, shape (n, dim)."""
         return self._encode(self.digest, texts, self.encoder.encode_queries, None)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ragbench.errors import ModelError
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 Backend = Literal["onnx", "torch"]
 
@@ -21,6 +25,7 @@ _OTHER_FORMS = {
 }
 _OTHER_FOLDERS = {"onnx": frozenset({"openvino"}), "torch": frozenset({"onnx", "openvino"})}
 _DOCUMENTS = ("*.md", "LICENSE*", "NOTICE*")
+_WORD_OR_SIGN = re.compile(r"\w+|[^\w\s]")
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,27 @@ class ModelFolder:
                     f"{self.root / name} has SHA-256 {found[name][:16]}... and not {digest[:16]}...: {self.remedy}"
                 )
         return found
+
+    def count_tokens(self, text: str) -> int:
+        """The tokens of a text, without markers and uncut; words and signs where there is no `tokenizer.json`."""
+        if self._tokenizer is None:
+            return len(_WORD_OR_SIGN.findall(text))
+        return len(self._tokenizer.encode(text, add_special_tokens=False).ids)
+
+    @cached_property
+    def _tokenizer(self) -> Tokenizer | None:
+        from tokenizers import Tokenizer
+
+        path = self.root / "tokenizer.json"
+        if not path.is_file():
+            return None
+        try:
+            tokenizer: Tokenizer = Tokenizer.from_file(str(path))
+        except Exception as reason:  # the library raises nothing narrower
+            raise ModelError(f"tokenizer {path} cannot be loaded ({reason}): replace the file") from reason
+        tokenizer.no_padding()
+        tokenizer.no_truncation()
+        return tokenizer
 
     @property
     def graph(self) -> Path:

@@ -9,12 +9,15 @@ from typing import Annotated
 
 from annotated_types import Ge
 
+from ragbench import extensions
 from ragbench.bounds import Checked, Holds
 from ragbench.errors import ModelError
 from ragbench.models import CrossEncoder, Encoder, bundled, hub
 from ragbench.models.bundled import Kind
 from ragbench.models.folder import ModelFolder, inspect
+from ragbench.models.own import FunctionCrossEncoder, FunctionEncoder, is_endpoint
 from ragbench.models.parallel import threads_for
+from ragbench.models.prefixes import prefixes
 from ragbench.models.settings import Settings, read_settings
 
 _NOT_ASKED = "the hub was not asked, its names have the form owner/model"
@@ -28,14 +31,24 @@ ModelName = Annotated[
 class EncoderSpec(Checked):
     """An encoder by name: a folder, a bundled model, or `owner/model` on the hub.
 
-    The prefixes are put before every query or passage: some models want an instruction there. Texts are cut after
+    The prefixes are put before every query or passage. Where they are None they follow from the model's name
+    (`ragbench.models.prefixes`), with `instruction` also where its family can do without. Texts are cut after
     `max_tokens` tokens (at least 3), or after the model's own limit where that is lower.
     """
 
     name: ModelName = "bge-small-en-v1.5"
-    query_prefix: str = ""
-    passage_prefix: str = ""
+    query_prefix: str | None = None
+    passage_prefix: str | None = None
+    instruction: bool = False
     max_tokens: Annotated[int, Ge(3)] = 512
+
+    def prefixes(self, name: str) -> dict[str, str]:
+        """The prefixes of a model of a name: those given, else those of its family."""
+        query, passage = prefixes(name, self.instruction)
+        return {
+            "query_prefix": query if self.query_prefix is None else self.query_prefix,
+            "passage_prefix": passage if self.passage_prefix is None else self.passage_prefix,
+        }
 
 
 @dataclass(frozen=True)
@@ -55,20 +68,28 @@ def load_encoder(spec: EncoderSpec, threads: int | None = None) -> Encoder:
     `threads` is how many texts are encoded at the same time (None: one per processor) and changes no vector. ModelError
     when the name leads nowhere.
     """
+    if is_endpoint(spec.name):
+        from ragbench.models.endpoint import EndpointEncoder
+
+        return EndpointEncoder(spec.name, **spec.prefixes(spec.name), max_tokens=spec.max_tokens)
+    if (function := extensions.find("encoder", spec.name)) is not None:
+        code = extensions.code_digest(function)
+        return FunctionEncoder(spec.name, function, code, **spec.prefixes(spec.name), max_tokens=spec.max_tokens)
     name, folder, settings = _resolve(spec.name, "encoder")
-    parallel = threads_for(threads)
-    prefixes = {"query_prefix": spec.query_prefix, "passage_prefix": spec.passage_prefix}
+    parallel, prefixed = threads_for(threads), spec.prefixes(name)
     if folder.backend == "torch":
         from ragbench.models.torch_models import SentenceTransformerEncoder
 
-        return SentenceTransformerEncoder(name, folder, **prefixes, max_tokens=spec.max_tokens, threads=parallel)
+        return SentenceTransformerEncoder(name, folder, **prefixed, max_tokens=spec.max_tokens, threads=parallel)
     from ragbench.models.onnx import OnnxEncoder
 
-    return OnnxEncoder(name, folder, settings, **prefixes, max_tokens=spec.max_tokens, threads=parallel)
+    return OnnxEncoder(name, folder, settings, **prefixed, max_tokens=spec.max_tokens, threads=parallel)
 
 
 def load_cross_encoder(spec: CrossEncoderSpec, threads: int | None = None) -> CrossEncoder:
     """The cross-encoder of a specification, in the same way."""
+    if (function := extensions.find("reranker", spec.name)) is not None:
+        return FunctionCrossEncoder(spec.name, function, extensions.code_digest(function), spec.max_length)
     name, folder, settings = _resolve(spec.name, "cross-encoder")
     parallel = threads_for(threads)
     if folder.backend == "torch":
@@ -82,7 +103,9 @@ def load_cross_encoder(spec: CrossEncoderSpec, threads: int | None = None) -> Cr
 
 def check_name(name: str, kind: Kind) -> None:
     """ModelError for a name that leads nowhere; of the hub's models only the form of the name is looked at."""
-    if hub.is_hub_name(name):
+    if hub.is_hub_name(name) or (kind == "encoder" and is_endpoint(name)):
+        return
+    if extensions.find("encoder" if kind == "encoder" else "reranker", name) is not None:
         return
     tried: list[str] = []
     for place in (_local(name, tried), _bundled(name, kind, tried)):

@@ -59,6 +59,10 @@ class UnbatchedEncoder(ABC):
         """Names everything that shapes the vectors."""
         return digest([self.passage_digest, self._query_prefix])
 
+    def count_tokens(self, text: str) -> int:
+        """The tokens of a text, without markers and uncut."""
+        return self.folder.count_tokens(text)
+
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Unit vectors of queries, shape (n, dim)."""
         return self._encode(self._query_prefix, texts, None)

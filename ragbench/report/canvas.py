@@ -20,6 +20,11 @@ PALETTE = (BLUE, ORANGE, TEAL, PURPLE, OLIVE, PINK, GREEN, RED)
 ROW = 26  # pixels for one row of a chart with names along the side
 
 
+def arm_colors(arms: Iterable[str]) -> dict[str, str]:
+    """The colour of every arm of a run, the same in each of its figures."""
+    return {arm: PALETTE[place % len(PALETTE)] for place, arm in enumerate(arms)}
+
+
 def labels(names: Iterable[str]) -> list[str]:
     """Names as Plotly shows them letter by letter: it reads some tags in labels as formatting."""
     return [escape(str(name), quote=False) for name in names]
@@ -35,7 +40,8 @@ def finished(figure: Any, *, legend: str = "", rows: int = 0, height: int = 0) -
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
         font={"family": "system-ui, -apple-system, 'Segoe UI', sans-serif", "size": 13},
-        legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "traceorder": "normal"}
+        # Beside the data, where any number of entries has room.
+        legend={"x": 1.02, "xanchor": "left", "y": 1, "yanchor": "top", "traceorder": "normal"}
         | ({"title": {"text": legend}} if legend else {}),
         hoverlabel={"font": {"family": "system-ui, sans-serif"}},
         bargap=0.3,

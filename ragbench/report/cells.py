@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 MINUS = "\u2212"
-MARKS = {"adopt": "✓", "reject": "✕", "inconclusive": "?"}
+MARKS = {"adopt": "✓", "equivalent": "=", "inconclusive": "?", "reject": "✕"}
 """A sign for every verdict, so that none rests on colour alone; in the order of a decision."""
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ragbench.evaluation.diagnosis import BURIED, FOUND, FUSED_OUT, NEVER
+from ragbench.evaluation.diagnosis import BURIED, FOUND, FUSED_OUT, NEVER, unit
 from ragbench.report import evidence
 from ragbench.report.canvas import BLUE, GREEN, GREY, OLIVE, PALETTE, RED, finished, labels
 
@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 
     from ragbench.experiment.results import Results
 
-VERDICTS = {"adopt": (GREEN, "diamond"), "inconclusive": (GREY, "circle"), "reject": (RED, "x")}
+VERDICTS = {
+    "adopt": (GREEN, "diamond"),
+    "equivalent": (BLUE, "square"),
+    "inconclusive": (GREY, "circle"),
+    "reject": (RED, "x"),
+}
 
 _SHARE_SHOWN = 0.02  # what is smaller in every arm is summed up: parts of the slowest query, of the relevant sections
 _OTHERS = "all other stages"
@@ -42,7 +47,9 @@ def effects(frame: pd.DataFrame, measure: str) -> go.Figure:
     """A row for every effect of `frame` (factor, effect, ci_low, ci_high, verdict), in its order from the top."""
     import plotly.graph_objects as go
 
-    figure = go.Figure()
+    from ragbench.report.drawn import Drawn
+
+    figure = Drawn()
     for verdict, (color, symbol) in VERDICTS.items():
         rows = frame[frame["verdict"] == verdict]
         if rows.empty:
@@ -63,9 +70,9 @@ def effects(frame: pd.DataFrame, measure: str) -> go.Figure:
                     "thickness": 2,
                     "width": 5,
                 },
-                customdata=rows[["ci_low", "ci_high", "p_holm"]].to_numpy().tolist(),
+                customdata=rows[["ci_low", "ci_high", "p"]].to_numpy().tolist(),
                 hovertemplate="%{y}: %{x:+.3f} [%{customdata[0]:+.3f}, %{customdata[1]:+.3f}], "
-                "Holm p %{customdata[2]:.2g}<extra>" + verdict + "</extra>",
+                "p %{customdata[2]:.2g}<extra>" + verdict + "</extra>",
             )
         )
     figure.add_vline(x=0, line_width=1.5, line_color=GREY, line_dash="dot")
@@ -89,7 +96,9 @@ def _stacked(results: Results, frame: pd.DataFrame, looks: Mapping[str, Any], sa
     """A bar for every arm, of the parts in `looks`; `frame`: arm, part, value and `count` where `said` shows it."""
     import plotly.graph_objects as go
 
-    figure = go.Figure()
+    from ragbench.report.drawn import Drawn
+
+    figure = Drawn()
     for part, look in looks.items():
         rows = frame[frame["part"] == part]
         figure.add_trace(
@@ -122,8 +131,10 @@ def stage_means(results: Results) -> pd.DataFrame:
 
 
 def plot_interactions(results: Results) -> go.Figure:
-    """How much the effect of a factor grows when another is on, as a heat map; a star where Holm's p is below 0.05."""
+    """How much the effect of a factor grows when another is on, as a heat map; a star where p is below 0.05."""
     import plotly.graph_objects as go
+
+    from ragbench.report.drawn import Drawn
 
     frame = evidence.effects(results)
     frame = frame[frame["kind"] == "interaction"]
@@ -134,9 +145,9 @@ def plot_interactions(results: Results) -> go.Figure:
         one, other = factors.index(row["factor"]), factors.index(row["other"])
         for i, j in ((one, other), (other, one)):
             cells[i][j] = float(row["effect"])
-            texts[i][j] = f"{row['effect']:+.3f}" + ("*" if row["p_holm"] < 0.05 else "")
+            texts[i][j] = f"{row['effect']:+.3f}" + ("*" if row["p"] < 0.05 else "")
     reach = max((abs(value) for line in cells for value in line if value is not None), default=1.0) or 1.0
-    figure = go.Figure(
+    figure = Drawn(
         go.Heatmap(
             z=cells,
             x=labels(factors),
@@ -159,9 +170,10 @@ def plot_interactions(results: Results) -> go.Figure:
 
 
 def plot_losses(results: Results) -> go.Figure:
-    """What became of the relevant sections in every arm, as shares."""
+    """What became of the relevant sections, or documents, in every arm, as shares."""
     frame = evidence.losses(results)
     fates = [fate(row["outcome"], row["stage"]) for row in evidence.rows(frame)]
+    units = unit(evidence.fates(results))
     largest = frame.groupby(fates)["share"].max()
     rare = set(largest[largest < _SHARE_SHOWN].index) - {FOUND}
     frame = frame.assign(fate=[_ELSEWHERE if name in rare else name for name in fates])
@@ -171,8 +183,8 @@ def plot_losses(results: Results) -> go.Figure:
     colors = iter([color for color in PALETTE if color not in (BLUE, OLIVE)] * len(order))
     looks = {name: _look(name) if name in _LOOKS else {"color": next(colors)} for name in order}
     parts = frame.rename(columns={"fate": "part", "share": "value", "sections": "count"})
-    figure = _stacked(results, parts, looks, "%{customdata} sections (%{x:.1%})")
-    figure.update_xaxes(title="share of the relevant sections", tickformat=".0%", range=[0, 1.001])
+    figure = _stacked(results, parts, looks, f"%{{customdata}} {units} (%{{x:.1%}})")
+    figure.update_xaxes(title=f"share of the relevant {units}", tickformat=".0%", range=[0, 1.001])
     return finished(figure, rows=len(results.arms))
 
 

@@ -14,6 +14,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ragbench.comparison import field, halves
+from ragbench.comparison.policy import Policy
+from ragbench.evaluation.diagnosis import unit
+from ragbench.experiment import ledger, verdicts
 from ragbench.experiment import results as results_
 from ragbench.files import write_text
 from ragbench.report import evidence, explorer, figures, methods, page, page_tables, pareto, references
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
 
 FILE = "report.html"
 _TEMPLATES = Path(__file__).resolve().parent / "templates"
+STYLE = _TEMPLATES / "report.css"
 
 
 def write(folder: Path, out: Path | None = None) -> Path:
@@ -52,7 +57,7 @@ def render(results: Results) -> str:
     return templates.get_template("report.html.j2").render(
         **contents(results),
         policy=_policy(scripts),
-        style=Markup((_TEMPLATES / "report.css").read_text(encoding="utf-8")),
+        style=Markup(STYLE.read_text(encoding="utf-8")),
         scripts=[Markup(script) for script in scripts],
         data=Markup(embedded({"figures": _figures(results), "explorer": explorer.explorer(results)})),
     )
@@ -63,7 +68,6 @@ def contents(results: Results) -> dict[str, Any]:
     several = len(results.arms) > 1
     effects = figures.main_effects(results) if several else None
     types, few = page_tables.types(results)
-    judged = evidence.judged_notes(results)
     said = methods.methods(results)
     shown = {
         **page.headline(results),
@@ -72,12 +76,19 @@ def contents(results: Results) -> dict[str, Any]:
         "design": evidence.design(results),
         "answers": page.answers(effects) if effects is not None else [],
         "verdicts": page_tables.verdicts(results) if effects is not None and len(effects) else None,
+        "field": page_tables.field(results) if len(verdicts.field(results)) else None,
+        "field_said": field.sentences(verdicts.field(results)),
+        "halves": page_tables.halves(results) if len(verdicts.halves(results)) else None,
+        "halves_said": halves.sentences(verdicts.halves(results)),
+        "look": ledger.sentence(results.looks, str(results.record["benchmark"]["name"])),
+        "confidence": f"{100 * Policy.of(results.config(results.arms[0])).statistics.confidence:g}%",
         "arms": page_tables.arms(results),
-        "judged": judged,
         "timed": len(results.latency) > 0,
         "latency": page_tables.latency(results),
         "interactions": page_tables.interactions(results) if _has_interactions(results) else None,
         "losses": page_tables.losses(results) if len(evidence.fates(results)) else None,
+        "unit": unit(evidence.fates(results)),
+        "headroom": page_tables.headroom(results),
         "types": types if len(types.columns) > 2 else None,
         "few": few,
         "recipes": page.recipes(results),

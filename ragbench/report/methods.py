@@ -9,8 +9,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ragbench.comparison.by_type import FEW
-from ragbench.comparison.verdict import BUDGETS_MS, OTHER_BUDGET_MS, UNJUDGED_LIMIT
+from ragbench.comparison.policy import Policy
+from ragbench.comparison.power import POWER
 from ragbench.configuration import active
+from ragbench.evaluation.levels import PASSAGE, SECTION
+from ragbench.evaluation.measures import PRIMARY
 from ragbench.report import evidence
 from ragbench.report import references as works
 from ragbench.report.cells import listed
@@ -46,7 +49,7 @@ class Methods:
 def methods(results: Results) -> Methods:
     """The methods text of a run."""
     cite = Citations()
-    configs = {arm: evidence.config(results, arm) for arm in results.arms}
+    configs = {arm: results.config(arm) for arm in results.arms}
     paragraphs = [
         ("Collection", _collection(results)),
         ("Systems", _systems(results, configs, cite)),
@@ -90,10 +93,11 @@ def _systems(results: Results, configs: Mapping[str, Mapping[str, Any]], cite: C
     if "RetrieveLexical" in used:
         fields = {f for config in configs.values() for f in _fields(config)}
         formula = f"BM25F {cite(works.BM25F)}" if len(fields) > 1 else f"BM25 {cite(works.BM25)}"
-        lexical = index["lexical"]
+        settings = sorted({(node["k1"], node["b"]) for config in configs.values() for node in _of_words(config)})
+        parameters = listed([f"k1 = {k1:g} and b = {b:g}" for k1, b in settings])
         parts.append(
-            f"Words are matched by {formula} with k1 = {lexical['k1']:g} and b = {lexical['b']:g} in Lucene, as "
-            f"packaged by Anserini {cite(works.ANSERINI)}, analyzer '{lexical['analyzer']}'."
+            f"Words are matched by {formula} with {parameters} in Lucene, as "
+            f"packaged by Anserini {cite(works.ANSERINI)}, analyzer '{index['lexical']['analyzer']}'."
         )
     if "RetrieveDense" in used:
         encoder, kind = index["encoder"]["name"], index["dense"]["kind"]
@@ -129,8 +133,13 @@ def stages(config: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _fields(config: Mapping[str, Any]) -> set[str]:
-    nodes = (config["index"]["lexical"], config.get("p4") or {}, config.get("p9") or {})
+    nodes = (*_of_words(config), config.get("p4") or {}, config.get("p9") or {})
     return {str(name) for node in nodes for name in (node.get("fields") or {})}
+
+
+def _of_words(config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The stages that retrieve by words."""
+    return [node for _, node in active(config) if str(node["_target_"]).endswith(".RetrieveLexical")]
 
 
 def _design_source(config: Mapping[str, Any], cite: Citations) -> str:
@@ -144,20 +153,23 @@ def _measures(results: Results, config: Mapping[str, Any], cite: Citations) -> s
     source = f" with linear gain {cite(works.NDCG)}" if primary.startswith("nDCG") else ""
     version = results.record["environment"]["packages"].get("ir-measures", "")
     text = (
-        f"The primary measure is {primary}{source}, fixed before the experiment; secondary are {listed(others)}. "
+        f"The primary measure of documents is {primary}{source}, fixed before the experiment; secondary are "
+        f"{listed(others)}. "
         if others
-        else f"The only measure is {primary}{source}. "
+        else f"The only measure of documents is {primary}{source}. "
     )
     text += (
         f"All are computed by ir-measures {version} {cite(works.IR_MEASURES)}. A document is scored by its best chunk"
     )
-    if (results.per_query["level"] == "section").any():
+    levels = set(results.per_query["level"])
+    if SECTION in levels:
         text += "; judged sections are evaluated too, each by the best chunk that overlaps it"
-    if len(results.arms) > 1:
-        points = f"{100 * UNJUDGED_LIMIT:.0f} points"
+    if PASSAGE in levels:
         text += (
-            f". Where the worse of two systems has more unjudged documents among its first ten, by over {points}, "
-            f"we name no winner"
+            f". The second primary measure is {PRIMARY} of passages as they are returned: a hit gains the best grade "
+            "among the judged sections that it covers and no earlier hit covered, and the ideal order is made of the "
+            "same chunks. The tokens of the first ten hits, and the share of the grades within "
+            f"{config['context_tokens']:,} tokens, are counted by the tokenizer of {config['index']['encoder']['name']}"
         )
     return text + "."
 
@@ -165,24 +177,29 @@ def _measures(results: Results, config: Mapping[str, Any], cite: Citations) -> s
 def _statistics(results: Results, config: Mapping[str, Any], cite: Citations) -> str:
     if len(results.arms) < 2:
         return ""
-    statistics = config["statistics"]
-    level = 100 * statistics["confidence"]
-    limit = config["budget"]["p95_ms"]
-    budgets = (
-        f"{limit:g} ms"
-        if limit is not None
-        else f"{BUDGETS_MS['p6']:.0f} ms for re-ranking and {OTHER_BUDGET_MS:.0f} ms for anything else"
+    policy = Policy.of(config)
+    spec, budget = policy.statistics, policy.budget
+    limit = (
+        "no budget of time is set"
+        if budget.p95_ms is None
+        else f"the budget is {budget.p95_ms:g} ms on the p95 of a query"
+        + (f", {budget.of_rerank_ms:g} ms for turning re-ranking on" if budget.of_rerank_ms is not None else "")
     )
     return (
-        f"Comparisons are paired over queries. Intervals at {level:g}% are expanded percentile bootstrap intervals of "
-        f"the mean difference ({statistics['resamples']:,} resamples) {cite(works.BOOTSTRAP)}. p values are those of "
-        f"the two-sided paired randomisation test ({statistics['permutations']:,} permutations, complete where there "
-        f"are no more) {cite(works.RANDOMISATION)}, with p = (b + 1) / (m + 1) {cite(works.NEVER_ZERO)}, adjusted by "
-        f"Holm's procedure over all comparisons of a table {cite(works.HOLM)}. The minimum detectable effect is the "
-        f"true difference that 80% of such comparisons find. A change is adopted when it raises the primary measure "
-        f"significantly and adds no more than {budgets} to the p95 of a query, rejected when it lowers the measure "
-        f"significantly or costs more time, and inconclusive otherwise. Results for query types with fewer than {FEW} "
-        f"topics are marked as unstable {cite(works.FEW_TOPICS)}. The seed is {config['seed']}."
+        f"Comparisons are paired over queries. The t of every mean difference is corrected for skew "
+        f"{cite(works.SKEW)}; p values are adjusted over all comparisons of a table, at both levels, by the largest of "
+        f"these statistics in {spec.draws:,} sign flips of whole queries (all of them where there are no more) "
+        f"{cite(works.RANDOMISATION)}, single-step maxT {cite(works.MAX_T)}, with p = (b + 1) / (m + 1) "
+        f"{cite(works.NEVER_ZERO)}. Intervals hold the means that this test does not refuse, and hold together at "
+        f"{100 * spec.confidence:g}%. A difference is "
+        f"equivalent to none when two one-sided tests {cite(works.TOST)} put it inside +-{spec.smallest_effect:g}. The "
+        f"minimum detectable effect is the true difference that {100 * POWER:.0f}% of such comparisons find, by "
+        f"simulation from the observed differences. Quality is better when documents or passages are and neither is "
+        f"surely worse. Where unjudged hits could turn the sign of an effect, if they were as useful as judged ones at "
+        f"their rank, it is left open; where nothing was judged useless, as with known items, unjudged hits count as "
+        f"useless. A change is adopted when quality is better and its cost within budget "
+        f"({limit}), rejected when quality is worse or its cost over budget. Results for query types with fewer than "
+        f"{FEW} topics are marked as unstable {cite(works.FEW_TOPICS)}. The seed is {policy.seed}."
     )
 
 

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ragbench.catalogue import label
 from ragbench.comparison.by_type import FEW
-from ragbench.evaluation.diagnosis import FOUND
-from ragbench.evaluation.measures import ANSWERED, FALSE_SILENCE, HITS, SILENCE, UNPLACED
+from ragbench.evaluation import headroom as room
+from ragbench.evaluation.diagnosis import FOUND, unit
+from ragbench.evaluation.levels import PASSAGE
+from ragbench.evaluation.measures import ANSWERED, FALSE_SILENCE, HITS, PRIMARY, SILENCE, UNPLACED
+from ragbench.evaluation.passages import TOKENS
+from ragbench.experiment import verdicts as verdicts_
 from ragbench.report import evidence
 from ragbench.report.cells import MARKS, Cell, Table, direction, interval, listed, p_value, plain, signed
 from ragbench.report.figures import fate, main_effects
@@ -20,28 +25,27 @@ if TYPE_CHECKING:
 
     from ragbench.experiment.results import Results
 
-THIN, TIMES, DASH = "\u2009", "\u00d7", "\u2013"
+THIN, TIMES = "\u2009", "\u00d7"
 SECONDARY = ("RR", "R@10", "R@100", "Success@1", evidence.JUDGED)
 
 
 def verdicts(results: Results) -> Table:
-    """The effects with verdict and reason."""
+    """The effects at both levels with verdict and reason."""
     measure, effects = evidence.primary(results), main_effects(results)
     ablation, timed = bool(evidence.design(results)), bool(effects["latency_ms"].notna().any())
+    passages = bool(effects["passage_effect"].notna().any())
     rows = []
     for row in evidence.rows(effects):
         sampled = f"sampling error {row['standard_error']:.3f}" if row["standard_error"] > 0 else ""
         aliased = f"with {row['aliases']}" if row["aliases"] else ""
         rows.append(
             (
-                Cell(row["factor"], aliased or sampled),
+                Cell(label(row["factor"]), aliased or sampled),
                 Cell(f"{MARKS[row['verdict']]} {row['verdict']}", "", f"verdict {row['verdict']}"),
-                Cell(
-                    signed(row["effect"]),
-                    interval(row["ci_low"], row["ci_high"]),
-                    direction(row["ci_low"], row["ci_high"]),
-                ),
-                Cell(p_value(row["p_holm"])),
+                _effect(row),
+                *([_effect(row, "passage_")] if passages else []),
+                Cell(p_value(row["p"])),
+                *([Cell(p_value(row["passage_p"]))] if passages else []),
                 _counts(row),
                 Cell(plain(row["mde"])),
                 *([_cost(row)] if timed else []),
@@ -53,10 +57,12 @@ def verdicts(results: Results) -> Table:
         (
             ("Proposal" if ablation else "Configuration", ""),
             ("Verdict", ""),
-            (f"Effect on {measure}", "mean difference over queries with its 95% interval"),
-            ("Holm p", "paired randomisation test, adjusted over the rows of this table"),
-            ("W / T / L", "queries that win, tie and lose"),
-            ("MDE", "the true difference that 80% of such comparisons would find"),
+            (f"{measure}, documents", "mean difference over queries with its interval; all of the table hold together"),
+            *([(f"{PRIMARY}, passages", "the same for passages as they are returned")] if passages else []),
+            ("p", "adjusted for all comparisons of this table, at both levels"),
+            *([("p, passages", "")] if passages else []),
+            ("W / T / L", "queries that win, tie and lose, by documents"),
+            ("MDE", "the true difference of documents that 80% of such comparisons find"),
             *([("p95, ms", "what it adds to the p95 of a query, and the budget")] if timed else []),
         ),
         tuple(rows),
@@ -64,41 +70,88 @@ def verdicts(results: Results) -> Table:
     )
 
 
+def field(results: Results) -> Table:
+    """How likely each configuration is the best of the field."""
+    frame = verdicts_.field(results)
+    passages = bool(frame["passage_mean"].notna().any())
+    rows = tuple(
+        (
+            Cell(row["arm"]),
+            Cell(plain(row["mean"])),
+            Cell(f"{row['best']:.0%}"),
+            *([Cell(plain(row["passage_mean"])), Cell(f"{row['passage_best']:.0%}")] if passages else []),
+            Cell(row["ruled_out_by"], "", "word"),
+            Cell(plain(row["more_topics"], 0)),
+        )
+        for row in evidence.rows(frame)
+    )
+    columns = (
+        ("Configuration", ""),
+        (f"{evidence.primary(results)}, documents", ""),
+        ("Best", "share of bootstrap samples of the topics in which it has the largest mean"),
+        *([(f"{PRIMARY}, passages", ""), ("Best, passages", "the same by passages")] if passages else []),
+        ("Ruled out by", "surely better at one level and not surely worse at the other, all pairs together"),
+        ("More topics", "how many more would tell it from the one with the largest mean"),
+    )
+    return Table("How likely each configuration is the best", columns, rows)
+
+
+def halves(results: Results) -> Table:
+    """The effects on both halves of the topics."""
+    frame = verdicts_.halves(results)
+    rows = tuple(
+        (
+            Cell(row["factor"]),
+            Cell(f"{row['level']}s", "", "word"),
+            Cell(signed(row["train"]), f"{row['n_train']} topics"),
+            Cell(signed(row["test"]), f"{row['n_test']} topics"),
+            Cell(p_value(row["p"])),
+        )
+        for row in evidence.rows(frame)
+    )
+    columns = (
+        ("Change", ""),
+        ("Level", ""),
+        ("Train", ""),
+        ("Test", ""),
+        ("p", "that both halves have one mean: topics dealt to the halves at random, adjusted for this table"),
+    )
+    return Table("Effects on train and on test topics", columns, rows)
+
+
+def _effect(row: Mapping[str, Any], level: str = "") -> Cell:
+    low, high = row[f"{level}ci_low"], row[f"{level}ci_high"]
+    return Cell(signed(row[f"{level}effect"]), interval(low, high), direction(low, high))
+
+
 def arms(results: Results) -> Table:
-    """Every arm with its means, compared with the first."""
-    first, measure = results.arms[0], evidence.primary(results)
+    """Every arm with its means, by documents and by passages, its time and its size."""
+    measure = evidence.primary(results)
     means = results.summary(by=()).set_index("arm")
-    sections = results.summary(by=(), level="section").set_index("arm")
-    compared = evidence.against_first(results)
-    by_arm = {row["arm"]: row for row in evidence.rows(compared)}
+    passages = results.summary(by=(), level=PASSAGE).set_index("arm")
     others = [name for name in (*SECONDARY, UNPLACED, *ANSWERED) if name in means.columns and name != measure]
+    context = [str(name) for name in passages.columns if name == TOKENS or str(name).endswith("tokens")]
     total = results.latency[results.latency["stage"] == "total"].set_index("arm") if len(results.latency) else None
-    columns = [("Configuration", ""), (measure, "mean over queries")]
-    if by_arm:
-        columns += [
-            (f"Against {first}", "mean difference with its 95% interval"),
-            ("Holm p", "adjusted over the rows of this table"),
-            ("W / T / L", "queries that win, tie and lose"),
-        ]
-    columns += [(name, _MEANING.get(name, "")) for name in others]
-    if measure in sections.columns:
-        columns.append((f"Section {measure}", "of sections instead of documents"))
+    columns = [("Configuration", ""), (f"{measure}, documents", "mean over topics")]
+    if len(passages):
+        columns.append((f"{PRIMARY}, passages", "of passages as they are returned"))
     if total is not None:
         columns += [("p50, ms", "median service time of a query"), ("p95, ms", "with its 95% interval")]
+    columns += [(name, _MEANING.get(name, "")) for name in others]
+    columns += [(name, _MEANING.get(name, "share of the relevant sections' grades that fit")) for name in context]
     columns.append(("Index, MB", "bytes of all artefacts it reads"))
     if results.peak_memory_mb:
         columns.append(("Memory, MB", "peak of a process that answers one query"))
     rows = []
     for arm in results.arms:
         cells = [Cell(arm), Cell(plain(_at(means, arm, measure)))]
-        if by_arm:
-            cells += _comparison(by_arm.get(arm))
-        cells += [Cell(plain(_at(means, arm, name))) for name in others]
-        if measure in sections.columns:
-            cells.append(Cell(plain(_at(sections, arm, measure))))
+        if len(passages):
+            cells.append(Cell(plain(_at(passages, arm, PRIMARY))))
         if total is not None:
             p95 = f"[{_at(total, arm, 'p95_low'):.0f}, {_at(total, arm, 'p95_high'):.0f}]" if arm in total.index else ""
             cells += [Cell(plain(_at(total, arm, "p50"), 1)), Cell(plain(_at(total, arm, "p95"), 1), p95)]
+        cells += [Cell(plain(_at(means, arm, name))) for name in others]
+        cells += [Cell(plain(_at(passages, arm, name), 0 if name == TOKENS else 3)) for name in context]
         cells.append(Cell(f"{results.record['index_bytes'][arm] / 1e6:.1f}"))
         if results.peak_memory_mb:
             cells.append(Cell(f"{results.peak_memory_mb[arm]:.0f}"))
@@ -113,6 +166,7 @@ _MEANING = {
     "Success@1": "share of queries whose first document is relevant",
     evidence.JUDGED: "share of the first 10 documents that were judged",
     UNPLACED: "share of the first 10 hits of a live search that are in no document of the collection",
+    TOKENS: "tokens of the first ten hits",
     SILENCE: "share of the topics without an answer that got no result",
     FALSE_SILENCE: "share of the topics with an answer that got no result",
     HITS: "documents among the first 10, of all topics",
@@ -157,28 +211,60 @@ def losses(results: Results) -> Table:
         total = sum(cells)
         rows.append((Cell(arm), *(Cell(str(count), f"{count / total:.0%}" if count else "") for count in cells)))
     return Table(
-        "Relevant sections by what became of them",
+        f"Relevant {unit(evidence.fates(results))} by what became of them",
         (("Configuration", ""), *((name, "") for name in order)),
         tuple(rows),
     )
 
 
+def headroom(results: Results) -> Table | None:
+    """What ordering and retrieval could still bring to every arm; None where the run did not write it."""
+    frame = evidence.headroom(results)
+    if not len(frame):
+        return None
+    sources = room.sources(frame)
+    columns = [("Configuration", ""), (room.VALUE, "as it ranks the documents")]
+    columns += [
+        (f"best order of {depth}", f"{room.VALUE} of the best order of the first {depth}") for depth in room.DEPTHS
+    ]
+    columns += [
+        ("ordering", f"what the best order of the first {room.DEPTHS[-1]} would add"),
+        ("retrieval", "what documents would add that no source found"),
+        ("topics lost", "share of the topics without a relevant document among the first 10"),
+    ]
+    columns += [(f"recall of {name}", "relevant documents that this source found") for name in sources]
+    columns.append(("recall together", "relevant documents that any source found"))
+    names = [room.VALUE, *(f"oracle_{depth}" for depth in room.DEPTHS)]
+    rows = [
+        (
+            Cell(row["arm"]),
+            *(Cell(plain(row[name])) for name in names),
+            Cell(room.signed(row["ordering"])),
+            Cell(room.signed(row["retrieval"])),
+            Cell(f"{row['lost']:.0%}"),
+            *(Cell(plain(row[f"{room.RECALL}{name}"])) for name in (*sources, "together")),
+        )
+        for row in room.summary(frame).to_dict(orient="records")
+    ]
+    return Table("What ordering and retrieval could still bring", tuple(columns), tuple(rows))
+
+
 def interactions(results: Results) -> Table:
     """All interactions, the surest first."""
     frame = evidence.effects(results)
-    frame = frame[frame["kind"] == "interaction"].sort_values(["p_holm", "p", "factor", "other"], kind="stable")
+    frame = frame[frame["kind"] == "interaction"].sort_values(["p", "factor", "other"], kind="stable")
     rows = [
         (
             Cell(f"{row['factor']} {TIMES} {row['other']}", f"with {row['aliases']}" if row["aliases"] else ""),
             Cell(
                 signed(row["effect"]), interval(row["ci_low"], row["ci_high"]), direction(row["ci_low"], row["ci_high"])
             ),
-            Cell(p_value(row["p_holm"])),
+            Cell(p_value(row["p"])),
             _counts(row),
         )
         for row in evidence.rows(frame)
     ]
-    columns = (("Pair", ""), ("Interaction", "with its 95% interval"), ("Holm p", ""), ("W / T / L", ""))
+    columns = (("Pair", ""), ("Interaction", "with its 95% interval"), ("p", ""), ("W / T / L", ""))
     return Table("How much the effect of one grows when the other is on", columns, tuple(rows))
 
 
@@ -213,18 +299,7 @@ def _counts(row: Mapping[str, Any]) -> Cell:
 
 def _cost(row: Mapping[str, Any]) -> Cell:
     whole = round(row["latency_ms"]) + 0.0  # no negative zero
-    return Cell(signed(whole, 0), f"of {row['budget_ms']:.0f} allowed" if row["budget_ms"] < math.inf else "no budget")
-
-
-def _comparison(row: Mapping[str, Any] | None) -> Sequence[Cell]:
-    if row is None:
-        return Cell(DASH), Cell(DASH), Cell(DASH)
-    low, high = row["ci_low"], row["ci_high"]
-    return (
-        Cell(signed(row["difference"]), interval(low, high), direction(low, high)),
-        Cell(p_value(row["p_holm"])),
-        _counts(row),
-    )
+    return Cell(signed(whole, 0), "no budget" if math.isnan(row["budget_ms"]) else f"of {row['budget_ms']:.0f} allowed")
 
 
 def _at(frame: pd.DataFrame, arm: str, column: str) -> float:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ragbench.comparison import own_mean
 from ragbench.report import evidence
-from ragbench.report.canvas import BLUE, GREY, finished, labels
+from ragbench.report.canvas import GREY, arm_colors, finished, labels
 from ragbench.report.labels import Box, positions
 
 if TYPE_CHECKING:
@@ -25,12 +26,15 @@ def plot_pareto(results: Results) -> go.Figure:
     """Quality against p95 of a whole query; arms that no other arm beats in both are joined by a line."""
     import plotly.graph_objects as go
 
+    from ragbench.report.drawn import Drawn
+
     measure, frame = evidence.primary(results), pareto(results)
     axis = _time_axis(frame)
     on_axis = np.log10 if axis.get("type") == "log" else np.asarray
     xs, lows, highs = (on_axis(frame[name]).tolist() for name in ("p95", "p95_low", "p95_high"))
-    reach = float(frame["quality"].max() - frame["quality"].min()) or 0.1
-    bottom, top = float(frame["quality"].min()) - 0.1 * reach, float(frame["quality"].max()) + 0.1 * reach
+    least, most = float(frame["quality_low"].min()), float(frame["quality_high"].max())
+    reach = most - least or 0.1
+    bottom, top = least - 0.05 * reach, most + 0.1 * reach
     width, height = _PLOT
     points = [
         ((x - axis["range"][0]) / (axis["range"][1] - axis["range"][0]) * width, (y - bottom) / (top - bottom) * height)
@@ -43,20 +47,21 @@ def plot_pareto(results: Results) -> go.Figure:
     ]
     frame = frame.assign(position=positions(points, list(frame["arm"]), Box(0, 0, width, height), bars))
     best = frame[frame["frontier"]].sort_values("p95")
-    figure = go.Figure(
+    figure = Drawn(
         go.Scatter(
             x=best["p95"].tolist(),
             y=best["quality"].tolist(),
             mode="lines",
-            line={"color": BLUE, "width": 1.5, "dash": "dot", "shape": "hv"},
+            line={"color": GREY, "width": 1.5, "dash": "dot", "shape": "hv"},
             name="frontier",
             hoverinfo="skip",
             showlegend=len(best) > 1,
         )
     )
-    for name, rows, color, symbol in (
-        ("none is better and faster", best, BLUE, "diamond"),
-        ("another is better and faster", frame[~frame["frontier"]], GREY, "circle"),
+    colors = arm_colors(results.arms)
+    for name, rows, symbol in (
+        ("best trade-off", best, "diamond"),
+        ("another is better and faster", frame[~frame["frontier"]], "circle"),
     ):
         if rows.empty:
             continue
@@ -69,13 +74,22 @@ def plot_pareto(results: Results) -> go.Figure:
                 textposition=rows["position"].tolist(),
                 cliponaxis=False,
                 name=name,
-                marker={"color": color, "symbol": symbol, "size": 11},
+                marker={"color": [colors[arm] for arm in rows["arm"]], "symbol": symbol, "size": 11},
+                error_y={
+                    "type": "data",
+                    "symmetric": False,
+                    "array": (rows["quality_high"] - rows["quality"]).tolist(),
+                    "arrayminus": (rows["quality"] - rows["quality_low"]).tolist(),
+                    "color": GREY,
+                    "thickness": 1,
+                    "width": 3,
+                },
                 error_x={
                     "type": "data",
                     "symmetric": False,
                     "array": (rows["p95_high"] - rows["p95"]).tolist(),
                     "arrayminus": (rows["p95"] - rows["p95_low"]).tolist(),
-                    "color": color,
+                    "color": GREY,
                     "thickness": 1,
                     "width": 3,
                 },
@@ -108,11 +122,16 @@ def _time_axis(frame: pd.DataFrame) -> dict[str, Any]:
 
 
 def pareto(results: Results) -> pd.DataFrame:
-    """arm, quality, p50, p95, p95_low, p95_high, frontier: no other arm is as good and as fast, and better in one."""
+    """arm, quality, p50, p95 and intervals, frontier: no other arm is as good and as fast, and better in one."""
     total = results.latency[results.latency["stage"] == "total"]
     frame = total[["arm", "p50", "p95", "p95_low", "p95_high"]].reset_index(drop=True)
-    quality = [float(results.values(arm, evidence.primary(results)).mean()) for arm in frame["arm"]]
-    frame.insert(1, "quality", quality)
+    values = [results.values(arm, evidence.primary(results)).tolist() for arm in frame["arm"]]
+    frame.insert(1, "quality", [float(np.mean(each)) for each in values])
+    ends = [own_mean.interval(each) for each in values]
+    for place, name in enumerate(("quality_low", "quality_high")):
+        frame[name] = [
+            mean if end[place] != end[place] else end[place] for mean, end in zip(frame["quality"], ends, strict=True)
+        ]
     better = [
         bool(
             (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING
 
-from ragbench.report.canvas import BLUE, GREY
+from ragbench.report.canvas import GREY, arm_colors
 from ragbench.report.pareto import pareto
 
 if TYPE_CHECKING:
@@ -38,11 +38,14 @@ def draw(frame: pd.DataFrame, measure: str) -> str:
         figure = Figure(figsize=(7.2, 3.4), layout="constrained")
         axes = figure.add_subplot()
         best = frame[frame["frontier"]].sort_values("p95")
-        axes.step(best["p95"], best["quality"], where="post", color=BLUE, linestyle=":", linewidth=1.5)
+        axes.step(best["p95"], best["quality"], where="post", color=GREY, linestyle=":", linewidth=1.5)
+        colors = arm_colors(frame["arm"])
         for arm, quality, p95, low, high, frontier in zip(*(frame[name] for name in _COLUMNS), strict=True):
             spread = [[p95 - low], [high - p95]]
-            sign, color = ("D", BLUE) if frontier else ("o", GREY)
-            axes.errorbar(p95, quality, xerr=spread, fmt=sign, color=color, markersize=7, capsize=2, linewidth=1)
+            sign, color = "D" if frontier else "o", colors[arm]
+            axes.errorbar(
+                p95, quality, xerr=spread, fmt=sign, color=color, ecolor=GREY, markersize=7, capsize=2, linewidth=1
+            )
             axes.annotate(arm, (p95, quality), (0, 8), textcoords="offset points", ha="center", parse_math=False)
         axes.set_xscale("log")
         axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ragbench.console import markdown
+from ragbench.evaluation.levels import PASSAGE
 from ragbench.evaluation.measures import ANSWERED, PRIMARY
+from ragbench.evaluation.passages import TOKENS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,7 +19,13 @@ if TYPE_CHECKING:
     from ragbench.experiment.results import Results
 
 _SHOWN = ("nDCG@5", PRIMARY, "RR", "R@10", *ANSWERED, "Judged@10")
-_FORMATS = {"p50 ms": ".1f", "p95 ms": ".1f", "effect": "+.3f", "latency_ms": "+.1f", "p_holm": ".3f"}
+_FORMATS = {
+    **dict.fromkeys(("p50 ms", "p95 ms", "latency ms"), ".1f"),
+    **dict.fromkeys(("effect", "ci low", "ci high"), "+.3f"),
+    **dict.fromkeys(("passage effect", "passage ci low", "passage ci high"), "+.3f"),
+    **dict.fromkeys(("p", "passage p", "mde", "passages"), ".3f"),
+    TOKENS: ".0f",
+}
 
 
 def document(presets: Results, ablations: Mapping[str, pd.DataFrame], commands: Sequence[str]) -> str:
@@ -40,19 +48,23 @@ def document(presets: Results, ablations: Mapping[str, pd.DataFrame], commands: 
         *(f"## {title}\n\n{markdown(_verdicts(frame), _FORMATS)}" for title, frame in ablations.items()),
         "Latency is the service time of one query without caches, in milliseconds. `Silence` is the share of topics "
         "without an answer that were answered with nothing, `FalseSilence` that of topics with one, `Hits@10` the "
-        "documents among the first ten of a query. A verdict weighs the effect (leaving out: the proposal's "
-        "effect with all others on; adding: alone) with Holm's correction, the latency budget and unjudged hits.",
+        "documents among the first ten of a query, `passages` nDCG@10 of passages as they are returned. A verdict "
+        "weighs the effects on documents and passages (leaving out: the proposal's effect with all others on; adding: "
+        "alone), adjusted together, and the budget of time.",
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def with_effects(page: str, leave_one_out: pd.DataFrame, add_one: pd.DataFrame) -> str:
-    """A page of the documentation with the measured effects below its marks `<!-- effect: p6 -->`."""
+def with_effects(page: str, verdicts: Mapping[str, pd.DataFrame]) -> str:
+    """A page of the documentation with the measured effects below its marks `<!-- effect: p6 -->`.
+
+    `verdicts` holds a verdict table by the words that begin its sentence.
+    """
 
     def told(mark: re.Match[str]) -> str:
         sentences = [
-            f"{where} {_told(frame[frame['factor'] == mark[1]].iloc[0])}"
-            for where, frame in (("With everything else on:", leave_one_out), ("Alone on the baseline:", add_one))
+            f"{begins} {_told(frame[frame['factor'] == mark[1]].iloc[0])}"
+            for begins, frame in verdicts.items()
             if mark[1] in set(frame["factor"])
         ]
         return "\n".join([f"<!-- effect: {mark[1]} -->", *([" ".join(sentences)] if sentences else []), ""])
@@ -61,14 +73,23 @@ def with_effects(page: str, leave_one_out: pd.DataFrame, add_one: pd.DataFrame) 
 
 
 def _told(effect: pd.Series) -> str:
-    measured = f"{PRIMARY} {effect['effect']:+.3f} [{effect['ci_low']:+.3f}, {effect['ci_high']:+.3f}]"
-    cost = "" if np.isnan(effect["latency_ms"]) else f" {effect['latency_ms']:+.1f} ms on p95,"
-    return f"{measured},{cost} **{effect['verdict']}**."
+    documents = f"{PRIMARY} {effect['effect']:+.3f} [{effect['ci_low']:+.3f}, {effect['ci_high']:+.3f}]"
+    passages = f"passages {effect['passage_effect']:+.3f}" if not np.isnan(effect["passage_effect"]) else ""
+    cost = f"{effect['latency_ms']:+.1f} ms on p95" if not np.isnan(effect["latency_ms"]) else ""
+    return f"{', '.join(part for part in (documents, passages, cost) if part)}, **{effect['verdict']}**."
 
 
 def _presets(results: Results) -> pd.DataFrame:
     frame = results.summary(("split",))
     frame = frame[["arm", "split", "n", *(name for name in _SHOWN if name in frame.columns)]].copy()
+    passages = results.summary(("split",), level=PASSAGE).set_index(["arm", "split"])
+    keys = list(zip(frame["arm"], frame["split"], strict=True))
+    for name in [PRIMARY, *(str(each) for each in passages.columns if "okens" in str(each))]:
+        if name in passages.columns:
+            column = "passages" if name == PRIMARY else name
+            beside = name == PRIMARY and PRIMARY in frame.columns
+            place = list(frame.columns).index(PRIMARY) + 1 if beside else len(frame.columns)
+            frame.insert(place, column, passages[name].reindex(keys).to_numpy())
     if len(results.latency):
         total = results.latency[results.latency["stage"] == "total"].set_index("arm")
         for column in ("p50", "p95"):
@@ -87,16 +108,7 @@ def _by_type(results: Results, split: str) -> pd.DataFrame:
 
 def _verdicts(frame: pd.DataFrame) -> pd.DataFrame:
     names = [
-        "factor",
-        "effect",
-        "ci_low",
-        "ci_high",
-        "p_holm",
-        "wins",
-        "ties",
-        "losses",
-        "mde",
-        "latency_ms",
-        "verdict",
+        *("factor", "verdict", "effect", "ci_low", "ci_high", "p", "wins", "ties", "losses", "mde"),
+        *("passage_effect", "passage_ci_low", "passage_ci_high", "passage_p", "latency_ms", "quality", "cost"),
     ]
-    return frame[names]
+    return frame[names].rename(columns=lambda name: str(name).replace("_", " "))

@@ -78,18 +78,21 @@ NEVER_ZERO = _work(
     2010,
     "10.2202/1544-6115.1585",
 )
-BOOTSTRAP = _work(
-    "Hesterberg, Tim C.",
-    "What Teachers Should Know About the Bootstrap: Resampling in the Undergraduate Statistics Curriculum",
-    "The American Statistician 69(4)",
-    2015,
-    "10.1080/00031305.2015.1089789",
+SKEW = _work(
+    "Hall, Peter",
+    "On the Removal of Skewness by Transformation",
+    "Journal of the Royal Statistical Society, Series B 54(1)",
+    1992,
+    "10.1111/j.2517-6161.1992.tb01876.x",
 )
-HOLM = _work(
-    "Holm, Sture",
-    "A simple sequentially rejective multiple test procedure",
-    "Scandinavian Journal of Statistics 6(2)",
-    1979,
+MAX_T = _work("Westfall, Peter H.; Young, S. Stanley", "Resampling-Based Multiple Testing", "Wiley", 1993)
+TOST = _work(
+    "Schuirmann, Donald J.",
+    "A comparison of the Two One-Sided Tests Procedure and the Power Approach for assessing the equivalence of average "
+    "bioavailability",
+    "Journal of Pharmacokinetics and Biopharmaceutics 15(6)",
+    1987,
+    "10.1007/BF01068419",
 )
 FEW_TOPICS = _work(
     "Buckley, Chris; Voorhees, Ellen M.",

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
+from ragbench.catalogue import label
+from ragbench.comparison import field, halves
 from ragbench.console import columns, print_table
+from ragbench.evaluation import headroom
+from ragbench.evaluation.levels import PASSAGE
 from ragbench.evaluation.measures import ANSWERED, MEASURES, PRIMARY, UNPLACED
+from ragbench.evaluation.passages import TOKENS
+from ragbench.experiment import ledger, verdicts
+from ragbench.report import evidence
 from ragbench.timing import latency, open_loop
 
 if TYPE_CHECKING:
@@ -13,6 +21,14 @@ if TYPE_CHECKING:
 
     from ragbench.experiment.results import Results
 
+FIELD_NAMES = {
+    "mean": "documents",
+    "best": "best",
+    "passage_mean": "passages",
+    "passage_best": "best by passages",
+    "ruled_out_by": "ruled out by",
+    "more_topics": "more topics",
+}
 _LATENCY = dict.fromkeys(("p50", "p95", "p99"), ".1f")
 
 
@@ -22,6 +38,12 @@ def show(results: Results) -> None:
     quality = with_latency(results, results.summary(("split",)))
     shown = columns(quality, ["arm", "split", "n", *MEASURES, UNPLACED, *ANSWERED, *_FORMATS])
     print_table(shown, titled("Documents"), _FORMATS)
+    if (results.per_query["level"] == PASSAGE).any():
+        passages = results.summary(("split",), level=PASSAGE)
+        context = [str(name) for name in passages.columns if str(name).endswith("tokens")]
+        print_table(
+            columns(passages, ["arm", "split", "n", PRIMARY, TOKENS, *context]), titled("Passages"), {TOKENS: ".0f"}
+        )
     if (results.per_query["level"] == "section").any():
         sections = results.summary(("split",), level="section")
         print_table(columns(sections, ["arm", "split", "n", *MEASURES]), titled("Sections"), _FORMATS)
@@ -30,12 +52,26 @@ def show(results: Results) -> None:
         print_table(columns(quotes, ["arm", "split", "n", *MEASURES]), titled("Quotes"), _FORMATS)
     if results.per_query["type"].nunique() > 1:
         print_table(by_type(results), titled(f"{PRIMARY} by query type"))
+    if len(room := evidence.headroom(results)):
+        print("\n".join(headroom.sentences(room)))
     if len(results.latency):
         print_table(stages(results), "Service time of a new query, milliseconds", _LATENCY)
         print("\n".join(latency.repeated(results.latency)))
+    if said := ledger.sentence(results.looks, str(results.record["benchmark"]["name"])):
+        print(f"This is {said}.")
     if len(results.open_loop):
         print_table(columns(results.open_loop, list(_OPEN_LOOP)), "Response time at rates of arrival, ms", _OPEN_LOOP)
         print("\n".join(open_loop.sentences(results.open_loop)))
+
+
+def show_headroom(room: pd.DataFrame) -> None:
+    """What ordering and retrieval could still bring to each arm, and where topics were lost."""
+    summary = headroom.summary(room)
+    print_table(summary[headroom.table_columns(room)], "Headroom of nDCG@10, by documents", {"lost": ".1%"})
+    lost = headroom.lost_topics(room)
+    if len(lost):
+        print_table(lost, "Topics without a relevant document among the first 10", {"share": ".1%"})
+    print("\n".join(headroom.sentences(room)))
 
 
 _FORMATS = {"p50 ms": ".1f", "p95 ms": ".1f", "index MB": ".1f", "peak MB": ".0f"}
@@ -72,15 +108,50 @@ def stages(results: Results) -> pd.DataFrame:
 
 
 def show_verdicts(results: Results, frame: pd.DataFrame) -> None:
-    """Every proposal's effect and verdict, and the reasons below the table."""
-    rows = frame.to_dict(orient="records")
-    shown = frame.assign(
-        proposal=[f"{row['factor']} x {row['other']}" if row["other"] else str(row["factor"]) for row in rows],
-        interval=[f"[{row['ci_low']:+.3f}, {row['ci_high']:+.3f}]" for row in rows],
-    )
-    names = ["proposal", "effect", "interval", "p_holm", "wins", "ties", "losses", "mde", "latency_ms", "verdict"]
-    title = results.titled(f"Effect on {PRIMARY}")
-    print_table(columns(shown, names), title, {"effect": "+.4f", "latency_ms": "+.1f", "mde": ".3f"})
-    for row in rows:
+    """Every effect of a run at both levels with its verdict, and the reasons below the table."""
+    print_verdicts(frame, results.titled(f"Effect on {evidence.primary(results)}"))
+    print_field(verdicts.field(results))
+    print_halves(verdicts.halves(results))
+
+
+def print_verdicts(frame: pd.DataFrame, title: str) -> None:
+    """A table of verdicts under a title, and the reasons below it."""
+    print_table(compact(frame), title)
+    for row in evidence.rows(frame):
         if row["reason"]:
             print(f"{row['factor']}: {row['verdict']}. {row['reason']}")
+
+
+def print_field(frame: pd.DataFrame) -> None:
+    """How likely each of several arms is the best, and what follows from it."""
+    if len(frame):
+        shown = frame.rename(columns=FIELD_NAMES)
+        print_table(shown, "The field: probability of being the best", {"more topics": ".0f"})
+        print("\n".join(field.sentences(frame)))
+
+
+def print_halves(frame: pd.DataFrame) -> None:
+    """The effects on both halves of the topics, and where they disagree."""
+    if len(frame):
+        signed = dict.fromkeys(("train", "test"), "+.3f")
+        print_table(frame.rename(columns={"factor": "change"}), "Effects on train and on test topics", signed)
+        print("\n".join(halves.sentences(frame) or ["The halves do not disagree by more than chance."]))
+
+
+def compact(frame: pd.DataFrame) -> pd.DataFrame:
+    """Verdicts as a person reads them: effects with their intervals at both levels, added p95, the axes, the word."""
+    rows = evidence.rows(frame)
+    shown = frame.assign(
+        change=[" x ".join(label(str(row[name])) for name in ("factor", "other") if row[name]) for row in rows],
+        documents=[_effect(row, "") for row in rows],
+        passages=[_effect(row, "passage_") for row in rows],
+        p95=["" if row["latency_ms"] != row["latency_ms"] else f"{row['latency_ms']:+.1f} ms" for row in rows],
+    )
+    return columns(shown, ["change", "documents", "passages", "p95", "quality", "cost", "verdict"])
+
+
+def _effect(row: Mapping[str, Any], level: str) -> str:
+    effect, low, high = (row[f"{level}{name}"] for name in ("effect", "ci_low", "ci_high"))
+    if effect != effect:
+        return ""
+    return f"{effect:+.3f}" + ("" if low != low else f" [{low:+.3f}, {high:+.3f}]")

@@ -54,6 +54,7 @@ class Guard:
                 self._metrics.responses.labels(str(message["status"])).inc()
             await send(message)
 
+        # Not by Starlette's TrustedHostMiddleware: it answers in plain text, what else is refused here in JSON.
         host = re.sub(r":\d*$", "", dict(scope["headers"]).get(b"host", b"").decode("latin-1").lower())
         if self._hosts is not None and host not in self._hosts:
             elsewhere = problem(400, "the request is addressed to another host: ask 127.0.0.1 or localhost")

@@ -44,6 +44,23 @@ _REFUSALS: dict[int | str, dict[str, Any]] = {
 }
 
 
+_ASK = {
+    "POST /search": '{"query": "...", "top_n": 10}',
+    "GET /documents": "the documents",
+    "GET /documents/{docno}": "one of them",
+    "GET /health": "what is served",
+    "GET /metrics": "counters and times",
+    "GET /openapi.json": "all of this in full",
+}
+
+
+class Welcome(BaseModel):
+    """What is served, and what can be asked."""
+
+    ragbench: str
+    ask: dict[str, str]
+
+
 def create_app(service: SearchService, hosts: frozenset[str] | None = LOOPBACK) -> FastAPI:
     """The application; `hosts` are the names it may be asked by, None for any."""
     app = FastAPI(
@@ -72,6 +89,11 @@ def create_app(service: SearchService, hosts: frozenset[str] | None = LOOPBACK) 
     ) -> Response:
         """A document, or some lines of its file."""
         return _json(await service.get_document(DocumentRequest(docno=docno, **lines.model_dump())))
+
+    @app.get("/", response_model=Welcome)
+    async def welcome() -> Response:
+        """What can be asked here."""
+        return _json(Welcome(ragbench=service.health().bundle, ask=_ASK))
 
     @app.get("/health")
     async def health() -> Health:

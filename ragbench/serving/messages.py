@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import dataclasses
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from ragbench.configuration import build
 from ragbench.corpus.doc_type import DOC_TYPES
+from ragbench.engine.request import Mode, SearchOptions
 from ragbench.serving.limits import Limits
 from ragbench.stages.filters import FilterDocuments
 from ragbench.types import Hit, ListedDocument, StoredDocument
@@ -16,6 +18,7 @@ _INT64 = 2**63 - 1
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Date = Annotated[str, Field(min_length=1, max_length=40, examples=["2026-01-31"])]
+Text = Annotated[str, Field(min_length=1, max_length=1000)]
 Bytes = Annotated[int, Field(ge=0, le=_INT64)]
 
 
@@ -38,6 +41,7 @@ class SearchFilters(Message):
     component: Name | None = Field(None, description="its second folder")
     min_bytes: Bytes | None = Field(None, description="at least this large")
     max_bytes: Bytes | None = Field(None, description="at most this large")
+    file_types: list[Name] = Field([], max_length=20, description="its file has one of these endings, such as .md")
     heading_levels: list[Annotated[int, Field(ge=0, le=6)]] = Field(
         [], max_length=7, description="hits begin under a heading of one of these levels, 0: none"
     )
@@ -58,7 +62,20 @@ class SearchRequest(Message):
     hypothesis: str | None = Field(
         None, description="a passage that might answer the query, for pipelines that embed one (HyDE)"
     )
+    phrasings: list[Text] | None = Field(
+        None, max_length=10, description="other phrasings of the query, in place of those a model would be asked for"
+    )
+    salient_terms: list[Name] = Field([], max_length=50, description="words and #tags of the query that matter most")
+    after: Date | None = Field(None, description="the notes of this time, from this date on, are the whole answer")
+    before: Date | None = Field(None, description="the same, up to this date, which is not included")
+    mode: Mode | None = Field(None, description="search by words, by meaning, by both, or re-rank meaning by words")
+    return_all: bool = Field(False, description="return all that is found, up to 100 hits")
     explain: bool = Field(False, description="say of every hit why it is where it is")
+
+    def options(self) -> SearchOptions:
+        """What it asks for beyond the query. Raises ConfigError for bad values."""
+        names = [each.name for each in dataclasses.fields(SearchOptions)]
+        return build(SearchOptions, {name: getattr(self, name) for name in names}, "")
 
 
 def request_type(limits: Limits) -> type[SearchRequest]:
@@ -78,14 +95,17 @@ def request_type(limits: Limits) -> type[SearchRequest]:
 
 
 class SearchAnswer(Message):
-    """Hits, best first.
+    """Hits: first the notes that the query names, `filter_results` of them, then what the search ranked, best first.
 
-    `notes` say in words what the steps of the pipeline decided. `bundle` names the configuration and `version` the
-    content that answered. `stage_ms` are the milliseconds of each step, `took_ms` those of all, time in the queue not
-    counted.
+    `total` counts the hits there were, `filters_applied` names the conditions that documents had to meet. `notes` say
+    in words what the steps of the pipeline decided. `bundle` names the configuration and `version` the content that
+    answered. `stage_ms` are the milliseconds of each step, `took_ms` those of all, time in the queue not counted.
     """
 
     hits: list[Hit]
+    filter_results: int
+    total: int
+    filters_applied: dict[str, Any]
     notes: list[str]
     bundle: str
     version: str

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from ragbench.engine.request import RETURN_ALL, SearchOptions, adapted
 from ragbench.errors import ConfigError
 from ragbench.index import documents
 from ragbench.serving.current import CurrentBundle, Opened, open_bundle
@@ -44,17 +45,22 @@ class Refused(Exception):
 class SearchService:
     """Answers searches from the bundle in `folder`. `threads` limits the threads of one call of a model.
 
-    Raises BundleError, IndexError_ and ModelError when the bundle does not open.
+    `mode` is that of searches that name none. Raises BundleError, IndexError_ and ModelError when the bundle does not
+    open, ConfigError when its pipeline has no such mode.
     """
 
-    def __init__(self, folder: Path, limits: Limits | None = None, threads: int | None = None) -> None:
+    def __init__(
+        self, folder: Path, limits: Limits | None = None, threads: int | None = None, mode: str | None = None
+    ) -> None:
         self.folder = folder
+        self._mode = mode
         self.limits = limits or Limits()
         self._threads = threads
         opened = open_bundle(folder, threads)
         self._current = CurrentBundle(opened)
         self._workers: Workers[Any] = Workers(self.limits.workers, self.limits.queue)
         self.metrics = Metrics(lambda: len(self._workers))
+        adapted(opened.bundle.pipeline, SearchOptions().in_mode(mode), 1)
         self._announce(opened)
 
     async def search(self, request: SearchRequest) -> SearchAnswer:
@@ -111,14 +117,16 @@ class SearchService:
 
     def _answer(self, request: SearchRequest, deadline: float) -> SearchAnswer:
         """In a worker: search."""
-        filters = request.filters.stage() if request.filters else None
+        filters, options = request.filters.stage() if request.filters else None, request.options().in_mode(self._mode)
+        if options.return_all and self.limits.max_top < RETURN_ALL:
+            raise ConfigError(f"return_all cannot be used: this service returns {self.limits.max_top} hits at most")
         with self._current.lease() as opened:
             started = time.perf_counter()
             answer = opened.bundle.answer(
                 request.query,
                 request.top_n,
                 filters=filters,
-                hypothesis=request.hypothesis,
+                options=options,
                 explain=request.explain,
                 deadline=deadline,
             )
@@ -126,6 +134,9 @@ class SearchService:
             self.metrics.search_seconds.observe(took)
             return SearchAnswer.model_construct(
                 hits=list(answer.hits),
+                filter_results=answer.filter_results,
+                total=answer.total,
+                filters_applied=answer.filters_applied,
                 notes=list(answer.notes),
                 bundle=opened.bundle.name,
                 version=opened.version,

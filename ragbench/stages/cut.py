@@ -18,10 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Cut(Checked):
-    """Keep the first `top_n` (at least 1) hits. Guaranteed ones among the rest take the places of the last others.
-
-    Guaranteed hits all stay, even if there are more than `top_n`.
-    """
+    """Keep the first `top_n` (at least 1) hits; guaranteed hits all stay, and take the place of none of them."""
 
     top_n: Count = 100
 
@@ -36,11 +33,10 @@ class Cut(Checked):
 
     def _first(self, state: QueryState) -> Ranking:
         ranking = fused(state)
-        if len(ranking) <= self.top_n or not state.guaranteed:
+        if not state.guaranteed:
             return ranking.head(self.top_n)
         guaranteed = np.isin(ranking.chunks, list(state.guaranteed))
-        left = self.top_n - int(guaranteed.sum())
-        return ranking.keep(guaranteed | (~guaranteed & (np.cumsum(~guaranteed) <= left)))
+        return ranking.keep(guaranteed | (np.cumsum(~guaranteed) <= self.top_n))
 
     def describe(self) -> str:
         """In words."""

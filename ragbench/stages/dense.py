@@ -3,58 +3,96 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.bounds import Count
+from ragbench.bounds import Count, Name, Share
+from ragbench.index.index import VectorsSpec
 from ragbench.stages.stage import Retriever
 from ragbench.types import QueryState, Ranking
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
+    from ragbench.models import Encoder
 
 
 @dataclass(frozen=True)
 class RetrieveDense(Retriever):
-    """Embed the text for source `dense` and take the `depth` (at least 1) chunks of highest cosine similarity.
+    """Embed the text and take the `depth` (at least 1) chunks of highest cosine similarity.
 
+    `document` (0 to 1) is the share of the cosine with the mean vector of a chunk's document in its score. `source` is
+    the name of the ranking. `index`: what this source embeds, and by which encoder, where that is not the index's own.
     A hypothesis placed in the state by HyDE is embedded as a passage instead (Gao et al., ACL 2023).
     """
 
     depth: Count = 100
+    document: Share = 0.0
+    source: Name = "dense"
+    index: VectorsSpec | None = None
 
-    source: ClassVar[str] = "dense"
-    needs: ClassVar[frozenset[str]] = frozenset({"dense", "encoder"})
+    @property
+    def needs(self) -> frozenset[str]:
+        """The vectors, the model, and the mean vectors of documents where they have a share."""
+        parts = ("dense", "encoder", *(("centroids",) if self.document else ()))
+        return frozenset(self._part(part) for part in parts)
 
     def question(self, state: QueryState) -> Hashable:
         """The text, whether it stands for a passage, and the filters."""
-        return "hypothesis" in state.texts, state.texts.get("hypothesis", state.text_for(self.source)), state.filters
+        return "hypothesis" in state.texts, state.texts.get("hypothesis", self._text(state)), state.filters
 
     def retrieve(self, states: Sequence[QueryState], index: Index) -> list[Ranking]:
         """Nearest chunks of every state's text."""
-        vectors = self._vectors(states, index)
+        vectors = self._vectors(states, index.part(self._part("encoder")))
         rankings: dict[int, Ranking] = {}
         for filters in dict.fromkeys(state.filters for state in states):
             places = [place for place, state in enumerate(states) if state.filters == filters]
-            found = index.dense.search(vectors[places], self.depth, index.allowed(filters))
+            found = self._search(vectors[places], index, index.allowed(filters))
             rankings.update(zip(places, found, strict=True))
         return [rankings[place] for place in range(len(states))]
 
-    def _vectors(self, states: Sequence[QueryState], index: Index) -> NDArray[np.float32]:
+    def _search(self, vectors: NDArray[np.float32], index: Index, allowed: NDArray[np.bool_] | None) -> list[Ranking]:
+        found: list[Ranking] = index.part(self._part("dense")).search(vectors, self.depth, allowed)
+        if self.document:
+            means = index.part(self._part("centroids"))
+            found = [
+                means.mixed(vector, ranking, self.document, self.depth, allowed)
+                for vector, ranking in zip(vectors, found, strict=True)
+            ]
+        return [replace(ranking, asked=vector) for vector, ranking in zip(vectors, found, strict=True)]
+
+    def scores(self, state: QueryState, chunks: NDArray[np.int32], index: Index) -> NDArray[np.float64] | None:
+        """The cosines of any chunks, mixed as those it returned."""
+        asked = state.rankings[self.source].asked
+        if asked is None:
+            return None
+        if self.document:
+            means = index.part(self._part("centroids"))
+            return np.asarray(means.scores(asked, chunks, self.document), dtype=np.float64)
+        return np.asarray(index.part(self._part("dense")).vectors[chunks] @ asked, dtype=np.float64)
+
+    def _part(self, kind: str) -> str:
+        return f"{kind}:{self.source}" if self.index else kind
+
+    def _text(self, state: QueryState) -> str:
+        return state.texts.get(self.source, state.text_for("dense"))
+
+    def _vectors(self, states: Sequence[QueryState], encoder: Encoder) -> NDArray[np.float32]:
         """One row for every state: the vector of its hypothesis as a passage, else of its text as a query."""
         supposed = np.array(["hypothesis" in state.texts for state in states], dtype=np.bool_)
-        vectors = np.empty((len(states), index.encoder.dim), dtype=np.float32)
+        vectors = np.empty((len(states), encoder.dim), dtype=np.float32)
         if supposed.any():
             passages = [state.texts["hypothesis"] for state in states if "hypothesis" in state.texts]
-            vectors[supposed] = index.encoder.encode_passages(passages)
+            vectors[supposed] = encoder.encode_passages(passages)
         if not supposed.all():
-            queries = [state.text_for(self.source) for state in states if "hypothesis" not in state.texts]
-            vectors[~supposed] = index.encoder.encode_queries(queries)
+            queries = [self._text(state) for state in states if "hypothesis" not in state.texts]
+            vectors[~supposed] = encoder.encode_queries(queries)
+        vectors.flags.writeable = False
         return vectors
 
     def describe(self) -> str:
         """In words."""
-        return f"retrieve {self.depth} by meaning"
+        model = f" ({self.index.encoder.name})" if self.index else ""
+        return f"retrieve {self.depth} by meaning{model}"

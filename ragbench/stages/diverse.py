@@ -22,7 +22,7 @@ class KeepDiverse(Checked):
     """Keep `top_k` (at least 1) hits: the best of every document first, the best of the rest in the places left.
 
     Seed 002, `selectDiverseTopK`, of which it gives the name alone. What is kept stays in its order. It acts on the
-    fused ranking, where guaranteed hits stay in addition, before fusion on that of `source`.
+    fused ranking, where guaranteed hits stay in addition and do not count, before fusion on that of `source`.
     """
 
     source: str = "lexical"
@@ -39,9 +39,11 @@ class KeepDiverse(Checked):
 
     def _kept(self, state: QueryState, index: Index) -> QueryState:
         ranking = ranked(state, self.source)
-        keep = self.chosen(index.chunks.document[ranking.chunks])
+        documents = index.chunks.document[ranking.chunks]
+        keep = np.zeros(len(ranking), dtype=np.bool_)
         if state.fused is not None and state.guaranteed:
-            keep |= np.isin(ranking.chunks, list(state.guaranteed))
+            keep = np.isin(ranking.chunks, list(state.guaranteed))
+        keep[~keep] = self.chosen(documents[~keep])
         return with_ranked(state, self.source, ranking.keep(keep))
 
     def chosen(self, documents: NDArray[np.int32]) -> NDArray[np.bool_]:

@@ -42,8 +42,10 @@ class ExpandQueries(Asking):
 
     Seed 002, "Query expansion". The model at `endpoint` answers `prompt` ({query}, {variants}) in `<term>` and
     `<query>` elements; a term of it counts when the query holds it. Without an endpoint, or when it fails or takes
-    longer than `timeout_s`, the terms of the query are its words and nothing is added. Terms have at least
-    `min_term_length` characters; the query is read up to `max_chars`. The latest `cache_size` answers are kept.
+    longer than `timeout_s`, the terms of the query are its words and nothing is added. Phrasings that the caller gives
+    stand in place of the model's, which is not asked then; salient terms that the caller gives are added, and stand in
+    place of the query's words beside given phrasings. Terms have at least `min_term_length` characters; the query is
+    read up to `max_chars`. The latest `cache_size` answers are kept.
     """
 
     timeout_s: Positive = 5.0
@@ -68,6 +70,18 @@ class ExpandQueries(Asking):
 
     def _expanded(self, state: QueryState, index: Index) -> QueryState:
         query = state.query.text[: self.max_chars]
+        given = self._terms(state.query.salient_terms)
+        if state.query.phrasings is not None:
+            phrasings = tuple(dict.fromkeys(each[: self.max_chars] for each in state.query.phrasings if each != query))
+            return replace(state, expanded=ExpandedQuery(query, given or self.fallback(query).salient_terms, phrasings))
+        state = self._asked(state, query, index)
+        if not given or state.expanded is None:
+            return state
+        terms = tuple(dict.fromkeys((*state.expanded.salient_terms, *given)))
+        return replace(state, expanded=replace(state.expanded, salient_terms=terms))
+
+    def _asked(self, state: QueryState, query: str, index: Index) -> QueryState:
+        """The state with what the model says of the query, the query's own words without one."""
         if self.endpoint is None or not query:
             return replace(state, expanded=self.fallback(query))
         question = self.prompt.replace("{variants}", str(self.max_variants)).replace("{query}", query)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from annotated_types import Interval
 
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 _IS_TYPE = Holds(lambda text: " ".join(text.casefold().split()) in DOC_TYPES, f"must be one of {', '.join(DOC_TYPES)}")
 
+FileType = Annotated[
+    str, Holds(lambda text: text.removeprefix(".").isalnum(), "must be an ending of file names such as .md")
+]
+
 
 @dataclass(frozen=True)
 class FilterDocuments(Checked):
@@ -33,8 +37,8 @@ class FilterDocuments(Checked):
     `category` and `author` are names, `tags` admit a document by any of them or by a tag below (`auth` admits
     `auth/tokens`), `modified_after` (inclusive) and `modified_before` (exclusive) are dates such as 2026-01-31.
     `doc_type` is declared in the frontmatter or inferred (`ragbench.corpus.doc_type`), `product` and `component` are
-    the first and second folder, `min_bytes` and `max_bytes` (inclusive) bound the file, `heading_levels` (0 to 6) admit
-    the chunks that begin under a heading of such a level.
+    the first and second folder, `min_bytes` and `max_bytes` (inclusive) bound the file, `file_types` are endings such
+    as `.md`, `heading_levels` (0 to 6) admit the chunks that begin under a heading of such a level.
     """
 
     category: Name | None = None
@@ -47,6 +51,7 @@ class FilterDocuments(Checked):
     component: Name | None = None
     min_bytes: Natural | None = None
     max_bytes: Natural | None = None
+    file_types: tuple[FileType, ...] = ()
     heading_levels: tuple[Annotated[int, Interval(ge=0, le=6)], ...] = ()
 
     needs: ClassVar[frozenset[str]] = frozenset({"facets"})
@@ -84,8 +89,15 @@ class FilterDocuments(Checked):
             component=self.component,
             min_bytes=self.min_bytes,
             max_bytes=self.max_bytes,
+            file_types=tuple("." + name.casefold().removeprefix(".") for name in self.file_types),
             heading_levels=self.heading_levels,
         )
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The conditions that are set, by name."""
+        named = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {name: value for name, value in named.items() if value not in (None, ())}
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Set the filters of every state."""
@@ -97,8 +109,8 @@ class FilterDocuments(Checked):
 
     def describe(self) -> str:
         """In words."""
-        given = [(f.name, getattr(self, f.name)) for f in fields(self) if getattr(self, f.name) not in (None, ())]
         named = (
-            f"{name} {' or '.join(map(str, value)) if isinstance(value, tuple) else value}" for name, value in given
+            f"{name} {' or '.join(map(str, value)) if isinstance(value, tuple) else value}"
+            for name, value in self.given.items()
         )
-        return f"filter by {', '.join(named)}" if given else "filter by nothing"
+        return f"filter by {', '.join(named)}" if self.given else "filter by nothing"

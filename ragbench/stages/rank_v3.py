@@ -53,10 +53,11 @@ class RankCandidates(Checked):
             ranking = index.prefixes.search(text, self.depth, self.weights, _candidates(state, index))
         except FAILURES as error:
             note = f"ranked by place among the files that hold the query, because ranking failed: {error}"
-            state, ranking = state.with_note(note), self._second_best(state, index)
+            state, ranking = state.with_note(note), self.second_best(state, index)
         return state.with_ranking(SOURCE, ranking)
 
-    def _second_best(self, state: QueryState, index: Index) -> Ranking:
+    def second_best(self, state: QueryState, index: Index) -> Ranking:
+        """The fallback, and nothing when it fails too."""
         try:
             return self.by_place(state, index)
         except FAILURES:

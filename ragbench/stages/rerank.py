@@ -11,7 +11,7 @@ from annotated_types import Interval
 from numpy.typing import NDArray
 
 from ragbench.bounds import Checked, Count, Name, Weight
-from ragbench.index.texts import headed
+from ragbench.index.texts import PassageTemplate
 from ragbench.models.resolve import CrossEncoderSpec
 from ragbench.stages.stage import fused
 from ragbench.types import QueryState, Ranking
@@ -19,6 +19,8 @@ from ragbench.types import QueryState, Ranking
 if TYPE_CHECKING:
     from ragbench.index.chunks import ChunkTable
     from ragbench.index.index import Index
+
+_IN_CONTEXT = PassageTemplate(title=True, headings=True)
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ class Rerank(Checked):
         )
 
     def _passage(self, chunk: int, table: ChunkTable) -> str:
-        return headed(table, chunk) if self.headings else table.text(chunk)
+        return _IN_CONTEXT.passage(table, chunk) if self.headings else table.text(chunk)
 
     def _blended(self, logits: NDArray[np.float64], head: Ranking) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
         """Reciprocal rank fusion of both orders, scaled so that first in both is 1."""

@@ -28,8 +28,11 @@ if TYPE_CHECKING:
 class Stage(Protocol):
     """One step of a pipeline. One that asks models besides the index's encoder declares them, see `models_of`."""
 
-    needs: ClassVar[frozenset[str]]
-    """Parts of the index it reads, by attribute name."""
+    @property
+    def needs(self) -> frozenset[str]:
+        """Parts of the index it reads, by attribute name."""
+        ...
+
     requires: ClassVar[frozenset[str]]
     """What earlier stages must have provided."""
     provides: ClassVar[frozenset[str]]
@@ -66,11 +69,19 @@ class Retriever(Checked, ABC):
     The executor uses that to run a retriever once for equal questions, whatever happened before or after it.
     """
 
-    needs: ClassVar[frozenset[str]] = NOTHING
     requires: ClassVar[frozenset[str]] = NOTHING
     provides: ClassVar[frozenset[str]] = frozenset({"rankings"})
     forbids: ClassVar[Mapping[str, str]] = {"fused": "its ranking would come too late to be fused"}
-    source: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def needs(self) -> frozenset[str]:
+        """Parts of the index it reads."""
+
+    @property
+    @abstractmethod
+    def source(self) -> str:
+        """The name of its ranking."""
 
     def question(self, state: QueryState) -> Hashable:
         """All that the answer depends on besides the stage and the index: the text for this source and the filters."""
@@ -79,6 +90,13 @@ class Retriever(Checked, ABC):
     @abstractmethod
     def retrieve(self, states: Sequence[QueryState], index: Index) -> list[Ranking]:
         """One ranking for every state."""
+
+    def scores(self, state: QueryState, chunks: NDArray[np.int32], index: Index) -> NDArray[np.float64] | None:
+        """The scores of chunks that it may not have returned, shape (n,); None where it cannot score any chunk.
+
+        `state` holds its ranking.
+        """
+        return None
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Add this source's ranking to every state."""

@@ -54,14 +54,20 @@ def difference(base: Samples, arm: Samples, seed: int = 13, resamples: int = 100
 
     Keys are those of `summary`. Both arms count with the queries that both answered; ValueError when there are none.
     """
-    asked = set(arm.qids)
-    common = tuple(dict.fromkeys(qid for qid in base.qids if qid in asked))
+    return weighted(((arm, 1.0), (base, -1.0)), seed, resamples)
+
+
+def weighted(arms: Sequence[tuple[Samples, float]], seed: int = 13, resamples: int = 1000) -> Mapping[str, float]:
+    """The same for any weighted sum of the percentiles of arms, such as the effect of a factor in a design."""
+    asked = set.intersection(*(set(samples.qids) for samples, _ in arms))
+    common = tuple(dict.fromkeys(qid for qid in arms[-1][0].qids if qid in asked))
     if not common:
         raise ValueError("the arms were timed on different queries")
-    first, second = base.of(common), arm.of(common)
     draws = _Draws(len(common), seed, resamples)
-    found = np.percentile(second, _LEVELS) - np.percentile(first, _LEVELS)
-    return _with_intervals(found, draws.percentiles(second) - draws.percentiles(first))
+    times = [(samples.of(common), weight) for samples, weight in arms]
+    found = sum((weight * np.percentile(each, _LEVELS) for each, weight in times), np.zeros(len(_LEVELS)))
+    drawn = sum((weight * draws.percentiles(each) for each, weight in times), np.zeros((len(_LEVELS), resamples)))
+    return _with_intervals(found, drawn)
 
 
 class _Draws:

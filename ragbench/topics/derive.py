@@ -10,7 +10,7 @@ import hashlib
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, Literal
 
 from annotated_types import Interval, MinLen
 
@@ -19,7 +19,7 @@ from ragbench.benchmark.masked import without_sources
 from ragbench.benchmark.native import best_sections
 from ragbench.benchmark.similarity import near_duplicates
 from ragbench.benchmark.split import split
-from ragbench.bounds import Checked, Count
+from ragbench.bounds import Checked, Count, Natural
 from ragbench.corpus.masking import WIDE, Finder, words
 from ragbench.errors import BenchmarkError
 from ragbench.fingerprint import plain
@@ -38,7 +38,7 @@ class DeriveSpec(Checked):
     """Which topics to derive.
 
     `kinds`: the sources; `limit`: topics in all; `per_document`: with one answer at most. `least_words`, `most_words`:
-    of a query. `train`: share of the topics for tuning.
+    of a query. `train`: share of the topics for tuning. `kind`: `given` for none, those that the data comes with.
     """
 
     kinds: Annotated[tuple[Kind, ...], MinLen(1)] = KINDS
@@ -47,7 +47,8 @@ class DeriveSpec(Checked):
     least_words: Count = 2
     most_words: Count = 24
     train: Annotated[float, Interval(gt=0, lt=1)] = 0.5
-    seed: int = 13
+    seed: Natural = 13
+    kind: Literal["given", "derived"] = "derived"
 
     def __post_init__(self) -> None:
         super().__post_init__()

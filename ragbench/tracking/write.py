@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,15 +10,17 @@ from typing import Any
 from ragbench import files
 from ragbench.errors import ResultsError
 from ragbench.evaluation.measures import metric_name
-from ragbench.experiment import results, store
+from ragbench.experiment import results, store, verdicts
 from ragbench.experiment.results import Results
 from ragbench.timing import open_loop
+from ragbench.tracking import lead
 from ragbench.tracking.store import ARM, FOLDER, RECORD, Opened, Say, Target, opened
 from ragbench.tuning import report
 
 _PARAMETER_LIMIT = 6000
 _PARENT = "mlflow.parentRunId"
-_MORE = (store.RECORD, "summary.csv", "latency.csv", "open_loop.csv", "verdicts.csv", "design.txt", "report.html")
+_SAID = ("design.txt", "report.html", results.VERDICTS, results.FIELD, results.HALVES)
+_MORE = (store.RECORD, "summary.csv", "latency.csv", "open_loop.csv", *_SAID)
 
 
 def log(target: Target, folder: Path, say: Say) -> str | None:
@@ -90,15 +93,24 @@ def _written(into: Opened, root: Path) -> set[str]:
 
 def _experiment(folder: Path, into: Opened) -> str:
     found = results.load(folder)
-    if len(found.arms) == 1:
-        with into.mlflow.start_run(run_name=found.arms[0]) as run:
+    started = round(1000 * float(found.record.get("started", time.time())))
+    made = into.client.create_run(into.experiment, start_time=started, run_name=lead.name(found))
+    with into.mlflow.start_run(made.info.run_id) as run:
+        if len(found.arms) == 1:
             _log_arm(into.mlflow, found, found.arms[0])
-            _log_files(into.mlflow, found)
-    else:
-        with into.mlflow.start_run(run_name=found.folder.name) as run:
-            into.mlflow.set_tags({"ragbench.kind": "experiment", **_tags(found)})
-            _log_files(into.mlflow, found)
+        else:
+            into.mlflow.set_tags({"ragbench.kind": "experiment", lead.NOTE: lead.note(found), **_tags(found)})
+            into.mlflow.log_metrics(
+                {
+                    f"{key}/{lead.safe(arm)}": value
+                    for arm in found.arms
+                    for key, value in lead.headline(found, arm).items()
+                }
+            )
             _log_arms(into.mlflow, found)
+        _log_files(into.mlflow, found)
+    ended = started + round(1000 * float(found.record.get("seconds", 0)))
+    into.client.set_terminated(made.info.run_id, end_time=ended)
     return _sealed(into, run, folder / store.RECORD)
 
 
@@ -107,7 +119,7 @@ def _search(folder: Path, into: Opened) -> str:
     with into.mlflow.start_run(run_name=f"tune {record['name']}") as run:
         confirmed = _confirmed(folder / report.RECORD)
         into.mlflow.set_tags({"ragbench.kind": "tuning", FOLDER: str((confirmed or folder).absolute())})
-        into.mlflow.log_params(flat(record["tune"]))
+        into.mlflow.log_params(lead.flat(record["tune"]))
         into.mlflow.log_metrics(_search_metrics(record))
         for name in record["files"]:
             into.mlflow.log_artifact(str(folder / name), "search")
@@ -176,8 +188,9 @@ def _log_arm(mlflow: Any, found: Results, arm: str) -> None:
     import yaml
 
     config = yaml.safe_load((found.arm_path(arm) / "config.yaml").read_text(encoding="utf-8"))
-    mlflow.log_params({key: str(value)[:_PARAMETER_LIMIT] for key, value in flat(config).items()})
-    mlflow.set_tags({"ragbench.kind": "arm", ARM: arm, **_tags(found)})
+    chosen = lead.parameters(config, found.record.get("overrides", {}).get(arm, ()))
+    mlflow.log_params({key: str(value)[:_PARAMETER_LIMIT] for key, value in chosen.items()})
+    mlflow.set_tags({"ragbench.kind": "arm", ARM: arm, **_tags(found), **verdict_tags(found, arm)})
     mlflow.log_metrics(metrics(found, arm))
     mlflow.log_artifacts(str(found.arm_path(arm)), "arm")
     frame = found.per_query[found.per_query["arm"] == arm]
@@ -196,6 +209,13 @@ def _log_files(mlflow: Any, found: Results) -> None:
     for name in _MORE:
         if (found.folder / name).is_file():
             mlflow.log_artifact(str(found.folder / name))
+
+
+def verdict_tags(found: Results, arm: str) -> dict[str, str]:
+    """The verdict on an arm as its run wrote it, in words; nothing for the arm that others were compared with."""
+    frame = verdicts.read(found)
+    rows = frame[(frame["factor"] == arm) & (frame["verdict"] != "")]
+    return {f"ragbench.{name}": str(rows.iloc[0][name]) for name in ("verdict", "reason")} if len(rows) else {}
 
 
 def metrics(found: Results, arm: str) -> dict[str, float]:
@@ -219,19 +239,8 @@ def metrics(found: Results, arm: str) -> dict[str, float]:
         named |= {f"response_{p}_ms_at_{row['qps']:g}_qps": float(row[p]) for p in ("p50", "p95", "p99")}
     if len(under_load):
         named["saturation_qps"] = open_loop.saturation(under_load)[arm]
+    named |= lead.verdict_metrics(found, arm)
     return {name: value for name, value in named.items() if value == value}
-
-
-def flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested mappings as one level with dotted keys."""
-    found: dict[str, Any] = {}
-    for key, value in config.items():
-        name = f"{prefix}{key}"
-        if isinstance(value, dict) and value:
-            found |= flat(value, f"{name}.")
-        else:
-            found[name] = value
-    return found
 
 
 def _tags(found: Results) -> dict[str, str]:
@@ -239,6 +248,7 @@ def _tags(found: Results) -> dict[str, str]:
     return {
         FOLDER: str(found.folder.absolute()),
         "ragbench.benchmark": str(found.record["benchmark"]["name"]),
+        "ragbench.digest": str(found.record["benchmark"]["digest"]),
         "ragbench.split": str(found.record["split"]),
         "mlflow.source.git.commit": str(git.get("commit", "")),
         "ragbench.dirty": str(git.get("dirty", "")),

@@ -1,4 +1,6 @@
-"""What a search found, on the test topics: one evaluation of the winner against the preset, as an ordinary experiment.
+"""What a search found, on the test topics: one evaluation of the winner, as an ordinary experiment.
+
+The winner is judged against the preset and against a plain hybrid: to beat a weak preset is no reason to change.
 
 `test.json` in the folder of the search says which winners were asked already. The same winner is not asked again;
 another one, after more trials, is, and the number of evaluations is said.
@@ -7,59 +9,74 @@ another one, after more trials, is, and the number of evaluations is said.
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import numpy as np
+from typing import Any
 
 from ragbench.benchmark.benchmark import Benchmark
-from ragbench.comparison.statistics import Comparison, compare
-from ragbench.comparison.verdict import LatencyCost, Verdict, judge
+from ragbench.benchmark.split import TEST
+from ragbench.comparison.arms import Arm, Arms, Judged
+from ragbench.comparison.contrast import Contrast
+from ragbench.comparison.policy import Policy
+from ragbench.comparison.verdict import Verdict
 from ragbench.configuration import Settings
-from ragbench.errors import ConfigError
-from ragbench.evaluation.measures import PRIMARY, SILENCE, UNJUDGED
+from ragbench.errors import ConfigError, ResultsError
+from ragbench.evaluation.levels import DOCUMENT, PASSAGE
+from ragbench.evaluation.measures import SILENCE
 from ragbench.experiment import results as results_
 from ragbench.experiment import store
-from ragbench.experiment.design import Contrast, Effect, table
 from ragbench.experiment.results import Results
 from ragbench.experiment.run import run
-from ragbench.files import write_text
+from ragbench.files import Damaged, read_sealed, write_sealed
 from ragbench.fingerprint import digest
-from ragbench.tuning.outcome import Tuned
+from ragbench.tuning.outcome import PRESET, TUNED, Tuned
 from ragbench.tuning.space import apply, overrides
 from ragbench.workshop import Progress, Say
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-PRESET, TUNED = "preset", "tuned"
-TEST = "test"
+PLAIN = "plain_hybrid"
 
 
 @dataclass(frozen=True)
 class Confirmation:
-    """The evaluation on the test topics; `evaluations` counts the winners of this search that they were asked for."""
+    """The evaluation on the test topics; `evaluations` counts the winners of this search that they were asked for.
+
+    `judged` is the winner against the preset, `plain` against a plain hybrid, None where the preset is one.
+    """
 
     results: Results
-    settings: tuple[Settings, Settings]
-    comparison: Comparison
-    verdict: Verdict
-    budget_ms: float
-    latency: LatencyCost | None
+    settings: tuple[Settings, ...]
+    judged: Judged
     evaluations: int
+    plain: Judged | None = None
 
-    def table(self) -> pd.DataFrame:
-        """The effect with its verdict, as ablations write it."""
-        effect = Effect(Contrast((TUNED,), {TUNED: 1.0}, {PRESET: 1.0}), self.comparison, self.comparison.p_value)
-        return table([effect]).assign(
-            latency_ms=np.nan if self.latency is None else self.latency.p95_ms,
-            budget_ms=self.budget_ms,
-            verdict=self.verdict.outcome,
-            reason=self.verdict.reason,
+    @property
+    def verdict(self) -> Verdict:
+        """On the winner, against the preset."""
+        return self.judged.verdict
+
+    @property
+    def keeps(self) -> str:
+        """What the winner is not shown to beat: `preset`, `plain_hybrid` or nothing."""
+        if self.verdict.outcome != "adopt":
+            return PRESET
+        return PLAIN if self.plain is not None and self.plain.verdict.quality != "better" else ""
+
+
+def nested(tuned: Tuned) -> Judged:
+    """The verdict where no topics are held out: every topic while the search of its fold had not seen it."""
+    levels = {DOCUMENT: tuned.pairs(), PASSAGE: tuned.pairs(passages=True)}
+    settings = arms(tuned)
+    compared = {
+        each.name: Arm(
+            {level: {qid: pair[place] for qid, pair in pairs.items()} for level, pairs in levels.items() if pairs},
+            times=tuned.samples.get(each.name),
+            config=each.config,
         )
+        for each, place in zip(settings, (1, 0), strict=True)
+    }
+    (judged,) = Arms(compared, Policy.of(settings[0].config)).against(PRESET)
+    return judged
 
 
 def check(base: Settings, benchmark: Benchmark) -> None:
@@ -75,84 +92,66 @@ def confirm(
     tuned: Tuned,
     benchmark: Benchmark,
     *,
+    plain: Settings | None = None,
     progress: Progress | None = None,
     say: Say = print,
 ) -> Confirmation:
-    """Measure preset and winner on the test topics, unless this winner was measured already, and judge."""
-    settings = arms(tuned)
+    """Measure preset, winner and a plain hybrid on the test topics, unless this winner was measured already; judge."""
+    settings = arms(tuned, plain)
     file = tuned.folder / "test.json"
-    asked = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else []
+    asked = _asked(file)
     key = digest([benchmark.digest, [each.pipeline.fingerprint for each in settings], settings[0].measures])
     known = next((each for each in asked if each["key"] == key), None)
     if known is not None and (Path(known["folder"]) / store.RECORD).is_file():
         measured = results_.load(Path(known["folder"]))
         say(f"this winner was measured on the test topics before: {measured.folder}")
     else:
-
-        def conclude(found: Results) -> None:
-            if tuned.measure == PRIMARY:  # the table of the report is about that
-                verdicts = _judged(tuned, settings, found, 0).table()
-                write_text(found.folder / "verdicts.csv", verdicts.to_csv(index=False))
-
-        measured = run(settings, benchmark, command="tune", conclude=conclude, progress=progress, say=say)
+        measured = run(settings, benchmark, command="tune", progress=progress, say=say)
         asked = [*(each for each in asked if each["key"] != key), {"key": key, "folder": str(measured.folder)}]
-        write_text(file, json.dumps(asked, indent=1))
-    return _judged(tuned, settings, measured, len(asked))
+        write_sealed(file, {"asked": asked})
+    compared = Arms.of(measured)
+    judged = {each.contrast.factors[0]: each for each in compared.against(PRESET)}
+    beside = compared.judged([Contrast.of(TUNED, PLAIN)]) if len(settings) > 2 else []
+    return Confirmation(measured, settings, judged[TUNED], len(asked), beside[0] if beside else None)
 
 
-def _judged(tuned: Tuned, settings: tuple[Settings, Settings], measured: Results, evaluations: int) -> Confirmation:
-    statistics = tuned.base.config["statistics"]
-    values = [measured.values(each.name, tuned.measure) for each in settings]
-    comparison = compare(
-        values[1].to_numpy(dtype=np.float64),
-        values[0].reindex(values[1].index).to_numpy(dtype=np.float64),
-        seed=int(tuned.base.config["seed"]),
-        resamples=int(statistics["resamples"]),
-        permutations=int(statistics["permutations"]),
-        confidence=float(statistics["confidence"]),
-    )
-    budget = settings[1].config["budget"]["p95_ms"]
-    budget_ms = float("inf") if budget is None else float(budget)
-    latency = _cost(measured)
-    verdict = judge(
-        comparison,
-        p_holm=comparison.p_value,
-        budget_ms=budget_ms,
-        latency=latency,
-        unjudged_difference=float(measured.values(TUNED, UNJUDGED).mean() - measured.values(PRESET, UNJUDGED).mean()),
-        measure=tuned.measure,
-    )
-    return Confirmation(measured, settings, comparison, verdict, budget_ms, latency, evaluations)
+def _asked(file: Path) -> list[dict[str, str]]:
+    """The winners that were measured on the test topics; how many there were is part of the verdict."""
+    try:
+        return list(read_sealed(file)["asked"]) if file.is_file() else []
+    except Damaged as damage:
+        raise ResultsError(
+            f"{file.parent}: {damage}; it counts how often test topics were asked: restore it, or move the folder away"
+        ) from None
 
 
-def arms(tuned: Tuned) -> tuple[Settings, Settings]:
-    """Preset and winner as settings, measured by the objective too; from what was searched, not composed anew.
+def arms(tuned: Tuned, plain: Settings | None = None) -> tuple[Settings, ...]:
+    """Preset, winner and `plain` as settings, judged by the objective; from what was searched, not composed anew.
 
-    Where `tune.p95_ms` limits a query and `budget.p95_ms` does not say what may be added to it, the rest is.
+    Where `tune.p95_ms` limits a query, what the preset leaves of it is the budget.
     """
-    base, said = tuned.base, []
-    if tuned.spec.p95_ms is not None and base.config["budget"]["p95_ms"] is None:
+    base, changes, said = tuned.base, dict[str, Any](), list[str]()
+    if tuned.spec.p95_ms is not None:
         left = round(max(0.0, tuned.spec.p95_ms - (tuned.preset.p95_ms or 0.0)), 3)
-        base, said = base.with_value("budget.p95_ms", left), [f"budget.p95_ms={left}"]
+        for key in ("budget.p95_ms", "budget.rerank_p95_ms"):
+            changes[key], said = left, [*said, f"{key}={left}"]
     if tuned.measure not in (*base.measures, SILENCE):
-        measures = [*base.measures, tuned.measure]
-        base, said = base.with_value("measures", measures), [*said, f"measures={json.dumps(measures)}"]
+        changes["measures"] = [*base.measures, tuned.measure]
+        said.append(f"measures={json.dumps(changes['measures'])}")
+    if tuned.measure != Policy.of(base.config).measure:
+        changes["primary"] = tuned.measure
+        said.append(f'primary="{tuned.measure}"')
     winner = apply(base, tuned.rules.parameters, tuned.changes)
-    return (
-        _named(base, PRESET, [*base.overrides, *said]),
-        _named(winner, TUNED, [*base.overrides, *said, *overrides(tuned.changes)]),
-    )
+    named = {
+        PRESET: (base, [*base.overrides, *said]),
+        TUNED: (winner, [*base.overrides, *overrides(tuned.changes), *said]),
+    }
+    if plain is not None and (plain.pipeline, plain.index) != (base.pipeline, base.index):
+        named[PLAIN] = (plain, [*plain.overrides, *said])
+    return tuple(_named(settings, name, changes, words) for name, (settings, words) in named.items())
 
 
-def _named(settings: Settings, name: str, said: Sequence[str]) -> Settings:
-    return Settings(name, settings.with_value("name", name).config, (*said, f"name={name}")).check()
-
-
-def _cost(measured: Results) -> LatencyCost | None:
-    """What the winner adds to p95, with the interval that independent arms give; None where time was not measured."""
-    total = {row["arm"]: row for row in measured.latency.to_dict(orient="records") if row["stage"] == "total"}
-    if not total:
-        return None
-    point = float(total[TUNED]["p95"] - total[PRESET]["p95"])
-    half = math.hypot(*(float(total[name]["p95_high"] - total[name]["p95_low"]) / 2 for name in (TUNED, PRESET)))
-    return LatencyCost(point, point - half, point + half)
+def _named(settings: Settings, name: str, changes: Mapping[str, Any], said: Sequence[str]) -> Settings:
+    for key, value in {**changes, "name": name}.items():
+        settings = settings.with_value(key, value)
+    return Settings(name, settings.config, (*said, f"name={name}")).check()

@@ -8,25 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ragbench.benchmark.benchmark import Benchmark
+from ragbench.benchmark.split import LEAST, TEST, TRAIN
 from ragbench.configuration import Settings
 from ragbench.engine.executor import Arm, Session
-from ragbench.engine.pipeline import Pipeline
 from ragbench.errors import BenchmarkError, ConfigError
-from ragbench.evaluation.measures import MEASURES, SILENCE, check, document_run, evaluate, metric_name
+from ragbench.evaluation import passages
+from ragbench.evaluation.measures import MEASURES, PRIMARY, SILENCE, check, document_run, evaluate, metric_name
+from ragbench.fingerprint import digest
 from ragbench.timing import latency
 from ragbench.timing.intervals import summary
-from ragbench.tuning.space import Parameter, Value, Values, apply
+from ragbench.tuning.space import START, Parameter, Value, Values, apply, configured, start_of
 from ragbench.workshop import Progress, Workshop
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
 
-TRAIN = "train"
 P95 = "p95_ms"
 
 PerQuery = Mapping[str, Mapping[str, float]]
@@ -61,6 +62,22 @@ def objectives(names: Sequence[str], measures: Sequence[str]) -> tuple[Objective
     return tuple(found)
 
 
+def searchable(benchmark: Benchmark) -> tuple[Benchmark, bool]:
+    """What a search may see, and whether test topics are held out from it.
+
+    Where the topics have no two halves and are too few for them (`ragbench.benchmark.split.LEAST`), all of them may be
+    seen, and nested folds judge. Raises BenchmarkError for more topics without halves.
+    """
+    if {TRAIN, TEST} <= set(benchmark.splits):
+        return train_only(benchmark), True
+    if len(benchmark.topics) >= LEAST:
+        raise BenchmarkError(
+            f"benchmark '{benchmark.name}' has {len(benchmark.topics)} topics and no train and test halves: add "
+            "data.resplit=13 to make them"
+        )
+    return replace(benchmark, topics=tuple(replace(topic, split=TRAIN) for topic in benchmark.topics)), False
+
+
 def train_only(benchmark: Benchmark) -> Benchmark:
     """The benchmark without any test topic or judgment of one. Refuses groups that lie in both splits."""
     topics = benchmark.select(TRAIN)
@@ -76,6 +93,7 @@ def train_only(benchmark: Benchmark) -> Benchmark:
         topics=topics,
         document_qrels={qid: benchmark.document_qrels[qid] for qid in qids if qid in benchmark.document_qrels},
         section_qrels={qid: benchmark.section_qrels[qid] for qid in qids if qid in benchmark.section_qrels},
+        quotes=tuple(quote for quote in benchmark.quotes if quote.qid in set(qids)),
     )
 
 
@@ -96,30 +114,50 @@ class TrainingValues:
             raise BenchmarkError(f"tuning may see training topics only, and was given '{foreign[0]}' (use train_only)")
         self.base, self.parameters, self.benchmark = base, tuple(parameters), benchmark
         self._measures = [measure for measure in measures if measure != SILENCE]
-        (arm,) = workshop.arms([base])
-        self.index: Index = arm.index
+        starts = [configured(self.parameters, base)]
+        starts += [{START: each} for p in self.parameters if p.key == START for each in p.begins if each]
+        begun = [start_of(base, self.parameters, start) for start in starts]
+        self._indexes: dict[str, Index] = {
+            digest(settings.index): arm.index for settings, arm in zip(begun, workshop.arms(begun), strict=True)
+        }
+        self.index = self._indexes[digest(base.index)]
         self.session = Session([topic.query() for topic in benchmark.topics], memory_bytes)
-        self._pipelines: dict[frozenset[tuple[str, Value]], Pipeline] = {}
+        self._arms: dict[frozenset[tuple[str, Value]], Arm] = {}
         self._seen: dict[str, PerQuery] = {}
 
-    def pipeline(self, values: Values) -> Pipeline:
-        """The pipeline with these values."""
+    def arm(self, values: Values, name: str = "") -> Arm:
+        """The pipeline with these values over the index of their start."""
         key = frozenset(values.items())
-        if key not in self._pipelines:
-            self._pipelines[key] = apply(self.base, self.parameters, values).pipeline
-        return self._pipelines[key]
+        if key not in self._arms:
+            settings = apply(self.base, self.parameters, values)
+            self._arms[key] = Arm("", settings.pipeline, self._indexes[digest(settings.index)])
+        return replace(self._arms[key], name=name)
+
+    def identity(self, values: Values) -> str:
+        """What these values make: equal for the same pipeline over the same index."""
+        arm = self.arm(values)
+        return digest([arm.pipeline.fingerprint, arm.index.spec])
 
     def __call__(self, values: Values) -> PerQuery:
         """Every measure for every training query it applies to."""
-        pipeline = self.pipeline(values)
-        if pipeline.fingerprint not in self._seen:
-            run = document_run(self.session.outcome(Arm("", pipeline, self.index)).final, self.index.chunks)
+        arm, key = self.arm(values), self.identity(values)
+        if key not in self._seen:
+            run = document_run(self.session.outcome(arm).final, arm.index.chunks)
             frame = evaluate(run, self.benchmark.document_qrels, self._measures)
-            self._seen[pipeline.fingerprint] = {
+            self._seen[key] = {
                 str(measure): dict(zip(rows["qid"], rows["value"].astype(float), strict=True))
                 for measure, rows in frame.groupby("measure")
             }
-        return self._seen[pipeline.fingerprint]
+        return self._seen[key]
+
+    def passages(self, values: Values) -> Mapping[str, float]:
+        """nDCG@10 of passages as they are returned, by query; empty where no passage is judged."""
+        arm = self.arm(values)
+        states, index = self.session.outcome(arm).final, arm.index
+        units = passages.Passages(index.chunks, index.encoder.count_tokens, self.benchmark.quotes_by_topic)
+        frame = passages.evaluate(states, units, self.benchmark, self.base.context_tokens)
+        found = frame[frame["measure"] == PRIMARY]
+        return {str(qid): float(value) for qid, value in zip(found["qid"], found["value"], strict=True)}
 
 
 def mean(values: Mapping[str, float], qids: frozenset[str] | None = None) -> float:
@@ -182,10 +220,18 @@ def time_p95(
 ) -> dict[str, Mapping[str, float]]:
     """Percentiles of the whole query for every variant, all timed in turns over the training queries."""
     spec = values.base.latency if rounds is None else replace(values.base.latency, rounds=rounds)
-    arms = [Arm(name, values.pipeline(each), values.index) for name, each in variants.items()]
+    arms = [values.arm(each, name) for name, each in variants.items()]
     queries = [topic.query() for topic in values.benchmark.topics]
     timings = latency.measure(arms, queries, spec, progress, again=False)
     return {name: summary(timing.samples()) for name, timing in timings.items()}
+
+
+def time_samples(values: TrainingValues, variants: Mapping[str, Values], progress: Progress | None) -> dict[str, Any]:
+    """The samples of every variant as tables, timed in turns over the training queries."""
+    arms = [values.arm(each, name) for name, each in variants.items()]
+    queries = [topic.query() for topic in values.benchmark.topics]
+    timings = latency.measure(arms, queries, values.base.latency, progress, again=False)
+    return {name: timing.frame() for name, timing in timings.items()}
 
 
 def cost_to_plain(cost: Cost) -> dict[str, object]:

@@ -3,51 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING
 
-from annotated_types import MinLen
-
-from ragbench.bounds import Checked, Count, Holds, Positive, one_of
 from ragbench.comparison.statistics import Comparison, compare
-from ragbench.configuration import Settings
-from ragbench.tuning import study
-from ragbench.tuning.space import Value, Values, value_of
+from ragbench.configuration import Settings, TuneSpec
+from ragbench.tuning.space import Value, Values, changed
 from ragbench.tuning.study import Rules, Trial
 
+if TYPE_CHECKING:
+    import pandas as pd
 
-@dataclass(frozen=True)
-class TuneSpec(Checked):
-    """The `tune` node of the configuration, without the space."""
-
-    trials: Count = 200
-    objective: Annotated[tuple[str, ...], MinLen(1)] = ("ndcg_at_10",)
-    p95_ms: Positive | None = None
-    folds: Annotated[int, Holds(lambda folds: folds == 0 or folds > 1, "must be 0 or at least 2")] = 5
-    fold_trials: Count | None = None
-    seed: int = 13
-    sampler: Annotated[str, one_of(*study.SAMPLERS)] | None = None
-    processes: Count = 1
-    candidates: Count = 8
-    storage: str | None = None
-    memory_mb: Count = 512
+PRESET, TUNED = "preset", "tuned"
+"""The arms that are compared in the end."""
 
 
 @dataclass(frozen=True)
 class Fold:
-    """What the search without these topics chose: `pairs` has by held-out qid the value of that and of the preset."""
+    """What the search without these topics chose: `pairs` has by held-out qid the value of that and of the preset.
+
+    `passages` has the same by passages as they are returned.
+    """
 
     number: int
     values: Values
     inner: float
     inner_preset: float
     pairs: Mapping[str, tuple[float, float]]
+    passages: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Tuned:
-    """The outcome of a search; `measure` is the first objective that is one, all else refers to it."""
+    """The outcome of a search; `measure` is the first objective that is one, all else refers to it.
+
+    `held_out_topics`: test topics exist, which the search has not seen. Without them the folds judge, and `samples` has
+    the times of the preset and the winner by `PRESET` and `TUNED`.
+    """
 
     folder: Path
     base: Settings
@@ -62,6 +55,9 @@ class Tuned:
     timed: Mapping[int, Mapping[str, float]]
     folds: Sequence[Fold]
     importances: Mapping[str, Mapping[str, float]]
+    held_out_topics: bool = True
+    repeats: int = 1
+    samples: Mapping[str, pd.DataFrame] = field(default_factory=dict)
 
     @property
     def unchanged(self) -> bool:
@@ -70,10 +66,10 @@ class Tuned:
 
     @property
     def changes(self) -> dict[str, Value]:
-        """The winner's values that are not the configured ones."""
+        """The winner's values that are not those of its start, and the start where it is not the preset."""
         if self.unchanged:
             return {}
-        return {key: value for key, value in self.winner.values.items() if value != value_of(self.base, key)}
+        return changed(self.rules.parameters, self.base, self.winner.values)
 
     @property
     def place(self) -> int:
@@ -88,7 +84,7 @@ class Tuned:
     @property
     def held_out(self) -> float:
         """The mean of what values chosen elsewhere reach, over all training topics."""
-        pairs = self._pairs()
+        pairs = list(self.pairs().values())
         return sum(tuned for tuned, _ in pairs) / len(pairs)
 
     @property
@@ -98,8 +94,18 @@ class Tuned:
 
     def held_out_gain(self) -> Comparison:
         """The chosen values against the preset, every training topic while it was held out."""
-        tuned, preset = zip(*self._pairs(), strict=True)
-        return compare(tuned, preset, seed=int(self.base.config["seed"]))
+        tuned, preset = zip(*self.pairs().values(), strict=True)
+        spec = self.base.statistics
+        seed = int(self.base.config["seed"])
+        return compare(tuned, preset, seed=seed, draws=spec.draws, confidence=spec.confidence)
 
-    def _pairs(self) -> list[tuple[float, float]]:
-        return [pair for fold in self.folds for _, pair in sorted(fold.pairs.items())]
+    def pairs(self, *, passages: bool = False) -> dict[str, tuple[float, float]]:
+        """By topic, the chosen values and the preset while it was held out: the mean over repeats."""
+        found: dict[str, list[tuple[float, float]]] = {}
+        for fold in self.folds:
+            for qid, pair in sorted((fold.passages if passages else fold.pairs).items()):
+                found.setdefault(qid, []).append(pair)
+        return {
+            qid: (sum(tuned for tuned, _ in each) / len(each), sum(preset for _, preset in each) / len(each))
+            for qid, each in found.items()
+        }

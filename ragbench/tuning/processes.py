@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from ragbench.benchmark.benchmark import Benchmark
-from ragbench.configuration import Settings
-from ragbench.experiment.execution import ExecutionSpec, spec_of
+from ragbench.configuration import ExecutionSpec, Settings
+from ragbench.experiment.execution import spec_of
 from ragbench.models.parallel import threads_for
 from ragbench.processes import end_with
 from ragbench.tuning import study

@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, Any
 from ragbench import files
 from ragbench.console import markdown
 from ragbench.errors import ResultsError
+from ragbench.experiment import ledger
 from ragbench.files import Damaged, write_text
-from ragbench.tuning.confirm import Confirmation
-from ragbench.tuning.outcome import Tuned
+from ragbench.tuning.confirm import Confirmation, nested
+from ragbench.tuning.outcome import PRESET, Tuned
 from ragbench.tuning.space import Parameter, Values, overrides, value_of
 from ragbench.tuning.study import Trial
 
@@ -48,17 +49,25 @@ def warnings(tuned: Tuned, confirmation: Confirmation | None) -> list[str]:
                 "searching like this is not shown to help on topics that the search has not seen "
                 f"({gain.difference:+.4f} [{gain.ci_low:+.4f}, {gain.ci_high:+.4f}] over {gain.n} training topics)"
             )
+    if confirmation is None and not tuned.held_out_topics:
+        if tuned.unchanged:
+            return [*found, "nothing is better than the configured values"]
+        outcome = nested(tuned).verdict.outcome
+        if outcome != "adopt":
+            found.append(f"the verdict of the nested folds is '{outcome}': keep the preset")
+        return [*found, "no topics are held out: a run of the winner on these topics flatters it"]
     if confirmation is None:
         return [*found, "nothing is better than the configured values; the test topics were not asked"]
-    if confirmation.verdict.outcome == "inconclusive":
-        found.append("the winner is not distinguishable from the preset on the test topics: keep the preset")
-    elif confirmation.verdict.outcome == "reject":
-        found.append("the winner is rejected on the test topics: keep the preset")
-    if confirmation.evaluations > 1:
+    if confirmation.keeps == PRESET:
+        found.append(f"the verdict on the test topics is '{confirmation.verdict.outcome}': keep the preset")
+    elif confirmation.keeps:
         found.append(
-            f"this is evaluation {confirmation.evaluations} of a winner of this search on the test topics: "
-            "with every further one, chance is more likely to look like a gain"
+            "the winner is not shown to beat a plain hybrid (exp=plain_hybrid) on the test topics: "
+            "keep what you have, or take the plain hybrid"
         )
+    results = confirmation.results
+    if results.looks > 1:
+        found.append(f"this is {ledger.sentence(results.looks, str(results.record['benchmark']['name']))}")
     return found
 
 
@@ -149,15 +158,19 @@ def front(tuned: Tuned) -> pd.DataFrame:
 
 def summary(tuned: Tuned, confirmation: Confirmation | None) -> dict[str, Any]:
     """All of it as plain values."""
-    nested: dict[str, Any] | None = None
+    folded: dict[str, Any] | None = None
     if tuned.folds:
-        nested = {
+        folded = {
             "folds": len(tuned.folds),
             "train": tuned.inner,
             "held_out": tuned.held_out,
             "optimism": tuned.optimism,
             "gain": asdict(tuned.held_out_gain()),
+            "repeats": tuned.repeats,
         }
+        if not tuned.held_out_topics:
+            verdict = nested(tuned).verdict
+            folded |= {"verdict": verdict.outcome, "reason": verdict.reason}
     test: dict[str, Any] | None = None
     if confirmation is not None:
         test = {
@@ -165,7 +178,9 @@ def summary(tuned: Tuned, confirmation: Confirmation | None) -> dict[str, Any]:
             "verdict": confirmation.verdict.outcome,
             "reason": confirmation.verdict.reason,
             "evaluations": confirmation.evaluations,
-            **asdict(confirmation.comparison),
+            "keep": confirmation.keeps,
+            "plain_hybrid": asdict(confirmation.plain.verdict) if confirmation.plain is not None else None,
+            **{level: asdict(found.comparison) for level, found in confirmation.judged.levels.items()},
         }
     return {
         "folder": str(tuned.folder),
@@ -177,7 +192,7 @@ def summary(tuned: Tuned, confirmation: Confirmation | None) -> dict[str, Any]:
         "preset": _plain(tuned.preset, tuned),
         "winner": {**_plain(tuned.winner, tuned), "values": dict(tuned.winner.values)},
         "overrides": overrides(tuned.changes),
-        "nested": nested,
+        "nested": folded,
         "parameters": parameters(tuned).astype(object).to_dict(orient="records"),
         "front": [_plain(trial, tuned) for trial in tuned.front],
         "test": test,
@@ -193,14 +208,25 @@ def sentences(tuned: Tuned, confirmation: Confirmation | None) -> list[str]:
     if tuned.folds:
         gain = tuned.held_out_gain()
         said.append(
-            f"nested over {len(tuned.folds)} folds: {tuned.inner:.4f} where searched, {tuned.held_out:.4f} held out "
+            f"nested over {len(tuned.folds)} folds{_repeated(tuned)}: {tuned.inner:.4f} where searched, "
+            f"{tuned.held_out:.4f} held out "
             f"(preset {gain.mean_baseline:.4f}); optimism {tuned.optimism:+.4f}"
         )
     if not tuned.unchanged:
         said.append(f"winner: {' '.join(overrides(tuned.changes))}")
+    if not tuned.held_out_topics and not tuned.unchanged:
+        verdict = nested(tuned).verdict
+        said.append(f"too few topics to hold any out, judged by the folds: {verdict.outcome}. {verdict.reason}")
     if confirmation is not None:
         said.append(f"on the test topics: {confirmation.verdict.outcome}. {confirmation.verdict.reason}")
+        if confirmation.plain is not None:
+            verdict = confirmation.plain.verdict
+            said.append(f"against a plain hybrid: {verdict.outcome}. {verdict.reason}")
     return said
+
+
+def _repeated(tuned: Tuned) -> str:
+    return f", {tuned.repeats} times {len(tuned.folds) // tuned.repeats}" if tuned.repeats > 1 else ""
 
 
 def tables(tuned: Tuned) -> dict[str, pd.DataFrame]:

@@ -6,7 +6,8 @@
 Nested cross-validation: besides the search over all training topics, every outer fold gets a search of its own that
 sees only the topics outside the fold; what it chooses is then measured on the fold. Groups of topics stay whole.
 Nothing is fitted but the parameters, so the mean over inner folds is the mean over the inner topics, which the searches
-use. Test topics are not here: `tune_confirm` reads them once, afterwards.
+use. Test topics are not here: `confirm` reads them once, afterwards. Where there are too few topics to hold any out,
+the folds are repeated, and what they say of every topic while it was held out is the verdict.
 
 Latency is guessed in trials (`Cost`) and timed for the candidates at the end.
 """
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from ragbench.benchmark.benchmark import Benchmark
-from ragbench.configuration import Settings, build
+from ragbench.configuration import Settings, TuneSpec
 from ragbench.errors import BenchmarkError, ConfigError
 from ragbench.experiment.store import readable
 from ragbench.files import Damaged, read_sealed, write_sealed
@@ -35,15 +36,20 @@ from ragbench.tuning.objective import (
     objectives,
     time_cost,
     time_p95,
+    time_samples,
 )
-from ragbench.tuning.outcome import Fold, Tuned, TuneSpec
+from ragbench.tuning.outcome import PRESET as PRESET_ARM
+from ragbench.tuning.outcome import TUNED as TUNED_ARM
+from ragbench.tuning.outcome import Fold, Tuned
 from ragbench.tuning.processes import search_all
-from ragbench.tuning.space import Value, Values, configured, space
+from ragbench.tuning.space import START, Value, Values, configured, space
 from ragbench.tuning.study import Rules, Search, Trial
 from ragbench.workshop import Progress, Say, Workshop, fetch_caches, share_caches
 
 JOURNAL = "journal.log"
 ALL = "all"
+REPEATS = 3
+"""Times that all folds are dealt anew where they have to judge."""
 PRESET = -1
 """The number of the configured values where the space does not hold them, so that they are in no trial."""
 
@@ -53,13 +59,20 @@ def tune(
     train: Benchmark,
     compose: Callable[[Sequence[str]], Settings],
     *,
+    held_out_topics: bool = True,
     progress: Progress | None = None,
     say: Say = print,
 ) -> Tuned:
-    """Search. `train` is what `train_only` returns; `compose` turns overrides into settings."""
-    spec = spec_of(base)
+    """Search. `train` is what may be seen; `compose` turns overrides into settings.
+
+    Without `held_out_topics` the folds judge: they are repeated, and the winner is timed beside the preset.
+    """
+    spec = base.tune
+    repeats = spec.repeats or (1 if held_out_topics else REPEATS)
+    if not held_out_topics and not spec.folds:
+        raise ConfigError("tune.folds=0 leaves nothing to judge by, as no topics are held out: leave it out")
     chosen = objectives(spec.objective, base.measures)
-    parameters = space(base, compose)
+    parameters = space(base, compose, say)
     rules = Rules(parameters, chosen, spec.sampler or ("tpe" if len(chosen) == 1 else "nsga2"), spec.seed, spec.p95_ms)
     names = [each.measure for each in chosen if each.measure is not None]
     workshop = Workshop.of(base, train, progress, say)
@@ -74,7 +87,7 @@ def tune(
     if any(each.measure is None for each in chosen) or spec.p95_ms is not None:
         rules = replace(rules, cost=_cost(folder, values, preset, progress))
     searches = [Search(ALL, None, spec.trials)]
-    held = _held_out(train, spec.folds, spec.seed)
+    held = [each for repeat in range(repeats) for each in _held_out(train, spec.folds, spec.seed + repeat)]
     everyone = frozenset(topic.qid for topic in train.topics)
     searches += [
         Search(f"fold {n}", everyone - out, spec.fold_trials or spec.trials) for n, out in enumerate(held, start=1)
@@ -84,7 +97,7 @@ def tune(
     share_caches(workshop.store, workshop.models)
     trials = {name: study.trials_of(opened, parameters) for name, opened in studies.items()}
     everything = _with_preset(trials[ALL], rules, values, preset, None)
-    original = next(trial for trial in everything if values.pipeline(trial.values) == values.pipeline(preset))
+    original = next(trial for trial in everything if values.identity(trial.values) == values.identity(preset))
     candidates = _candidates(everything, rules, spec.candidates, values)
     timed: dict[int, Mapping[str, float]] = {}
     if rules.cost is not None:
@@ -96,6 +109,9 @@ def tune(
         _fold(n, search, out, trials[search.name], rules, values, preset, names[0])
         for n, (search, out) in enumerate(zip(searches[1:], held, strict=True), start=1)
     ]
+    winner = rules.better(pool)[0]
+    compared = {PRESET_ARM: preset, TUNED_ARM: winner.values}
+    timing = not held_out_topics and base.latency.enabled and winner.number != original.number
     return Tuned(
         folder,
         base,
@@ -104,24 +120,26 @@ def tune(
         names[0],
         len(train.topics),
         original,
-        rules.better(pool)[0],
+        winner,
         trials,
         rules.front(pool),
         timed,
         folds,
         study.importances(studies[ALL], rules),
+        held_out_topics,
+        repeats,
+        time_samples(values, compared, progress) if timing else {},
     )
-
-
-def spec_of(base: Settings) -> TuneSpec:
-    """The settings of the search."""
-    return build(TuneSpec, {key: value for key, value in base.config["tune"].items() if key != "space"}, "tune")
 
 
 def _folder(base: Settings, train: Benchmark, spec: TuneSpec, rules: Rules, values: TrainingValues) -> Path:
     """The folder of this search: the same command finds it again, also with another number of trials."""
     asked = {key: value for key, value in asdict(spec).items() if key in ("objective", "p95_ms", "folds", "seed")}
-    parts = [asked, rules.sampler, rules.parameters, train.digest, base.pipeline.fingerprint]
+    asked |= {"repeats": spec.repeats} if spec.repeats else {}
+    parameters = [replace(each, begins={}) for each in rules.parameters]
+    parts = [asked, rules.sampler, parameters, train.digest, base.pipeline.fingerprint]
+    begins = next((each.begins for each in rules.parameters if each.key == START), {})
+    parts += [[each.pipeline.fingerprint, each.index] for each in begins.values()]
     parts += [values.index.fingerprints(base.pipeline.needs), base.pipeline.digests(values.index)]
     return base.results / "tune" / f"{readable(base.name)}-{digest(parts)[:12]}"
 
@@ -151,7 +169,7 @@ def _with_preset(
     trials: Sequence[Trial], rules: Rules, values: TrainingValues, preset: Values, qids: frozenset[str] | None
 ) -> list[Trial]:
     """The trials, and the preset where none of them is it: nothing worse than what was there is ever chosen."""
-    if any(values.pipeline(trial.values) == values.pipeline(preset) for trial in trials):
+    if any(values.identity(trial.values) == values.identity(preset) for trial in trials):
         return list(trials)
     guess = rules.cost(preset) if rules.cost is not None else None
     return [Trial(PRESET, preset, rules.judge(values, preset, qids), guess), *trials]
@@ -162,7 +180,7 @@ def _candidates(trials: Sequence[Trial], rules: Rules, most: int, values: Traini
     ordered = rules.front(trials) if len(rules.objectives) > 1 else rules.better(trials)
     distinct: dict[str, Trial] = {}
     for trial in ordered or rules.better(trials):
-        distinct.setdefault(values.pipeline(trial.values).fingerprint, trial)
+        distinct.setdefault(values.identity(trial.values), trial)
         if len(rules.objectives) == 1 and len(distinct) == most:
             break
     found = list(distinct.values())
@@ -211,4 +229,6 @@ def _fold(
     chosen: Mapping[str, Value] = rules.better(_with_preset(trials, rules, values, preset, search.qids))[0].values
     tuned, original = values(chosen)[measure], values(preset)[measure]
     pairs = {qid: (value, original[qid]) for qid, value in tuned.items() if qid in out}
-    return Fold(number, chosen, mean(tuned, search.qids), mean(original, search.qids), pairs)
+    passages, passages_before = values.passages(chosen), values.passages(preset)
+    of_passages = {qid: (value, passages_before[qid]) for qid, value in passages.items() if qid in out}
+    return Fold(number, chosen, mean(tuned, search.qids), mean(original, search.qids), pairs, of_passages)

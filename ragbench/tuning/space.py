@@ -1,24 +1,33 @@
 """Search spaces: which parameters of a configuration are varied, and between what.
 
 A space mirrors the configuration: `tune.space.p6.depth` says what `p6.depth` may be. A leaf has `low` and `high` (whole
-numbers make a whole-number parameter), optionally `step` or `log`; or `choices`. `when` names a stage that must be on
-or another parameter that must be true; `costly` says that the value changes how long a query takes. Parameters of
-stages that are off are passed over.
+numbers make a whole-number parameter), optionally `step` or `log`; or `choices`. `when` names a stage that must be on,
+another parameter that must be true, or, as `fuse.method=convex`, must have a value; `unless` names a key that must have
+none; `costly` says that the value changes how long a query takes. Parameters of stages that are off are passed over.
+
+`tune.starts` are overrides, each a place to begin besides the preset: other experiments, or what shapes the index,
+which then has a variant for each start and no more. Which one is best is a parameter as others are, `start`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import shlex
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from ragbench.bounds import Checked
 from ragbench.configuration import Settings, build
+from ragbench.configuration.build import at
 from ragbench.errors import ConfigError
+from ragbench.workshop import Say
 
 if TYPE_CHECKING:
     from optuna import Trial
+
+START = "start"
+"""The key of the parameter that says which of `tune.starts` a trial changes; the preset is `""`."""
 
 Value = bool | int | float | str
 Values = Mapping[str, Value]
@@ -27,7 +36,10 @@ Values = Mapping[str, Value]
 
 @dataclass(frozen=True)
 class Parameter(Checked):
-    """One parameter: its `key` in the configuration and what it may be; `also` are keys that interpolate it."""
+    """One parameter: its `key` in the configuration and what it may be; `also` are keys that interpolate it.
+
+    `starts` are those in which it has a say. The parameter `start` holds the settings of every start in `begins`.
+    """
 
     key: str
     low: int | float | None = None
@@ -37,7 +49,10 @@ class Parameter(Checked):
     choices: tuple[Value, ...] = ()
     when: str | None = None
     costly: bool = False
+    unless: str | None = None
     also: tuple[str, ...] = ()
+    starts: tuple[str, ...] = ("",)
+    begins: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -95,70 +110,130 @@ def tidy(value: float) -> float:
     return float(f"{value:.3g}") if isinstance(value, float) else value
 
 
-def space(base: Settings, compose: Callable[[Sequence[str]], Settings]) -> tuple[Parameter, ...]:
-    """The parameters of `base.config['tune']['space']` whose stages are on, those without a condition first.
+def space(
+    base: Settings, compose: Callable[[Sequence[str]], Settings], say: Say = lambda sentence: None
+) -> tuple[Parameter, ...]:
+    """The parameters of `base.config['tune']['space']` whose stages are on in any start, `start` first where there are.
 
-    `compose` turns overrides into settings: with all parameters changed to learn which keys follow.
+    `compose` turns overrides into settings: those of starts, and with all parameters changed to learn which keys
+    follow. A start that does not go with the preset's own overrides is left out and said. Parameters without a
+    condition come before others.
     """
-    stages = [name for name, _ in base.pipeline]
+    begins = {"": base}
+    for words in base.tune.starts:
+        try:
+            settings = compose([*base.overrides, *shlex.split(words)])
+        except ConfigError as error:
+            say(f"tune.starts: '{words}' does not go with this preset and is left out: {error}")
+            continue
+        if all((settings.pipeline, settings.index) != (each.pipeline, each.index) for each in begins.values()):
+            begins[words] = settings
+    kept: dict[str, Parameter] = {}
+    for words, settings in begins.items():
+        for each in _of_start(base, settings, compose):
+            known = kept.get(each.key)
+            follows = tuple(dict.fromkeys((*(known.also if known else ()), *each.also)))
+            kept[each.key] = replace(each, also=follows, starts=(*(known.starts if known else ()), words))
+    if not kept:
+        raise ConfigError("tune finds no parameter to vary: turn on a stage that has one, or add to tune.space")
+    keys = set(kept)
+    found = sorted(kept.values(), key=lambda parameter: _key(parameter.when) in keys)
+    if len(begins) > 1:
+        found.insert(0, Parameter(START, choices=tuple(begins), costly=True, starts=tuple(begins), begins=begins))
+    return tuple(found)
+
+
+def _of_start(base: Settings, settings: Settings, compose: Callable[[Sequence[str]], Settings]) -> list[Parameter]:
+    stages = [name for name, _ in settings.pipeline]
     kept = []
     for key, node in _leaves(base.config["tune"]["space"] or {}, ""):
         parameter = build(Parameter, {**node, "key": key}, f"tune.space.{key}")
         if key.split(".")[0] not in base.config:
             raise ConfigError(f"tune.space.{key} names nothing in the configuration (see ragbench config)")
         if key.startswith("index."):
-            raise ConfigError(f"tune cannot vary {key}: it shapes the index; sweep it with ragbench run -m")
+            raise ConfigError(f"tune cannot vary {key}: it shapes the index; give its values as tune.starts")
+        if parameter.unless is not None and value_of(settings, parameter.unless):
+            continue
         if any(key.startswith(f"{stage}.") for stage in stages):
-            if value_of(base, key) is None:
+            if value_of(settings, key) is None:
                 raise ConfigError(f"tune.space.{key} names no value of the configuration: give {key} one first")
             kept.append(parameter)
     keys = {parameter.key for parameter in kept}
-    found = [p for p in kept if p.when is None or p.when in keys or _is_on(base, p.when, stages)]
-    if not found:
-        raise ConfigError("tune finds no parameter to vary: turn on a stage that has one, or add to tune.space")
-    found.sort(key=lambda parameter: parameter.when in keys)
-    follows = _followers(found, base, compose)
-    return tuple(_checked(replace(parameter, also=follows[parameter.key]), base) for parameter in found)
+    found = [p for p in kept if p.when is None or _key(p.when) in keys or _is_on(settings, p.when, stages)]
+    follows = _followers(found, settings, compose) if found else {}
+    return [_checked(replace(parameter, also=follows[parameter.key]), settings) for parameter in found]
+
+
+def _key(condition: str | None) -> str:
+    return (condition or "").partition("=")[0]
+
+
+def start_of(base: Settings, parameters: Sequence[Parameter], values: Values) -> Settings:
+    """The settings that these values change."""
+    start = values.get(START, "")
+    return next(p.begins[str(start)] for p in parameters if p.key == START) if start else base
 
 
 def apply(base: Settings, parameters: Sequence[Parameter], values: Values) -> Settings:
     """The settings with these values; equal to composing `overrides(values)` on top."""
-    settings = base
+    start, settings = str(values.get(START, "")), start_of(base, parameters, values)
     for parameter in parameters:
-        if parameter.key in values:
-            for key in (parameter.key, *parameter.also):
+        if parameter.key in values and parameter.key != START and start in parameter.starts:
+            for key in (parameter.key, *(each for each in parameter.also if value_of(settings, each) is not None)):
                 settings = settings.with_value(key, values[parameter.key])
     return settings
 
 
 def suggest(parameters: Sequence[Parameter], trial: Trial) -> dict[str, Value]:
-    """The values that a trial tries; a parameter whose condition is false is left out."""
-    varied = {parameter.key for parameter in parameters}
+    """The values that a trial tries; a parameter whose condition does not hold is left out."""
     values: dict[str, Value] = {}
     for parameter in parameters:
-        if parameter.when not in varied or values.get(parameter.when or "", False):
+        start = str(values.get(START, ""))
+        if start in parameter.starts and _has_a_say(parameter, _varied(parameters, start), values):
             values[parameter.key] = parameter.suggest(trial)
     return values
 
 
-def configured(parameters: Sequence[Parameter], base: Settings) -> dict[str, Value]:
-    """The values that the configuration has, without those whose condition is false."""
-    varied = {parameter.key for parameter in parameters}
-    values = {parameter.key: value_of(base, parameter.key) for parameter in parameters}
-    return {p.key: values[p.key] for p in parameters if p.when not in varied or values[p.when or ""]}
+def configured(parameters: Sequence[Parameter], base: Settings, start: str = "") -> dict[str, Value]:
+    """The values that a start has, the preset's by default, without those whose condition does not hold."""
+    varied, settings = _varied(parameters, start), start_of(base, parameters, {START: start})
+    values = {key: start if key == START else value_of(settings, key) for key in varied}
+    return {p.key: values[p.key] for p in parameters if p.key in varied and _has_a_say(p, varied, values)}
+
+
+def changed(parameters: Sequence[Parameter], base: Settings, values: Values) -> dict[str, Value]:
+    """The values that differ from those of the start, which is among them where it is not the preset."""
+    settings = start_of(base, parameters, values)
+    changes = {k: v for k, v in values.items() if k != START and v != value_of(settings, k)}
+    return {START: values[START], **changes} if values.get(START) else changes
+
+
+def _varied(parameters: Sequence[Parameter], start: str) -> dict[str, None]:
+    """The keys that are varied in a start, in their order."""
+    return {parameter.key: None for parameter in parameters if start in parameter.starts}
+
+
+def _has_a_say(parameter: Parameter, varied: Collection[str], values: Values) -> bool:
+    """Whether the condition holds; one on what is not varied has been looked at already."""
+    key, equals, wanted = (parameter.when or "").partition("=")
+    if key not in varied:
+        return True
+    return str(values.get(key)) == wanted if equals else bool(values.get(key, False))
 
 
 def overrides(values: Values) -> list[str]:
-    """The values as a person types them."""
-    return [f"{key}={str(value).lower() if isinstance(value, bool) else value}" for key, value in values.items()]
+    """The values as a person types them; those of the start first."""
+    begun = shlex.split(str(values.get(START, "")))
+    rest = {key: value for key, value in values.items() if key != START}
+    return [*begun, *(f"{key}={str(v).lower() if isinstance(v, bool) else v}" for key, v in rest.items())]
 
 
 def value_of(settings: Settings, key: str) -> Any:
-    """The value of a dotted key, None where there is none."""
-    node: Any = settings.config
-    for part in key.split("."):
-        node = node.get(part) if isinstance(node, Mapping) else None
-    return node
+    """The value of a dotted key, None where there is none; a field of words without a weight has 0."""
+    value = at(settings.config, key.split("."))
+    *parents, _ = key.split(".")
+    no_weight = value is None and parents[-1:] == ["fields"] and isinstance(at(settings.config, parents), Mapping)
+    return 0.0 if no_weight else value
 
 
 def _leaves(node: Mapping[str, Any], path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -174,6 +249,9 @@ def _leaves(node: Mapping[str, Any], path: str) -> Iterator[tuple[str, Mapping[s
 
 
 def _is_on(base: Settings, condition: str, stages: Sequence[str]) -> bool:
+    key, equals, wanted = condition.partition("=")
+    if equals:
+        return str(value_of(base, key)) == wanted
     return any(stage == condition or stage.startswith(f"{condition}.") for stage in stages) or (
         value_of(base, condition) is True
     )
@@ -191,6 +269,7 @@ def _followers(
             continue
         before, after = value_of(base, key), value_of(composed, key)
         leaders = [led for led, value in other.items() if value == after and value_of(base, led) == before]
+        leaders = [led for led in leaders if led.rpartition(".")[2] == key.rpartition(".")[2]] or leaders
         if len(leaders) != 1:
             if len(parameters) == 1:
                 raise ConfigError(
@@ -204,16 +283,16 @@ def _followers(
 def _checked(parameter: Parameter, base: Settings) -> Parameter:
     """The parameter; every end of it must make a pipeline over the same index."""
     for end in parameter.ends:
-        settings = apply(base, [parameter], {parameter.key: end})
+        settings = apply(base, [replace(parameter, starts=("",))], {parameter.key: end})
         _ = settings.pipeline
         if settings.index != base.index:
-            raise ConfigError(f"tune cannot vary {parameter.key}: it shapes the index; sweep it with ragbench run -m")
+            raise ConfigError(f"tune cannot vary {parameter.key}: it shapes the index; give its values as tune.starts")
     return parameter
 
 
 def _changed(before: Any, after: Any, path: str) -> Iterator[str]:
     if isinstance(before, Mapping) and isinstance(after, Mapping):
-        for key in before:
-            yield from _changed(before[key], after.get(key), f"{path}.{key}" if path else str(key))
+        for key in {**before, **after}:
+            yield from _changed(before.get(key), after.get(key), f"{path}.{key}" if path else str(key))
     elif before != after:
         yield path

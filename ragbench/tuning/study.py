@@ -16,16 +16,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragbench.configuration import Settings
-from ragbench.errors import ConfigError, ResultsError
+from ragbench.errors import ResultsError
 from ragbench.tuning.objective import P95, Cost, Objective, TrainingValues, mean
-from ragbench.tuning.space import Parameter, Values, configured, suggest, tidy
+from ragbench.tuning.space import START, Parameter, Values, configured, suggest, tidy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import optuna
 
-SAMPLERS = ("tpe", "nsga2", "random")
 POPULATION = 24
 """Of NSGA-II: 200 trials are eight generations."""
 _PROCESS_STRIDE = 1_000_003
@@ -100,7 +99,8 @@ def open_storage(path: Path) -> optuna.storages.JournalStorage:
     """The journal, with a lock file, so that several processes may write; a line cut short by a crash is taken off."""
     with quiet():
         from optuna.storages import JournalStorage
-        from optuna.storages.journal import JournalFileBackend
+
+        from ragbench.tuning.journal import SealedJournal
 
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -118,8 +118,8 @@ def open_storage(path: Path) -> optuna.storages.JournalStorage:
             lock.release()
         try:
             # It has the two methods; to inherit them would import Optuna with this module.
-            return JournalStorage(JournalFileBackend(str(path), lock_obj=lock))  # type: ignore[arg-type]
-        except (ValueError, KeyError) as error:
+            return JournalStorage(SealedJournal(str(path), lock_obj=lock))  # type: ignore[arg-type]
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ResultsError(f"the journal {path} is damaged ({error}): move it away to begin again") from None
 
 
@@ -152,12 +152,20 @@ def open_study(storage: Any, search: Search, rules: Rules, base: Settings) -> op
             directions=["maximize" if each.sign > 0 else "minimize" for each in rules.objectives],
             load_if_exists=True,
         )
-        preset = configured(rules.parameters, base)
-        held = all(p.contains(preset[p.key]) for p in rules.parameters if p.key in preset)
-        if held and not study.get_trials(deepcopy=False):
-            whole = {p.key for p in rules.parameters if p.whole}
-            study.enqueue_trial({key: int(v) if key in whole else v for key, v in preset.items()})
+        if not study.get_trials(deepcopy=False):
+            for values in _starts(rules, base):
+                study.enqueue_trial(values)
     return study
+
+
+def _starts(rules: Rules, base: Settings) -> Iterator[dict[str, Any]]:
+    """The configured values of the preset and of every other start, where the space holds them."""
+    begins = next((p.choices for p in rules.parameters if p.key == START), ("",))
+    whole = {p.key for p in rules.parameters if p.whole}
+    for start in begins:
+        values = configured(rules.parameters, base, str(start))
+        if all(p.contains(values[p.key]) for p in rules.parameters if p.key in values):
+            yield {key: int(value) if key in whole else value for key, value in values.items()}
 
 
 def optimise(
@@ -250,16 +258,14 @@ def _cost_of(place: int, objective: Objective) -> Callable[[optuna.trial.FrozenT
 
 
 def make_sampler(name: str, seed: int) -> optuna.samplers.BaseSampler:
-    """A sampler by name."""
+    """A sampler by its name in `tune.sampler`."""
     from optuna import samplers
 
     if name == "tpe":
         return samplers.TPESampler(seed=seed, multivariate=True, group=True, warn_independent_sampling=False)
     if name == "nsga2":
         return samplers.NSGAIISampler(seed=seed, population_size=POPULATION)
-    if name == "random":
-        return samplers.RandomSampler(seed=seed)
-    raise ConfigError(f"tune.sampler must be one of {', '.join(SAMPLERS)}, got {name}")
+    return samplers.RandomSampler(seed=seed)
 
 
 @contextmanager

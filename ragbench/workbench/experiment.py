@@ -6,19 +6,27 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, Literal
 
-from ragbench import app, console
+from ragbench import app, catalogue, console
 from ragbench.benchmark.benchmark import Benchmark
-from ragbench.configuration import Settings
+from ragbench.benchmark.split import TRAIN, halved
+from ragbench.configuration import Settings, build
+from ragbench.configuration.own_stage import FunctionStage
 from ragbench.engine.answer import Answer, answer
 from ragbench.engine.pipeline import Pipeline
+from ragbench.engine.request import SearchOptions
 from ragbench.errors import ConfigError
-from ragbench.experiment import ablate
+from ragbench.experiment import ablate, verdicts
 from ragbench.experiment import results as files
 from ragbench.experiment.ablate import Ablation
+from ragbench.overrides import key_of, named_arms, words
 from ragbench.workbench.own_stage import Own
 from ragbench.workbench.results import Results
 from ragbench.workshop import Progress, Say, Workshop
+
+Design = Literal["leave_one_out", "add_one", "pairwise", "factorial", "fractional", "shapley"]
+Split = Literal["train", "test", "all"]
 
 _WARNINGS = 10
 """So many warnings of the data are said by a run."""
@@ -26,34 +34,86 @@ _WARNINGS = 10
 
 @dataclass(frozen=True)
 class Experiment:
-    """Arms over one benchmark, ready to run; `settings[0]` decides what all share. Nothing is computed until `run`."""
+    """Arms over one benchmark, ready to run; `settings[0]` decides what all share. Nothing is computed until `run`.
+
+    One that `explores` measures the train topics: it was not told `split`. All topics where they are too few to split.
+    """
 
     settings: tuple[Settings, ...]
     given: Benchmark | None = None
     ablation: Ablation | None = None
+    explores: bool = False
 
     @classmethod
-    def single(cls, *overrides: str, benchmark: Benchmark | None = None) -> Experiment:
-        """One configuration: `Experiment.single("+exp=phase1", "p6=on")`."""
-        return cls((app.compose(overrides),), benchmark)
+    def single(cls, *overrides: str, benchmark: Benchmark | None = None, **values: Any) -> Experiment:
+        """One configuration, by words or by values.
+
+        >>> Experiment.single("exp=phase1", p6={"depth": 20}, split="train").settings[0].config["p6"]["depth"]
+        20
+        """
+        return cls((app.compose(_words(overrides, values)),), benchmark)
 
     @classmethod
-    def sweep(cls, *overrides: str, benchmark: Benchmark | None = None) -> Experiment:
-        """Every combination of comma-separated values, as `ragbench run -m`."""
-        return cls(tuple(app.sweep(overrides)), benchmark)
+    def of_project(cls, *overrides: str) -> Experiment | None:
+        """The arms that `ragbench.yaml` lists, each with the overrides; None without them, or for another pipeline."""
+        found = app.project_arms(overrides)
+        return cls(tuple(found)) if found else None
 
     @classmethod
-    def arms(cls, arms: Mapping[str, Sequence[str | Own]], benchmark: Benchmark | None = None) -> Experiment:
-        """Arms by name, each a list of overrides and stages of your own; the first is compared against."""
-        return cls(tuple(_composed([*parts, f"name={name}"]) for name, parts in arms.items()), benchmark)
+    def sweep(cls, *overrides: str, benchmark: Benchmark | None = None, **values: Any) -> Experiment:
+        """Every combination of comma-separated values, or of the values in lists, as `ragbench run -m`.
+
+        >>> list(Experiment.sweep("exp=baseline", p6=[False, True]).pipelines)
+        ['baseline p6=off', 'baseline p6=on']
+        """
+        varied = {key: value for key, value in values.items() if isinstance(value, list)}
+        swept = []
+        for key, choices in varied.items():
+            said = [_words((), {key: choice})[-1].partition("=") for choice in choices]
+            swept.append(f"{said[0][0]}={','.join(value for _, _, value in said)}")
+        fixed = {key: value for key, value in values.items() if key not in varied}
+        settings = tuple(app.sweep([*_words(overrides, fixed), *swept]))
+        return cls(settings, benchmark, explores=not _chosen(settings))
 
     @classmethod
-    def ablate(cls, *overrides: str, own: Sequence[Own] = (), benchmark: Benchmark | None = None) -> Experiment:
-        """A designed ablation, as `ragbench ablate`: `Experiment.ablate("+exp=all", "design=leave_one_out")`.
+    def arms(
+        cls, arms: Mapping[str, Sequence[str | Own | FunctionStage]], benchmark: Benchmark | None = None
+    ) -> Experiment:
+        """Arms by name, each a list of overrides and stages of your own; the first is compared against.
+
+        >>> Experiment.arms({"plain": [], "deep": ["p6=on", "p6.depth=50"]})
+        Experiment(plain, deep)
+        """
+        settings = tuple(_composed([*parts, f"name={name}"]) for name, parts in arms.items())
+        return cls(settings, benchmark, explores=not _chosen(settings))
+
+    @classmethod
+    def named(cls, given: Sequence[str], *shared: str, benchmark: Benchmark | None = None) -> Experiment:
+        """Arms as `--arm` takes them: `Experiment.named(["off=", "deep=rerank=on rerank.depth=50"], "split=train")`."""
+        settings = tuple(app.arms(named_arms(given), shared))
+        return cls(settings, benchmark, explores=len(settings) > 1 and not _chosen(settings))
+
+    @classmethod
+    def ablate(
+        cls,
+        *overrides: str,
+        own: Sequence[Own | FunctionStage] = (),
+        benchmark: Benchmark | None = None,
+        design: Design | None = None,
+        split: Split | None = None,
+        **values: Any,
+    ) -> Experiment:
+        """A designed ablation, as `ragbench ablate`, by words or by values.
+
+        >>> Experiment.ablate(exp="phase1", design="leave_one_out", factors=["p2", "p4"], split="train")
+        Experiment(all, p4, p2)
 
         Stages in `own` are in the base, and can be named in `factors` as switches are.
         """
-        switches = {each.name: each for each in own}
+        chosen = {"design": design, "split": split}
+        given = {**{key: value for key, value in chosen.items() if value is not None}, **values}
+        overrides = tuple(_words(overrides, given))
+        switches = {each.name: each for each in map(Own.of, own)}
 
         def composed(parts: Sequence[str]) -> Settings:
             switched_off = {part.removesuffix("=off") for part in parts if part.endswith("=off")} & set(switches)
@@ -61,7 +121,7 @@ class Experiment:
             return _composed([*rest, *(each for name, each in switches.items() if name not in switched_off)])
 
         ablation = ablate.plan(composed(overrides), composed)
-        return cls(ablation.settings, benchmark, ablation)
+        return cls(ablation.settings, benchmark, ablation, not _chosen(ablation.settings))
 
     @property
     def pipelines(self) -> dict[str, Pipeline]:
@@ -77,6 +137,14 @@ class Experiment:
 
         return load(self.settings[0].config)
 
+    @cached_property
+    def measured(self) -> tuple[Settings, ...]:
+        """The settings with the topics that are measured."""
+        if not self.explores:
+            return self.settings
+        split = TRAIN if halved(self.benchmark.topics) else "all"
+        return tuple(_on_split(each, split) for each in self.settings)
+
     @property
     def command(self) -> str:
         """The command that runs this: an experiment continues only what the same command began."""
@@ -86,7 +154,7 @@ class Experiment:
         """The tree of shared work, artefacts to build and to reuse, and what is timed; nothing is computed."""
         from ragbench.experiment import plan
 
-        return plan.explain(self.settings, self.benchmark, self.command)
+        return plan.explain(self.measured, self.benchmark, self.command)
 
     def run(self, progress: Progress | None = None, say: Say = console.say) -> Results:
         """Measure quality, then time; write the files, the report, then MLflow where tracking is on.
@@ -108,8 +176,10 @@ class Experiment:
             say(f"warning: {warning}")
         if len(warnings) > _WARNINGS:
             say(f"warning: {len(warnings) - _WARNINGS} more of the data: ragbench data check shows them all")
+        if self.explores:
+            say(_explored(self.benchmark, self.measured[0].split))
         measured = run(
-            self.settings,
+            self.measured,
             self.benchmark,
             command=self.command,
             conclude=self._conclude,
@@ -127,16 +197,22 @@ class Experiment:
     def _conclude(self, found: files.Results) -> None:
         if self.ablation:
             ablate.conclude(self.ablation, found)
+        else:
+            verdicts.against_first(found)
 
-    def search(self, query: str, arm: str | None = None, top: int = 10) -> Answer:
-        """The hits of one query with what every stage did to them; of the first arm unless another is named."""
+    def search(self, query: str, arm: str | None = None, top: int = 10, **options: Any) -> Answer:
+        """The hits of one query with what every stage did to them; of the first arm unless another is named.
+
+        `options` are what a search may ask for, such as `mode="keyword"` (`ragbench.engine.request.SearchOptions`).
+        """
+        asked = build(SearchOptions, options, "options")
         wanted = [each for each in self.settings if arm in (None, each.name)]
         if not wanted:
             raise ConfigError(f"there is no arm '{arm}'; the arms are {', '.join(self.pipelines)}")
         with console.progress() as progress:
             (built,) = Workshop.of(wanted[0], self.benchmark, progress, console.say).arms(wanted[:1])
             built.index.prepare(built.pipeline.needs | {"facets"})
-        return answer(query, built.pipeline, built.index, top, explain=True)
+        return answer(query, built.pipeline, built.index, top, options=asked, explain=True)
 
     def __repr__(self) -> str:
         return f"Experiment({', '.join(self.pipelines)})"
@@ -150,9 +226,34 @@ class Experiment:
         return f"<dl class='ragbench-experiment'>{shown}</dl>"
 
 
-def _composed(parts: Sequence[str | Own]) -> Settings:
+def _on_split(settings: Settings, split: str) -> Settings:
+    """The settings, measured on another split; said among its overrides, so that they repeat it."""
+    config = {**settings.config, "split": split}
+    return Settings(settings.name, config, (*settings.overrides, f"split={split}"))
+
+
+def _chosen(settings: Sequence[Settings]) -> bool:
+    """Whether somebody said which split is measured."""
+    return any(key_of(word) == "split" for each in settings for word in each.overrides)
+
+
+def _explored(benchmark: Benchmark, split: str) -> str:
+    if split == TRAIN:
+        return "exploring on the train topics: confirm what you choose with split=test, once"
+    return (
+        f"'{benchmark.name}' has {len(benchmark.topics)} topics and none to hold out: all are measured, so confirm "
+        "what you choose on other topics"
+    )
+
+
+def _words(overrides: Sequence[str], values: Mapping[str, Any]) -> list[str]:
+    """Overrides as words, and values by key after them."""
+    return [*overrides, *words(values, catalogue.read())] if values else list(overrides)
+
+
+def _composed(parts: Sequence[str | Own | FunctionStage]) -> Settings:
     settings = app.compose([part for part in parts if isinstance(part, str)])
-    own = [part for part in parts if isinstance(part, Own)]
+    own = [Own.of(part) for part in parts if not isinstance(part, str)]
     for each in own:
         settings = each.into(settings)
     return settings.check() if own else settings

@@ -6,6 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 
 from ragbench.configuration import Settings
+from ragbench.configuration.own_stage import FunctionStage, insert, node_of
 from ragbench.errors import ConfigError
 from ragbench.stages.stage import Stage
 
@@ -15,7 +16,8 @@ class Own:
     """A stage of your own for the pipeline, placed before or after an entry of its `order`.
 
     `Own("archive", DemoteArchived(0.5), before="cut")`: the name is then a switch in ablations, as `p6` is. The class
-    must be a frozen dataclass that Python finds by name: in a module, or in a cell of a notebook, not in a function.
+    must be a frozen dataclass that Python finds by name: in a module, or in a cell of a notebook, not in a function. A
+    function decorated with `@ragbench.stage` needs no `Own`: it has a name and a place.
     """
 
     name: str
@@ -26,16 +28,18 @@ class Own:
     def __post_init__(self) -> None:
         if (self.before is None) == (self.after is None):
             raise ConfigError(f"say where '{self.name}' goes: before='cut' or after='fuse', one of the two")
+        if not dataclasses.is_dataclass(self.stage) or isinstance(self.stage, type):
+            raise ConfigError(
+                f"'{self.name}' must be a stage, got {type(self.stage).__name__}: decorate a function with "
+                "@ragbench.stage, or make a frozen dataclass"
+            )
+
+    @classmethod
+    def of(cls, part: Own | FunctionStage) -> Own:
+        """A stage made from a function, with its own name and place; an `Own` as it is."""
+        return part if isinstance(part, Own) else cls(type(part).__name__, part, **part.place)
 
     def into(self, settings: Settings) -> Settings:
         """The settings with this stage in the pipeline."""
-        if self.name in settings.config:
-            raise ConfigError(f"'{self.name}' is taken in the configuration: give the stage another name")
-        order = list(settings.config["order"])
-        neighbour = self.before or self.after
-        if neighbour not in order:
-            raise ConfigError(f"'{neighbour}' is no entry of order; it has {', '.join(order)}")
-        order.insert(order.index(neighbour) + (self.before is None), self.name)
-        kind = type(self.stage)
-        node = {"_target_": f"{kind.__module__}.{kind.__qualname__}", **dataclasses.asdict(self.stage)}  # type: ignore[call-overload]
-        return dataclasses.replace(settings, config={**settings.config, self.name: node, "order": order})
+        place = {"before": self.before} if self.before is not None else {"after": self.after or ""}
+        return insert(settings, self.name, node_of(self.stage), place)

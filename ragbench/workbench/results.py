@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 from ragbench import console
 from ragbench.errors import ConfigError
 from ragbench.experiment import results as files
-from ragbench.experiment import store
+from ragbench.experiment import store, verdicts
+from ragbench.workbench import studio_link
+from ragbench.workbench.studio_link import StudioLink
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,7 +42,25 @@ class Results(files.Results):
     @property
     def whereabouts(self) -> str:
         """Where the files lie, and the run in MLflow."""
-        return f"results in {self.folder}" + (f", MLflow run {self.tracking_run}" if self.tracking_run else "")
+        tracked = f", MLflow run {self.tracking_run}" if self.tracking_run else ""
+        return f"results in {console.shown(self.folder)}{tracked}"
+
+    @property
+    def studio(self) -> StudioLink:
+        """The page of this run in the studio that runs over these results; what starts one where none does."""
+        return studio_link.link(self.folder)
+
+    @property
+    def next_words(self) -> str:
+        """The command to type next: export the arm that is adopted with the largest effect, else the baseline."""
+        import shlex
+
+        if len(self.arms) == 1:
+            return "diagnose"
+        frame = self.verdicts
+        adopted = frame[(frame["verdict"] == "adopt") & frame["factor"].isin(self.arms)]
+        arm = str(adopted.sort_values("effect")["factor"].iloc[-1]) if len(adopted) else self.arms[0]
+        return f"export {shlex.quote(f'@1/{arm}')} --out bundle"
 
     @property
     def design(self) -> str:
@@ -55,6 +75,16 @@ class Results(files.Results):
         from ragbench.report import evidence
 
         return evidence.effects(self)
+
+    @property
+    def field(self) -> pd.DataFrame:
+        """How likely each of several arms is the best, which are ruled out, and how many topics would tell more."""
+        return verdicts.field(self)
+
+    @property
+    def halves(self) -> pd.DataFrame:
+        """The effects on train and on test topics, where both were measured, with p that they are one."""
+        return verdicts.halves(self)
 
     @property
     def by_type(self) -> pd.DataFrame:
@@ -79,14 +109,22 @@ class Results(files.Results):
 
     @property
     def fates(self) -> pd.DataFrame:
-        """What became of every relevant section in every arm, and at which stage."""
+        """What became of every relevant section, or document, in every arm, and at which stage."""
         from ragbench.report import evidence
 
         return evidence.fates(self)
 
     @property
+    def headroom(self) -> pd.DataFrame:
+        """By arm, what a better order of its hits and better retrieval could still bring to nDCG@10."""
+        from ragbench.evaluation import headroom
+        from ragbench.report import evidence
+
+        return headroom.summary(evidence.headroom(self))
+
+    @property
     def losses(self) -> pd.DataFrame:
-        """Relevant sections by arm, outcome and stage."""
+        """Relevant sections, or documents where no section was judged, by arm, outcome and stage."""
         from ragbench.report import evidence
 
         return evidence.losses(self)
@@ -157,7 +195,7 @@ class Results(files.Results):
         return figures.plot_interactions(self)
 
     def plot_losses(self) -> go.Figure:
-        """Where relevant sections were lost."""
+        """Where relevant sections or documents were lost."""
         from ragbench.report import figures
 
         return figures.plot_losses(self)

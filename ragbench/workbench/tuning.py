@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 class Tuning:
     """What a search on the training topics found, and what its winner is worth on the test topics.
 
-    `confirmation` is None where nothing was better than the configured values, so that the test topics were not asked.
+    `confirmation` is None where nothing was better than the configured values, so that the test topics were not asked,
+    and where there are too few topics to hold any out: then the verdict is that of nested folds over all of them.
     """
 
     tuned: Tuned
@@ -77,6 +78,11 @@ class Tuning:
     def results(self) -> Results:
         """The arms `preset` and `tuned` on the test topics; ResultsError where these were not asked."""
         if self.confirmation is None:
+            if not self.tuned.held_out_topics:
+                raise ResultsError(
+                    "no topics were held out, so there is no run of the winner: run it with the overrides in "
+                    f"{self.folder / 'overrides.txt'} on other topics"
+                )
             raise ResultsError("the search found nothing better than the configured values, so there is no tuned arm")
         return Results.load(self.confirmation.results.folder)
 
@@ -99,17 +105,23 @@ def tune(
     from ragbench import tracking
     from ragbench.report import html
     from ragbench.topics.load import load
-    from ragbench.tuning.objective import train_only
+    from ragbench.tuning.objective import searchable
 
     base = app.compose(overrides)
-    search.spec_of(base)
     tracked = bool(base.config["tracking"]["enabled"])
     if tracked:
         tracking.check(tracking.target_of(base))
     whole = benchmark or load(base.config)
-    confirm.check(base, whole)
-    tuned = search.tune(base, train_only(whole), app.compose, progress=progress, say=say)
-    confirmation = None if tuned.unchanged else confirm.confirm(tuned, whole, progress=progress, say=say)
+    seen, held_out = searchable(whole)
+    if held_out:
+        confirm.check(base, whole)
+    else:
+        say(f"'{whole.name}' has {len(whole.topics)} topics, too few to hold any out: nested folds over all judge")
+    tuned = search.tune(base, seen, app.compose, held_out_topics=held_out, progress=progress, say=say)
+    confirmation = None
+    if held_out and not tuned.unchanged:
+        plain = app.compose([f"+exp={confirm.PLAIN}", *app.around(base.overrides)])
+        confirmation = confirm.confirm(tuned, whole, plain=plain, progress=progress, say=say)
     report.write(tuned, confirmation)
     if confirmation is not None:
         html.write(confirmation.results.folder)

@@ -46,12 +46,12 @@ def test_two_commands_give_a_verdict(
     own = ["data=vault", "data.corpus=notes", "data.queries=queries.csv", "paths.results=results"]
     quick = ["latency.rounds=1", "latency.cold_start=false"]
 
-    assert cli.main(["run", "-m", "+exp=lexical_only,baseline", *own, *quick]) == 0
+    assert cli.main(["run", "--wide", "-m", "+exp=lexical_only,baseline", *own, *quick]) == 0
     said = capsys.readouterr()
     # How busy the machine is belongs to the weather.
     assert not [line for line in said.err.splitlines() if "warning" in line and "do not trust the times" not in line]
     assert "Effect on nDCG@10" in said.out
-    verdicts = ("baseline: adopt. ", "baseline: reject. ", "baseline: inconclusive. ")
+    verdicts = ("baseline: adopt. ", "baseline: reject. ", "baseline: inconclusive. ", "baseline: equivalent. ")
     assert len([line for line in said.out.splitlines() if line.startswith(verdicts)]) == 1
 
     assert cli.main(["report", "paths.results=results"]) == 0

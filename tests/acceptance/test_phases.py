@@ -187,7 +187,8 @@ def test_auth_finds_authentication(handbook) -> None:
 
 @pytest.mark.xfail(
     strict=True,
-    reason="P10 on fused scores drops it: found by one source, the first hit has 1/61 = 0.0164, a confidence of 0.246",
+    reason="P10 on fused scores drops it: found by one source, the first hit has 1/61 = 0.0164, a confidence of 0.246; "
+    "with p1.sources=[dense,lexical] two sources find it, which changes nDCG@10 by +0.004 [-0.016, +0.027]",
 )
 def test_auth_finds_authentication_in_the_whole_of_phase_2(handbook) -> None:
     assert "authentication" in handbook.docnos("auth", PHASE2)
@@ -278,18 +279,21 @@ def test_code_search_filters_by_language(handbook) -> None:
     assert handbook.hits("getAuthToken", *alone, "p7.language=cpp") == []
 
 
-ALONE = pytest.mark.xfail(strict=True, reason="the other hits are copies of the first, and P8 merges them with it")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        *("queue", "jobs in a queue", "queue priorities", "packages", *ANSWERS),
-        *(pytest.param(text, marks=ALONE) for text in ("backup", "restoring a backup")),
-    ],
-)
+@pytest.mark.parametrize("text", ["queue", "jobs in a queue", "queue priorities", "packages", *ANSWERS])
 def test_the_first_five_come_from_three_documents(handbook, text: str) -> None:
     assert len({hit.docno for hit in handbook.hits(text, PHASE3, top_n=5)}) >= 3
+
+
+@pytest.mark.parametrize("text", ["backup", "restoring a backup"])
+def test_copies_of_one_document_are_not_three_documents(handbook, text: str) -> None:
+    # P10 leaves the four documents about backups, which are copies of each other, and P8 merges them
+    trail = handbook.trail(text, PHASE3)
+    table = handbook.index(PHASE3).chunks
+    left = {name: {table.docno(c) for c in trail[name].fused.chunks} for name in ("fuse", "p10", "cut")}
+    assert len(left["fuse"]) > 4
+    assert left["p10"] == {"backup", "backup-v2", "archive-backup", "archive-nightly"}
+    assert 1 <= len(left["cut"]) <= 2
+    assert len({hit.docno for hit in handbook.hits(text, PHASE3, "p10=off", top_n=5)}) >= 3
 
 
 def test_punctuation_can_be_kept(handbook) -> None:
@@ -432,9 +436,9 @@ def test_the_real_system_is_the_ground_of_its_phases() -> None:
     for phase in ("", *(f"_phase{n}" for n in (1, 2, 3, 4)), "_general", "_api", "_notes", "_research"):
         settings = app.compose([f"+exp=ragdocs{phase}"])
         stages = dict(settings.pipeline)
-        lexical = settings.index.lexical
-        assert (lexical.k1, lexical.b, lexical.analyzer) == (1.2, 0.75, "standard")
-        assert {"content", "aliases", "tags"} <= {name for name, _ in lexical.fields}
+        lexical = stages["lexical"]
+        assert (lexical.k1, lexical.b, settings.index.lexical.analyzer) == (1.2, 0.75, "standard")
+        assert {"content", "aliases", "tags"} <= set(lexical.fields)
         assert (stages["graph"].factor, stages["graph"].hops, stages["graph"].new_only) == (0.5, 1, False)
         assert "recency" in stages
         if phase.startswith("_phase"):
@@ -493,7 +497,7 @@ def test_hyde_finds_what_the_hypothesis_describes(handbook) -> None:
         (["p1=on", "p1.threshold=7"], r"p1\.threshold must be between -1 and 1, got 7"),
         (
             ["p3=on", "p3.override=factul"],
-            r"p3\.override must be one of factual, navigational, exploratory, or null, got 'factul'",
+            r"p3\.override must be one of factual, .*, or null, got 'factul'",
         ),
         (["p5=on", "p5.synsets=0"], r"p5\.synsets must be between 1 and 8, got 0"),
         (["p6=on", "p6.model=nothing"], r"no cross-encoder 'nothing' \(tried: .*ms-marco-MiniLM-L-12-v2"),
@@ -502,7 +506,7 @@ def test_hyde_finds_what_the_hypothesis_describes(handbook) -> None:
         (["p7=on", "p7.language=pyhton"], r"p7\.language must be .*got 'pyhton'; did you mean python"),
         (["p8=on", "p8.semantic.threshold=2"], r"p8\.semantic\.threshold must be between -1 and 1, got 2"),
         (["p8=on", "p8.limit.max_per_doc=-1"], r"p8\.limit\.max_per_doc must be at least 0, got -1"),
-        (["p9=on", "p9.fields.title=-1"], r"index\.lexical\.fields\.title must be at least 0, got -1"),
+        (["p9=on", "p9.fields.title=-1"], r"p9\.fields\.title must be at least 0, got -1"),
         (["p10=on", "p10.threshold=-1"], r"p10\.threshold must be between 0 and 1, got -1"),
         (["p10=on", "calibration=off"], r"stage 'p10' needs calibrated scores"),
         (["p11=on", "p11.lambda_=1.3"], r"p11\.lambda_ must be between 0 and 1, got 1\.3"),

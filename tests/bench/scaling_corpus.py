@@ -140,6 +140,10 @@ class SyntheticEncoder:
         """No files."""
         return {}
 
+    def count_tokens(self, text: str) -> int:
+        """Words."""
+        return len(text.split())
+
     def encode_passages(self, texts: Sequence[str], progress=None) -> NDArray[np.float32]:  # type: ignore[no-untyped-def]
         """Unit vectors, shape (n, dim)."""
         scale = (1 / np.sqrt(1 + np.arange(DIM))).astype(np.float32)

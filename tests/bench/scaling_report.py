@@ -142,7 +142,7 @@ def _exponents(rows: Rows, sizes: Sequence[int]) -> str:
             a, b = _law(points[:-1])
             checked = f"{a * points[-1][0] ** b / points[-1][1]:.2f} at {points[-1][0]:,}"
         body.append((name, f"{_law(points)[1]:.2f}", checked))
-    head = ("quantity", "exponent", "largest row foretold by the smaller ones / measured")
+    head = ("quantity", "exponent", "largest row predicted from the smaller ones / measured")
     return "### How it grows: value = a n^b, fitted to the three largest rows\n\n" + _table(head, body)
 
 

@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ragbench.index.lexical import LexicalIndex, LexicalSpec, build_lexical
+from ragbench.index.lexical import Bm25F, LexicalIndex, LexicalSpec, build_lexical
 
 N_CHUNKS, N_QUERIES, DEPTH, WARM_UP = 20_000, 300, 100, 600
-CONTENT = LexicalSpec()
-FIELDS = LexicalSpec((("content", 1.0), ("title", 3.0), ("headers", 2.5), ("tags", 2.0)))
+CONTENT = Bm25F()
+FIELDS = Bm25F((("content", 1.0), ("title", 3.0), ("headers", 2.5), ("tags", 2.0)))
 
 
 @pytest.fixture(scope="module")
@@ -50,10 +50,11 @@ def index(
             yield {name: " ".join(part) for name, part in parts.items()}
 
     folder: Path = tmp_path_factory.mktemp("lexical")
+    spec = LexicalSpec(tuple(name for name, _ in request.param.weights))
     start = time.perf_counter()
-    build_lexical(folder, request.param, rows())
+    build_lexical(folder, spec, rows())
     print(f"\nbuild {time.perf_counter() - start:.1f} s", end="")
-    return LexicalIndex(folder, request.param)
+    return LexicalIndex(folder, spec, request.param)
 
 
 @pytest.mark.parametrize("share", [None, 0.5, 0.01], ids=["all", "half", "one in 100"])

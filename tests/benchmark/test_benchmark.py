@@ -4,6 +4,7 @@ import pytest
 
 from ragbench.benchmark.benchmark import Benchmark, Topic, area, docno_of_section, topic_area
 from ragbench.benchmark.documents import Form, make_document
+from ragbench.benchmark.load import load
 from ragbench.errors import BenchmarkError
 
 DOCUMENT = make_document("a/b", "t", "x", {}, Form())
@@ -49,3 +50,15 @@ def test_the_digest_follows_documents_topics_and_judgments() -> None:
     ]
     assert len({each.digest for each in (one, *others)}) == 4
     assert Benchmark("other name", (DOCUMENT,), (Topic("q", "x"),), {"q": {"a/b": 1}}).digest == one.digest
+
+
+def test_the_built_in_benchmark_is_as_large_as_the_seed_asks() -> None:
+    # seed 000, section 9: fifty documents of five topics, a hundred queries with judgments
+    benchmark = load({"loader": "builtin"})
+    assert len(benchmark.documents) >= 50
+    assert len({area(document.docno) for document in benchmark.documents}) >= 5
+    assert len(benchmark.topics) >= 100
+
+
+def test_a_benchmark_shows_itself_in_one_line(benchmark_small) -> None:
+    assert repr(benchmark_small) == "Benchmark('lantern': 8 documents, 5 topics, 7 judgments)"

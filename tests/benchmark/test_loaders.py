@@ -173,7 +173,7 @@ def test_what_does_not_fit_is_left_out_with_a_count(tmp_path: Path) -> None:
     assert [topic.qid for topic in benchmark.topics] == ["q1"]
     assert benchmark.document_qrels == {"q1": {"d1": 1, "d2": -1}}
     told = "\n".join(benchmark.warnings)
-    assert "1 document(s) without text can never be found: d2" in told
+    assert "1 document(s) without text and title can never be found: d2" in told
     assert "1 topic(s) with judgments but without text are left out: q9" in told
     assert "2 judgment(s) of documents that are not in the collection are left out: gone" in told
     assert "1 topic(s) are left out because no relevant document of theirs is in the collection: q2" in told

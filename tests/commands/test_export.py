@@ -9,20 +9,20 @@ from pathlib import Path
 import pytest
 
 from ragbench import cli
-from ragbench.commands.export import split_words
 
 LOW, HIGH = [0.4, 0.5] * 15, [0.6, 0.7] * 15
+TIMES = {"base": 10.0, "better": 12.0, "same": 10.0}
 
 
 @pytest.fixture
 def run(write_results, tmp_path: Path) -> Path:
-    return write_results(tmp_path / "run", {"base": LOW, "better": HIGH, "same": [*LOW[:-1], 0.6]})
+    return write_results(tmp_path / "run", {"base": LOW, "better": HIGH, "same": [*LOW[:-1], 0.6]}, TIMES)
 
 
 @pytest.mark.parametrize("form", ["ragdocs", "librarian"])
 def test_a_file_and_what_it_cannot_say(form: str, run: Path, tmp_path: Path, capsys) -> None:
     out = tmp_path / "deep" / "config"
-    assert cli.main(["export", f"run={run}", "arm=better", f"format={form}", f"out={out}"]) == 0
+    assert cli.main(["export", str(run), "--arm", "better", "--format", form, "--out", str(out)]) == 0
     printed = capsys.readouterr()
     assert printed.out == f"{form} of better in {out}\n"
     said = [line.removeprefix("not expressed: ") for line in printed.err.splitlines() if "expressed" in line]
@@ -30,24 +30,24 @@ def test_a_file_and_what_it_cannot_say(form: str, run: Path, tmp_path: Path, cap
     text = out.read_text()
     assert all(sentence in text or json.dumps(sentence) in text for sentence in said)
     assert (tomllib.loads if form == "ragdocs" else json.loads)(text)["search"]
-    assert "It raises quality" in text
+    assert "Quality better" in text
     assert [path.name for path in out.parent.iterdir()] == ["config"]
 
 
 @pytest.mark.parametrize("form", ["ragdocs", "librarian"])
 def test_an_unproven_gain_needs_force(form: str, run: Path, tmp_path: Path, capsys) -> None:
     out = tmp_path / "out"
-    words = ["export", f"run={run}", "arm=same", f"format={form}", f"out={out}"]
+    words = ["export", str(run), "--arm", "same", "--format", form, "--out", str(out)]
     assert cli.main(words) == 2
     assert capsys.readouterr().err.count("\n") == 1
     assert not out.exists()
-    assert cli.main([*words, "force=true"]) == 0
-    assert "warning: Exported with force=true" in capsys.readouterr().err
-    assert "CAUTION: Exported with force=true although its gain is not established." in out.read_text()
+    assert cli.main([*words, "--force"]) == 0
+    assert "warning: Exported although" in capsys.readouterr().err
+    assert "CAUTION: Exported although its gain is not established, as --force asks." in out.read_text()
 
 
 def test_json_and_the_place_beside_the_run(run: Path, capsys) -> None:
-    assert cli.main(["export", f"run={run / 'arms' / 'better'}", "format=ragdocs", "--json"]) == 0
+    assert cli.main(["export", str(run / "arms" / "better"), "--format", "ragdocs", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["out"] == str(run / "exports" / "better.toml")
     assert (said["gain"], said["caution"], said["format"]) == ("adopt", None, "ragdocs")
@@ -55,9 +55,10 @@ def test_json_and_the_place_beside_the_run(run: Path, capsys) -> None:
 
 
 def test_a_bundle(small_bundle: Path, tmp_path: Path, capsys) -> None:
-    words = ["export", f"run={small_bundle.parent / 'run'}", f"out={tmp_path / 'out'}", "--quiet"]
+    words = ["export", str(small_bundle.parent / "run"), "--out", str(tmp_path / "out"), "--quiet"]
     assert cli.main(words) == 0
-    assert capsys.readouterr().out == f"ragbench of small in {tmp_path / 'out'}\n"
+    said = f"ragbench of small in {tmp_path / 'out'}\nnext: ragbench verify {tmp_path / 'out'}\n"
+    assert capsys.readouterr().out == said
     assert {path.name for path in (tmp_path / "out").iterdir()} == {path.name for path in small_bundle.iterdir()}
     assert cli.main(words) == 2
     assert "exists already" in capsys.readouterr().err
@@ -67,16 +68,17 @@ def test_a_bundle(small_bundle: Path, tmp_path: Path, capsys) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([], "run= is missing"),
-        (["run=RUN"], "has several arms"),
-        (["run=RUN", "arm=best"], "has no arm 'best'"),
-        (["run=RUN", "arm=better", "format=yaml"], "format must be one of ragbench, ragdocs, librarian, got yaml"),
-        (["run=RUN", "arm=better", "force=yes"], "force must be true or false, got yes"),
-        (["run=RUN", "run=RUN"], "run= is given twice"),
-        (["run=RUN", "fast"], "'fast' has no value"),
-        (["run=RUN", "arm=better", "format=ragdocs", "out=RUN"], "is a folder"),
-        (["run=RUN", "arm=better", "format=ragdocs", "out=RUN/experiment.json/x"], "cannot be written"),
-        (["run=RUN", "arm=better", "baseline=best"], "baseline=best is no arm"),
+        (["RUN"], "has several arms"),
+        (["RUN", "--arm", "best"], "has no arm 'best'"),
+        (
+            ["RUN", "--arm", "better", "--format", "yaml"],
+            "--format must be one of ragbench",
+        ),
+        (["RUN", "RUN"], "one run is wanted, got 2"),
+        (["RUN", "run=x"], "run is unknown"),
+        (["RUN", "--arm", "better", "--format", "ragdocs", "--out", "RUN"], "is a folder"),
+        (["RUN", "--arm", "better", "--format", "ragdocs", "--out", "RUN/experiment.json/x"], "cannot be written"),
+        (["RUN", "--arm", "better", "--baseline", "best"], "--baseline best is no arm"),
     ],
 )
 def test_bad_input_is_one_sentence(words: list[str], said: str, run: Path, capsys) -> None:
@@ -98,14 +100,9 @@ def test_a_run_is_found_by_its_mlflow_id(run: Path, tmp_path: Path, capsys) -> N
     with mlflow.start_run(tags={"ragbench.folder": str(run), "ragbench.arm": "better"}) as tracked:
         pass
     out = tmp_path / "config.toml"
-    words = ["export", f"run={tracked.info.run_id}", "format=ragdocs", f"out={out}", f"tracking.uri={uri}"]
+    words = ["export", str(tracked.info.run_id), "--format", "ragdocs", "--out", str(out), f"tracking.uri={uri}"]
     assert cli.main(words) == 0
     assert "from arm 'better'" in out.read_text()
     capsys.readouterr()
-    assert cli.main(["export", "run=nowhere", f"tracking.uri={uri}"]) == 2
+    assert cli.main(["export", "nowhere", f"tracking.uri={uri}"]) == 2
     assert "'nowhere' is neither a file nor a run" in capsys.readouterr().err
-
-
-def test_words_of_the_command_and_overrides() -> None:
-    words = ["run=a=b", "tracking.uri=x", "force=true"]
-    assert split_words(words, ("run", "force")) == ({"run": "a=b", "force": "true"}, ["tracking.uri=x"])

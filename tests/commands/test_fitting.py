@@ -136,7 +136,7 @@ def test_calibrate_refuses_what_cannot_be_fitted(capsys, place) -> None:
     assert "calibration is off" in refused(capsys, "calibrate", "calibration=off", *place)
     assert "--depth must be at least 1" in refused(capsys, "calibrate", "--depth", "0", *place)
     assert "--threshold must be between 0 and 1" in refused(capsys, "calibrate", "--threshold", "2", *place)
-    assert "source 'code' found nothing" in refused(capsys, "calibrate", "--best-of", "code", *place)
+    assert "--best-of cannot be 'code'" in refused(capsys, "calibrate", "--best-of", "code", *place)
 
 
 def test_learn_weights(capsys, place) -> None:

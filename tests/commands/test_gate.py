@@ -15,7 +15,7 @@ VALUES = [0.4, 0.5, 0.6] * 10
 @pytest.fixture
 def run(write_results, tmp_path: Path) -> Path:
     arms = {"old": VALUES, "worse": [value - 0.1 for value in VALUES], "slow": VALUES}
-    return write_results(tmp_path / "run", arms, {"old": 20.0, "worse": 20.0, "slow": 60.0})
+    return write_results(tmp_path / "run", arms, {"old": 20.0, "worse": 20.0, "slow": 90.0})
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ def run(write_results, tmp_path: Path) -> Path:
         ("worse", [], 1),
         ("worse", ["--drop", "0.2"], 0),
         ("slow", [], 1),
-        ("slow", ["--latency-tolerance", "3"], 0),
+        ("slow", ["--latency-tolerance", "4"], 0),
     ],
 )
 def test_exit_code(run: Path, candidate: str, more: list[str], code: int, capsys) -> None:

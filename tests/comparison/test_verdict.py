@@ -1,109 +1,127 @@
+"""Two axes and one word, from comparisons written by hand."""
+
 import math
 
 import pytest
 
-from ragbench.comparison.statistics import Comparison, compare
-from ragbench.comparison.verdict import LatencyCost, judge, latency_budget_ms, undervalues_the_worse
-from ragbench.errors import ConfigError
+from ragbench.comparison.cost import Added, Cost
+from ragbench.comparison.statistics import Comparison
+from ragbench.comparison.verdict import Level, combined, judge, power_sentence
+
+EFFECT = 0.02
 
 
-def comparison(difference, low, high, **fields):
-    plain = {
-        "n": 120,
-        "mean_candidate": 0.5 + difference,
-        "mean_baseline": 0.5,
-        "p_value": 0.01,
-        "wins": 50,
-        "ties": 40,
-    }
-    return Comparison(
-        **plain | {"losses": 30, "sd": 0.1, "mde": 0.026} | fields, difference=difference, ci_low=low, ci_high=high
-    )
+def comparison(difference, half, p=0.01, narrow=None, **fields):
+    narrow = 0.8 * half if narrow is None else narrow
+    plain = {"n": 120, "mean_candidate": 0.5 + difference, "mean_baseline": 0.5, "difference": difference}
+    bounds = {"ci_low": difference - half, "ci_high": difference + half}
+    inner = {"narrow_low": difference - narrow, "narrow_high": difference + narrow}
+    counts = {"p_value": p, "wins": 50, "ties": 40, "losses": 30, "sd": 0.1, "mde": 0.026}
+    return Comparison(**plain | bounds | inner | counts | fields)
 
 
-GAIN = comparison(0.031, 0.012, 0.050)
-LOSS = comparison(-0.031, -0.050, -0.012)
-NOISE = comparison(0.004, -0.010, 0.018)
+def level(found, name="document", useful=None):
+    return Level(name, "nDCG@10", found, useful)
+
+
+GAIN = comparison(0.031, 0.019, 0.002)
+LOSS = comparison(-0.031, 0.019, 0.002)
+NOISE = comparison(0.004, 0.030, 0.9)
+NOTHING = comparison(0.004, 0.012, 0.6)  # [-0.0056, +0.0136] at the narrow level
+SMALL_GAIN = comparison(0.010, 0.008, 0.004)  # surely above 0, and surely below .02
+SMALL_LOSS = comparison(-0.010, 0.008, 0.004)
+SAME = comparison(0.0, 0.0, 1.0, wins=0, ties=120, losses=0)
 
 
 @pytest.mark.parametrize(
-    ("compared", "p_holm", "latency", "unjudged", "outcome", "reason"),
+    ("documents", "passages", "quality"),
     [
-        (GAIN, 0.002, LatencyCost(20), 0.0, "adopt", "It raises quality"),
-        (GAIN, 0.002, LatencyCost(-5), 0.0, "adopt", "-5 ms on p95 is within 50 ms"),
-        (GAIN, 0.002, None, None, "adopt", "its latency was not measured"),
-        (GAIN, 0.002, LatencyCost(50), None, "adopt", "+50 ms on p95 is within 50 ms"),
-        (GAIN, 0.002, LatencyCost(51), None, "reject", "above the budget of 50 ms"),
-        (GAIN, 0.002, LatencyCost(48, 40, 55), None, "inconclusive", "+48 ms [+40, +55] on p95 keeps within"),
-        (GAIN, 0.002, LatencyCost(60, 52, 70), None, "reject", "It adds +60 ms [+52, +70] to p95"),
-        (GAIN, 0.05, None, None, "adopt", "p = 0.05"),
-        (GAIN, 0.0501, None, None, "inconclusive", "may be chance"),
-        (LOSS, 0.002, LatencyCost(-20), 0.0, "reject", "It lowers quality"),
-        (LOSS, 0.002, None, None, "reject", "It lowers quality"),
-        (NOISE, 0.4, LatencyCost(3), 0.0, "inconclusive", "may be chance"),
-        (NOISE, 0.4, LatencyCost(80), 0.0, "reject", "above the budget"),
-        (GAIN, 0.002, LatencyCost(20), -0.051, "inconclusive", "Unjudged@10 differs by -5.1 points"),
-        (LOSS, 0.002, LatencyCost(20), 0.2, "inconclusive", "neither wins until"),
-        (LOSS, 0.002, LatencyCost(20), -0.2, "reject", "It lowers quality"),  # returns less, so less is unjudged
-        (GAIN, 0.002, LatencyCost(20), 0.2, "adopt", "It raises quality"),  # judging more could only help it
-        (GAIN, 0.002, LatencyCost(20), 0.70 - 0.75, "adopt", "It raises quality"),  # 5 points and a rounding error
-        (GAIN, 0.002, LatencyCost(80), -0.2, "reject", "above the budget"),  # judging more would not make it faster
+        (GAIN, GAIN, "better"),
+        (GAIN, NOISE, "better"),  # one level is better, the other not surely worse
+        (GAIN, NOTHING, "better"),
+        (NOISE, GAIN, "better"),
+        (GAIN, LOSS, "worse"),  # p13: documents up, passages down
+        (GAIN, SMALL_LOSS, "open"),  # surely worse by something that does not matter: not adopted, not rejected
+        (LOSS, NOISE, "worse"),
+        (NOISE, NOISE, "open"),
+        (NOTHING, NOISE, "open"),
+        (NOTHING, NOTHING, "equivalent"),
+        (SMALL_GAIN, NOTHING, "equivalent"),  # significant, and too small to adopt
+        (SAME, SAME, "equivalent"),
     ],
 )
-def test_verdict(compared, p_holm, latency, unjudged, outcome, reason):
-    verdict = judge(compared, p_holm=p_holm, budget_ms=50, latency=latency, unjudged_difference=unjudged)
+def test_quality_of_two_levels(documents, passages, quality):
+    assert combined((level(documents), level(passages, "passage")), EFFECT) == quality
+
+
+@pytest.mark.parametrize(
+    ("found", "cost", "outcome", "reason"),
+    [
+        (GAIN, Cost(Added(20, 15, 25), 50), "adopt", "Cost within: p95 +20 ms [+15, +25], within the budget of +50 ms"),
+        (GAIN, Cost(Added(-5, -8, -2), 50), "adopt", "Quality better: documents +0.031 [+0.012, +0.050], p = 0.002"),
+        (GAIN, Cost(Added(60, 52, 70), 50), "reject", "over the budget of +50 ms"),
+        (GAIN, Cost(Added(48, 40, 55), 50), "inconclusive", "perhaps over the budget"),
+        (GAIN, Cost(None, 50), "inconclusive", "time was not measured, the budget is +50 ms"),
+        (GAIN, Cost(None, None), "adopt", "time was not measured, no budget is set"),
+        (GAIN, Cost(Added(731, 700, 760), None), "adopt", "no budget is set"),
+        (GAIN, Cost(Added(1, 0, 2), 50, "load 9 on 2 processors"), "inconclusive", "not to be trusted: load 9"),
+        (LOSS, Cost(Added(-20, -25, -15), 50), "reject", "Quality worse"),
+        (NOISE, Cost(Added(3, 2, 4), 50), "inconclusive", "120 topics reliably show differences of 0.026 (documents)"),
+        (NOISE, Cost(Added(80, 70, 90), 50), "reject", "over the budget"),
+        (NOTHING, Cost(Added(3, 2, 4), 50), "equivalent", "surely smaller than 0.02"),
+        (SAME, Cost(Added(3, 2, 4), 50), "equivalent", "none of 120 queries changed"),
+    ],
+)
+def test_the_word_names_both_axes(found, cost, outcome, reason):
+    verdict = judge({"document": level(found)}, cost, EFFECT)
     assert verdict.outcome == outcome
     assert reason in verdict.reason
     assert verdict.reason.endswith(".")
     assert "\n" not in verdict.reason
 
 
-@pytest.mark.parametrize(
-    ("difference", "unjudged", "expected"),
-    [(-0.1, 0.06, True), (-0.1, -0.06, False), (0.1, -0.06, True), (0.1, 0.06, False), (0.0, 0.9, False)],
-)
-def test_judgments_are_unfair_only_where_the_worse_arm_lacks_them(difference, unjudged, expected):
-    assert undervalues_the_worse(difference, unjudged) is expected
-    assert not undervalues_the_worse(difference, None)
-    assert not undervalues_the_worse(difference, math.nan)
-
-
-def test_the_reason_carries_the_evidence():
-    assert judge(GAIN, p_holm=0.002, budget_ms=50, latency=LatencyCost(20, 15, 24)).reason == (
-        "It raises quality: nDCG@10 +0.031 [+0.012, +0.050], p = 0.002, 120 queries; "
-        "+20 ms [+15, +24] on p95 is within 50 ms."
-    )
-    assert "p < 0.0001" in judge(GAIN, p_holm=0.00009, budget_ms=50).reason
-
-
-def test_inconclusive_says_what_could_have_been_found():
-    assert judge(NOISE, p_holm=0.4, budget_ms=50, measure="R@10").reason == (
-        "The difference may be chance: R@10 +0.004 [-0.010, +0.018], p = 0.4; with 120 queries a true difference of "
-        "0.026 would be found four times in five, a smaller one less often."
-    )
-
-
-def test_arms_without_any_difference_and_a_single_query_have_their_own_reason():
-    equal = judge(compare([0.5] * 30, [0.5] * 30, seed=1), p_holm=1.0, budget_ms=50)
-    assert (equal.outcome, "equal on all 30 queries" in equal.reason) == ("inconclusive", True)
-    single = judge(comparison(0.5, 0.5, 0.5, n=1, ties=0, mde=math.inf), p_holm=1.0, budget_ms=50)
-    assert (single.outcome, "One query decides nothing" in single.reason) == ("inconclusive", True)
-
-
-def test_significance_follows_the_confidence_of_the_comparison():
-    strict = comparison(0.031, 0.001, 0.060, confidence=0.99)
-    assert judge(strict, p_holm=0.02, budget_ms=50).outcome == "inconclusive"
-    assert judge(strict, p_holm=0.009, budget_ms=50).outcome == "adopt"
+def test_both_levels_are_named():
+    verdict = judge({"document": level(GAIN), "passage": level(LOSS, "passage")}, Cost(None, None), EFFECT)
+    assert verdict.outcome == "reject"
+    assert "documents +0.031 [+0.012, +0.050], p = 0.002: better" in verdict.reason
+    assert "passages -0.031 [-0.050, -0.012], p = 0.002: worse" in verdict.reason
 
 
 @pytest.mark.parametrize(
-    ("factor", "configured", "expected"),
-    [("p6", None, 150), ("p1", None, 50), ("graph", None, 50), ("p6", 0, 0), ("p1", 80, 80)],
+    ("found", "useful", "quality"),
+    [
+        (LOSS, -0.02, "worse"),  # judging could only make the loss smaller: it stays one
+        (LOSS, 0.004, "open"),  # were unjudged hits useful, it would be a gain
+        (LOSS, -0.05, "worse"),
+        (GAIN, 0.05, "better"),
+        (GAIN, -0.001, "open"),
+        (NOISE, -0.1, "open"),
+    ],
 )
-def test_budget(factor, configured, expected):
-    assert latency_budget_ms(factor, configured) == expected
+def test_unjudged_hits_leave_open_what_they_could_turn_round(found, useful, quality):
+    assert level(found, useful=useful).quality(EFFECT) == quality
 
 
-def test_budget_below_zero_is_refused():
-    with pytest.raises(ConfigError, match=r"budget.p95_ms must be at least 0, got -1"):
-        latency_budget_ms("p1", -1)
+def test_what_is_left_open_by_unjudged_hits_says_what_to_do():
+    assert "the effect is +0.004 if unjudged hits are as useful as judged ones" in level(LOSS, useful=0.004).text(
+        EFFECT
+    )
+
+
+def test_without_an_interval_nothing_is_decided():
+    two = comparison(0.5, math.nan, 0.5, math.nan, n=2, wins=2, ties=0, losses=0, mde=math.nan)
+    assert level(two).quality(EFFECT) == "open"
+    assert level(two).text(EFFECT) == "documents +0.500: 2 topics decide nothing"
+
+
+def test_power_is_said_only_where_it_is_known():
+    unknown = comparison(0.004, 0.030, 0.9, mde=math.nan)
+    assert power_sentence((level(NOISE), level(NOISE, "passage"))) == (
+        "120 topics reliably show differences of 0.026 (documents) and 0.026 (passages) or more."
+    )
+    assert power_sentence((level(NOISE), level(unknown, "passage"))).endswith("0.026 (documents) or more.")
+    assert "do not say what difference they could show" in power_sentence((level(unknown),))
+
+
+def test_p_is_never_0():
+    assert "p < 0.0001" in level(comparison(0.03, 0.01, 0.00001)).text(EFFECT)

@@ -1,7 +1,10 @@
 """Which document a link means."""
 
+from typing import Any
+
 import pytest
 
+from ragbench.corpus.file_warning import FileWarning
 from ragbench.corpus.links import resolve_links
 from ragbench.corpus.reader import parse_document
 from ragbench.types import Document, Link
@@ -130,7 +133,7 @@ def test_related() -> None:
     resolved, warnings = resolve_links([*map(document, COLLECTION), document("gate/source", text)])
     assert resolved[-1].links == (
         Link("related", "gate/api-keys", "gate/api-keys"),
-        Link("related", "[[access-tokens#Limits|tokens]]", "gate/access-tokens", "Limits"),
+        Link("related", "[[access-tokens#Limits|tokens]]", "gate/access-tokens", "Limits", "tokens"),
         Link("related", "nowhere", None),
         Link("related", "../index", "index"),
     )
@@ -149,3 +152,41 @@ def test_order_and_everything_else_stay() -> None:
     assert [d.docno for d in resolved] == ["b", "a"]
     assert resolved[1] == documents[1]
     assert documents[0].links[0].target is None
+
+
+def labelled(text: str, **options: Any) -> tuple[list[tuple[str | None, str | None, str]], list[FileWarning]]:
+    """Target, heading and label of the links of one text beside the collection."""
+    resolved, warnings = resolve_links([*map(document, COLLECTION), document("source", text)], **options)
+    return [(link.target, link.heading, link.label) for link in resolved[-1].links], warnings
+
+
+def test_labels_are_what_a_reader_sees() -> None:
+    text = (
+        "[[gate/api-keys]] [[gate/api-keys#Rotate|rotate *it*]] [see `keys`](gate/api-keys.md) ![[gate/api-keys|300]]"
+    )
+    found, _ = labelled(text, dialect="obsidian")
+    assert found == [
+        ("gate/api-keys", None, ""),
+        ("gate/api-keys", "Rotate", "rotate *it*"),
+        ("gate/api-keys", None, "see keys"),
+        ("gate/api-keys", None, ""),
+    ]
+
+
+def test_dendron_writes_the_label_first() -> None:
+    text = "[[Rotate them|gate/api-keys#rotate]] [[x|dendron://notes/gate/api-keys]]"
+    found, warnings = labelled(text, dialect="dendron")
+    assert found == [("gate/api-keys", "rotate", "Rotate them"), ("gate/api-keys", None, "x")]
+    assert warnings == []
+
+
+def test_auto_takes_the_reading_that_leads_further_and_says_so() -> None:
+    two_of_three = "[[keys|gate/api-keys]] [[tokens|gate/access-tokens]] [[gate/api-keys|keys]] [[index]]"
+    found, (warning,) = labelled(two_of_three)
+    assert [target for target, _, _ in found] == ["gate/api-keys", "gate/access-tokens", None, "index"]
+    assert warning.name == "link-dialect"
+    assert "of 3 links 2 have a target as [[label|target]] and 1 as [[target|label]]" in warning.message
+    one_each = "[[keys|gate/api-keys]] [[gate/api-keys|keys]]"
+    found, warnings = labelled(one_each)
+    assert [target for target, _, _ in found] == [None, "gate/api-keys"]
+    assert warnings == []

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from ragbench.engine.executor import Outcome
-from ragbench.evaluation.diagnosis import COLUMNS, diagnose, losses, sentences
+from ragbench.evaluation.diagnosis import COLUMNS, diagnose, losses, sentences, unit
 from ragbench.types import Query, QueryState, Ranking
 
 # Chunk n lies in section n, chunk 9 in sections 9 and 10; section 11 has no chunk.
@@ -79,10 +80,24 @@ def test_losses_are_counted_and_said() -> None:
     assert counted["sections"].sum() == 4
     assert counted["share"].sum() == pytest.approx(1)
     assert counted.iloc[0][["outcome", "stage", "sections"]].tolist() == ["dropped", "p10", 2]
-    assert sentences(frame) == [
+    assert sentences(frame.assign(section="d#" + frame["section"])) == [
         "arm: p10 drops 2 of 4 relevant sections",
         "arm: never retrieved (retrieval): 1 of 4 relevant sections",
     ]
+
+
+def test_documents_are_diagnosed_by_their_best_chunk() -> None:
+    # Chunks 0-2 lie in document 0, 3-5 in 1, 6-8 in 2: by documents, chunk 8 has rank 3.
+    table = SimpleNamespace(document=np.repeat([0, 1, 2], 3), document_number={"a": 0, "b": 1, "c": 2, "d": 3})
+    stages = {"dense": (0, 1, 3), "fuse": (0, 1, 2, 3, 4, 8), "p10": (0, 1, 2, 3)}
+    frame = diagnose(outcome(**stages), table, {"q": {"a": 1, "b": 2, "c": 1, "d": 1, "e": 1}}, 10, by_document=True)
+    rows = {row.section: tuple(row)[4:] for row in frame.itertuples(index=False)}
+    assert rows["a"] == ("found", "p10", 1, "dense", 1)
+    assert rows["b"] == ("found", "p10", 2, "dense", 2)
+    assert rows["c"] == ("dropped", "p10", 0, "", 0)
+    assert rows["d"] == rows["e"] == ("never retrieved", "retrieval", 0, "", 0)
+    assert unit(frame) == "documents"
+    assert sentences(frame)[1] == "arm: p10 drops 1 of 5 relevant documents"
 
 
 def test_a_real_pipeline_accounts_for_every_relevant_section(index, benchmark_small) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,7 @@ from ragbench.stages.fuse import Fuse
 from ragbench.types import Query, QueryState, Ranking
 
 N = 12
+INDEX = SimpleNamespace()
 
 
 def states(right: str, wrong: str) -> list[QueryState]:
@@ -36,7 +39,7 @@ def groups(n: int = N) -> list[str]:
 def test_the_better_source_gains_weight() -> None:
     # 2/61 against 1/61 + 1/70: with equal weights chunk 0 is first already; a weight of 0 for the right one loses it
     fuse = Fuse(k=0, weights={"good": 0.1, "bad": 1.9})
-    learned = learn(states("good", "bad"), groups(), fuse, reciprocal_rank, draws=40)
+    learned = learn(states("good", "bad"), groups(), fuse, INDEX, reciprocal_rank, draws=40)
     assert (learned.before < 1).all()
     assert (learned.after == 1).all()
     assert (learned.held_out == 1).all()
@@ -45,7 +48,7 @@ def test_the_better_source_gains_weight() -> None:
 
 
 def test_where_nothing_is_gained_the_configured_weights_stay() -> None:
-    learned = learn(states("good", "bad"), groups(), Fuse(), reciprocal_rank, draws=40)
+    learned = learn(states("good", "bad"), groups(), Fuse(), INDEX, reciprocal_rank, draws=40)
     assert learned.weights == {"good": 1.0, "bad": 1.0}
     assert (learned.after == learned.before).all()
 
@@ -58,7 +61,7 @@ def test_chance_does_not_pass_for_a_gain_on_queries_left_out() -> None:
         .with_ranking("b", Ranking.ordered(chance.permutation(20), np.linspace(1, 0, 20)))
         for n in range(30)
     ]
-    learned = learn(random, groups(30), Fuse(), reciprocal_rank)
+    learned = learn(random, groups(30), Fuse(), INDEX, reciprocal_rank)
     assert learned.after.mean() >= learned.before.mean()
     assert learned.held_out.mean() <= learned.after.mean()
 
@@ -67,7 +70,15 @@ def test_is_repeatable_and_tells_of_its_progress() -> None:
     told: list[tuple[str, int, int]] = []
     fuse = Fuse(weights={"good": 0.2, "bad": 1.8})
     runs = [
-        learn(states("good", "bad"), groups(), fuse, reciprocal_rank, draws=9, progress=lambda *step: told.append(step))
+        learn(
+            states("good", "bad"),
+            groups(),
+            fuse,
+            INDEX,
+            reciprocal_rank,
+            draws=9,
+            progress=lambda *step: told.append(step),
+        )
         for _ in range(2)
     ]
     assert runs[0].weights == runs[1].weights
@@ -77,6 +88,6 @@ def test_is_repeatable_and_tells_of_its_progress() -> None:
 def test_too_few_sources_or_groups_are_refused() -> None:
     one = [QueryState(Query("q", "t")).with_ranking("dense", Ranking.ordered([0], [1.0]))]
     with pytest.raises(BenchmarkError, match="weights need at least two sources, and only dense found anything"):
-        learn(one, ["g"], Fuse(), reciprocal_rank)
+        learn(one, ["g"], Fuse(), INDEX, reciprocal_rank)
     with pytest.raises(BenchmarkError, match="at least two groups"):
-        learn(states("a", "b"), ["g"] * N, Fuse(), reciprocal_rank)
+        learn(states("a", "b"), ["g"] * N, Fuse(), INDEX, reciprocal_rank)

@@ -10,7 +10,7 @@ from ragbench.types import Query, QueryState, Ranking
 
 
 def by_measure(level, benchmark, names=("RR", "Silence")):
-    frame = level.only(benchmark).evaluate([name for name in names if name != "Silence"])
+    frame = level.evaluate([name for name in names if name != "Silence"], benchmark.unanswerable)
     return frame[frame["measure"].isin(names)].set_index(["qid", "measure"])["value"].to_dict()
 
 

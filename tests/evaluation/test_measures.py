@@ -22,6 +22,7 @@ from ragbench.evaluation.measures import (
     decreasing,
     document_run,
     evaluate,
+    if_useful,
     metric_name,
     parse,
     section_run,
@@ -133,9 +134,9 @@ def test_unjudged_hits_are_counted_over_ten_places_whether_filled_or_not() -> No
     assert frame.to_dict() == {UNJUDGED: 0.0, "Judged@10": 1.0, "FalseSilence": 0.0, "Hits@10": 2.0}
 
 
-def test_queries_without_an_answer_only_have_silence_and_hits() -> None:
-    run = {"q1": decreasing([("a", 1)]), "q2": [], "q3": decreasing([("a", 1)])}
-    frame = evaluate(run, {"q1": {"a": 1}, "q2": {"a": 0}}, ["RR"])
+def test_only_queries_known_to_have_no_answer_have_silence() -> None:
+    run = {"q1": decreasing([("a", 1)]), "q2": [], "q3": decreasing([("a", 1)]), "q4": []}
+    frame = evaluate(run, {"q1": {"a": 1}, "q2": {"a": 0}}, ["RR"], unanswerable={"q2", "q3"})
     assert {(row.qid, row.measure): row.value for row in frame.itertuples()} == {
         ("q1", UNJUDGED): 0.0,
         ("q1", "RR"): 1.0,
@@ -145,6 +146,7 @@ def test_queries_without_an_answer_only_have_silence_and_hits() -> None:
         ("q1", "Hits@10"): 1.0,
         ("q2", "Hits@10"): 0.0,
         ("q3", "Hits@10"): 1.0,
+        ("q4", "Hits@10"): 0.0,  # nobody judged it, so nobody knows
     }
 
 
@@ -156,9 +158,15 @@ def test_nothing_where_there_is_an_answer_is_false_silence_and_ten_hits_are_coun
     assert [values[qid, "Hits@10"] for qid in ("q1", "q2")] == [0.0, 10.0]
 
 
+def test_of_known_items_nothing_is_said_of_unjudged_hits() -> None:
+    run, qrels = {"q": [("a", 2.0), ("x", 1.0)]}, {"q": {"a": 1}}
+    assert if_useful("nDCG@10") not in set(evaluate(run, qrels)["measure"])
+    assert if_useful("nDCG@10") in set(evaluate(run, {"q": {"a": 1, "b": 0}})["measure"])
+
+
 def test_an_empty_answer_scores_nothing() -> None:
-    frame = evaluate({"q": []}, {"q": {"a": 1}}, MEASURES)
-    assert set(frame["measure"]) == {UNJUDGED, *MEASURES, FALSE_SILENCE, HITS}
+    frame = evaluate({"q": []}, {"q": {"a": 1, "b": 0}}, MEASURES)
+    assert set(frame["measure"]) == {UNJUDGED, if_useful("nDCG@10"), *MEASURES, FALSE_SILENCE, HITS}
     # of no hits none lacks a judgment
     assert set(frame.loc[frame["value"] != 0, "measure"]) == {"Judged@10", FALSE_SILENCE}
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,8 +13,9 @@ import pytest
 
 from ragbench import app
 from ragbench.comparison import statistics
+from ragbench.comparison.table import table
 from ragbench.configuration import Settings
-from ragbench.errors import ConfigError
+from ragbench.errors import ConfigError, ResultsError
 from ragbench.experiment import ablate
 from ragbench.experiment.ablate import Ablation
 from ragbench.experiment.results import PER_QUERY_COLUMNS, Results
@@ -32,51 +34,47 @@ def stages(settings: Settings) -> set[str]:
 
 @pytest.fixture(scope="module")
 def added() -> Ablation:
-    return planned("+exp=baseline", "design=add_one", "factors=[p6,p10]", "statistics.resamples=500")
+    return planned("+exp=baseline", "design=add_one", "factors=[p6,p10]", "statistics.draws=500")
 
 
-def results_of(ablation: Ablation, values: dict[str, np.ndarray], p95: dict[str, float], unjudged: dict[str, float]):
+@dataclass(frozen=True)
+class Made(Results):
+    """Results of arms that never ran: configurations and samples of time as given."""
+
+    configs: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    times: dict[str, float] = field(default_factory=dict)
+
+    def config(self, arm: str) -> Mapping[str, Any]:
+        return self.configs[arm]
+
+    def of_arms(self, name: str, columns: Sequence[str]) -> pd.DataFrame:
+        rows = [(arm, f"q{n}", ms) for arm, ms in self.times.items() for n in range(20)]
+        return pd.DataFrame(rows, columns=["arm", "qid", "total"])[list(columns)]
+
+
+def results_of(
+    ablation: Ablation,
+    values: dict[str, np.ndarray],
+    p95: dict[str, float],
+    *,
+    passages: dict[str, np.ndarray] | None = None,
+    useful: dict[str, np.ndarray] | None = None,
+) -> Results:
     """What a run would have measured: nDCG@10 by arm over N queries, all of them timed."""
+    measured = {
+        ("document", "nDCG@10"): values,
+        ("document", "nDCG@10 if useful"): useful or {},
+        ("passage", "nDCG@10"): passages or {},
+    }
     rows = [
-        (arm, "document", "test", "x", f"q{n:02}", name, value)
-        for arm in values
+        (arm, level, "test", "x", f"q{n:02}", name, of_arm[n])
+        for (level, name), of_arms in measured.items()
+        for arm, of_arm in of_arms.items()
         for n in range(N)
-        for name, value in (("nDCG@10", values[arm][n]), ("Unjudged@10", unjudged.get(arm, 0.0)))
     ]
-    latency = pd.DataFrame(
-        [{"arm": arm, "stage": "total", "p95": ms, "p95_low": ms - 1, "p95_high": ms + 1} for arm, ms in p95.items()]
-        or {"arm": [], "stage": []}
-    )
-    record = {"arms": list(values)}
-    return Results(Path("nowhere"), record, pd.DataFrame(rows, columns=list(PER_QUERY_COLUMNS)), latency)
-
-
-@pytest.mark.parametrize(
-    ("words", "factors"),
-    [
-        (("+exp=librarian_rerank",), {"average", "context", "keywords"}),
-        (
-            ("+exp=lexical_v3",),
-            {
-                "expansion",
-                "recall",
-                "rank_v3",
-                "folder_boost",
-                "graph_boost",
-                "normalise",
-                "diverse",
-                "merge",
-                "guarantee",
-            },
-        ),
-        (("p6=on", "recency=on", "hyde=on"), {"p6"}),
-        (("+exp=phase1", "design=add_one"), {*(f"p{n}" for n in (1, 3, 5, 6, 7, 11, 12, 13)), "graph", "community"}),
-    ],
-)
-def test_without_factors_the_switches_of_the_catalogue_are_varied(words: tuple[str, ...], factors: set[str]) -> None:
-    found = set(planned(*words).design.factors)
-    assert found >= factors
-    assert "add_one" in words[-1] or found == factors
+    configs = {each.name: each.config for each in ablation.settings}
+    frame = pd.DataFrame(rows, columns=list(PER_QUERY_COLUMNS))
+    return Made(Path("nowhere"), {"arms": list(values)}, frame, pd.DataFrame({"arm": []}), configs, p95)
 
 
 @pytest.mark.parametrize("words", [("+exp=all", "design=leave_one_out"), ("+exp=baseline", "design=add_one")])
@@ -119,7 +117,7 @@ def test_factors_by_default_are_those_on_and_for_add_one_those_off() -> None:
     ("overrides", "said"),
     [
         (("factors=[p99]",), "factor 'p99' is no switch; switches: p1"),
-        (("factors=p6",), r"factors must be a list such as \[p1,p6\], got p6"),
+        (("factors=p6",), r"factors must be a list of texts, or null, got 'p6'"),
         (("design=sideways", "factors=[p6]"), "sideways"),
         (("+exp=baseline",), "finds no switch to vary"),
     ],
@@ -129,59 +127,86 @@ def test_what_cannot_be_varied_is_named(overrides, said) -> None:
         planned(*overrides)
 
 
-def test_verdicts_weigh_effect_latency_and_judgments(added: Ablation) -> None:
+def judged(ablation: Ablation, results: Results) -> pd.DataFrame:
+    return table(ablate.judged(ablation, results)).set_index("factor")
+
+
+def test_verdicts_weigh_effects_at_both_levels_and_latency(added: Ablation) -> None:
     chance = np.random.default_rng(1)
     base = chance.uniform(0.3, 0.6, N)
-    values = {"none": base, "p6": base + chance.normal(0.1, 0.02, N), "p10": base - chance.normal(0.1, 0.02, N)}
+    up, down = base + chance.normal(0.1, 0.02, N), base - chance.normal(0.1, 0.02, N)
+    values = {"none": base, "p6": up, "p10": down}
     timed = {"none": 20.0, "p6": 100.0, "p10": 21.0}
-    # p10 returns less: fewer of its hits are unjudged, and it loses all the same.
-    found = ablate.verdicts(added, results_of(added, values, timed, {"none": 0.3, "p6": 0.3, "p10": 0.1}))
-    by_factor = found.set_index("factor")
-    assert by_factor["verdict"].to_dict() == {"p6": "adopt", "p10": "reject"}
-    assert by_factor["latency_ms"].to_dict() == pytest.approx({"p6": 80.0, "p10": 1.0})
-    assert by_factor["budget_ms"].to_dict() == {"p6": 150.0, "p10": 50.0}
-    expected = statistics.compare_all(
-        np.stack([values["p6"], values["p10"]]), np.stack([base, base]), seed=13, resamples=500
-    )
-    assert by_factor["effect"].tolist() == pytest.approx([each.difference for each in expected])
-    assert by_factor["p_holm"].tolist() == pytest.approx(statistics.holm([each.p_value for each in expected]))
+    found = judged(added, results_of(added, values, timed))
+    assert found["verdict"].to_dict() == {"p6": "adopt", "p10": "reject"}
+    assert found["latency_ms"].to_dict() == pytest.approx({"p6": 80.0, "p10": 1.0})
+    assert found["budget_ms"].to_dict() == {"p6": 150.0, "p10": 50.0}
+    expected = statistics.compare_all(np.stack([up, down]), np.stack([base, base]), seed=13, draws=500)
+    assert found["effect"].tolist() == pytest.approx([each.difference for each in expected])
+    assert found["p"].tolist() == pytest.approx([each.p_value for each in expected])
 
-    undervalued = ablate.verdicts(added, results_of(added, values, timed, {"none": 0.0, "p6": 0.0, "p10": 0.2}))
-    assert undervalued.set_index("factor")["verdict"].to_dict() == {"p6": "adopt", "p10": "inconclusive"}
-    slow = ablate.verdicts(added, results_of(added, values, timed | {"p6": 200.0}, {}))
-    assert slow.set_index("factor")["verdict"]["p6"] == "reject"
-    untimed = ablate.verdicts(added, results_of(added, values, {}, {}))
+    worse_passages = judged(added, results_of(added, values, timed, passages={"none": base, "p6": down, "p10": base}))
+    assert worse_passages["quality"].to_dict() == {"p6": "worse", "p10": "worse"}
+    assert worse_passages["verdict"].to_dict() == {"p6": "reject", "p10": "reject"}
+    slow = judged(added, results_of(added, values, timed | {"p6": 200.0}))
+    assert (slow["quality"]["p6"], slow["cost"]["p6"], slow["verdict"]["p6"]) == ("better", "over", "reject")
+    untimed = judged(added, results_of(added, values, {}))
     assert untimed["latency_ms"].isna().all()
-    assert "its latency was not measured" in untimed["reason"][0]
+    assert (untimed["quality"]["p6"], untimed["cost"]["p6"], untimed["verdict"]["p6"]) == (
+        "better",
+        "open",
+        "inconclusive",
+    )
+    assert "time was not measured" in untimed["reason"]["p6"]
 
 
-def test_latency_intervals_add_in_quadrature(added: Ablation) -> None:
-    base = np.linspace(0, 1, N)
-    values = {"none": base, "p6": base + 0.05, "p10": base}
-    found = ablate.verdicts(added, results_of(added, values, {"none": 20.0, "p6": 169.5, "p10": 20.0}, {}))
-    # 149.5 ms, give or take sqrt(2): below and above the budget of 150
-    assert found.set_index("factor")["verdict"]["p6"] == "inconclusive"
-    assert "[+148, +151]" in found["reason"][0]
+def test_what_unjudged_hits_could_turn_round_is_left_open(added: Ablation) -> None:
+    chance = np.random.default_rng(1)
+    base = chance.uniform(0.3, 0.6, N)
+    values = {"none": base, "p6": base, "p10": base - chance.normal(0.1, 0.02, N)}
+    for gain, quality in ((0.05, "worse"), (0.15, "open")):
+        useful = {"none": base, "p6": base, "p10": values["p10"] + gain}
+        found = judged(added, results_of(added, values, {}, useful=useful))
+        assert found["quality"]["p10"] == quality
+        assert found["useful"]["p10"] == pytest.approx(float(np.mean(useful["p10"] - base)))
 
 
-def test_interactions_have_an_effect_and_no_verdict() -> None:
-    pairs = planned("+exp=baseline", "design=pairwise", "factors=[p6,p10]", "statistics.resamples=100")
-    base = np.linspace(0, 1, N)
-    values = {"none": base, "p6": base, "p10": base, "p6+p10": base + 0.2}
-    names = [each.name for each in pairs.settings]
-    by_name = dict(zip(names, values.values(), strict=True))
-    found = ablate.verdicts(pairs, results_of(pairs, by_name, {}, {}))
+def test_the_effects_of_a_design_are_one_family_and_its_interactions_another() -> None:
+    pairs = planned("+exp=baseline", "design=pairwise", "factors=[p6,p10]", "statistics.draws=400")
+    chance = np.random.default_rng(3)
+    base = chance.uniform(0.3, 0.6, N)
+    values = {name: base + chance.normal(0, 0.1, N) for name in pairs.design.arms()}
+    found = table(ablate.judged(pairs, results_of(pairs, values, {})))
     assert found["kind"].tolist() == ["main", "main", "interaction"]
-    assert found["verdict"].tolist()[-1] == ""
-    assert found["effect"].tolist()[-1] == pytest.approx(0.2)
+    assert found["verdict"].tolist()[-1] == found["reason"].tolist()[-1] == ""
+    both, alone = values["all"] + values["none"], values["p6"] + values["p10"]
+    by_hand = statistics.compare(both, alone, seed=13, draws=400)
+    assert found["effect"].tolist()[-1] == by_hand.difference
+    assert found["p"].tolist()[-1] == by_hand.p_value
+
+
+def test_averaging_arms_leaves_no_wins_that_are_rounding() -> None:
+    """In a factorial 0.1 + 0.2 and 0.3 meet; queries the factor never changed must be ties."""
+    planned_ = planned("+exp=baseline", "design=factorial", "factors=[p6,p8,p10,p12]", "statistics.draws=50")
+    values = {arm: np.resize(np.array([0.1, 0.2, 0.3]) * 1.1, N) for arm in planned_.design.arms()}
+    for each in ablate.judged(planned_, results_of(planned_, values, {})):
+        assert each.levels["document"].comparison.ties == N
+
+
+def test_an_arm_that_never_ran_has_no_score(added: Ablation) -> None:
+    base = np.linspace(0, 1, N)
+    found = results_of(added, {"none": base, "p6": base, "p10": base}, {})
+    missing = replace(found, per_query=found.per_query[found.per_query["arm"] != "p10"])
+    with pytest.raises(ResultsError, match=r"arm 'p10' has no nDCG@10 of documents: it failed or never ran"):
+        ablate.judged(added, missing)
 
 
 def test_the_conclusion_is_written_beside_the_results(added: Ablation, tmp_path: Path) -> None:
     base = np.linspace(0, 1, N)
-    found = results_of(added, {"none": base, "p6": base, "p10": base}, {}, {})
+    found = results_of(added, {"none": base, "p6": base, "p10": base}, {})
     ablate.conclude(added, replace(found, folder=tmp_path))
     written = pd.read_csv(tmp_path / "verdicts.csv", keep_default_na=False)
     assert written["factor"].tolist() == ["p6", "p10"]
-    assert "equal on all 40 queries" in written["reason"][0]
+    assert "none of 40 queries changed" in written["reason"][0]
     assert (tmp_path / "design.txt").read_text() == f"{added.design.describe()}\n"
-    assert json.dumps(written["verdict"].tolist()) == '["inconclusive", "inconclusive"]'
+    assert written["verdict"].tolist() == ["equivalent", "equivalent"]

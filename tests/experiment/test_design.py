@@ -7,8 +7,7 @@ from math import factorial
 import numpy as np
 import pytest
 
-from ragbench.comparison.statistics import compare, holm
-from ragbench.errors import BenchmarkError, ConfigError, ResultsError
+from ragbench.errors import ConfigError
 from ragbench.experiment.design import (
     DESIGNS,
     AddOne,
@@ -18,7 +17,6 @@ from ragbench.experiment.design import (
     Pairwise,
     Shapley,
     design_named,
-    table,
 )
 
 P13 = tuple(f"p{i}" for i in range(1, 14))
@@ -39,8 +37,13 @@ def synergy(on):
 
 
 def effects_of(design, value, **options):
-    effects = design.effects(run(design, value, **options), seed=1, resamples=200, permutations=200)
-    return {":".join(effect.contrast.factors): effect.comparison.difference for effect in effects}
+    return differences(design, run(design, value, **options))
+
+
+def differences(design, values):
+    """Every contrast in the means of the arms."""
+    means = {arm: float(np.mean(each)) for arm, each in values.items()}
+    return {":".join(contrast.factors): contrast.difference(means) for contrast in design.contrasts()}
 
 
 def test_arms_of_leave_one_out_and_add_one():
@@ -113,11 +116,10 @@ def test_two_level_effects_are_the_least_squares_ones_of_statsmodels(design):
     rows = pd.DataFrame([{f: 2 * on - 1 for f, on in state.items()} for state in design.arms().values()])
     rows["y"] = [values[arm].mean() for arm in design.arms()]
     fitted = smf.ols(f"y ~ ({' + '.join(design.factors)}) ** 2", rows).fit().params
-    effects = design.effects(values, seed=1, resamples=50, permutations=50)
+    effects = differences(design, values)
     assert len(effects) == len(design.factors) * (len(design.factors) + 1) / 2
-    for effect in effects:
-        factors = effect.contrast.factors
-        assert effect.comparison.difference == pytest.approx(2 ** len(factors) * fitted[":".join(factors)], abs=1e-10)
+    for factors, effect in effects.items():
+        assert effect == pytest.approx(2 ** len(factors.split(":")) * fitted[factors], abs=1e-10)
 
 
 @pytest.mark.parametrize("resolution", [3, 4, 5])
@@ -165,10 +167,8 @@ def test_aliases_of_the_half_fraction_of_four_factors():
     }
     value = lambda on: 4.0 * ("a" in on and "b" in on) + 1.0 * ("c" in on and "d" in on)  # noqa: E731
     assert effects_of(design, value)["a:b"] == pytest.approx(5)
-    frame = table(design.effects(run(design, value), seed=1, resamples=10, permutations=10)).set_index(
-        ["factor", "other"]
-    )
-    assert frame.loc[("a", "b"), "aliases"] == "c:d"
+    by_factors = {contrast.factors: contrast for contrast in design.contrasts()}
+    assert by_factors["a", "b"].aliases == (("c", "d"),)
     assert "3 estimates are sums of aliased effects" in design.describe()
     assert "d = abc" in design.describe()
 
@@ -214,8 +214,7 @@ def test_shapley_is_exact_where_all_coalitions_are_few():
     assert len(design.arms()) == 64
     value = game(design.factors)
     assert effects_of(design, value) == pytest.approx(brute_force_shapley(design.factors, value))
-    effects = design.effects(run(design, value), seed=1, resamples=10, permutations=10)
-    assert {effect.standard_error for effect in effects} == {0.0}
+    assert set(design.standard_errors(run(design, value)).values()) == {0.0}
 
 
 def test_sampled_shapley_runs_only_what_its_orders_pass_through():
@@ -262,47 +261,8 @@ def test_shapley_of_factors_that_do_not_interact_needs_no_luck():
     worth = {factor: i / 10 for i, factor in enumerate(P13)}
     design = Shapley(P13, orders=4)
     values = run(design, lambda on: sum(worth[factor] for factor in on))
-    effects = design.effects(values, seed=1, resamples=10, permutations=10)
-    assert {e.contrast.factors[0]: e.comparison.difference for e in effects} == pytest.approx(worth)
-    assert [effect.standard_error for effect in effects] == pytest.approx([0.0] * 13, abs=1e-12)
-
-
-def test_effects_are_comparisons_corrected_within_their_kind():
-    design = Pairwise(("a", "b", "c"))
-    values = run(design, synergy, n=40, noise=4.0)
-    effects = design.effects(values, seed=6)
-    assert effects[0].comparison == compare(values["a"], values["none"], seed=6, family=3)
-    by_hand = compare(
-        values["a+b" if "a+b" in values else "all-c"] + values["none"], values["a"] + values["b"], seed=6, family=3
-    )
-    assert effects[3].comparison.difference == by_hand.difference
-    assert effects[3].comparison.p_value == by_hand.p_value
-    for family in (effects[:3], effects[3:]):
-        assert [e.p_holm for e in family] == holm([e.comparison.p_value for e in family]).tolist()
-    frame = table(effects)
-    assert list(frame.columns[:10]) == [
-        "kind",
-        "factor",
-        "other",
-        "effect",
-        "ci_low",
-        "ci_high",
-        "p",
-        "p_holm",
-        "n",
-        "wins",
-    ]
-    assert list(frame["kind"]) == ["main"] * 3 + ["interaction"] * 3
-    assert frame["standard_error"].isna().all()
-    assert (frame["n"] == 40).all()
-
-
-def test_averaging_arms_leaves_no_wins_that_are_rounding():
-    """In a factorial 0.1 + 0.2 and 0.3 meet; queries the factor never changed must be ties."""
-    design = Factorial(("a", "b", "c", "d"))
-    values = {arm: np.array([0.1, 0.2, 0.3]) * 1.1 for arm in design.arms()}
-    for effect in design.effects(values, seed=1, resamples=10, permutations=10):
-        assert effect.comparison.ties == 3
+    assert differences(design, values) == pytest.approx(worth)
+    assert list(design.standard_errors(values).values()) == pytest.approx([0.0] * 13, abs=1e-12)
 
 
 def test_a_contrast_of_anything_else_an_arm_has():
@@ -332,23 +292,14 @@ def test_a_design_that_cannot_be_made_says_why(name, factors, options, message):
         design_named(name, factors, **options)
 
 
-def test_effects_need_every_arm_over_the_same_queries():
-    design = AddOne(("a", "b"))
-    values = run(design, synergy)
-    with pytest.raises(ResultsError, match="arm 'b' of design=add_one has no values"):
-        design.effects({arm: array for arm, array in values.items() if arm != "b"}, seed=1)
-    with pytest.raises(BenchmarkError, match="arm 'b' has 2 values and arm 'none' 3"):
-        design.effects(values | {"b": np.zeros(2)}, seed=1)
-
-
 def test_nothing_depends_on_the_hash_seed():
     code = """
 import numpy as np
-from ragbench.experiment.design import DESIGNS, design_named, table
+from ragbench.experiment.design import DESIGNS, design_named
 for name in DESIGNS:
     design = design_named(name, ["p3", "p10", "p1", "graph", "p2", "p7", "p12", "p5"])
     values = {arm: np.random.default_rng(i).random(20) for i, arm in enumerate(design.arms())}
-    print(design, design.arms(), design.describe(), table(design.effects(values, seed=3, resamples=99)).to_csv())
+    print(design, design.arms(), design.describe(), design.contrasts(), design.standard_errors(values))
 """
     outputs = {
         subprocess.run(

@@ -125,8 +125,8 @@ def test_a_failed_arm_is_reported_after_the_others(
     kind: str, compose, trouble, benchmark_small: Benchmark, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     more = [request.getfixturevalue("cluster")] if kind == "ray" else []
-    wrong = "order=[dense,lexical,fuse,cut],[dense,lexical,fuse,trouble,cut]"
-    settings = compose(kind, trouble(times=99, kill=False)[0], *more, arms=[wrong])
+    (healthy, order), (broken, _) = trouble(times=0, kill=False), trouble(times=99, kill=False)
+    settings = compose(kind, order, *more, arms=[f"{healthy},{broken.partition('=')[2]}"])
     if kind == "local":
         # What no stage raises on purpose ends the command here, with its traceback.
         with pytest.raises(ValueError, match="out of luck"):
@@ -137,7 +137,7 @@ def test_a_failed_arm_is_reported_after_the_others(
         run(settings, benchmark_small, say=said.append)
     assert "\n" not in str(caught.value)
     assert sum("is tried again" in message for message in said) == 2
-    assert len(list((tmp_path / "marks").iterdir())) == 3
+    assert len(list((tmp_path / "marks").iterdir())) == 3 + 1
     (written,) = (tmp_path / kind).glob("runs/*/arms/*/done.json")
     for number in range(99):
         (tmp_path / "marks" / f"past-{number}").touch()
@@ -154,9 +154,10 @@ def test_the_command_line_answers_with_one(tmp_path: Path, workplace: Path, trou
     vault = Path(__file__).parent.parent / "data" / "vault"
     queries = tmp_path / "queries.csv"
     queries.write_text("qid,text\nq1,how do lamps know when the sun sets\n")
-    broken, _ = trouble(times=99, kill=True)
-    words = ["run", "-m", "data=vault", f"data.corpus={vault}", f"data.queries={queries}", broken, "--quiet"]
-    words += ["order=[dense,fuse,cut],[dense,fuse,trouble,cut]", "split=all", "latency.enabled=false"]
+    (healthy, _), (broken, _) = trouble(times=0, kill=True), trouble(times=99, kill=True)
+    arms = f"{healthy},{broken.partition('=')[2]}"
+    words = ["run", "-m", "data=vault", f"data.corpus={vault}", f"data.queries={queries}", arms, "--quiet"]
+    words += ["order=[dense,fuse,trouble,cut]", "split=all", "latency.enabled=false"]
     words += ["tracking.enabled=false", f"paths.results={tmp_path / 'results'}", f"paths.cache={workplace / 'cache'}"]
     assert cli.main([*words, "execution=joblib", "execution.retries=0", "execution.workers=2"]) == 1
     said = capsys.readouterr().err.splitlines()
@@ -218,7 +219,7 @@ def test_groups_hold_every_arm_once_and_neighbours_together() -> None:
         parts = groups(settings, count)
         assert [len(part) for part in parts] == [16 // count] * count
         assert all(len({"p3=on" in each.name for each in part}) == 1 for part in parts)
-    assert all(len({each.index.headings for each in part}) == 1 for part in parts)
+    assert all(len({each.index.passage.headings for each in part}) == 1 for part in parts)
 
 
 def test_what_cannot_be_is_one_sentence() -> None:
@@ -229,7 +230,7 @@ def test_what_cannot_be_is_one_sentence() -> None:
         (["execution=joblib", "execution.retries=-1"], r"execution\.retries must be at least 0"),
         (
             ["execution=joblib", "execution.workers=two"],
-            r"execution\.workers must be a whole number of at least 1, or null, got 'two'",
+            r"execution\.workers must be a whole number .*, got 'two'",
         ),
     ):
         with pytest.raises(ConfigError, match=said):

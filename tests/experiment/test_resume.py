@@ -42,8 +42,8 @@ Path.replace = counting
 sys.exit(cli.main(sys.argv[2:]))
 """
 
-# Four arms of nine files after three for the experiment; then summary, verdicts, design and, last, the record.
-MOMENTS = {"in the first arm": 8, "before the second arm is finished": 3 + 2 * 9, "between verdicts and record": 42}
+# Four arms of eleven files after three for the experiment; then summary, verdicts, design and, last, the record.
+MOMENTS = {"in the first arm": 8, "before the second arm is finished": 3 + 2 * 11, "between verdicts and record": 50}
 TABLES = ("per_query.parquet", "top.parquet", "diagnosis.parquet", "run.trec", "sections.trec")
 
 

@@ -37,7 +37,7 @@ def test_what_it_holds(bundle_of, finished: Results, questions: list[str]) -> No
     record = bundle.read_record(folder)
     assert {path.name for path in folder.iterdir()} == {
         *(bundle.RECORD, bundle.CONFIG, bundle.GOLDEN, bundle.MODIFIED),
-        bundle.INDEX,
+        *(bundle.INDEX, bundle.README),
     }
     assert [(model["kind"], model["name"]) for model in record["models"]] == [
         ("encoder", "bge-small-en-v1.5"),

@@ -82,7 +82,7 @@ def test_filters_restrict_the_search(docs: LoadedBundle) -> None:
         ({"text": " \n"}, "the query is empty"),
         ({"text": "x", "top_n": 0}, "top_n must be at least 1, got 0"),
         ({"text": "x", "hypothesis": "y"}, "hypothesis cannot be used"),
-        ({"text": "x", "filters": {"colour": "red"}}, "unknown key filters.colour"),
+        ({"text": "x", "filters": {"colour": "red"}}, "filters.colour is unknown"),
         ({"text": "x", "filters": {"tags": "auth"}}, "filters.tags must be a list of texts"),
     ],
 )

@@ -98,7 +98,7 @@ def test_the_head_lists_what_a_version_does_not_heed(composed) -> None:
 
 
 def test_an_unknown_version_is_refused(composed) -> None:
-    with pytest.raises(ConfigError, match=r"version must be one of 2026-01, 2026-08 for format=ragdocs, got 2025-01"):
+    with pytest.raises(ConfigError, match=r"version must be one of 2026-01, 2026-08 for --format ragdocs, got 2025-01"):
         render(composed(), [], "2025-01")
 
 
@@ -154,7 +154,7 @@ def test_switches_that_are_off_are_written_so_that_they_are_off(rendered) -> Non
 
 OTHER = (
     *("p5=on", "p1=on", "p1.sources=[dense,lexical]", "filters=on", "calibration=off", "chunking=librarian_fixed"),
-    *("dense.depth=30", "index.lexical.k1=1.1", "+fuse.weights.grep=2.0"),
+    *("dense.depth=30", "lexical.k1=1.1", "+fuse.weights.grep=2.0"),
 )
 
 
@@ -164,7 +164,7 @@ OTHER = (
         (OTHER, "p5 (add 2 synonyms a word): ragdocs has no such step"),
         (OTHER, "filters (filter by nothing): ragdocs has no such step"),
         (OTHER, "dense.depth = 30: ragdocs has no key for it"),
-        (OTHER, "index.lexical.k1 = 1.1: ragdocs always has 1.2"),
+        (OTHER, "lexical.k1 = 1.1: ragdocs always has 1.2"),
         (OTHER, 'p1.sources = ["dense", "lexical"]: ragdocs always has ["dense"]'),
         (OTHER, "calibration by a sigmoid is off: ragdocs always applies it"),
         (OTHER, "index.chunker = LibrarianFixedChunker: ragdocs cuts along headings"),
@@ -179,8 +179,8 @@ def test_what_the_format_cannot_say_is_listed(rendered, overrides: tuple[str, ..
 
 
 def test_what_the_system_does_in_the_same_way_is_not_listed(rendered) -> None:
-    _, missing = rendered("index.lexical.k1=1.2", "index.lexical.b=0.75", "p2=on")
-    assert not any(word in sentence for sentence in missing for word in ("k1", "lexical.b", "index.headings"))
+    _, missing = rendered("lexical.k1=1.2", "lexical.b=0.75", "p2=on")
+    assert not any(word in sentence for sentence in missing for word in ("k1", "lexical.b = ", "passage.headings"))
 
 
 def test_another_order_is_said(composed) -> None:

@@ -21,11 +21,11 @@ def test_what_was_not_read_is_left_over(read: Reading) -> None:
     assert read.value(Diversify, "lambda_", 0.7) == 0.7  # it is off
     assert read.index_value("encoder.name") == "bge-small-en-v1.5"
     assert read.index_value("chunker.parent_max") is None
-    fixed = {("Fuse", "k"): 61.0, ("Fuse", "weights"): {}, ("Cut", "top_n"): 100, ("index", "headings"): False}
+    fixed = {("Fuse", "k"): 61.0, ("Fuse", "weights"): {}, ("Cut", "top_n"): 100, ("index", "passage.headings"): False}
     left = read.left_over([RetrieveDense, Fuse, Cut], fixed, "It")
     assert "fuse.k = 60.0: It always has 61.0" in left
     assert any(sentence.startswith("fuse.weights = {") for sentence in left)
-    told = ("dense.depth", "cut", "index.headings", "index.encoder.name")
+    told = ("dense.depth", "cut", "index.passage.headings", "index.encoder.name")
     assert not any(sentence.startswith(told) for sentence in left)
 
 

@@ -69,6 +69,29 @@ def test_hits_are_the_same_by_every_way(asked, explain: bool) -> None:
     assert all((hit["explanation"] is not None) == explain for hit in expected)
 
 
+# What a search may ask for, by the preset of `QUESTIONS` that can do it.
+OPTIONS = {
+    "baseline": {"mode": "keyword", "filters": {"file_types": [".md"]}},
+    "lexical_v3": {"phrasings": ["clock"], "salient_terms": ["skew", "#security"], "return_all": True},
+    "librarian_rerank": {"mode": "semantic"},
+    "phase4": {"mode": "hybrid"},
+}
+
+
+def test_options_reach_the_pipeline_by_every_way(asked) -> None:
+    service, loaded, question = asked
+    options = OPTIONS[next(name for name, text in QUESTIONS.items() if text == question)]
+    expected = as_mapping(loaded.answer(question, 5, **options))
+    for given in (
+        over_http(service, "POST", "/search", json={"query": question, "top_n": 5, **options}),
+        over_mcp(service, "search", {"query": question, "top_n": 5, **options}),
+    ):
+        for name in ("hits", "filter_results", "total", "filters_applied"):
+            assert given[name] == expected[name]
+    assert expected["filters_applied"] == options.get("filters", {})
+    assert set(OPTIONS) == set(QUESTIONS)
+
+
 def test_every_way_describes_the_fields_of_a_hit(asked) -> None:
     service, *_ = asked
     schemas = over_http(service, "GET", "/openapi.json")["components"]["schemas"]

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import random
+from pathlib import Path
+
 import pytest
 
-from tests.faults.campaign import Campaign
+from tests.faults.bad_inputs import cases, harm
+from tests.faults.campaign import SEED, Campaign
 
 
 @pytest.fixture(scope="module")
@@ -18,8 +22,18 @@ def test_flipped_bits_are_noticed(campaign: Campaign) -> None:
     assert campaign.counts["flips noticed"] >= 90
 
 
+def test_bad_inputs_are_refused_in_one_sentence(tmp_path: Path) -> None:
+    known = cases()
+    assert len(known) >= 600
+    assert len({case.name for case in known}) == len(known)
+    # Quick ones: no documents are read, nothing is measured.
+    quick = [case for case in known if case.name.startswith(("keys", "values", "slips", "data"))]
+    chosen = random.Random(SEED).sample(quick, 40)
+    assert [(case.name, said) for n, case in enumerate(chosen) if (said := harm(case, tmp_path / str(n)))] == []
+
+
 def test_killed_commands_go_on(campaign: Campaign) -> None:
-    campaign.kill(2)
+    campaign.kill(2, ("run", "merge"))
     assert campaign.harms == []
 
 

@@ -54,7 +54,7 @@ def test_code(text: str, expected: str) -> None:
         ("STR-2031", "str-2031 str 2031"),
         ("--max-lag", "--max-lag max lag max-lag"),
         ("v3.1.2.", "v3.1.2 3.1.2"),
-        ("getUserById", "getuserbyid"),
+        ("getUserById", "getuserbyid get user id"),
         ("the agent's running agents", "agent run agent"),
         ("don\u2019t", "don\u2019t"),
         ("self-signed", "self-signed self sign"),
@@ -69,7 +69,7 @@ def test_technical(text: str, expected: str) -> None:
 def test_prose_loses_its_punctuation() -> None:
     assert terms("english", "C++ agents' getUserById") == "c agent getuserbyid"
     assert terms("standard", "C++ agents' getUserById") == "c agents getuserbyid"
-    assert terms("technical", "C++ agents' getUserById") == "c++ agent getuserbyid"
+    assert terms("technical", "C++ agents' getUserById") == "c++ agent getuserbyid get user id"
     assert terms("code", "C++ agents' getUserById") == "c++ agents getuserbyid get user by id"
 
 

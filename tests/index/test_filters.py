@@ -83,6 +83,8 @@ def librarian(tmp_path: Path) -> Facets:
         (Filters(max_bytes=9), [0, 1]),
         (Filters(min_bytes=6, max_bytes=11), [1]),
         (Filters(doc_type="guide", min_bytes=6), []),
+        (Filters(file_types=(".md",)), [0, 1, 2]),
+        (Filters(file_types=(".txt", ".docx")), []),
     ],
 )
 def test_conditions_of_librarian(librarian: Facets, filters: Filters, passing: list[int]) -> None:

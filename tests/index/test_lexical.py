@@ -5,6 +5,7 @@ import shutil
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +15,12 @@ from hypothesis import strategies as st
 
 from ragbench.errors import ConfigError, IndexError_
 from ragbench.index import jvm, lexical
-from ragbench.index.lexical import LexicalIndex, LexicalSpec, build_lexical
+from ragbench.index.lexical import Bm25F, LexicalIndex, LexicalSpec, build_lexical
 
 WORDS = [f"{a}{b}{c}o" for a in "bdfgk" for b in "aeiu" for c in "lmrtz"]  # a hundred, none of which is stemmed
 FIELDS = (("content", 1.0), ("title", 3.0), ("headers", 2.5), ("tags", 2.0))
+SPEC = LexicalSpec(tuple(name for name, _ in FIELDS))
+SCORING = Bm25F(FIELDS)
 Row = Mapping[str, str]
 
 
@@ -30,9 +33,9 @@ def stored_length(length: int) -> int:
     return 24 + (rest >> cut << cut)
 
 
-def bm25f(rows: Sequence[Row], spec: LexicalSpec, query: str) -> list[float]:
+def bm25f(rows: Sequence[Row], spec: Bm25F, query: str) -> list[float]:
     """Robertson's formula with Lucene's idf and lengths, for texts whose words are their terms."""
-    weights = dict(spec.fields)
+    weights = dict(spec.weights)
     texts = [{name: row.get(name, "").split() for name in weights} for row in rows]
     filled = max(sum(bool(text[name]) for text in texts) for name in weights)
     total = 0.0
@@ -72,13 +75,13 @@ def rows() -> list[Row]:
 @pytest.fixture(scope="module")
 def folder(rows: list[Row], tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("lexical")
-    build_lexical(folder, LexicalSpec(FIELDS), rows)
+    build_lexical(folder, SPEC, rows)
     return folder
 
 
 @pytest.fixture(scope="module")
 def index(folder: Path) -> LexicalIndex:
-    return LexicalIndex(folder, LexicalSpec(FIELDS))
+    return LexicalIndex(folder, SPEC, SCORING)
 
 
 @pytest.fixture(scope="module")
@@ -87,9 +90,11 @@ def queries() -> list[str]:
     return [" ".join(chance.choice(WORDS, size=size).tolist()) for size in (1, 2, 3, 5, 8, 13)]
 
 
-def built(folder: Path, rows: Sequence[Row | None], spec: LexicalSpec | None = None) -> LexicalIndex:
-    build_lexical(folder, spec or LexicalSpec(), rows)
-    return LexicalIndex(folder, spec or LexicalSpec())
+def built(folder: Path, rows: Sequence[Row | None], scoring: Bm25F | None = None) -> LexicalIndex:
+    scoring = scoring or Bm25F()
+    spec = LexicalSpec(tuple(name for name, _ in scoring.weights))
+    build_lexical(folder, spec, rows)
+    return LexicalIndex(folder, spec, scoring)
 
 
 # scores ---------------------------------------------------------------------------------------------------------
@@ -106,7 +111,7 @@ def test_bm25_worked_by_hand(tmp_path: Path) -> None:
 
 
 def test_bm25f_worked_by_hand(tmp_path: Path) -> None:
-    spec = LexicalSpec((("content", 1.0), ("title", 3.0)))
+    spec = Bm25F((("content", 1.0), ("title", 3.0)))
     rows = [{"content": "ship lamp", "title": "harbour"}, {"content": "harbour harbour ship", "title": "lamp"}]
     ranking = built(tmp_path, rows, spec).search("harbour", 10)
     # The title counts three times, so chunk 0 has tf 3, length 2 + 3 = 5 and chunk 1 has tf 2, length 3 + 3 = 6.
@@ -120,19 +125,17 @@ def test_bm25f_worked_by_hand(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "spec",
     [
-        LexicalSpec(FIELDS),
-        LexicalSpec(FIELDS, k1=1.2, b=0.75),
-        LexicalSpec(FIELDS, k1=0.0),
-        LexicalSpec((("content", 1.0), ("title", 1.0)), b=1.0),
-        LexicalSpec((("content", 1.0),)),
-        LexicalSpec((("content", 4.0),)),
-        LexicalSpec((("content", 0.5),)),
+        Bm25F(FIELDS),
+        Bm25F(FIELDS, k1=1.2, b=0.75),
+        Bm25F(FIELDS, k1=0.0),
+        Bm25F((("content", 1.0), ("title", 1.0)), b=1.0),
+        Bm25F((("content", 1.0),)),
+        Bm25F((("content", 4.0),)),
+        Bm25F((("content", 0.5),)),
     ],
     ids=str,
 )
-def test_scores_are_those_of_the_formula(
-    tmp_path: Path, rows: list[Row], queries: list[str], spec: LexicalSpec
-) -> None:
+def test_scores_are_those_of_the_formula(tmp_path: Path, rows: list[Row], queries: list[str], spec: Bm25F) -> None:
     index = built(tmp_path, rows, spec)
     for query in queries:
         expected = np.array(bm25f(rows, spec, query))
@@ -144,13 +147,13 @@ def test_scores_are_those_of_the_formula(
 def test_weights_below_one_are_scaled_with_k1(tmp_path: Path, queries: list[str]) -> None:
     """Exact while weighted lengths stay below 40 terms, where Lucene keeps them exactly."""
     rows = [{"content": " ".join(WORDS[n : n + 6]), "title": WORDS[n // 2]} for n in range(60)]
-    spec = LexicalSpec((("content", 0.5), ("title", 1.5)))
+    spec = Bm25F((("content", 0.5), ("title", 1.5)))
     index = built(tmp_path, rows, spec)
     for query in queries:
         expected = np.array(bm25f(rows, spec, query))
         ranking = index.search(query, len(rows))
         # Lucene rounds the weighted length to a whole number; doubled weights keep it whole, halves would not.
-        doubled = bm25f(rows, LexicalSpec((("content", 1.0), ("title", 3.0)), k1=1.8), query)
+        doubled = bm25f(rows, Bm25F((("content", 1.0), ("title", 3.0)), k1=1.8), query)
         np.testing.assert_allclose(ranking.scores, np.array(doubled)[ranking.chunks], rtol=2e-6)
         np.testing.assert_allclose(ranking.scores, expected[ranking.chunks], rtol=0.03)
 
@@ -187,8 +190,8 @@ def test_a_chunk_holds_as_many_terms_as_it_must(tmp_path: Path) -> None:
     ]
 
 
-def test_a_field_of_weight_zero_is_not_searched(folder: Path, rows: list[Row], tmp_path: Path) -> None:
-    silent = LexicalIndex(folder, LexicalSpec((("content", 1.0), ("title", 0.0), ("headers", 0.0), ("tags", 0.0))))
+def test_a_field_without_a_weight_is_not_searched(folder: Path, rows: list[Row], tmp_path: Path) -> None:
+    silent = LexicalIndex(folder, SPEC, SCORING).scored(Bm25F((("content", 1.0),)))
     alone = built(tmp_path, rows)
     for word in WORDS[:10]:
         assert silent.search(word, 100) == alone.search(word, 100)
@@ -196,7 +199,7 @@ def test_a_field_of_weight_zero_is_not_searched(folder: Path, rows: list[Row], t
 
 def test_a_title_outweighs_a_mention(tmp_path: Path) -> None:
     rows = [{"content": "the harbour is far from the lamp", "title": "Lamps"}, {"content": "ships", "title": "Harbour"}]
-    assert built(tmp_path, rows, LexicalSpec(FIELDS)).search("harbours", 2).chunks.tolist() == [1, 0]
+    assert built(tmp_path, rows, SCORING).search("harbours", 2).chunks.tolist() == [1, 0]
 
 
 # order ----------------------------------------------------------------------------------------------------------
@@ -214,9 +217,9 @@ def test_many_segments_keep_the_order(
     rows: list[Row], queries: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     some = rows[190:250]  # forty of them are equal
-    at_once = built(tmp_path / "whole", some, LexicalSpec(FIELDS))
+    at_once = built(tmp_path / "whole", some, SCORING)
     monkeypatch.setattr(lexical, "_RAM_BUFFER_MB", 0.02)  # less than one document needs: a segment for each
-    merged = built(tmp_path / "merged", some, LexicalSpec(FIELDS))
+    merged = built(tmp_path / "merged", some, SCORING)
     names = [path.name for path in (tmp_path / "merged").glob("*.si")]
     assert len(names) == 1 and names != ["_0.si"]
     for query in queries:
@@ -345,28 +348,29 @@ def test_explaining_a_chunk_that_is_not_there(index: LexicalIndex) -> None:
 # what can be wrong ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("parameters", "complaint"),
-    [
-        ({"fields": (("title", -1.0),)}, r"fields\.title must be at least 0, got -1"),
-        ({"fields": (("title", math.nan),)}, r"fields\[0\]\[1\] must be finite"),
-        ({"fields": {"title": 0}}, "needs a field with a weight above 0"),
-        ({"fields": ()}, "needs a field with a weight above 0"),
-        ({"fields": (("title", 1), ("title", 2))}, "names a field twice"),
-        ({"k1": -0.1}, r"k1 must be at least 0, got -0\.1"),
-        ({"k1": math.inf}, "k1 must be"),
-        ({"b": 1.5}, r"b must be between 0 and 1, got 1\.5"),
-        ({"analyzer": "klingon"}, "analyzer must be one of english, standard, technical, code, got 'klingon'"),
-    ],
-)
-def test_bad_specifications_are_refused(parameters: dict[str, object], complaint: str) -> None:
-    with pytest.raises(ConfigError, match=rf"LexicalSpec\..*{complaint}"):
-        LexicalSpec(**parameters)  # type: ignore[arg-type]
+def test_an_unknown_analyzer_is_refused() -> None:
+    with pytest.raises(ConfigError, match="analyzer must be one of english, standard, technical, code, got 'klingon'"):
+        LexicalSpec(analyzer="klingon")
 
 
-def test_a_specification_takes_a_mapping_and_is_hashable() -> None:
-    assert LexicalSpec({"content": 1}) == LexicalSpec() != LexicalSpec(k1=1.0)  # type: ignore[arg-type]
-    assert hash(LexicalSpec({"content": 1})) == hash(LexicalSpec())  # type: ignore[arg-type]
+def test_a_field_that_is_not_indexed_cannot_be_searched(index: LexicalIndex) -> None:
+    with pytest.raises(ConfigError, match="there is no field 'colour' to search; there are content, title"):
+        index.scored(Bm25F((("colour", 1.0),)))
+
+
+def test_views_of_one_index_score_in_their_own_ways(index: LexicalIndex, rows: list[Row], queries: list[str]) -> None:
+    ways = [
+        Bm25F(FIELDS),
+        Bm25F(FIELDS, k1=2.0, b=0.1),
+        Bm25F((("title", 1.0),)),
+        Bm25F((("content", 2.0), ("tags", 1.0))),
+    ]
+    for query in queries:
+        for way in ways:
+            expected = np.array(bm25f(rows, way, query))
+            ranking = index.scored(way).search(query, len(rows))
+            np.testing.assert_allclose(ranking.scores, expected[ranking.chunks], rtol=2e-6)
+    assert index.scored(ways[1]) is index.scored(Bm25F(FIELDS, k1=2.0, b=0.1))
 
 
 def test_depth_must_be_positive(index: LexicalIndex) -> None:
@@ -383,10 +387,10 @@ def test_a_missing_folder_stays_missing(tmp_path: Path) -> None:
 
 
 def test_another_layout_is_refused(folder: Path) -> None:
-    with pytest.raises(IndexError_, match=r"has version 1, analyzer english, fields .*, not version 1, analyzer code"):
-        LexicalIndex(folder, LexicalSpec(FIELDS, analyzer="code"))
-    with pytest.raises(IndexError_, match="not version 1, analyzer english, fields content;"):
-        LexicalIndex(folder, LexicalSpec())
+    with pytest.raises(IndexError_, match=r"has version 2, analyzer english, fields .*, not version 2, analyzer code"):
+        LexicalIndex(folder, replace(SPEC, analyzer="code"), SCORING)
+    with pytest.raises(IndexError_, match="not version 2, analyzer english, fields content;"):
+        LexicalIndex(folder, LexicalSpec(("content",)))
 
 
 def test_a_foreign_lucene_index_is_refused(tmp_path: Path) -> None:
@@ -396,7 +400,7 @@ def test_a_foreign_lucene_index_is_refused(tmp_path: Path) -> None:
         writer.commit()
         writer.close()
         directory.close()
-    with pytest.raises(IndexError_, match="has a foreign layout, not version 1"):
+    with pytest.raises(IndexError_, match="has a foreign layout, not version 2"):
         LexicalIndex(tmp_path, LexicalSpec())
 
 
@@ -408,7 +412,7 @@ def test_an_index_of_another_lucene_is_refused(folder: Path, tmp_path: Path, ver
     content[13:17] = version.to_bytes(4, "big")  # behind the magic number and the name of the codec
     commit.write_bytes(content)
     with pytest.raises(IndexError_, match="of another version of Lucene"):
-        LexicalIndex(tmp_path / "copy", LexicalSpec(FIELDS))
+        LexicalIndex(tmp_path / "copy", SPEC, SCORING)
 
 
 @pytest.mark.parametrize("place", [0.0, 0.5, 1.0])
@@ -421,14 +425,14 @@ def test_one_changed_byte_in_any_file_is_found(folder: Path, tmp_path: Path, pla
         bad[int(place * (len(bad) - 1))] ^= 0x10
         path.write_bytes(bad)
         with pytest.raises(IndexError_, match=r"delete the folder and build it again|build it first"):
-            LexicalIndex(copy, LexicalSpec(FIELDS)).check()
+            LexicalIndex(copy, SPEC, SCORING).check()
         path.write_bytes(good)
-    LexicalIndex(copy, LexicalSpec(FIELDS)).check()
+    LexicalIndex(copy, SPEC, SCORING).check()
 
 
 def test_damage_that_appears_after_opening_is_found_and_named(folder: Path, tmp_path: Path) -> None:
     shutil.copytree(folder, tmp_path / "copy")
-    index = LexicalIndex(tmp_path / "copy", LexicalSpec(FIELDS))
+    index = LexicalIndex(tmp_path / "copy", SPEC, SCORING)
     index.check()
     (postings,) = (tmp_path / "copy").glob("*.doc")
     with postings.open("r+b") as stream:
@@ -441,7 +445,7 @@ def test_damage_that_appears_after_opening_is_found_and_named(folder: Path, tmp_
 
 
 def test_a_closed_index_says_so(folder: Path) -> None:
-    index = LexicalIndex(folder, LexicalSpec(FIELDS))
+    index = LexicalIndex(folder, SPEC, SCORING)
     index.close()
     index.close()
     for use in (lambda: index.search(WORDS[0], 5), lambda: index.explain(WORDS[0], 0), index.check):

@@ -13,12 +13,13 @@ from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.index import Index, IndexSpec
 from ragbench.index.lexical import LexicalIndex, LexicalSpec, build_lexical, merge_lexical
 from ragbench.index.shards import Sharding
+from ragbench.index.texts import PassageTemplate
 from ragbench.models.access import Models
 
 SPEC = IndexSpec(
     chunker=ParentChildChunker(),
-    lexical=LexicalSpec(fields=(("content", 1.0), ("title", 2.0), ("headers", 2.0), ("tags", 1.5))),
-    headings=True,
+    passage=PassageTemplate(title=True, path=True, headings=True),
+    sources=(("documents", LexicalSpec(unit="document")),),
 )
 QUESTIONS = ("how do lamps know when the sun sets", "LNT-301", "wrong passwords", "certificates for controllers")
 
@@ -94,7 +95,7 @@ def test_documents_without_text_between_others(build, benchmark_small: Benchmark
 
 
 def test_merged_segments_keep_their_order(tmp_path: Path) -> None:
-    spec = LexicalSpec()
+    spec = LexicalSpec(("content",))
     rows = [{"content": f"lamp number{n} {'mast ' * (n % 4)}"} for n in range(30)]
     build_lexical(tmp_path / "whole", spec, rows)
     for start in (0, 10, 20):

@@ -1,20 +1,73 @@
 """The texts that other artefacts and models take in."""
 
-from ragbench.index.texts import headed, passages_of
+import pytest
+
+from ragbench.corpus.chunking import HeaderChunker
+from ragbench.corpus.links import resolve_links
+from ragbench.corpus.reader import parse_document
+from ragbench.index.chunks import ChunkTable, build_chunks
+from ragbench.index.texts import FIELDS, PassageTemplate, lexical_rows
+
+FILES = {
+    "ops/rotateKeys": "---\ntitle: Rotating keys\naliases: [key rotation]\ntags: [auth/tokens]\n---\n"
+    "# Rotating keys\n\nFirst text.\n\n## When\n\nEvery month, see [the limits](../a3f9c21.md).\n",
+    "a3f9c21": "Limits. See [[ops/rotateKeys|how to rotate]] and [[ops/rotateKeys|how to rotate]].\n",
+    "gone": "---\ntitle: Moved pages\ndescription: Where they went\n---\n",
+}
 
 
-def test_a_passage_below_its_title_and_headings(index) -> None:
-    table = index.chunks
-    for chunk in range(table.n_retrievable):
-        first, blank, rest = headed(table, chunk).partition("\n\n")
-        path, title = table.header_path(chunk), table.titles[table.document[chunk]]
-        # the title stands once, even where the first heading repeats it
-        assert first.split(" > ") == list(path if path[:1] == (title,) else (title, *path))
-        assert (blank, rest) == ("\n\n", table.text(chunk))
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> ChunkTable:
+    folder = tmp_path_factory.mktemp("chunks")
+    parsed = [parse_document(docno, f"{docno}.md", text.encode(), 0.0)[0] for docno, text in sorted(FILES.items())]
+    documents, _ = resolve_links(parsed)
+    build_chunks(folder, documents, (HeaderChunker(10, 60, 0).chunk(document) for document in documents))
+    return ChunkTable(folder)
 
 
-def test_an_embedded_passage_has_headings_only_where_asked(index) -> None:
-    table = index.chunks
-    assert passages_of(table, headings=False) == table.texts(0, table.n_retrievable)
-    path = table.header_path(0)
-    assert passages_of(table, headings=True)[0] == f"{' > '.join(path)}\n\n{table.text(0)}" if path else table.text(0)
+def test_a_template_adds_what_it_names_once(table: ChunkTable) -> None:
+    assert table.docnos == ["a3f9c21", "gone", "ops/rotateKeys"]
+    chunk = int(table.first_chunk[2]) + 1  # the section below `When`
+    text = table.text(chunk)
+    read = {
+        (): text,
+        ("headings",): f"Rotating keys > When\n\n{text}",
+        ("title", "headings"): f"Rotating keys > When\n\n{text}",
+        ("path",): f"ops rotateKeys rotate Keys\n\n{text}",
+        ("title", "path", "headings"): f"Rotating keys > ops rotateKeys rotate Keys > When\n\n{text}",
+    }
+    for names, expected in read.items():
+        template = PassageTemplate(**dict.fromkeys(names, True))
+        assert template.passage(table, chunk) == expected
+        assert template.passages(table)[chunk] == expected
+
+
+def test_names_that_a_machine_has_drawn_are_not_read(table: ChunkTable) -> None:
+    everything = PassageTemplate(title=True, path=True, headings=True)
+    assert table.titles[0] == "a3f9c21"
+    assert everything.passages(table)[0] == table.text(0)
+
+
+def test_a_note_without_text_is_its_title_and_description(table: ChunkTable) -> None:
+    assert table.text(int(table.first_chunk[1])) == "Moved pages\n\nWhere they went"
+
+
+def test_the_fields_of_words(table: ChunkTable) -> None:
+    rows = list(lexical_rows(table, FIELDS))
+    last = rows[-1]
+    assert last["headers"].splitlines() == ["Rotating keys ", "When"]
+    assert last["path"] == "ops rotateKeys rotate Keys"
+    assert last["anchors"] == "how to rotate"
+    assert last["aliases"] == "key rotation"
+    assert last["tags"] == "auth tokens"
+    assert rows[0]["path"] == ""
+    assert rows[0]["anchors"] == "the limits"
+    assert [row["content"] for row in rows] == table.texts()
+
+
+def test_the_fields_of_whole_documents(table: ChunkTable) -> None:
+    rows = list(lexical_rows(table, FIELDS, "document"))
+    assert len(rows) == 3
+    assert "First text." in rows[2]["content"]
+    assert "Every month" in rows[2]["content"]
+    assert rows[2]["headers"] == "Rotating keys \nWhen"

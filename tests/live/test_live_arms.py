@@ -151,7 +151,7 @@ def test_masked_topics_and_live_searches_do_not_go_together(arm, server) -> None
 
 def test_a_live_arm_is_not_exported(arm, server, capsys: pytest.CaptureFixture[str]) -> None:
     results_ = measured(arm("today", "live=http", f"live.url='{server.url}/?q={{query}}'", "latency.enabled=false"))
-    assert cli.main(["export", f"run={results_.folder}"]) == 2
+    assert cli.main(["export", str(results_.folder)]) == 2
     assert "arm 'today' is a live search, which runs elsewhere already" in capsys.readouterr().err
 
 

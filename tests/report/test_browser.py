@@ -12,7 +12,6 @@ import pytest
 from ragbench.experiment.results import Results
 from ragbench.report import html
 from ragbench.report.cells import MINUS
-from ragbench.report.page_tables import DASH
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")
+DASH = "\u2013"
 pytestmark = pytest.mark.skipif(
     not (BROWSER and DRIVER), reason="no browser: install chromium and chromium-driver (Debian's packages)"
 )
@@ -107,8 +107,7 @@ def rgb(chrome: Chrome, script: str) -> tuple[float, ...]:
 @pytest.mark.parametrize("name", ["ablation", "comparison", "alone"])
 def test_it_opens_without_a_word_of_complaint_or_a_request(chrome: Chrome, pages: Path, name: str, scheme: str) -> None:
     open_page(chrome, pages / f"{name}.html", scheme)
-    drawn = chrome.execute_script("return document.querySelectorAll('.plot .main-svg').length > 0")
-    assert drawn == (name != "alone")
+    assert chrome.execute_script("return document.querySelectorAll('.plot .main-svg').length > 0")
     assert chrome.title != "broken"
     assert chrome.execute_script("return performance.getEntriesByType('resource').map(each => each.name)") == []
     assert [entry for entry in chrome.get_log("browser") if entry["level"] in ("WARNING", "SEVERE")] == []

@@ -96,8 +96,11 @@ def test_two_arms_without_latency(comparison: Results) -> None:
 
 def test_one_arm_without_sections(alone: Results) -> None:
     page = Page(html.render(alone))
-    assert headings(page) == {"configurations", "types", "queries", "environment", "methods"}
-    assert json.loads(page.raw["script"][0])["figures"] == {}
+    # Without judged sections, documents are diagnosed.
+    assert headings(page) == {"configurations", "losses", "types", "queries", "environment", "methods"}
+    assert set(json.loads(page.raw["script"][0])["figures"]) == {"losses"}
+    assert "Where relevant documents are lost" in html.render(alone)
+    assert "What ordering and retrieval could still bring" in html.render(alone)
 
 
 def test_a_run_that_kept_no_hits_still_has_a_report(alone: Results, reseal, tmp_path_factory) -> None:

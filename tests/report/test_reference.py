@@ -4,27 +4,44 @@ from __future__ import annotations
 
 import pandas as pd
 
+from ragbench import app, locations
+from ragbench.commands.reference import every_preset
+from ragbench.experiment import ablate
 from ragbench.report.reference import with_effects
 
 LEFT_OUT = pd.DataFrame(
-    [("p6", 0.0488, 0.017, 0.079, 131.04, "adopt"), ("p8", -0.0162, -0.031, -0.004, -0.2, "inconclusive")],
-    columns=["factor", "effect", "ci_low", "ci_high", "latency_ms", "verdict"],
+    [
+        ("p6", 0.0488, 0.017, 0.079, 0.0612, 131.04, "adopt"),
+        ("p8", -0.0162, -0.031, -0.004, float("nan"), -0.2, "inconclusive"),
+    ],
+    columns=["factor", "effect", "ci_low", "ci_high", "passage_effect", "latency_ms", "verdict"],
 )
 ADDED = LEFT_OUT[:1].assign(effect=-0.008, ci_low=-0.04, ci_high=0.025, verdict="inconclusive")
+VERDICTS = {"With everything else on:": LEFT_OUT, "Alone on the baseline:": ADDED, "Alone on the real system:": ADDED}
 P6 = (
-    "With everything else on: nDCG@10 +0.049 [+0.017, +0.079], +131.0 ms on p95, **adopt**. "
-    "Alone on the baseline: nDCG@10 -0.008 [-0.040, +0.025], +131.0 ms on p95, **inconclusive**."
+    "With everything else on: nDCG@10 +0.049 [+0.017, +0.079], passages +0.061, +131.0 ms on p95, **adopt**. "
+    "Alone on the baseline: nDCG@10 -0.008 [-0.040, +0.025], passages +0.061, +131.0 ms on p95, **inconclusive**. "
+    "Alone on the real system: nDCG@10 -0.008 [-0.040, +0.025], passages +0.061, +131.0 ms on p95, **inconclusive**."
 )
 
 
 def test_a_mark_gets_the_measured_effects() -> None:
     page = "# P6\n\n<!-- effect: p6 -->\n\nThe rows.\n"
-    written = with_effects(page, LEFT_OUT, ADDED)
+    written = with_effects(page, VERDICTS)
     assert written == f"# P6\n\n<!-- effect: p6 -->\n{P6}\n\nThe rows.\n"
-    assert with_effects(written, LEFT_OUT, ADDED) == written, "a second time changes nothing"
+    assert with_effects(written, VERDICTS) == written, "a second time changes nothing"
 
 
 def test_an_effect_measured_once_is_told_once_and_an_unmeasured_one_not() -> None:
-    told = with_effects("<!-- effect: p8 -->\n\n", LEFT_OUT, ADDED)
+    told = with_effects("<!-- effect: p8 -->\n\n", VERDICTS)
     assert "With everything else on: nDCG@10 -0.016" in told and "Alone" not in told
-    assert with_effects("<!-- effect: hyde -->\nold words\n\n", LEFT_OUT, ADDED) == "<!-- effect: hyde -->\n\n"
+    assert with_effects("<!-- effect: hyde -->\nold words\n\n", VERDICTS) == "<!-- effect: hyde -->\n\n"
+
+
+def test_every_preset_is_measured_and_both_grounds() -> None:
+    names = {path.stem for path in (locations.configuration() / "exp").glob("*.yaml")}
+    assert set(every_preset()) == names
+    assert every_preset()[0] == "baseline"
+    for ground in ("baseline", "ragdocs"):
+        factors = ablate.plan(app.compose([f"+exp={ground}", "design=add_one"]), app.compose).design.factors
+        assert {f"p{number}" for number in range(1, 14)} <= set(factors)

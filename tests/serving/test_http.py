@@ -151,6 +151,12 @@ def test_health_names_no_place(service, ask, small_bundle: Path) -> None:
     assert str(small_bundle.parent) not in response.text
 
 
+def test_the_front_door_says_what_can_be_asked(service, ask) -> None:
+    response = ask(service, lambda client: client.get("/"))
+    assert response.status_code == 200
+    assert {"POST /search", "GET /documents", "GET /health", "GET /metrics"} <= set(response.json()["ask"])
+
+
 def test_metrics_are_prometheus_text_and_count(make_service, ask) -> None:
     service = make_service()
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 import threading
 
 import pytest
 from mcp import Client, MCPError
 
+from ragbench.engine.request import SearchOptions
 from ragbench.serving.mcp import METRICS, create_server
 from ragbench.serving.messages import SearchAnswer
 
@@ -29,7 +31,8 @@ def test_tools_are_described_by_the_schemas_of_the_service(talk, service) -> Non
     tools = {tool.name: tool for tool in talk(lambda client: client.list_tools()).tools}
     assert set(tools) == {"search", "get_document", "list_documents", "health"}
     properties = tools["search"].input_schema["properties"]
-    assert set(properties) == {"query", "top_n", "filters", "hypothesis", "explain"}
+    options = {field.name for field in dataclasses.fields(SearchOptions)}
+    assert set(properties) == {"query", "top_n", "filters", "explain", *options}
     assert properties["top_n"]["maximum"] == service.limits.max_top
     assert tools["search"].annotations.read_only_hint
     assert "19 documents" in tools["search"].description

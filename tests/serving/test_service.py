@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ragbench.engine.pipeline import Pipeline
-from ragbench.errors import BundleError, IndexError_
+from ragbench.errors import BundleError, ConfigError, IndexError_
 from ragbench.serving.service import SearchService
 
 QUERY = {"query": "how do programs prove their identity", "top_n": 3}
@@ -142,3 +142,19 @@ def test_a_closed_service_sends_away(make_service, ask) -> None:
 def test_what_is_no_bundle(tmp_path: Path) -> None:
     with pytest.raises(BundleError, match="is no bundle"):
         SearchService(tmp_path)
+
+
+def test_searches_without_a_mode_take_that_of_the_service(small_bundle, ask) -> None:
+    service = SearchService(small_bundle, mode="keyword")
+    try:
+        bodies = ({"query": "counters"}, {"query": "counters", "mode": "hybrid"})
+        by_words, both = (
+            ask(service, lambda client, body=body: client.post("/search", json=body)).json()["stage_ms"]
+            for body in bodies
+        )
+    finally:
+        service.close()
+    assert "dense" not in by_words and "lexical" in by_words
+    assert {"dense", "lexical"} <= set(both)
+    with pytest.raises(ConfigError, match="mode must be one of keyword"):
+        SearchService(small_bundle, mode="fast")

@@ -40,7 +40,7 @@ class Page:
         return Document(
             docno=self.docno,
             path=f"{self.docno}.md",
-            title=self.docno,
+            title=self.docno if self.texts else "",  # without both it has no chunk
             text=text,
             frontmatter=self.frontmatter,
             sections=(),
@@ -70,11 +70,18 @@ def page() -> type[Page]:
     return Page
 
 
+class Handmade(SimpleNamespace):
+    """An index whose parts are put together by hand."""
+
+    def part(self, name: str) -> Any:
+        return getattr(self, name)
+
+
 @pytest.fixture
-def handmade(tmp_path: Path) -> Callable[..., SimpleNamespace]:
+def handmade(tmp_path: Path) -> Callable[..., Handmade]:
     """A function from pages, and unit vectors of their chunks in order, to an index of them."""
 
-    def make(pages: Sequence[Page], vectors: Any = None) -> SimpleNamespace:
+    def make(pages: Sequence[Page], vectors: Any = None) -> Handmade:
         documents = [each.document() for each in pages]
         folder = tmp_path / "index"
         folder.mkdir()
@@ -89,7 +96,8 @@ def handmade(tmp_path: Path) -> Callable[..., SimpleNamespace]:
         build_dense(tmp_path / "dense", DenseSpec(), rows.astype(np.float32))
         modified = np.array([each.modified for each in pages])
         facets = Facets(table, modified)
-        return SimpleNamespace(
+        return Handmade(
+            folder=folder,
             chunks=table,
             graph=GraphIndex(folder, table),
             trigrams=TrigramIndex(folder),

@@ -18,9 +18,9 @@ def test_keeps_the_first() -> None:
 
 @pytest.mark.parametrize(
     ("guaranteed", "left"),
-    [({8}, [4, 8]), ({2}, [4, 2]), ({8, 5}, [8, 5]), ({2, 8, 5}, [2, 8, 5]), ({99}, [4, 2])],
+    [({8}, [4, 2, 8]), ({2}, [4, 2, 8]), ({8, 5}, [4, 2, 8, 5]), ({2, 8, 5}, [4, 2, 8, 5]), ({99}, [4, 2])],
 )
-def test_guaranteed_hits_take_the_places_of_the_last_others(state, guaranteed: set[int], left: list[int]) -> None:
+def test_guaranteed_hits_stay_in_addition(state, guaranteed: set[int], left: list[int]) -> None:
     given = replace(
         state(fused=[(4, 0.9), (2, 0.5), (8, 0.1), (5, 0.05)]), guaranteed=dict.fromkeys(guaranteed, "title-match")
     )

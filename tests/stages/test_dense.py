@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from ragbench.errors import ConfigError
+from ragbench.index.centroids import Centroids, build_centroids
+from ragbench.index.index import VectorsSpec
 from ragbench.stages.dense import RetrieveDense
 
 
@@ -39,9 +41,42 @@ def test_finds_by_meaning(state, index) -> None:
 
 def test_no_states_no_work() -> None:
     encoder = SimpleNamespace(dim=2)
-    assert RetrieveDense()([], SimpleNamespace(encoder=encoder)) == []
+    assert RetrieveDense()([], SimpleNamespace(part={"encoder": encoder}.get)) == []
 
 
 def test_depth_must_be_positive() -> None:
     with pytest.raises(ConfigError, match=r"depth must be at least 1, got 0"):
         RetrieveDense(depth=0)
+
+
+def test_the_mean_of_a_document_has_a_share(state, handmade, page) -> None:
+    """Worked by hand: query (1, 0); the mean of a is (0.6, 0.8) + (1, 0), that of b is its only chunk (0.8, 0.6)."""
+    index = handmade([page("a", ("x", "y")), page("b")], [[0.6, 0.8], [1.0, 0.0], [0.8, 0.6]])
+    index.encoder = SimpleNamespace(
+        dim=2, encode_queries=lambda texts: np.tile(np.array([1, 0], np.float32), (len(texts), 1))
+    )
+    build_centroids(index.folder, index.chunks, index.dense.vectors)
+    index.centroids = Centroids(index.folder, index.chunks, index.dense)
+    (alone,) = RetrieveDense()([state()], index)
+    assert alone.rankings["dense"].chunks.tolist() == [1, 2, 0]
+    (mixed,) = RetrieveDense(document=0.5)([state()], index)
+    mean = 1.6 / np.hypot(1.6, 0.8)
+    ranking = mixed.rankings["dense"]
+    assert ranking.chunks.tolist() == [1, 2, 0]
+    np.testing.assert_allclose(ranking.scores, [(1 + mean) / 2, 0.8, (0.6 + mean) / 2], rtol=1e-6)
+    # one hit by its own vector brings the chunks of the nearest document with it
+    assert RetrieveDense(document=0.5, depth=1)([state()], index)[0].rankings["dense"].chunks.tolist() == [1]
+    assert RetrieveDense(document=0.5).needs == {"dense", "encoder", "centroids"}
+
+
+def test_a_source_of_its_own_reads_its_own_parts() -> None:
+    own = RetrieveDense(source="minilm", index=VectorsSpec())
+    assert own.needs == {"dense:minilm", "encoder:minilm"}
+
+
+def test_any_chunk_can_be_scored(state, index) -> None:
+    (after,) = RetrieveDense(depth=2)([state("who may log in")], index)
+    (all_of_them,) = RetrieveDense(depth=len(index.dense))([state("who may log in")], index)
+    ranking = all_of_them.rankings["dense"]
+    np.testing.assert_allclose(RetrieveDense().scores(after, ranking.chunks, index), ranking.scores, rtol=1e-5)
+    assert RetrieveDense().scores(state(dense=[1]), ranking.chunks, index) is None

@@ -25,6 +25,7 @@ def test_order_stays_and_guaranteed_hits_too(state, handmade, page) -> None:
     scored = state(fused=[(0, 0.9), (1, 0.8), (2, 0.7), (3, 0.6)])
     assert KeepDiverse(top_k=2)([scored], index)[0].fused.chunks.tolist() == [0, 2]
     kept = replace(scored, guaranteed={1: "title-match", 3: "title-match"})
+    assert KeepDiverse(top_k=1)([kept], index)[0].fused.chunks.tolist() == [0, 1, 3]
     assert KeepDiverse(top_k=2)([kept], index)[0].fused.chunks.tolist() == [0, 1, 2, 3]
     assert KeepDiverse(top_k=1)([state(lexical=[1, 0, 3])], index)[0].rankings["lexical"].chunks.tolist() == [1]
 

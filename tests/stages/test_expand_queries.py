@@ -1,6 +1,7 @@
 """The query expansion of seed 002: contract, parser, cache and fallback."""
 
 import threading
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from types import SimpleNamespace
 
@@ -131,3 +132,19 @@ def test_the_defaults_are_those_of_the_seed() -> None:
 def test_bad_parameters_are_named(parameters: dict, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         ExpandQueries(**parameters)
+
+
+def test_what_the_caller_gives_stands_in_place_of_the_model(state) -> None:
+    given = state(QUERY)
+    given = replace(given, query=replace(given.query, phrasings=("evening light", QUERY), salient_terms=("Lamps", "!")))
+    (after,) = stage()([given], None)  # no model is there to be asked
+    assert after.expanded == ExpandedQuery(QUERY, ("lamps",), ("evening light",))
+    (after,) = stage()([replace(given, query=replace(given.query, salient_terms=()))], None)
+    assert after.expanded.salient_terms == ExpandQueries().fallback(QUERY).salient_terms
+
+
+def test_terms_of_the_caller_are_added_to_those_of_the_query(state) -> None:
+    given = state("lamps")
+    given = replace(given, query=replace(given.query, salient_terms=("#dusk", "lamps")))
+    (after,) = ExpandQueries()([given], None)
+    assert after.expanded == ExpandedQuery("lamps", ("lamps", "#dusk"))

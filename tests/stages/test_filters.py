@@ -95,6 +95,7 @@ def test_no_conditions_no_filter(state, index) -> None:
         ({"author": ""}, r"author must not be blank"),
         ({"tags": ("auth", "#AUTH")}, r"tags must be different tags"),
         ({"tags": ("#",)}, r"tags"),
+        ({"file_types": ("*.md",)}, r"file_types\[0\] must be an ending of file names such as .md"),
         ({"modified_after": "soon"}, r"modified_after must be a date such as 2026-01-31, got 'soon'"),
         (
             {"modified_after": "2026-01-01", "modified_before": "2026-01-01"},

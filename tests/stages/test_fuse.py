@@ -1,4 +1,7 @@
-"""Reciprocal rank fusion, with the worked examples of seed 001."""
+"""Fusion by ranks, with the worked examples of seed 001, and by scores, with numbers worked by hand."""
+
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -7,7 +10,11 @@ from hypothesis import strategies as st
 
 from ragbench.errors import ConfigError
 from ragbench.stages.fuse import Fuse
+from ragbench.stages.stage import Retriever
 from ragbench.types import Query, QueryState, Ranking
+
+# Two documents: chunks 0 to 2, and all others.
+INDEX = SimpleNamespace(chunks=SimpleNamespace(document=np.array([0, 0, 0, *[1] * 60], dtype=np.int32)))
 
 
 def state(**rankings: Ranking) -> QueryState:
@@ -22,7 +29,7 @@ def ranked(*chunks: int) -> Ranking:
 
 
 def fuse(given_state: QueryState, **parameters) -> dict[int, float]:
-    ranking = Fuse(**parameters).fuse(given_state)
+    ranking = Fuse(**parameters).fuse(given_state, INDEX)
     return dict(zip(ranking.chunks.tolist(), ranking.scores.tolist(), strict=True))
 
 
@@ -55,15 +62,23 @@ def test_a_source_of_weight_zero_is_left_out() -> None:
 
 
 def test_ties_go_to_the_lower_chunk_number() -> None:
-    ranking = Fuse().fuse(state(dense=ranked(9), lexical=ranked(4)))
+    ranking = Fuse().fuse(state(dense=ranked(9), lexical=ranked(4)), INDEX)
     assert ranking.chunks.tolist() == [4, 9]
 
 
 def test_nothing_found_is_an_empty_ranking() -> None:
-    assert len(Fuse().fuse(state(dense=Ranking.empty()))) == 0
+    assert len(Fuse().fuse(state(dense=Ranking.empty()), INDEX)) == 0
 
 
-@pytest.mark.parametrize(("parameters", "named"), [({"k": -1.0}, "k"), ({"weights": {"dense": -0.5}}, "weights.dense")])
+@pytest.mark.parametrize(
+    ("parameters", "named"),
+    [
+        ({"k": -1.0}, "k"),
+        ({"weights": {"dense": -0.5}}, "weights.dense"),
+        ({"method": "borda"}, "method must be one of rrf, convex, dbsf"),
+        ({"norms": {"dense": "rank"}}, "norms.dense must be one of min_max, theoretical, z, three_sigma"),
+    ],
+)
 def test_bad_parameters_are_named(parameters: dict, named: str) -> None:
     with pytest.raises(ConfigError, match=named):
         Fuse(**parameters)
@@ -79,6 +94,108 @@ def test_agrees_with_a_plain_loop(lists: list[list[int]], k: float) -> None:
     for chunks in lists:
         for rank, chunk in enumerate(chunks, start=1):
             expected[chunk] = expected.get(chunk, 0.0) + 1 / (k + rank)
-    ranking = Fuse(k=k).fuse(given_state)
+    ranking = Fuse(k=k).fuse(given_state, INDEX)
     assert dict(zip(ranking.chunks.tolist(), ranking.scores.tolist(), strict=True)) == pytest.approx(expected, rel=1e-5)
     assert np.all(np.diff(ranking.scores) <= 0)
+
+
+def test_chunks_of_a_document_share_its_rank() -> None:
+    documents = Ranking.ordered([4, 5, 6, 0, 1], [2.0, 2.0, 2.0, 1.0, 1.0], of_documents=True)
+    scores = fuse(state(documents=documents, dense=ranked(1)), k=1.0)
+    assert scores == pytest.approx({4: 1 / 2, 5: 1 / 2, 6: 1 / 2, 0: 1 / 3, 1: 1 / 3 + 1 / 2})
+
+
+def scored(**scores: float) -> Ranking:
+    """Chunks `c1`, `c2` ... with their scores, best first."""
+    return Ranking.ordered([int(name[1:]) for name in scores], list(scores.values()))
+
+
+DENSE = scored(c1=0.9, c2=0.7, c3=0.5)
+LEXICAL = scored(c2=12.0, c4=3.0)
+
+
+@pytest.mark.parametrize(
+    ("norm", "dense", "lexical"),
+    [
+        ("min_max", {1: 1, 2: 0.5, 3: 0}, {2: 1, 4: 0}),
+        # from -1 for cosines and from 0 for the others: 1.9, 1.7 and 1.5 of 1.9; 3 of 12
+        ("theoretical", {1: 1, 2: 1.7 / 1.9, 3: 1.5 / 1.9}, {2: 1, 4: 0.25}),
+        # mean 0.7, deviation sqrt(0.08 / 3); mean 7.5, deviation 4.5
+        ("z", {1: 0.2 / np.sqrt(0.08 / 3), 2: 0, 3: -0.2 / np.sqrt(0.08 / 3)}, {2: 1, 4: -1}),
+        ("three_sigma", {1: 0.5 + 0.2 / np.sqrt(0.96), 2: 0.5, 3: 0.5 - 0.2 / np.sqrt(0.96)}, {2: 4 / 6, 4: 2 / 6}),
+    ],
+)
+def test_scores_are_normalised_and_weighed(norm: str, dense: dict[int, float], lexical: dict[int, float]) -> None:
+    """What a source did not return has what its last hit has, or nothing."""
+    found = state(dense=DENSE, lexical=LEXICAL)
+    for missing, of_dense, of_lexical in (("lowest", dense[3], lexical[4]), ("nothing", 0.0, 0.0)):
+        scores = fuse(found, method="convex", norm=norm, weights={"dense": 3.0}, missing=missing)
+        expected = {n: 0.75 * dense.get(n, of_dense) + 0.25 * lexical.get(n, of_lexical) for n in (1, 2, 3, 4)}
+        assert scores == pytest.approx(expected, abs=1e-6)
+
+
+def test_sources_may_be_normalised_each_in_its_way() -> None:
+    found = state(dense=DENSE, lexical=LEXICAL)
+    mixed = fuse(found, method="convex", norms={"lexical": "theoretical"}, missing="nothing")
+    assert mixed == pytest.approx({1: 0.5, 2: 0.25 + 0.5, 3: 0.0, 4: 0.125})
+
+
+def test_dbsf_is_convex_within_three_sigma() -> None:
+    found = state(dense=DENSE, lexical=LEXICAL)
+    assert fuse(found, method="dbsf", norm="z") == fuse(found, method="convex", norm="three_sigma")
+
+
+@pytest.mark.parametrize(("norm", "value"), [("min_max", 1.0), ("theoretical", 1.0), ("z", 0.0), ("three_sigma", 0.5)])
+def test_equal_scores(norm: str, value: float) -> None:
+    assert fuse(state(dense=scored(c1=0.1, c2=0.1, c3=0.1)), method="convex", norm=norm) == dict.fromkeys(
+        (1, 2, 3), value
+    )
+
+
+class Knows(Retriever):
+    """A source that can score every chunk."""
+
+    source = "lexical"
+    needs = frozenset({"everything"})
+
+    def retrieve(self, states, index):
+        raise AssertionError("it is only asked for scores")
+
+    def scores(self, state, chunks, index):
+        return np.array([{1: 7.5, 3: 1.5}[chunk] for chunk in chunks.tolist()])
+
+
+def test_exact_scores_continue_the_scale() -> None:
+    """12 is 1 and 3 is 0, so 7.5 is a half and 1.5 a sixth below nothing; dense cannot score others: its lowest."""
+    fusion = Fuse(method="convex", missing="exact", sources=(Knows(),))
+    ranking = fusion.fuse(state(dense=DENSE, lexical=LEXICAL), INDEX)
+    found = dict(zip(ranking.chunks.tolist(), ranking.scores.tolist(), strict=True))
+    assert found == pytest.approx({1: 0.75, 2: 0.75, 3: -1 / 12, 4: 0.0}, abs=1e-6)
+    assert (fusion.needs, Fuse().needs) == ({"everything"}, frozenset())
+    assert replace(fusion, missing="lowest").fuse(state(dense=DENSE), INDEX).chunks.tolist() == [1, 2, 3]
+
+
+@given(
+    st.lists(st.floats(-1, 50, width=32), min_size=1, max_size=30),
+    st.lists(st.floats(-1, 50, width=32), min_size=1, max_size=30),
+    st.sampled_from(["min_max", "theoretical", "three_sigma"]),
+)
+def test_fused_scores_agree_with_a_plain_loop(first: list[float], second: list[float], norm: str) -> None:
+    rankings = {"a": Ranking.of(range(len(first)), first), "b": Ranking.of(range(5, 5 + len(second)), second)}
+    scores = fuse(state(**rankings), method="convex", norm=norm, missing="nothing")
+    assert set(scores) == set(range(len(first))) | set(range(5, 5 + len(second)))
+    for chunk, value in scores.items():
+        expected = 0.0
+        for ranking in rankings.values():
+            own = ranking.scores.astype(float)
+            if chunk not in ranking.chunks:
+                continue
+            score = own[ranking.chunks.tolist().index(chunk)]
+            if own.max() == own.min():
+                expected += 0.25 if norm == "three_sigma" else 0.5
+            elif norm == "three_sigma":
+                expected += 0.5 * ((score - own.mean()) / own.std() / 6 + 0.5)
+            else:
+                low = own.min() if norm == "min_max" else min(0.0, own.min())
+                expected += 0.5 * (score - low) / (own.max() - low)
+        assert value == pytest.approx(expected, abs=1e-5)

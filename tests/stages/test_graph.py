@@ -43,7 +43,7 @@ def test_the_half_of_seed_001_is_a_weight_in_fusion(state, chain) -> None:
     # seed 001, end to end: a neighbour alone in the graph's list gets 0.5 * 1/(60+1) = 0.0082
     (after,) = Every()([state(dense=[0])], chain)
     assert after.weights == {"graph": 0.5}
-    ranking = Fuse().fuse(after)
+    ranking = Fuse().fuse(after, chain)
     assert dict(zip(ranking.chunks.tolist(), ranking.scores.tolist(), strict=True)) == pytest.approx(
         {0: 1 / 61, 1: 0.5 / 61}, rel=1e-6
     )

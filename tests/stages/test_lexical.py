@@ -1,9 +1,17 @@
 """Lexical retrieval: any of the words, the best first."""
 
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
 import pytest
 
 from ragbench.errors import ConfigError
-from ragbench.stages.lexical import RetrieveLexical
+from ragbench.index.index import Index
+from ragbench.index.lexical import LexicalSpec
+from ragbench.stages.lexical import RetrieveLexical, chunks_of, holding
+from ragbench.types import Ranking
 
 
 def test_finds_by_any_word(state, index) -> None:
@@ -21,6 +29,71 @@ def test_no_states_no_work(index) -> None:
     assert RetrieveLexical()([], index) == []
 
 
-def test_depth_must_be_positive() -> None:
-    with pytest.raises(ConfigError, match=r"depth must be at least 1, got 0"):
-        RetrieveLexical(depth=0)
+@pytest.mark.parametrize(
+    ("parameters", "complaint"),
+    [
+        ({"depth": 0}, r"depth must be at least 1, got 0"),
+        ({"fields": {"title": -1.0}}, r"fields\.title must be at least 0, got -1\.0"),
+        ({"fields": {"title": math.nan}}, r"fields\.title must be finite"),
+        ({"fields": {"title": 0}}, r"fields needs a field with a weight above 0"),
+        ({"fields": {}}, r"fields needs a field with a weight above 0"),
+        ({"fields": {"colour": 1}}, r"fields names 'colour', which must be one of content, title, path"),
+        ({"k1": -0.1}, r"k1 must be at least 0, got -0\.1"),
+        ({"k1": math.inf}, r"k1 must be"),
+        ({"source": "whole", "b": 1.5}, r"b must be between 0 and 1, got 1\.5"),
+    ],
+)
+def test_bad_parameters_are_refused(parameters: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        RetrieveLexical(**parameters)
+
+
+def test_weights_choose_what_is_searched(state, index) -> None:
+    by_title, by_text = (RetrieveLexical(fields={name: 1.0}, depth=200) for name in ("title", "content"))
+    title = index.chunks.titles[0]
+    named, said = (stage([state(title)], index)[0].rankings["lexical"] for stage in (by_title, by_text))
+    assert named.chunks[0] == index.chunks.first_chunk[0]
+    assert len(set(named.scores[: len(range(*index.chunks.chunks_of(0)))].tolist())) == 1
+    assert named != said
+
+
+def test_whole_documents_give_their_score_to_all_their_chunks(state, index) -> None:
+    whole = RetrieveLexical(depth=2, source="documents", index=LexicalSpec(unit="document"))
+    with_documents = Index(
+        replace(index.spec, sources=(("documents", LexicalSpec(unit="document")),)),
+        *(index.collection, index._documents, index.store, index.models),
+    )
+    (after,) = whole([state("sixty-four masts")], with_documents)
+    ranking, table = after.rankings["documents"], index.chunks
+    assert ranking.of_documents
+    documents = table.document[ranking.chunks]
+    first, second = dict.fromkeys(documents.tolist())
+    assert table.docnos[first] == "reference/limits"
+    for row in (first, second):
+        assert ranking.chunks[documents == row].tolist() == list(range(*table.chunks_of(row)))
+        assert len(set(ranking.scores[documents == row].tolist())) == 1
+    assert ranking.scores[0] > ranking.scores[-1]
+    only = np.zeros(len(table), dtype=np.bool_)
+    only[table.chunks_of(second)[0]] = True
+    assert chunks_of(Ranking.ordered([second], [1.0]), table, only).chunks.tolist() == [table.chunks_of(second)[0]]
+    assert np.flatnonzero(holding(table, only)).tolist() == [second]
+
+
+def test_a_source_without_a_text_of_its_own_asks_what_lexical_asks(state) -> None:
+    whole = RetrieveLexical(source="documents", index=LexicalSpec(unit="document"))
+    asked = state("lamps").with_text("lexical", "lanterns")
+    assert whole.question(asked) == ("lanterns", None)
+    assert whole.question(asked.with_text("documents", "lights")) == ("lights", None)
+
+
+def test_any_chunk_can_be_scored(state, index) -> None:
+    everything = RetrieveLexical(depth=len(index.chunks), fields={"content": 1.0, "title": 2.0})
+    asked = state("sixty-four masts of lamps")
+    (after,) = everything([asked], index)
+    ranking = after.rankings["lexical"]
+    chunks = np.arange(len(index.lexical), dtype=np.int32)[::-1]
+    expected = np.zeros(len(chunks))
+    expected[len(chunks) - 1 - ranking.chunks] = ranking.scores
+    np.testing.assert_allclose(everything.scores(after, chunks, index), expected, rtol=1e-6)
+    assert everything.scores(state("zzzz"), chunks[:3], index).tolist() == [0.0, 0.0, 0.0]
+    assert len(everything.scores(after, chunks[:0], index)) == 0

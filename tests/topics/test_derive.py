@@ -138,12 +138,15 @@ def test_what_cannot_be_is_said() -> None:
 
 
 def test_a_bundle_never_holds_masked_documents(settings_of, tmp_path: Path, write_vault) -> None:
+    from ragbench.benchmark.load import load as load_data
     from ragbench.experiment.run import run
+    from ragbench.export.bundle import read_record
     from ragbench.export.write import write as export
 
     data = ["data=vault", f"data.corpus={write_vault(tmp_path / 'notes', 40)}", "topics=derived", "topics.limit=10"]
     settings = settings_of(tmp_path / "results", *data, "dense=null", "latency.enabled=false", "name=words")
     found = run([settings], load(settings.config), say=lambda sentence: None)
-    with pytest.raises(ConfigError, match="would serve documents without the passages"):
-        export(found.folder, tmp_path / "bundle")
-    assert not (tmp_path / "bundle").exists()
+    written = export(found.folder, tmp_path / "bundle", say=lambda sentence: None)
+    assert any("the bundle holds the documents whole" in sentence for sentence in written.missing)
+    whole = load_data(settings.config["data"], topics=False)
+    assert read_record(tmp_path / "bundle")["collection"] == whole.collection != load(settings.config).collection

@@ -28,18 +28,18 @@ def test_two_commands_lead_from_notes_to_a_verdict(
     assert len(Path("topics.jsonl").read_text(encoding="utf-8").splitlines()) == 300
 
     quick = ["latency.rounds=1", "latency.cold_start=false", "paths.results=results"]
-    arms = ["-m", "+exp=lexical_only,baseline"]
+    arms = ["-m", "+exp=lexical_only,baseline", "--wide"]
     assert cli.main(["run", *arms, "data=vault", "data.corpus=notes", "topics=derived", *quick]) == 0
     said = capsys.readouterr().out
     titles = [line for line in said.splitlines() if line.strip().startswith(("Documents", "Effect on", "nDCG@10 by"))]
     assert len(titles) == 3 and all("derived topics" in title for title in titles)
-    verdicts = ("baseline: adopt. ", "baseline: reject. ", "baseline: inconclusive. ")
+    verdicts = ("baseline: adopt. ", "baseline: reject. ", "baseline: inconclusive. ", "baseline: equivalent. ")
     assert len([line for line in said.splitlines() if line.startswith(verdicts)]) == 1
 
     found = results.load(store.latest(Path("results")))
     assert found.topics_by == "derived topics"
     page = (found.folder / "report.html").read_text(encoding="utf-8")
-    assert "topics of the split &#39;test&#39; (derived topics)" in page
+    assert "topics of the split &#39;train&#39; (derived topics)" in page
     assert "Means over all measured topics; derived topics" in page
 
 

@@ -86,13 +86,24 @@ def test_values_equal_those_of_each_pipeline_alone(searched) -> None:
     values, train = searched
     for tried in ({"fuse.weights.lexical": 0.1}, {"fuse.weights.lexical": 9.0}, {"fuse.weights.lexical": 0.1}):
         states = start([topic.query() for topic in train.topics])
-        for _, stage in values.pipeline(tried):
+        for _, stage in values.arm(tried).pipeline:
             states = stage(states, values.index)
         alone = evaluate(document_run(states, values.index.chunks), train.document_qrels, ["nDCG@10", "RR"])
         for measure in ("nDCG@10", "RR"):
             rows = alone[alone["measure"] == measure]
             assert values(tried)[measure] == pytest.approx(dict(zip(rows["qid"], rows["value"], strict=True)))
     assert values.session.reused > 0
+
+
+def test_every_start_is_searched_over_an_index_of_its_own(settings_of, opposed, tmp_path) -> None:
+    words = "index.lexical.analyzer=standard"
+    base, train = settings_of(tmp_path, *ONE_PARAMETER, f"tune.starts=['{words}']"), train_only(opposed)
+    values = TrainingValues(base, space(base, compose), train, Workshop.of(base, train), ["nDCG@10"])
+    here, there = ({"start": start, "fuse.weights.lexical": 1.0} for start in ("", words))
+    assert values.arm(here).pipeline == values.arm(there).pipeline
+    assert values.arm(there).index.spec.lexical.analyzer == "standard"
+    assert values.identity(here) != values.identity(there)
+    assert set(values(here)["nDCG@10"]) == set(values(there)["nDCG@10"])
 
 
 def test_the_cost_is_timed_at_the_ends(searched) -> None:

@@ -107,8 +107,9 @@ def test_test_topics_are_first_read_by_the_confirmation(settings_of, opposed, tu
         confirmation = confirm.confirm(found, sealed, say=quiet)
     finally:
         Sealed.opened = False
-    assert confirmation.comparison.n == len(opposed.select("test"))
-    assert confirmation.comparison.difference < 0  # what test prefers was never asked
+    comparison = confirmation.judged.levels["document"].comparison
+    assert comparison.n == len(opposed.select("test"))
+    assert comparison.difference < 0  # what test prefers was never asked
 
 
 def test_every_topic_is_held_out_once_and_groups_stay_whole(tuned, opposed) -> None:
@@ -139,8 +140,8 @@ def test_the_winner_is_confirmed_once_as_an_ordinary_experiment(tuned, opposed) 
     preset, winner = first.settings
     assert preset.pipeline == tuned.base.pipeline
     assert compose(winner.overrides).pipeline == winner.pipeline != preset.pipeline
-    frames = compare.values([str(folder)], opposed, "test", tuned.base.measures)
-    assert compare.compare(frames, "preset").iloc[0]["difference"] == pytest.approx(first.comparison.difference)
+    (compared,) = compare.gather([folder]).arms.against("preset")
+    assert compared.verdict == first.verdict
     assert measured.evidence(measured.find(folder, "tuned")).gain == first.verdict.outcome
     assert "tuned" in html.write(folder).read_text()
     assert first.verdict.outcome in ("inconclusive", "reject")
@@ -152,7 +153,8 @@ def test_another_winner_is_another_evaluation_and_it_is_said(tuned, opposed) -> 
     other = replace(tuned, winner=replace(tuned.winner, number=-2, values={WEIGHT: 0.02}))
     second = confirm.confirm(other, opposed, say=quiet)
     assert second.evaluations == 2
-    assert any("evaluation 2" in sentence for sentence in report.warnings(other, second))
+    assert second.results.looks > 1
+    assert any(f"look {second.results.looks} at the test topics" in said for said in report.warnings(other, second))
 
 
 def test_the_files_say_everything(tuned) -> None:

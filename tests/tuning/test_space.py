@@ -4,7 +4,7 @@ import pytest
 
 from ragbench import app
 from ragbench.errors import ConfigError
-from ragbench.tuning.space import Parameter, apply, configured, overrides, space, suggest, tidy
+from ragbench.tuning.space import Parameter, apply, changed, configured, overrides, space, suggest, tidy
 
 
 def compose(words):
@@ -12,7 +12,7 @@ def compose(words):
 
 
 def of(*words: str):
-    base = compose([*words])
+    base = compose(["tune.starts=[]", *words])
     return base, {parameter.key: parameter for parameter in space(base, compose)}
 
 
@@ -63,7 +63,12 @@ def test_places_steps_and_kinds() -> None:
 
 def test_only_what_is_on_is_varied() -> None:
     _, fused = of("+exp=baseline")
-    assert set(fused) == {"fuse.k", "fuse.weights.lexical"}
+    words = {"lexical.k1", "lexical.b", "lexical.fields.title", "lexical.fields.path", "lexical.fields.headers"}
+    # Calibration is on: its sigmoid is made for ranks, so the method of fusion stays.
+    assert set(fused) == {"fuse.k", "fuse.weights.lexical", "dense.document", *words}
+    _, without = of("+exp=baseline", "calibration=off", "p4=on")
+    assert {"fuse.method", "fuse.norm"} < set(without)
+    assert "lexical.fields.title" not in without  # P4 gives the weights
     _, reranked = of("+exp=baseline", "p6=on", "tune=[p6,p11]")
     assert list(reranked) == ["p6.depth", "p6.max_length", "p6.blend", "p6.k"]  # what depends on another comes after it
 
@@ -97,11 +102,37 @@ def test_values_applied_equal_values_composed() -> None:
         (["+tune.space.fuze.k={low: 1, high: 2}"], "tune.space.fuze.k names nothing in the configuration"),
         (["+tune.space.fuse.depth={low: 1, high: 2}"], "tune.space.fuse.depth names no value"),
         (["+tune.space.dense.depth={low: 0, high: 9}"], "depth must be at least 1"),
-        (["+tune.space.index.lexical.b={low: 0.1, high: 0.9}"], "it shapes the index"),
+        (["+tune.space.index.encoder.max_tokens={low: 128, high: 512}"], "it shapes the index"),
         (["+tune.space.dense=7"], "tune.space.dense must be a mapping with low and high"),
-        (["+tune.space.dense.depth={low: 1, hihg: 9}"], "did you mean high"),
+        (["+tune.space.dense.depth={low: 1, hihg: 9}"], "did you mean .*high"),
     ],
 )
 def test_a_space_that_cannot_be_searched_is_refused(words: list[str], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         of(*words)
+
+
+def test_a_start_is_a_parameter_with_parameters_of_its_own() -> None:
+    words = "exp=recommended index.chunking.max_chars=3000"
+    base = compose(["+exp=baseline", "p12=on", "tune=[fuse,lexical,p12]", f"tune.starts=['', 'p12=on', '{words}']"])
+    found = space(base, compose)
+    start = found[0]
+    assert (start.key, start.choices) == ("start", ("", words))  # what is the preset already is no other start
+    by_key = {parameter.key: parameter for parameter in found}
+    assert by_key["fuse.method"].starts == (words,)
+    assert by_key["lexical.k1"].starts == ("", words)
+    assert by_key["lexical.k1"].also == ("documents.k1",)
+    preset, other = configured(found, base), configured(found, base, words)
+    assert "fuse.k" in preset and "fuse.method" not in preset
+    assert other["fuse.method"] == "convex" and other["fuse.norm"] == "min_max" and "fuse.k" not in other
+    assert other["lexical.fields.title"] == 3.0 and preset["lexical.fields.title"] == 0.0
+    assert apply(base, found, preset).pipeline == base.pipeline
+    varied = {**other, "lexical.k1": 2.0, "lexical.fields.path": 0.0}
+    applied, composed = apply(base, found, varied), compose([*base.overrides, *overrides(varied)])
+    assert (applied.pipeline, applied.index) == (composed.pipeline, composed.index)
+    assert dict(applied.pipeline.stages)["documents"].k1 == 2.0
+    assert applied.index != base.index
+    assert changed(found, base, varied) == {"start": words, "lexical.k1": 2.0, "lexical.fields.path": 0.0}
+    assert changed(found, base, preset) == {}
+    tried = suggest(found, Fixed(start=words, **{"fuse.method": "rrf"}))
+    assert "fuse.k" in tried and "fuse.norm" not in tried

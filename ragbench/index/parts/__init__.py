@@ -1,6 +1,7 @@
 """The parts of an index, one module each: `graph.py` holds `PART`, which stages need as `graph`.
 
-Nothing else lists them: a new part is a new module here, or a value given to `register` by the module of the stage that
+A module with a function `of_source` also makes the part of a further source by its name: `lexical:documents`. Nothing
+else lists them: a new part is a new module here, or a value given to `register` by the module of the stage that
 needs it.
 """
 
@@ -30,10 +31,12 @@ def find(name: str) -> AnyPart | None:
     """The part of a name, None when there is none."""
     if name in _registered:
         return _registered[name]
-    module = _module(name)
-    if module is None:
+    kind, _, source = name.partition(":")
+    place = _module(kind)
+    if place is None:
         return None
-    found: AnyPart = importlib.import_module(module).PART
+    module = importlib.import_module(place)
+    found: AnyPart = module.of_source(source) if source else module.PART
     return found
 
 

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from ragbench.index.part import Part
+from ragbench.models import Encoder
 
-PART = Part(
-    "encoder",
-    fingerprint=lambda index: index.encoder.digest,
-    open=lambda index: index.models.encoder(index.spec.encoder),
-)
+
+def of_source(source: str) -> Part[Encoder]:
+    """The model of a source of vectors; `""` is the index's own."""
+    name = f"encoder:{source}" if source else "encoder"
+    return Part(
+        name,
+        fingerprint=lambda index: index.part(name).digest,
+        open=lambda index: index.models.encoder(index.spec.vectors(source).encoder),
+    )
+
+
+PART = of_source("")

@@ -13,19 +13,25 @@ if TYPE_CHECKING:
     from ragbench.index.index import Index
 
 
-def _build(building: Building, index: Index) -> None:
-    table, spec = index.chunks, index.spec.lexical
-    if building.in_shards(table.n_documents):
-        tick = building.ticks("indexing words", table.n_retrievable)
-        sharded.build_lexical(building.folder, spec, index.artefact("chunks").folder, building.shards, tick)
-    else:
-        rows = lexical_rows(table, [name for name, _ in spec.fields])
-        build_lexical(building.folder, spec, building.counted("indexing words", rows, table.n_retrievable))
+def of_source(source: str) -> StoredPart[LexicalIndex]:
+    """The words of a source; `""` are the index's own."""
+
+    def build(building: Building, index: Index) -> None:
+        table, spec = index.chunks, index.spec.words(source)
+        total = table.n_retrievable if spec.unit == "chunk" else table.n_documents
+        if building.in_shards(table.n_documents):
+            tick = building.ticks("indexing words", total)
+            sharded.build_lexical(building.folder, spec, index.artefact("chunks").folder, building.shards, tick)
+        else:
+            rows = lexical_rows(table, spec.fields, spec.unit)
+            build_lexical(building.folder, spec, building.counted("indexing words", rows, total))
+
+    return StoredPart(
+        f"lexical:{source}" if source else "lexical",
+        inputs=lambda index: [index.fingerprint("chunks"), VERSION, index.spec.words(source)],
+        build=build,
+        open=lambda folder, index: LexicalIndex(folder, index.spec.words(source), memory=index.memory),
+    )
 
 
-PART = StoredPart(
-    "lexical",
-    inputs=lambda index: [index.fingerprint("chunks"), VERSION, index.spec.lexical],
-    build=_build,
-    open=lambda folder, index: LexicalIndex(folder, index.spec.lexical, index.memory),
-)
+PART = of_source("")

@@ -281,9 +281,9 @@
         textContent: fates[arm],
         className: fates[arm].startsWith("found") ? "fate-found" : "fate-lost",
       }))));
-    const heads = ["Relevant section", "Grade", ...sides.map((arm) => arms[arm])];
+    const heads = ["Relevant", "Grade", ...sides.map((arm) => arms[arm])];
     return element("div", { className: "scroll missed" }, element("table", {},
-      element("caption", { textContent: "What became of the relevant sections" }),
+      element("caption", { textContent: "What became of what is relevant" }),
       element("thead", {}, element("tr", {}, ...heads.map((text) => element("th", { scope: "col", textContent: text })))),
       element("tbody", {}, ...rows)));
   }

@@ -7,29 +7,53 @@ key. Nothing is composed and no stage is imported, so that the answer is there a
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 from ragbench import locations
+from ragbench.catalogue.names import ALIASES, label, numbered
+from ragbench.catalogue.source import Source
+from ragbench.catalogue.source import read as read_source
 from ragbench.errors import ConfigError
+from ragbench.suggestions import did_you_mean
 
-_PACKAGE = Path(__file__).resolve().parent
+__all__ = ["ALIASES", "SPECS", "Catalogue", "Experiment", "Group", "Option", "Parameter", "Tree", "docstring"]
+__all__ += ["label", "numbered", "read"]
 
+_ROOT = Path(__file__).resolve().parent.parent.parent
+
+_SECTIONS = "ragbench.configuration.sections"
+Tree = Mapping[str, "Tree | None"]
 SPECS = {
+    "topics": "ragbench.topics.derive.DeriveSpec",
+    "links": f"{_SECTIONS}.LinksSpec",
+    "p2": f"{_SECTIONS}.Headings",
+    "p4": f"{_SECTIONS}.FieldWeights",
+    "p9": f"{_SECTIONS}.FieldWeights",
+    "budget": f"{_SECTIONS}.BudgetSpec",
+    "statistics": f"{_SECTIONS}.StatisticsSpec",
+    "tune": f"{_SECTIONS}.TuneSpec",
+    "execution": f"{_SECTIONS}.ExecutionSpec",
+    "tracking": f"{_SECTIONS}.TrackingSpec",
+    "paths": f"{_SECTIONS}.PathsSpec",
+    "artefacts": f"{_SECTIONS}.ArtefactsSpec",
     "index.lexical": "ragbench.index.lexical.LexicalSpec",
+    "index.passage": "ragbench.index.texts.PassageTemplate",
     "index.dense": "ragbench.index.dense.DenseSpec",
     "index.vocabulary": "ragbench.index.vocabulary.VocabularySpec",
     "index.encoder": "ragbench.models.resolve.EncoderSpec",
     "index.build": "ragbench.index.shards.Sharding",
-    "latency": "ragbench.configuration.LatencySpec",
+    "latency": f"{_SECTIONS}.LatencySpec",
 }
 """Sections of config.yaml that name no class and the class they become."""
 
 _NO_SWITCHES = ("data", "exp", "tune")
+_TEXT = "tag:yaml.org,2002:str"
 _LONG = 160  # characters of a default that are shown in full
 
 
@@ -43,9 +67,11 @@ class Parameter:
 
     @property
     def short(self) -> str:
-        """The default, a long list shortened in its middle."""
-        if len(self.default) <= _LONG or not self.default.startswith("["):
+        """The default, a long list shortened in its middle, a long text to its beginning."""
+        if len(self.default) <= _LONG:
             return self.default
+        if not self.default.startswith("["):
+            return f"{self.default[:40]}... ({len(self.default):,} characters)"
         values = self.default.strip("[]").split(", ")
         return f"[{values[0]}, {values[1]}, ... {values[-1]}] ({len(values)} values)"
 
@@ -90,11 +116,17 @@ class Group:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A preset: what `+exp=name` takes and the overrides it stands for."""
+    """A preset: what `+exp=name` takes, the options it chooses by group, and the values it sets by key."""
 
     name: str
     description: str
-    overrides: tuple[str, ...]
+    choices: Mapping[str, str]
+    values: Mapping[str, str]
+
+    @property
+    def overrides(self) -> tuple[str, ...]:
+        """The overrides that it stands for."""
+        return tuple(f"{key}={value}" for key, value in {**self.choices, **self.values}.items())
 
 
 @dataclass(frozen=True)
@@ -107,6 +139,42 @@ class Catalogue:
     def experiments(self) -> tuple[Experiment, ...]:
         """Every preset by name."""
         return tuple(_experiment(path) for path in sorted((self.folder / "exp").glob("*.yaml")))
+
+    def experiment(self, name: str) -> Experiment:
+        """The preset of this name. Raises ConfigError for a file that cannot be read."""
+        return _experiment(self.folder / "exp" / f"{name}.yaml")
+
+    @property
+    def choices(self) -> Mapping[str, tuple[str, ...]]:
+        """By group, the names of its options; no file is read."""
+        folders = sorted(path for path in self.folder.iterdir() if path.is_dir())
+        return {folder.name: tuple(sorted(path.stem for path in folder.glob("*.yaml"))) for folder in folders}
+
+    @property
+    def defaults(self) -> Mapping[str, str]:
+        """By group, the option that is taken when none is named."""
+        return dict(self._defaults)
+
+    @cached_property
+    def tree(self) -> Tree:
+        """Every key that any file sets, as nested mappings; a value, also one that is a mapping itself, is None."""
+        found: dict[str, Any] = {}
+        _graft(found, read_source(self.folder / "config.yaml"), "")
+        found.pop("defaults", None)
+        for group in self.defaults:
+            for path in sorted((self.folder / group).glob("*.yaml")):
+                source = read_source(path)
+                _graft(found, source, source.package or group)
+        return found
+
+    def content(self, group: str, option: str) -> Any:
+        """What the file of an option says, interpolations as they are written."""
+        return yaml.safe_load((self.folder / group / f"{option}.yaml").read_text(encoding="utf-8"))
+
+    def check_files(self) -> None:
+        """Raise ConfigError for the first file that is no YAML or no mapping."""
+        for path in [self.folder / "config.yaml", *sorted(self.folder.glob("*/*.yaml"))]:
+            read_source(path)
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
@@ -131,7 +199,7 @@ class Catalogue:
     @cached_property
     def settings(self) -> tuple[Parameter, ...]:
         """The parameters in config.yaml itself."""
-        return tuple(_parameters(_read(self.folder / "config.yaml"), "", skip=("defaults",)))
+        return tuple(_parameters(read_source(self.folder / "config.yaml"), "", skip=("defaults",)))
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
@@ -141,9 +209,31 @@ class Catalogue:
     @cached_property
     def _defaults(self) -> list[tuple[str, str]]:
         """Group and option of every entry of the defaults list that takes one."""
-        entries = {key.value: value for key, value in _read(self.folder / "config.yaml").entries()}
-        pairs = [pair for item in entries["defaults"].value if isinstance(item.value, list) for pair in item.value]
-        return [(str(name.value), str(chosen.value)) for name, chosen in pairs if isinstance(chosen.value, str)]
+        file = self.folder / "config.yaml"
+        listed = {key.value: value for key, value in read_source(file).entries()}.get("defaults")
+        if not isinstance(listed, yaml.SequenceNode):
+            raise ConfigError(f'{file} must have a list `defaults` of entries such as `- p6: "off"`')
+        return [chosen for item in listed.value for chosen in self._default(file, item)]
+
+    def _default(self, file: Path, item: yaml.Node) -> Iterator[tuple[str, str]]:
+        """Group and option of an entry of the defaults list; nothing for `_self_`, and for a list of options."""
+        place = f"{file}:{item.start_mark.line + 1}:"
+        if isinstance(item, yaml.ScalarNode) and item.value == "_self_":
+            return
+        if not (isinstance(item, yaml.MappingNode) and len(item.value) == 1):
+            raise ConfigError(f'{place} must be an entry such as `- p6: "off"`')
+        ((name, chosen),) = item.value
+        options = self.choices.get(name.value)
+        if options is None:
+            raise ConfigError(
+                f"{place} names '{name.value}', which is no folder{did_you_mean(name.value, self.choices)}"
+            )
+        if isinstance(chosen, yaml.SequenceNode):
+            return
+        if chosen.tag != _TEXT or chosen.value not in options:
+            hint = ", in quotes" if chosen.value in options else did_you_mean(str(chosen.value), options)
+            raise ConfigError(f"{place} {name.value} cannot be {chosen.value or 'empty'}{hint}")
+        yield str(name.value), str(chosen.value)
 
 
 def read(folder: Path | None = None) -> Catalogue:
@@ -157,76 +247,40 @@ def read(folder: Path | None = None) -> Catalogue:
 def docstring(target: str) -> str:
     """The docstring of a class of ragbench, read from its source and not imported; empty when it has none."""
     module, _, name = target.rpartition(".")
-    path = _PACKAGE.parent.joinpath(*module.split(".")).with_suffix(".py")
+    path = _ROOT.joinpath(*module.split(".")).with_suffix(".py")
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.ClassDef) and node.name == name:
             return ast.get_docstring(node) or ""
     raise ConfigError(f"{target} names no class in {path}: the configuration and the package do not fit each other")
 
 
-@dataclass(frozen=True)
-class _Source:
-    """A YAML file: its lines and its nodes."""
-
-    path: Path
-    lines: Sequence[str]
-    root: yaml.Node
-
-    def entries(self, node: yaml.Node | None = None) -> list[tuple[yaml.Node, yaml.Node]]:
-        mapping = node or self.root
-        return list(mapping.value) if isinstance(mapping, yaml.MappingNode) else []
-
-    def comment(self, node: yaml.Node) -> str:
-        """What stands behind a `#` after a node, on the line it ends on."""
-        rest = self.lines[node.end_mark.line][node.end_mark.column :]
-        return rest.partition("# ")[2].strip()
-
-    def text(self, node: yaml.Node) -> str:
-        """A node as it is written, in one line."""
-        first, last = node.start_mark, node.end_mark
-        if first.line == last.line:
-            return self.lines[first.line][first.column : last.column]
-        between = [self.lines[first.line][first.column :], *self.lines[first.line + 1 : last.line]]
-        return " ".join(line.strip() for line in [*between, self.lines[last.line][: last.column]])
-
-    @property
-    def header(self) -> list[str]:
-        """The comments that the file begins with, without their signs."""
-        found = []
-        for line in self.lines:
-            if not line.startswith("#"):
-                break
-            found.append(line.lstrip("#").strip())
-        return found
-
-
-def _read(path: Path) -> _Source:
-    text = path.read_text(encoding="utf-8")
-    try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{path} is no YAML ({' '.join(str(error).split())}): repair it") from None
-    if not isinstance(root, yaml.MappingNode):
-        raise ConfigError(f"{path} must hold a mapping, {{}} when it has nothing to say")
-    return _Source(path, text.split("\n"), root)
-
-
-def _described(source: _Source) -> str:
+def _described(source: Source) -> str:
     said = [line for line in source.header if not line.startswith(("@package", "python -m"))]
     return " ".join(said)
 
 
 def _experiment(path: Path) -> Experiment:
-    source = _read(path)
-    overrides = []
+    source = read_source(path)
+    if "@package _global_" not in source.header:
+        raise ConfigError(f"{path} must begin with the line `# @package _global_`")
+    choices: dict[str, str] = {}
+    values: dict[str, str] = {}
     for key, value in source.entries():
         if key.value == "defaults":
-            for item in value.value:
-                ((name, chosen),) = item.value
-                overrides.append(f"{str(name.value).removeprefix('override').strip().lstrip('/')}={chosen.value}")
+            choices.update(_choice(path, item) for item in value.value)
         elif key.value != "name":
-            overrides += [f"{each.key}={each.default}" for each in _leaves(source, value, str(key.value), key)]
-    return Experiment(path.stem, _described(source), tuple(overrides))
+            values.update({each.key: each.default for each in _leaves(source, value, str(key.value), key)})
+    return Experiment(path.stem, _described(source), choices, values)
+
+
+def _choice(path: Path, item: Any) -> tuple[str, str]:
+    """Group and option of an entry of an experiment's defaults."""
+    if isinstance(item, yaml.MappingNode) and len(item.value) == 1:
+        ((name, chosen),) = item.value
+        words = str(name.value).split()
+        if words[:1] == ["override"] and len(words) == 2 and chosen.tag == _TEXT:
+            return words[1].lstrip("/"), str(chosen.value)
+    raise ConfigError(f'{path}: each of its defaults must be an entry such as `override /p6: "on"`, with the quotes')
 
 
 def _group(folder: Path, default: str) -> Group:
@@ -238,21 +292,20 @@ def _group(folder: Path, default: str) -> Group:
 
 
 def _option(path: Path, prefix: str) -> Option:
-    source = _read(path)
-    package = next((line.removeprefix("@package ") for line in source.header if line.startswith("@package ")), prefix)
+    source = read_source(path)
     targets = tuple(
         str(value.value) for node in _mappings(source.root) for key, value in node.value if key.value == "_target_"
     )
-    return Option(path.stem, _described(source), tuple(_parameters(source, package)), targets)
+    return Option(path.stem, _described(source), tuple(_parameters(source, source.package or prefix)), targets)
 
 
-def _parameters(source: _Source, prefix: str, skip: Sequence[str] = ()) -> Iterator[Parameter]:
+def _parameters(source: Source, prefix: str, skip: Sequence[str] = ()) -> Iterator[Parameter]:
     for key, value in source.entries():
         if key.value not in skip:
             yield from _leaves(source, value, f"{prefix}.{key.value}" if prefix else str(key.value), key)
 
 
-def _leaves(source: _Source, node: yaml.Node, key: str, name: yaml.Node) -> Iterator[Parameter]:
+def _leaves(source: Source, node: yaml.Node, key: str, name: yaml.Node) -> Iterator[Parameter]:
     """A block mapping opened into its keys, any other value as it is; keys such as `_target_` are no parameters."""
     if str(name.value).startswith("_") and str(name.value).endswith("_"):
         return
@@ -264,6 +317,22 @@ def _leaves(source: _Source, node: yaml.Node, key: str, name: yaml.Node) -> Iter
         yield Parameter(key, f"[{', '.join(source.text(item) for item in node.value)}]", source.comment(name))
         return
     yield Parameter(key, source.text(node), source.comment(node))
+
+
+def _graft(tree: dict[str, Any], source: Source, package: str) -> None:
+    """Add the keys of a file to a tree, below its package."""
+    for part in package.split(".") if package else ():
+        tree = tree.setdefault(part, {})
+    _branch(tree, source.root)
+
+
+def _branch(tree: dict[str, Any], node: yaml.Node) -> None:
+    for key, value in node.value:
+        below = tree.get(str(key.value))
+        if isinstance(value, yaml.MappingNode) and not value.flow_style:
+            below = {} if below is None else below
+            _branch(below, value)
+        tree[str(key.value)] = below
 
 
 def _mappings(node: yaml.Node) -> Iterator[yaml.Node]:

@@ -1,0 +1,52 @@
+"""Which kind of collection a folder holds, seen from the names of its files; nothing is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ragbench.corpus.folder import find_files
+from ragbench.errors import ConfigError
+
+_MARKDOWN = ("**/*.md", "**/*.markdown")
+_QUERIES = ("queries.csv", "queries.tsv", "queries.jsonl", "questions.csv", "topics.jsonl")
+_JUDGED = ("sections.qrels", "documents.qrels")
+
+
+@dataclass(frozen=True)
+class Recognised:
+    """What a folder holds: in words, the keys of `data` that read it, whether it has queries, how many documents."""
+
+    said: str
+    data: Mapping[str, str]
+    queries: bool
+    documents: int | None = None
+
+
+def recognise(folder: Path) -> Recognised:
+    """Look at a folder. Raises ConfigError where there is nothing to search."""
+    if not folder.is_dir():
+        what = "is not a folder" if folder.exists() else "does not exist"
+        raise ConfigError(f"{folder} {what}: name the folder of your notes")
+    if _has(folder, "corpus.jsonl") and _has(folder, "queries.jsonl"):
+        return Recognised("a collection in the form of BEIR", {"data": "beir", "data.folder": str(folder)}, True)
+    if (folder / "qrels" / "topics.jsonl").is_file() and (folder / "corpus").is_dir():
+        places = {"data.corpus": str(folder / "corpus"), "data.qrels": str(folder / "qrels")}
+        return Recognised("a collection in ragbench's own form", {"data": "native", **places}, True)
+    found, _ = find_files(folder, _MARKDOWN)
+    if not found:
+        raise ConfigError(f"there is no markdown file below {folder}: name the folder of your notes")
+    data = {"data": "vault", "data.corpus": str(folder)}
+    around = dict.fromkeys((Path(), folder, folder.parent))
+    queries = next((place / name for place in around for name in _QUERIES if (place / name).is_file()), None)
+    if queries is not None:
+        data["data.queries"] = str(queries)
+        if any((queries.parent / "qrels" / name).is_file() for name in _JUDGED):
+            data["data.qrels"] = str(queries.parent / "qrels")
+    said = f"{len(found)} markdown files" + (f", queries in {queries}" if queries else ", no queries")
+    return Recognised(said, data, queries is not None, len(found))
+
+
+def _has(folder: Path, name: str) -> bool:
+    return any((folder / each).is_file() for each in (name, f"{name}.gz"))

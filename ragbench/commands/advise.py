@@ -1,0 +1,39 @@
+"""`ragbench advise`."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+
+from ragbench import console
+
+DESCRIPTION = "Read a finished run and say in one screen what is worth trying next, with the commands."
+EXAMPLES = """examples:
+  ragbench advise                            the newest run, its best arm
+  ragbench advise @2 --arm baseline          an arm of the run before it
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which run and arm."""
+    parser.add_argument("--arm", help="an arm of it (default: the best one)")
+    console.add_runs(parser, "?")
+    console.add_output(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Read the run and print the advice."""
+    from ragbench.experiment import ledger, results
+    from ragbench.report import advice
+    from ragbench.workbench.runs import named_runs
+
+    (folder,), settings = named_runs(arguments.words, most=1)
+    loaded = results.load(folder)
+    ledger.of_results(settings.results, loaded, "advise")
+    arm = arguments.arm or advice.best_arm(loaded)
+    levers = advice.advice(loaded, arm)
+    if arguments.json:
+        console.print_json({"run": str(folder), "arm": arm, "levers": [asdict(lever) for lever in levers]})
+    else:
+        print("\n".join(advice.lines(levers, loaded, arm)))
+    return 0

@@ -1,0 +1,44 @@
+"""`ragbench bakeoff`."""
+
+from __future__ import annotations
+
+import argparse
+
+from ragbench import console
+
+DESCRIPTION = """Put several encoders into the same search: what each finds, how long it indexes and asks, and verdicts.
+
+Encoders are folders, bundled models or owner/model of the hub; all bundled ones where none is named. The search is
+exp=recommended unless another one is named. Prefixes follow from the names of models."""
+EXAMPLES = """examples:
+  ragbench bakeoff
+  ragbench bakeoff bge-small-en-v1.5 all-MiniLM-L6-v2 data=vault data.corpus=notes data.queries=queries.csv
+  ragbench bakeoff bge-small-en-v1.5 models/mine exp=plain_hybrid split=train
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Encoders, overrides and output options."""
+    parser.add_argument("words", nargs="*", metavar="encoder|key=value", help="encoders, and overrides of the search")
+    console.add_output(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Measure, time, print."""
+    from ragbench.report import tables
+    from ragbench.workbench.bakeoff import bakeoff
+
+    overrides = [word for word in arguments.words if "=" in word]
+    encoders = [word for word in arguments.words if word not in overrides]
+    with console.progress(arguments.quiet or arguments.json) as progress:
+        found = bakeoff(encoders, *overrides, progress=progress)
+    if arguments.json:
+        verdicts = found.results.verdicts.to_dict(orient="records")
+        rows = found.table.to_dict(orient="records")
+        console.print_json({"folder": str(found.results.folder), "encoders": rows, "verdicts": verdicts})
+        return 0
+    formats = dict.fromkeys(("index s", "index MB", "encoder p95 ms", "query p95 ms"), ".1f")
+    console.print_table(found.table, found.results.titled("Encoders in the same search"), formats)
+    tables.show_verdicts(found.results, found.results.verdicts)
+    print(found.results.whereabouts)
+    return 0

@@ -1,0 +1,223 @@
+"""`ragbench learn-ranker`."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import textwrap
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from ragbench import console
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from ragbench.benchmark.benchmark import Benchmark
+    from ragbench.comparison.statistics import Comparison
+    from ragbench.configuration import Settings
+    from ragbench.engine.executor import Arm
+    from ragbench.evaluation.ranker import Learned, Sample, Spec
+    from ragbench.stages.rank import Rank
+    from ragbench.workshop import Progress
+
+DESCRIPTION = """Learn an order of the hits on the training topics (LambdaMART) and say what it brings.
+
+Prints the gain on topics left out, a learning curve, the gain on folders left out, what the model reads, and one
+confirmation on the test topics. Refuses where the learned order is not above fusion on topics left out."""
+EXAMPLES = """examples:
+  ragbench learn-ranker                      learn for the configured pipeline and say what it brings
+  ragbench learn-ranker --write mine         keep it as conf/rank/mine.yaml, for rank=mine
+  ragbench run -m rank=off,mine split=test   its verdict on the test topics, with time
+  ragbench learn-ranker --no-test            leave the test topics unread
+"""
+_STAGE = "rank"
+_OWN_NAMES = ("on", "off", "builtin")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """How to learn, where to keep the model, overrides and output options."""
+    parser.add_argument("--depth", type=int, default=100, metavar="N", help="hits of each query to order (default 100)")
+    parser.add_argument("--rounds", type=int, default=200, metavar="N", help="trees at most (default 200)")
+    parser.add_argument("--folds", type=int, default=5, metavar="N", help="parts of the topics to leave out in turn")
+    parser.add_argument("--recency", action="store_true", help="let it read how old a document is")
+    parser.add_argument("--no-test", action="store_true", help="do not confirm on the test topics")
+    parser.add_argument("--write", metavar="NAME", help="keep the model as an option of the configuration")
+    console.add_overrides(parser)
+    console.add_output(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Learn on the train split, estimate by cross-validation, confirm on test, print or write."""
+    from ragbench import app
+    from ragbench.bounds import as_options
+    from ragbench.errors import BenchmarkError, ConfigError
+    from ragbench.evaluation import ranker
+    from ragbench.topics.load import load
+
+    if arguments.write is not None and (
+        not re.fullmatch(r"\w[\w-]*", arguments.write) or arguments.write in _OWN_NAMES
+    ):
+        raise ConfigError(
+            f"--write must be a name of letters, digits and hyphens other than {', '.join(_OWN_NAMES)}, "
+            f"got {arguments.write}"
+        )
+    settings = app.compose(arguments.overrides)
+    seed = int(settings.config["seed"])
+    with as_options():
+        names = ("depth", "rounds", "folds", "recency")
+        spec = ranker.Spec(**{name: getattr(arguments, name) for name in names}, seed=seed)
+    benchmark = load(settings.config)
+    with console.progress(arguments.quiet or arguments.json) as progress:
+        arm = _before(settings, benchmark, progress)
+        judged = _judged(arm, benchmark, "train", spec, progress)
+        learned = ranker.learn(judged, spec, progress)
+        gain = _compared(learned.held_out, learned.fused, settings)
+        if not learned.pays:
+            raise BenchmarkError(
+                f"learned from {len(judged)} topics, the order is not above fusion on topics left out "
+                f"({gain.mean_candidate:.3f} against {gain.mean_baseline:.3f}): keep fusion, and judge more topics"
+            )
+        stage = learned.rank(spec)
+        confirmed = None if arguments.no_test else _confirmed(arm, benchmark, stage, spec, settings, progress)
+    by_folder = None if learned.by_folder is None else _compared(learned.by_folder, learned.fused, settings)
+    written = _write(arguments.write, stage, learned, judged, benchmark, arm) if arguments.write else None
+    if arguments.json:
+        console.print_json(
+            {
+                "topics": len(judged),
+                "trees": learned.trees,
+                "held_out": asdict(gain),
+                "other_folders": by_folder and asdict(by_folder),
+                "test": confirmed and asdict(confirmed),
+                "curve": [asdict(point) for point in learned.curve],
+                "more_25": learned.more(),
+                "importance": dict(learned.importance),
+                "spec": asdict(spec),
+                "written": written and str(written),
+            }
+        )
+        return 0
+    _print(learned, judged, gain, by_folder, confirmed)
+    if written:
+        print(f"written to {written}; use it with: rank={arguments.write}")
+    else:
+        print("keep it with --write NAME, and use it with rank=NAME")
+    return 0
+
+
+def _before(settings: Settings, benchmark: Benchmark, progress: Progress) -> Arm:
+    """The pipeline up to where a learned order belongs."""
+    from ragbench.configuration.build import SOURCES
+    from ragbench.engine.executor import Arm
+    from ragbench.engine.pipeline import Pipeline
+    from ragbench.errors import ConfigError
+    from ragbench.workshop import Workshop
+
+    order = [str(entry) for entry in settings.config["order"]]
+    if _STAGE not in order:
+        raise ConfigError("`order` has no entry 'rank', so a learned order would have no place: add one after 'fuse'")
+    earlier = {*order[: order.index(_STAGE)]}
+    stages = tuple(
+        (name, stage)
+        for name, stage in settings.pipeline.stages
+        if name in earlier or (name.startswith(f"{SOURCES}.") and SOURCES in earlier)
+    )
+    if not any("fused" in stage.provides for _, stage in stages):
+        raise ConfigError("this pipeline fuses nothing before 'rank', so there is no order to start from")
+    (arm,) = Workshop.of(settings, benchmark, progress, console.say).arms([settings])
+    arm.index.prepare({"terms"})
+    return Arm(arm.name, Pipeline(stages), arm.index)
+
+
+def _judged(arm: Arm, benchmark: Benchmark, split: str, spec: Spec, progress: Progress) -> Sample:
+    from ragbench.engine import executor
+    from ragbench.evaluation import ranker
+
+    queries = [topic.query() for topic in benchmark.select(split)]
+    (outcome,) = executor.execute([arm], queries, progress)
+    return ranker.sample(outcome.final, arm.index, benchmark, spec.depth, spec.recency)
+
+
+def _compared(candidate: Sequence[float] | Any, baseline: Sequence[float] | Any, settings: Settings) -> Comparison:
+    from ragbench.comparison.statistics import compare
+
+    statistics = settings.statistics
+    seed = int(settings.config["seed"])
+    return compare(candidate, baseline, seed=seed, draws=statistics.draws, confidence=statistics.confidence)
+
+
+def _confirmed(
+    arm: Arm, benchmark: Benchmark, stage: Rank, spec: Spec, settings: Settings, progress: Progress
+) -> Comparison | None:
+    """The model against fusion on the test topics; None where there are none with a relevant document."""
+    from ragbench.evaluation import ranker
+
+    if "test" not in benchmark.splits:
+        return None
+    from ragbench.experiment import ledger
+
+    judged = _judged(arm, benchmark, "test", spec, progress)
+    key = [arm.pipeline.fingerprint, benchmark.collection, stage.describe(), spec]
+    ledger.look(settings.results, benchmark.digest, key, "learn-ranker", [arm.name])
+    return _compared(ranker.values_with(judged, stage), judged.fused, settings) if len(judged) else None
+
+
+def _print(
+    learned: Learned, judged: Sample, gain: Comparison, by_folder: Comparison | None, confirmed: Comparison | None
+) -> None:
+    import pandas as pd
+
+    rows = [("topics left out", gain), ("folders left out", by_folder), ("test topics, once", confirmed)]
+    table = [
+        {
+            "measured on": name,
+            "topics": each.n,
+            "fused": each.mean_baseline,
+            "learned": each.mean_candidate,
+            "gain": f"{each.difference:+.4f} [{each.ci_low:+.4f}, {each.ci_high:+.4f}]",
+            "p": each.p_value,
+        }
+        for name, each in rows
+        if each is not None
+    ]
+    title = f"nDCG@10, learned from {len(judged)} training topics ({learned.trees} trees)"
+    console.print_table(pd.DataFrame(table), title)
+    curve = pd.DataFrame([asdict(point) | {"gain": point.learned - point.fused} for point in learned.curve])
+    console.print_table(curve, "Learning curve: topics left out, by the number learned from", {"gain": "+.4f"})
+    if (more := learned.more()) is not None:
+        print(f"25 more labelled topics would bring about {more:+.3f}.")
+    read = pd.DataFrame(list(learned.importance.items())[:12], columns=["feature", "share of the gain of splits"])
+    console.print_table(read, "What the model reads most", {"share of the gain of splits": ".1%"})
+    if by_folder is not None and by_folder.difference < gain.difference / 2:
+        print(
+            "On folders it has not learned from it gains less than half: part of what it learned is which documents "
+            "the topics are about. Expect the smaller gain where other documents are asked for."
+        )
+
+
+def _write(name: str, stage: Rank, learned: Learned, judged: Sample, benchmark: Benchmark, arm: Arm) -> Path:
+    """Keep the model as conf/rank/<name>.yaml."""
+    import yaml
+
+    from ragbench import locations
+    from ragbench.errors import ConfigError
+
+    path = locations.configuration() / _STAGE / f"{name}.yaml"
+    said = textwrap.wrap(
+        f"Learned by `ragbench learn-ranker` from {len(judged)} training topics of {benchmark.name} "
+        f"({benchmark.digest[:12]}): {learned.trees} trees. The pipeline was: {arm.pipeline!r}",
+        width=110,
+    )
+    target = f"{type(stage).__module__}.{type(stage).__qualname__}"
+    numbers = yaml.safe_dump({"_target_": target, "prior": stage.prior, "depth": stage.depth}, sort_keys=False)
+    model = textwrap.indent(stage.model, "  ", lambda line: bool(line.strip()))
+    text = "".join(f"# {line}\n" for line in said) + numbers + f"model: |\n{model}"
+    if yaml.safe_load(text)["model"] != stage.model:
+        raise ConfigError(f"cannot write {path}: the model cannot be kept as YAML")
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot write {path} ({error.strerror}): make the folder writable") from None
+    return path

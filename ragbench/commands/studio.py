@@ -1,0 +1,68 @@
+"""`ragbench studio`."""
+
+from __future__ import annotations
+
+import argparse
+
+from ragbench import console
+
+DESCRIPTION = """Open the workbench in a browser: rank runs, compare queries, give judgments, search, start experiments.
+
+Answers this machine only unless --host says otherwise, and only who brings the token in the printed address. Words that
+set keys say where results lie and what is searched, as everywhere."""
+EXAMPLES = """examples:
+  ragbench studio
+  ragbench studio data=vault data.corpus=~/notes data.queries=queries.csv
+  ragbench studio --read-only --allow-host bench.example.org     behind a proxy, for others to look at
+"""
+
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The address, who may ask, and overrides."""
+    parser.add_argument(
+        "--host", default="127.0.0.1", help="address to listen on (default 127.0.0.1: this machine only)"
+    )
+    parser.add_argument(
+        "--port", type=int, default=8150, help="port to listen on, 0 for any that is free (default 8150)"
+    )
+    parser.add_argument("--read-only", action="store_true", help="nothing can be judged, started or written")
+    parser.add_argument(
+        "--allow-host", action="append", default=[], metavar="NAME", help="a name that a proxy asks by; repeat for more"
+    )
+    parser.add_argument("--browser", action="store_true", help="open the address in the default browser")
+    console.add_overrides(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Bind, print the address, serve."""
+    from ragbench import app
+    from ragbench.serving import listen
+    from ragbench.serving.guard import LOOPBACK
+    from ragbench.serving.limits import Limits
+    from ragbench.studio.app import Studio, create_app
+    from ragbench.studio.guard import Access
+    from ragbench.workbench import studio_link
+
+    settings = app.compose(arguments.overrides)
+    local = arguments.host in _LOOPBACK
+    hosts = frozenset({*LOOPBACK, arguments.host.lower(), *(name.lower() for name in arguments.allow_host)})
+    access = Access(hosts if local or arguments.allow_host else None, arguments.read_only)
+    studio = Studio(settings.results, tuple(arguments.overrides), access)
+    with listen.bind(arguments.host, arguments.port) as bound:
+        shown = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
+        address = f"http://{shown}:{bound.getsockname()[1]}/?token={access.token}"
+
+        def ready() -> None:
+            if not local:
+                console.say("warning: other machines reach this address; whoever has the token may do what you may")
+            print(f"ragbench studio on {address}\nstop it with Ctrl-C", flush=True)
+            if arguments.browser:
+                import webbrowser
+
+                webbrowser.open(address)
+
+        with studio_link.announced(settings.results, address):
+            listen.run(create_app(studio), bound, ready, Limits())
+    return 0

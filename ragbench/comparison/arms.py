@@ -1,0 +1,207 @@
+"""The comparison of arms: what a run measured of each, judged against a base. Every command calls this one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragbench.comparison import cost
+from ragbench.comparison.contrast import Contrast
+from ragbench.comparison.cost import Cost
+from ragbench.comparison.policy import Policy
+from ragbench.comparison.statistics import compare_all
+from ragbench.comparison.verdict import Level, Verdict, judge
+from ragbench.errors import ResultsError
+from ragbench.evaluation.levels import DOCUMENT, PASSAGE
+from ragbench.evaluation.measures import PRIMARY, if_useful
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LATENCY = "latency.parquet"
+Values = Mapping[str, float]
+"""By qid."""
+
+
+class Measured(Protocol):
+    """What a finished run offers; `ragbench.experiment.results.Results` does."""
+
+    @property
+    def record(self) -> Mapping[str, Any]:
+        """What it recorded."""
+
+    @property
+    def arms(self) -> list[str]:
+        """The arms, in the order they were given."""
+
+    def values(self, arm: str, measure: str, split: str, level: str) -> pd.Series:
+        """One measure of one arm by qid."""
+
+    def of_arms(self, name: str, columns: Sequence[str]) -> pd.DataFrame:
+        """A table that arms wrote."""
+
+    def config(self, arm: str) -> Mapping[str, Any]:
+        """The configuration of an arm."""
+
+
+@dataclass(frozen=True)
+class Arm:
+    """What is known of one arm: values by level and qid, samples of its time, its configuration.
+
+    `useful` are the values if unjudged hits were as useful as judged ones. `times` is None where it was not timed.
+    """
+
+    levels: Mapping[str, Values]
+    useful: Mapping[str, Values] = field(default_factory=dict)
+    times: pd.DataFrame | None = None
+    config: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A contrast with its comparisons by level and its verdict."""
+
+    contrast: Contrast
+    levels: Mapping[str, Level]
+    verdict: Verdict
+
+    @property
+    def cost(self) -> Cost:
+        """What it adds to p95, and its budget."""
+        return self.verdict.cost
+
+
+@dataclass(frozen=True)
+class Arms:
+    """Arms over the same topics, and the policy by which they are judged; `busy` says why times are not trusted."""
+
+    arms: Mapping[str, Arm]
+    policy: Policy
+    busy: str = ""
+
+    @staticmethod
+    def of(measured: Measured, policy: Policy | None = None, split: str = "all") -> Arms:
+        """The arms of a finished run, judged by the policy it recorded unless another is given."""
+        configs = {arm: measured.config(arm) for arm in measured.arms}
+        policy = policy or Policy.of(configs[measured.arms[0]])
+        samples = measured.of_arms(LATENCY, ("arm", "qid", "total"))
+        times = dict(list(samples.groupby("arm"))) if len(samples) else {}
+        names = {DOCUMENT: policy.measure, PASSAGE: PRIMARY}
+
+        def of_level(arm: str, name: Any) -> dict[str, Values]:
+            found = {level: measured.values(arm, name(measure), split, level) for level, measure in names.items()}
+            return {level: _plain(values) for level, values in found.items() if len(values)}
+
+        found = {
+            arm: Arm(of_level(arm, str), of_level(arm, if_useful), times.get(arm), configs[arm])
+            for arm in measured.arms
+        }
+        return Arms(found, policy, str((measured.record.get("machine") or {}).get("busy") or ""))
+
+    @property
+    def levels(self) -> dict[str, str]:
+        """The levels that every arm was measured at, with the measure of each; documents always."""
+        shared = set.intersection(*(set(arm.levels) for arm in self.arms.values()))
+        measures = {DOCUMENT: self.policy.measure, PASSAGE: PRIMARY}
+        return {level: measure for level, measure in measures.items() if level in shared or level == DOCUMENT}
+
+    def against(self, base: str | None = None) -> list[Judged]:
+        """Every other arm against one, the first by default, as one family."""
+        base = base if base is not None else next(iter(self.arms))
+        if base not in self.arms:
+            raise ResultsError(f"there is no arm '{base}' to compare with; arms: {', '.join(self.arms)}")
+        return self.judged([Contrast.of(arm, base) for arm in self.arms if arm != base])
+
+    def judged(self, contrasts: Sequence[Contrast]) -> list[Judged]:
+        """The verdicts on contrasts, judged together; none where nothing was judged. Raises as `levels_of`."""
+        effect = self.policy.statistics.smallest_effect
+        found = self.levels_of(contrasts)
+        return [
+            Judged(contrast, levels, judge(levels, self._cost(contrast), effect))
+            for contrast, levels in zip(contrasts, found, strict=bool(found))
+        ]
+
+    def levels_of(self, contrasts: Sequence[Contrast]) -> list[dict[str, Level]]:
+        """The comparisons of contrasts by level: one family over all of them and both levels.
+
+        None where nothing was judged. Raises ResultsError for an arm without values where others have some.
+        """
+        if not contrasts or not self.judgeable:
+            return []
+        rows = [(contrast, level) for contrast in contrasts for level in self.levels]
+        pairs = [self._pair(contrast, level, useful=False) for contrast, level in rows]
+        statistics = self.policy.statistics
+        compared = compare_all(
+            np.stack([plus for plus, _ in pairs]),
+            np.stack([minus for _, minus in pairs]),
+            seed=self.policy.seed,
+            draws=statistics.draws,
+            confidence=statistics.confidence,
+        )
+        levels: list[dict[str, Level]] = [{} for _ in contrasts]
+        for number, ((contrast, level), comparison) in enumerate(zip(rows, compared, strict=True)):
+            useful = self._if_useful(contrast, level)
+            found = Level(level, self.levels[level], comparison, useful)
+            levels[number // len(self.levels)][level] = found
+        return levels
+
+    @property
+    def judgeable(self) -> bool:
+        """Whether there is any value to judge by."""
+        return bool(self._qids())
+
+    def differences(self, contrast: Contrast, level: str) -> tuple[tuple[str, ...], NDArray[np.float64]]:
+        """All topics, and the contrast of each at a level: NaN where it has no value."""
+        plus, minus = self._pair(contrast, level, useful=False)
+        return self._qids(), plus - minus
+
+    def matrix(self, level: str) -> NDArray[np.float64]:
+        """The values of every arm by topic, (arms, topics): NaN where the level has none."""
+        qids = self._qids()
+        return np.stack([self._values(arm, level, qids, useful=False) for arm in self.arms])
+
+    def _cost(self, contrast: Contrast) -> Cost:
+        times = {arm: known.times for arm, known in self.arms.items() if known.times is not None}
+        added = cost.added(contrast, times, self.policy.seed)
+        sides = [[self.arms[arm].config or {} for arm in side] for side in (contrast.plus, contrast.minus)]
+        return Cost(added, self.policy.budget_ms(*sides), self.busy)
+
+    def _qids(self) -> tuple[str, ...]:
+        """All topics with a value at any level, sorted: a column is the same topic at every level."""
+        return tuple(sorted({q for arm in self.arms.values() for values in arm.levels.values() for q in values}))
+
+    def _pair(self, contrast: Contrast, level: str, *, useful: bool) -> tuple[NDArray[np.float64], ...]:
+        """Both sides of a contrast over all topics, NaN where the level has no value."""
+        qids = self._qids()
+        return tuple(
+            sum((weight * self._values(arm, level, qids, useful) for arm, weight in side.items()), np.zeros(len(qids)))
+            for side in (contrast.plus, contrast.minus)
+        )
+
+    def _values(self, arm: str, level: str, qids: Iterable[str], useful: bool) -> NDArray[np.float64]:
+        known = self.arms[arm].useful if useful else self.arms[arm].levels
+        first = next(iter(self.arms.values())).levels.get(level, {})
+        values = known.get(level, {})
+        if not values:
+            raise ResultsError(f"arm '{arm}' has no {self.levels[level]} of {level}s: it failed or never ran; run it")
+        if odd := sorted(set(values) ^ set(first)):
+            raise ResultsError(
+                f"arm '{arm}' and arm '{next(iter(self.arms))}' do not share topic '{odd[0]}': run both over the same "
+                "topics"
+            )
+        return np.array([values.get(qid, np.nan) for qid in qids], dtype=np.float64)
+
+    def _if_useful(self, contrast: Contrast, level: str) -> float | None:
+        """The effect were unjudged hits as useful as judged ones; None where that is not known."""
+        if any(level not in self.arms[arm].useful for arm in contrast.weights):
+            return None
+        plus, minus = self._pair(contrast, level, useful=True)
+        return float(np.nanmean(plus - minus))
+
+
+def _plain(values: pd.Series) -> dict[str, float]:
+    return {str(qid): float(value) for qid, value in values.items()}

@@ -1,0 +1,97 @@
+"""How large the largest statistic of a family grows by chance: by sign flips, and by resampling under the null.
+
+Both treat a query as one unit over all rows, so that whatever the rows share, such as the base they are compared with,
+is shared by chance too: single-step maxT (Westfall and Young, "Resampling-Based Multiple Testing", 1993). Sign flips
+are exact where a difference may as well have the other sign (Smucker, Allan and Carterette, CIKM 2007); the bootstrap
+(Romano and Wolf, Econometrica 73, 2005) keeps the shape of differences that are skewed and mostly ties. A claim must
+survive both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragbench.comparison import skew
+
+Floats = NDArray[np.float64]
+
+_CELLS = 1_000_000  # of a block of draws times rows or queries: bounds memory to some 50 MB
+_NEAR = 1e-9  # statistics this near are equal: one sum, added up in another order
+
+
+def largest(differences: Floats, here: NDArray[np.bool_], seed: int, draws: int) -> tuple[Floats, ...]:
+    """The largest |z| of the rows of (k, n) in every sign pattern, and in every bootstrap sample of the null.
+
+    `differences` are 0 where `here` is not: queries that a row has no value for. Where so few queries changed that all
+    sign patterns are taken, these alone.
+    """
+    n = here.sum(axis=1)[:, np.newaxis]
+    floor = skew.floor(differences, n[:, 0])[:, np.newaxis]
+    moved = differences[:, (differences != 0).any(axis=0)]
+    squares, cubes = (moved**2).sum(axis=1, keepdims=True), moved**3
+    flipped = [
+        np.abs(skew.statistic(n, moved @ signs, squares, cubes @ signs, floor)).max(axis=0)
+        for signs in sign_patterns(moved.shape[1], len(differences), draws, seed)
+    ]
+    found = np.concatenate([np.empty(0), *flipped])
+    if len(found) < draws:
+        return (found,)
+    centred = np.where(here, differences - differences.sum(axis=1, keepdims=True) / n, 0.0)
+    powers, present = [centred**power for power in (1, 2, 3)], here.astype(np.float64)
+    again = []
+    for counts in resamples(differences.shape[1], len(differences), draws, seed):
+        first, second, third = (power @ counts for power in powers)
+        z = skew.statistic(np.maximum(present @ counts, 1.0), first, second, third, floor)
+        again.append(np.abs(z).max(axis=0))
+    return found, np.concatenate(again)
+
+
+def sign_patterns(queries: int, rows: int, draws: int, seed: int) -> Iterator[Floats]:
+    """Blocks of sign patterns, (queries, patterns), 1 or -1; all but that of the data where these are few enough."""
+    step = max(1, _CELLS // max(queries, rows))
+    if 2**queries <= draws + 1:
+        numbers = np.arange(1, 2**queries)
+        yield np.asarray(1.0 - 2.0 * ((numbers >> np.arange(queries)[:, np.newaxis]) & 1), dtype=np.float64)
+        return
+    generator = np.random.default_rng([seed, 1])
+    for start in range(0, draws, step):
+        size = min(step, draws - start)
+        yield 2.0 * generator.integers(2, size=(queries, size)).astype(np.float64) - 1.0
+
+
+def resamples(queries: int, rows: int, draws: int, seed: int) -> Iterator[Floats]:
+    """Blocks of bootstrap samples, (queries, samples): how often each query was drawn."""
+    generator, step = np.random.default_rng([seed, 0]), max(1, _CELLS // max(queries, rows))
+    for start in range(0, draws, step):
+        size = min(step, draws - start)
+        drawn = generator.integers(queries, size=(size, queries)) + np.arange(size)[:, np.newaxis] * queries
+        yield np.bincount(drawn.ravel(), minlength=drawn.size).reshape(drawn.shape).T.astype(np.float64)
+
+
+def p_values(observed: Floats, by_chance: Sequence[Floats]) -> Floats:
+    """p = (b + 1) / (m + 1), b of m draws being as large (Phipson and Smyth 2010); the larger of the references."""
+
+    def one(draws: Floats) -> Floats:
+        as_large = len(draws) - np.searchsorted(np.sort(draws), observed - _NEAR, side="left")
+        return np.asarray((as_large + 1.0) / (len(draws) + 1.0), dtype=np.float64)
+
+    return np.asarray(np.max([one(draws) for draws in by_chance], axis=0), dtype=np.float64)
+
+
+def critical(by_chance: Sequence[Floats], level: float, n: int, rows: int) -> float:
+    """The largest statistic whose p is above `level`.
+
+    Where so few queries changed that every p is, it is that of Student's t for `n` queries, with Bonferroni's
+    correction for the `rows`: it bounds the means, and refuses none of them.
+    """
+    from scipy.special import stdtrit  # scipy.stats has it and takes three times as long to import
+
+    found = []
+    for draws in by_chance:
+        allowed = int(np.floor(level * (len(draws) + 1) + _NEAR)) - 1
+        enough = 0 <= allowed < len(draws)
+        found.append(np.sort(draws)[-1 - allowed] if enough else -stdtrit(max(n - 1, 1), level / (2 * rows)))
+    return float(max(found))

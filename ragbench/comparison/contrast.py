@@ -1,0 +1,36 @@
+"""What is compared with what: weighted arms against weighted arms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """Weighted arms against weighted arms: an arm against its base, the effect of a factor, an interaction of two.
+
+    `aliases` are effects that a design cannot tell from this one: the estimate is the sum of all of them.
+    """
+
+    factors: tuple[str, ...]
+    plus: Mapping[str, float]
+    minus: Mapping[str, float]
+    aliases: tuple[tuple[str, ...], ...] = ()
+
+    @staticmethod
+    def of(arm: str, base: str) -> Contrast:
+        """One arm against another."""
+        return Contrast((arm,), {arm: 1.0}, {base: 1.0})
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """The weight of every arm in plus minus minus."""
+        found = dict(self.plus)
+        for arm, weight in self.minus.items():
+            found[arm] = found.get(arm, 0.0) - weight
+        return found
+
+    def difference(self, by_arm: Mapping[str, float]) -> float:
+        """The contrast in any number an arm has, such as the bytes of its index."""
+        return sum(weight * by_arm[arm] for arm, weight in self.weights.items())

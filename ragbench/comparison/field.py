@@ -1,0 +1,128 @@
+"""Several arms as one field: how likely each is the best of it, which are ruled out, how many topics would tell more.
+
+An arm is ruled out when another is surely better at one level and not surely worse at the other, all pairs of the field
+being one family. The probability of being best is the share of bootstrap samples of the topics in which an arm has the
+largest mean, equal ones sharing it.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragbench.comparison.arms import Arms
+from ragbench.comparison.chance import resamples
+from ragbench.comparison.contrast import Contrast
+from ragbench.comparison.power import queries_needed
+from ragbench.comparison.statistics import TIE
+from ragbench.evaluation.levels import DOCUMENT, PASSAGE
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Floats = NDArray[np.float64]
+
+FEWEST = 3
+"""Of fewer arms the verdict says all there is to say."""
+MOST = 24
+"""Of more arms nobody is ruled out: 300 pairs are the most that are compared."""
+COLUMNS = ("arm", "mean", "best", "passage_mean", "passage_best", "ruled_out_by", "more_topics")
+
+
+def field(arms: Arms) -> pd.DataFrame:
+    """A row for every arm, the likeliest first, with `COLUMNS`; without rows for fewer than `FEWEST` arms.
+
+    `best` is the probability that no other arm of the field is better, by documents; `passage_best` by passages, NaN
+    where these were not measured. `more_topics` is how many more topics such as these would separate the arm from the
+    one with the largest mean; NaN for that one, one that is ruled out, and one whose difference is too small to matter.
+    """
+    import pandas as pd
+
+    if len(arms.arms) < FEWEST or not arms.judgeable:
+        return pd.DataFrame(columns=list(COLUMNS))
+    chances = {level: _best(arms, level) for level in arms.levels}
+    out = _ruled_out(arms) if len(arms.arms) <= MOST else {}
+    more = _more_topics(arms, out)
+    absent = dict.fromkeys(arms.arms, (np.nan, np.nan))
+    rows = [
+        (arm, *chances[DOCUMENT][arm], *chances.get(PASSAGE, absent)[arm], out.get(arm, ""), more.get(arm, np.nan))
+        for arm in arms.arms
+    ]
+    frame = pd.DataFrame(rows, columns=list(COLUMNS))
+    return frame.sort_values(["best", "mean"], ascending=False, kind="stable", ignore_index=True)
+
+
+def _best(arms: Arms, level: str) -> dict[str, tuple[float, float]]:
+    """By arm, its mean and the probability that it is the best."""
+    values = arms.matrix(level)
+    values = values[:, ~np.isnan(values).any(axis=0)]
+    won, draws = np.zeros(len(values)), 0
+    for counts in resamples(values.shape[1], len(values), arms.policy.statistics.draws, arms.policy.seed):
+        means = values @ counts / values.shape[1]
+        first = means >= means.max(axis=0) - TIE
+        won += (first / first.sum(axis=0)).sum(axis=1)
+        draws += counts.shape[1]
+    found = zip(arms.arms, values.mean(axis=1), won / draws, strict=True)
+    return {arm: (round(float(mean), 12), round(float(share), 6)) for arm, mean, share in found}
+
+
+def _ruled_out(arms: Arms) -> dict[str, str]:
+    """By arm, one that beats it: the one with the largest effect of documents."""
+    found: dict[str, tuple[float, str]] = {}
+    pairs = list(combinations(arms.arms, 2))
+    for pair, levels in zip(pairs, arms.levels_of([Contrast.of(*pair) for pair in pairs]), strict=True):
+        up, down = (any(getattr(level, side) for level in levels.values()) for side in ("better", "worse"))
+        if up != down:
+            better, worse = pair if up else reversed(pair)
+            effect = abs(levels[DOCUMENT].comparison.difference)
+            if effect > found.get(worse, (-1.0, ""))[0]:
+                found[worse] = effect, better
+    return {arm: better for arm, (_, better) in found.items()}
+
+
+def _more_topics(arms: Arms, out: dict[str, str]) -> dict[str, float]:
+    """By arm, the topics that are lacking to tell it from the leader, by documents."""
+    pairs = len(arms.levels) * len(arms.arms) * (len(arms.arms) - 1) // 2
+    policy = arms.policy.statistics
+    means = dict(zip(arms.arms, np.nanmean(arms.matrix(DOCUMENT), axis=1), strict=True))
+    leader = max((arm for arm in arms.arms if arm not in out), key=lambda arm: means[arm], default="")
+    found: dict[str, float] = {}
+    for arm in arms.arms:
+        if arm in out or arm == leader or not leader:
+            continue
+        _, differences = arms.differences(Contrast.of(leader, arm), DOCUMENT)
+        known = differences[~np.isnan(differences)]
+        effect = abs(float(known.mean()))
+        if len(known) > 1 and effect >= max(policy.smallest_effect, TIE):
+            needed = queries_needed(effect, float(known.std(ddof=1)), confidence=policy.confidence, family=pairs)
+            found[arm] = float(max(0, needed - len(known)))
+    return found
+
+
+def sentences(frame: pd.DataFrame) -> list[str]:
+    """The field in words: who leads, who is ruled out, what more topics would do."""
+    if not len(frame):
+        return []
+    out = frame[frame["ruled_out_by"] != ""]
+    left = frame[frame["ruled_out_by"] == ""]
+    said = [
+        f"Best of {len(frame)} by documents: "
+        + ", ".join(f"{r['arm']} ({r['best']:.0%})" for r in left.to_dict("records"))
+        + "."
+    ]
+    if len(out):
+        said.append(
+            "Ruled out: " + ", ".join(f"{r['arm']} (by {r['ruled_out_by']})" for r in out.to_dict("records")) + "."
+        )
+    lacking = left["more_topics"].dropna()
+    if len(lacking):
+        said.append(
+            f"To tell the others from the first: {int(lacking.min()):,} more topics such as these for one of them, "
+            f"{int(lacking.max()):,} for all whose difference matters."
+        )
+    elif len(left) > 1:
+        said.append("The rest differ by less than matters.")
+    return said

@@ -1,0 +1,68 @@
+"""The words in the names of documents, and which names have none.
+
+A path is cut at separators and where letter case changes: `adr/0007-useOpaqueTokens` gives `adr 0007 useOpaqueTokens
+use Opaque Tokens`. Left out are the names of folder pages (`index`, `_index`, `README`) and ids, which nobody searches
+for by heart: UUIDs, numbers of eight digits or more, hexadecimal words of seven letters or more with a digit among
+them, and words of ten characters or more in which letter case or digits change at every second character.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from urllib.parse import unquote
+
+_FOLDER_PAGES = frozenset({"index", "_index", "readme"})
+_UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
+_SEPARATORS = re.compile(r"[\s/_.\-~+,;:()\[\]{}]+")
+_HEXADECIMAL = re.compile(r"(?=.*\d)[0-9a-f]{7,}", re.IGNORECASE)
+_NUMBER = re.compile(r"\d{8,}")
+_LONG = 10
+_SHORT_PIECES = 2.1  # characters to a piece, on average
+
+
+def words_of_path(docno: str, path: str) -> str:
+    """The words of folders and file name; a word that changes case is followed by its parts of two letters or more.
+
+    None where `path` is the docno itself, without folders: the id of a record is no name.
+    """
+    if path == docno and "/" not in docno:
+        return ""
+    folders, _, name = unquote(docno, errors="replace").rpartition("/")
+    words: list[str] = []
+    for word in _words(folders if name.casefold() in _FOLDER_PAGES else f"{folders}/{name}"):
+        pieces = _pieces(word)
+        words += [word, *(piece for piece in pieces if len(pieces) > 1 and (len(piece) > 1 or piece.isdigit()))]
+    return " ".join(words)
+
+
+def untitled(title: str, path: str) -> bool:
+    """Whether a record of a test collection has its id in place of a title; a file's title is never its whole path."""
+    return not title or title == path
+
+
+def meaningful(title: str) -> bool:
+    """Whether a title holds any word that a person could search for."""
+    return any(_words(title))
+
+
+def _words(text: str) -> Iterator[str]:
+    return (word for word in _SEPARATORS.split(_UUID.sub(" ", text)) if word and not _is_id(word))
+
+
+def _is_id(word: str) -> bool:
+    """Whether a word looks drawn by a machine: `a3f9c21`, `20250611093000`, `pCz3Ms8GNvRy`."""
+    if _NUMBER.fullmatch(word) or _HEXADECIMAL.fullmatch(word):
+        return True
+    return len(word) >= _LONG and len(word) < _SHORT_PIECES * len(_pieces(word))
+
+
+def _pieces(word: str) -> list[str]:
+    """`HTTPServer2` -> `HTTP`, `Server`, `2`: cut before a capital that begins a word, and at digits."""
+    starts = [0]
+    for place, (one, other) in enumerate(pairwise(word), start=1):
+        begins = other.isupper() and (not one.isupper() or word[place + 1 : place + 2].islower())
+        if begins or one.isdigit() != other.isdigit():
+            starts.append(place)
+    return [word[start:stop] for start, stop in zip(starts, [*starts[1:], len(word)], strict=True)]

@@ -1,0 +1,170 @@
+"""What one search asks for beyond its query, the same in Python, over HTTP, over MCP and on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
+
+from ragbench.bounds import Checked
+from ragbench.corpus.metadata import Date
+from ragbench.engine.pipeline import Pipeline
+from ragbench.errors import ConfigError
+from ragbench.stages.cut import Cut
+from ragbench.stages.dense import RetrieveDense
+from ragbench.stages.diverse import KeepDiverse
+from ragbench.stages.expand_parents import ExpandToParents
+from ragbench.stages.expand_queries import ExpandQueries
+from ragbench.stages.filters import FilterDocuments
+from ragbench.stages.guarantee import GuaranteeNotes
+from ragbench.stages.hyde import SupposeAnswer
+from ragbench.stages.keywords import RerankByKeywords
+from ragbench.stages.lexical import RetrieveLexical
+from ragbench.stages.rank_v3 import RankCandidates
+from ragbench.stages.recall import RecallBySubstring
+from ragbench.stages.stage import NOTHING, Stage
+from ragbench.types import Query, QueryState, Ranking
+
+if TYPE_CHECKING:
+    from ragbench.index.index import Index
+
+Mode = Literal["keyword", "semantic", "hybrid", "rerank"]
+"""Which searches take part: by words, by meaning, both, or by meaning and then re-ranked by words (seed 004)."""
+
+RETURN_ALL = 100
+"""The hits of a search that asks for all (seed 002)."""
+
+_WORDS: tuple[type, ...] = (RetrieveLexical, RankCandidates)
+
+
+@dataclass(frozen=True)
+class SearchOptions(Checked):
+    """What a search may ask for; what is not given stays as the pipeline has it.
+
+    `hypothesis` is a supposed answer, for pipelines with HyDE. `phrasings` are other phrasings of the query, in place
+    of those that a model would be asked for, and `salient_terms` its important words and #tags, for pipelines that
+    expand queries (seed 002). With `after` (inclusive) or `before` (exclusive) the notes of that time are the whole
+    answer and nothing is searched, for pipelines that guarantee notes. `mode` leaves searches out (seed 004).
+    `return_all` asks for 100 hits of 100 recalled notes and 300 ranked chunks (seed 002).
+    """
+
+    hypothesis: str | None = None
+    phrasings: tuple[str, ...] | None = None
+    salient_terms: tuple[str, ...] = ()
+    after: Date | None = None
+    before: Date | None = None
+    mode: Mode | None = None
+    return_all: bool = False
+
+    def in_mode(self, mode: str | None) -> SearchOptions:
+        """The same with a mode where it has none; ConfigError for what is no mode."""
+        return self if self.mode or not mode else replace(self, mode=cast(Mode, mode))
+
+    def query(self, text: str) -> Query:
+        """The query with what the caller says of it."""
+        return Query("q", text, self.hypothesis, phrasings=self.phrasings, salient_terms=self.salient_terms)
+
+    @property
+    def given(self) -> Mapping[str, Any]:
+        """The options that are set, by name."""
+        named = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in named.items() if value not in (None, (), False)}
+
+
+def adapted(pipeline: Pipeline, options: SearchOptions, top_n: int) -> Pipeline:
+    """The pipeline that answers one search for `top_n` hits. ConfigError for an option that it has no stage for."""
+    kinds = {type(stage) for _, stage in pipeline}
+    for names, kind, what in _NEEDS:
+        asked = sorted(set(names) & set(options.given))
+        if asked and kind not in kinds:
+            raise ConfigError(f"{' and '.join(asked)} cannot be used: this pipeline has no stage that {what}")
+    stages = pipeline.stages
+    if options.after is not None or options.before is not None:
+        stages = _of_time(stages, options)
+    elif options.mode is not None:
+        stages = _in_mode(stages, options.mode)
+    if options.return_all:
+        stages = tuple((name, _ALL[type(stage)](stage) if type(stage) in _ALL else stage) for name, stage in stages)
+    else:
+        stages = _diverse(stages, top_n)
+    return pipeline if stages == pipeline.stages else Pipeline(stages)
+
+
+_NEEDS: Sequence[tuple[Sequence[str], type, str]] = (
+    (("hypothesis",), SupposeAnswer, "embeds one"),
+    (("phrasings", "salient_terms"), ExpandQueries, "expands queries"),
+    (
+        ("after", "before"),
+        GuaranteeNotes,
+        "guarantees notes; filters by date restrict any search",
+    ),
+)
+_ALL: Mapping[type, Callable[[Any], Stage]] = {
+    RecallBySubstring: lambda stage: replace(stage, limit=RETURN_ALL),
+    RankCandidates: lambda stage: replace(stage, depth=3 * RETURN_ALL),
+    KeepDiverse: lambda stage: replace(stage, top_k=RETURN_ALL),
+    RetrieveDense: lambda stage: replace(stage, depth=max(stage.depth, RETURN_ALL)),
+    RetrieveLexical: lambda stage: replace(stage, depth=max(stage.depth, RETURN_ALL)),
+    Cut: lambda stage: replace(stage, top_n=max(stage.top_n, RETURN_ALL)),
+}
+
+_Stages = tuple[tuple[str, Stage], ...]
+
+
+def _of_time(stages: _Stages, options: SearchOptions) -> _Stages:
+    """The notes of a time alone: no search is made (seed 002, "Time-Range Flow")."""
+    kept: list[tuple[str, Stage]] = [("search", _NoSearch())]
+    for name, stage in stages:
+        if isinstance(stage, FilterDocuments):
+            kept.insert(0, (name, stage))
+        elif isinstance(stage, GuaranteeNotes):
+            kept.append((name, replace(stage, after=options.after, before=options.before)))
+        elif isinstance(stage, Cut):
+            kept.append((name, stage))
+    return tuple(kept)
+
+
+def _diverse(stages: _Stages, top_n: int) -> _Stages:
+    """With a choice of as many hits as are asked for at the end, where the pipeline has one of more hits."""
+    if not any(isinstance(stage, KeepDiverse) and stage.top_k > top_n for _, stage in stages):
+        return stages
+    ends = (place for place, (_, stage) in enumerate(stages) if isinstance(stage, (ExpandToParents, Cut)))
+    place = next(ends, len(stages))
+    return (*stages[:place], (f"diverse at {top_n}", KeepDiverse(top_k=top_n)), *stages[place:])
+
+
+def _in_mode(stages: _Stages, mode: Mode) -> _Stages:
+    by_words = [name for name, stage in stages if isinstance(stage, _WORDS)]
+    by_meaning = [name for name, stage in stages if isinstance(stage, RetrieveDense)]
+    for missing, wanted, modes in (
+        (not by_words, "by words", ("keyword", "hybrid")),
+        (not by_meaning, "by meaning", ("semantic", "hybrid", "rerank")),
+    ):
+        if missing and mode in modes:
+            raise ConfigError(f"mode {mode} cannot be used: this pipeline does not search {wanted}")
+    left_out = {"keyword": by_meaning, "semantic": by_words, "hybrid": [], "rerank": by_words}[mode]
+    kept = [(name, stage) for name, stage in stages if name not in left_out]
+    if mode != "rerank":
+        kept = [(name, stage) for name, stage in kept if not isinstance(stage, RerankByKeywords)]
+    elif not any(isinstance(stage, RerankByKeywords) for _, stage in kept):
+        place = next((place for place, (_, stage) in enumerate(kept) if isinstance(stage, Cut)), len(kept))
+        kept.insert(place, ("keywords", RerankByKeywords()))
+    return tuple(kept)
+
+
+@dataclass(frozen=True)
+class _NoSearch:
+    """Find nothing."""
+
+    needs: ClassVar[frozenset[str]] = NOTHING
+    requires: ClassVar[frozenset[str]] = NOTHING
+    provides: ClassVar[frozenset[str]] = frozenset({"rankings", "fused"})
+    forbids: ClassVar[Mapping[str, str]] = {}
+
+    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
+        """Give every state an empty ranking."""
+        return [replace(state, fused=Ranking.empty()) for state in states]
+
+    def describe(self) -> str:
+        """In words."""
+        return "search nothing"

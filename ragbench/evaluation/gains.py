@@ -1,0 +1,50 @@
+"""nDCG from the gains of hits, and what unjudged hits could have gained.
+
+ir_measures computes what is reported of documents and sections; this is for units that it does not know, and for
+gains that nobody judged.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+DEPTH = 10
+
+Gains = Sequence[float | None]
+"""Of the first hits, in order; None where nobody judged."""
+
+
+def ndcg(gains: Gains, ideal: Sequence[float]) -> float:
+    """nDCG@10 with linear gain, unjudged hits gaining nothing; 0 where nothing can be gained."""
+    best = _dcg(sorted(ideal, reverse=True))
+    return _dcg([gain or 0.0 for gain in gains]) / best if best else 0.0
+
+
+def ndcg_if_useful(gains: Gains, ideal: Sequence[float], typical: Sequence[float]) -> float:
+    """The same were every unjudged hit as useful as judged ones at its rank, and part of the ideal order too."""
+    hopeful = [typical[place] if gain is None else gain for place, gain in enumerate(gains[:DEPTH])]
+    added = [each for each, gain in zip(hopeful, gains[:DEPTH], strict=True) if gain is None]
+    return ndcg(hopeful, [*ideal, *added])
+
+
+def useless_known(judgments: Iterable[Mapping[str, int]]) -> bool:
+    """Whether anything was judged useless.
+
+    Where nothing was, as with known items, judged hits say nothing of unjudged ones: these count as useless.
+    """
+    return any(grade <= 0 for grades in judgments for grade in grades.values())
+
+
+def typical_gains(answers: Sequence[Gains]) -> list[float]:
+    """By rank, the mean gain of the judged hits there; of all judged hits where none is, 0 without any."""
+    judged = [[each[rank] for each in answers if rank < len(each) and each[rank] is not None] for rank in range(DEPTH)]
+    everything = [gain for gains in judged for gain in gains]
+    overall = float(np.mean(everything)) if everything else 0.0  # type: ignore[arg-type]
+    return [float(np.mean(gains)) if gains else overall for gains in judged]  # type: ignore[arg-type]
+
+
+def _dcg(gains: Sequence[float]) -> float:
+    return sum(gain / math.log2(rank + 1) for rank, gain in enumerate(gains[:DEPTH], start=1))

@@ -1,0 +1,324 @@
+"""Learn an order from judged queries: LambdaMART over the fused ranking, with honest estimates of what it brings.
+
+Trees are added to the fused score (Burges, 2010, and Ke et al., LightGBM, 2017), so that few judgments change little.
+How many trees is chosen by cross-validation inside the topics that are learned from; what is reported of a topic always
+comes from a model that has seen neither it nor its group.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragbench.benchmark.benchmark import topic_area
+from ragbench.bounds import Checked, Count, Factor, Natural, Positive, Share, Weight
+from ragbench.errors import BenchmarkError
+from ragbench.evaluation.gains import ndcg
+from ragbench.ranking import features, trees
+from ragbench.stages.rank import Rank, rows_of
+from ragbench.stages.stage import fused
+
+if TYPE_CHECKING:
+    from ragbench.benchmark.benchmark import Benchmark
+    from ragbench.index.index import Index
+    from ragbench.types import QueryState
+
+Values = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+Progress = Callable[[str, int, int], None]
+
+FEWEST = 20
+"""Topics below which nothing is learned: folds of four say nothing."""
+_INNER = 3  # folds that choose the number of trees
+_SHARES = (0.25, 0.5, 0.75, 1.0)  # of the topics, for the learning curve
+
+
+@dataclass(frozen=True)
+class Spec(Checked):
+    """How trees grow: at most `rounds` of `leaves` leaves, each counted by `rate`, every leaf of `smallest` documents.
+
+    `prior` is the weight of the fused score, `depth` the hits that are ordered, `l2` shrinks leaves, `share` of the
+    features are tried by each tree. `recency` lets the model read how old documents are. Defaults were chosen on the
+    training topics of the built-in benchmark.
+    """
+
+    prior: Weight = 2.0
+    depth: Count = 100
+    rounds: Count = 200
+    leaves: Count = 8
+    rate: Positive = 0.06
+    smallest: Count = 15
+    l2: Weight = 5.0
+    share: Share = 0.5
+    folds: Factor = 5
+    recency: bool = False
+    seed: Natural = 13
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Judged queries: the features of their candidates, the grades of these and of all relevant documents.
+
+    One entry a query in all sequences. `rest` are the grades of documents below the candidates, in order.
+    """
+
+    features: tuple[str, ...]
+    qids: tuple[str, ...]
+    groups: tuple[str, ...]
+    areas: tuple[str, ...]
+    rows: tuple[Values, ...]
+    norms: tuple[Values, ...]
+    grades: tuple[Numbers, ...]
+    rest: tuple[tuple[int, ...], ...]
+    ideals: tuple[tuple[int, ...], ...]
+
+    def __len__(self) -> int:
+        return len(self.qids)
+
+    def value(self, place: int, scores: Values) -> float:
+        """nDCG@10 of one query with its candidates ordered by scores; equal ones keep the order of fusion."""
+        order = np.argsort(-scores, kind="stable")
+        return ndcg([*map(float, self.grades[place][order]), *map(float, self.rest[place])], self.ideals[place])
+
+    @cached_property
+    def fused(self) -> Values:
+        """nDCG@10 of every query as it was fused."""
+        return np.array([self.value(place, self.norms[place]) for place in range(len(self))])
+
+
+def sample(
+    states: Sequence[QueryState], index: Index, benchmark: Benchmark, depth: int, recency: bool = False
+) -> Sample:
+    """What can be learned from fused states; queries without a relevant document or without a hit are left out."""
+    sources = sorted({source for state in states for source in state.rankings})
+    names = features.names(sources, recency)
+    topics = {topic.qid: topic for topic in benchmark.topics}
+    docnos = index.chunks.docnos
+    found: list[tuple[Any, ...]] = []
+    for state in states:
+        qid = state.query.qid
+        grades = {docno: max(0, grade) for docno, grade in benchmark.document_qrels.get(qid, {}).items()}
+        if not any(grades.values()) or not len(fused(state)):
+            continue
+        candidates, rows = rows_of(state, index, names, depth)
+        ranked = candidates.documents.tolist()
+        below = dict.fromkeys(index.chunks.document[fused(state).chunks].tolist())
+        found.append(
+            (
+                qid,
+                topics[qid].group or qid,
+                topic_area(grades),
+                rows,
+                candidates.norm,
+                np.array([grades.get(docnos[row], 0) for row in ranked], dtype=np.int64),
+                tuple(grades.get(docnos[row], 0) for row in below if row not in set(ranked)),
+                tuple(grade for grade in grades.values() if grade > 0),
+            )
+        )
+    columns = zip(*found, strict=True) if found else ((),) * 8
+    return Sample(names, *(tuple(column) for column in columns))
+
+
+@dataclass(frozen=True)
+class Point:
+    """The learning curve at a number of topics: nDCG@10 of topics left out, with the learned order and as fused."""
+
+    topics: int
+    learned: float
+    fused: float
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A model, and what it brings to queries that it has not seen.
+
+    `held_out`, shape (n,), has nDCG@10 of every query by a model of other groups; `by_folder` by a model of other
+    folders, None where all documents lie in one. `importance` is each feature's share of what the splits gain.
+    """
+
+    model: str
+    trees: int
+    fused: Values
+    held_out: Values
+    by_folder: Values | None
+    curve: tuple[Point, ...]
+    importance: Mapping[str, float]
+
+    def rank(self, spec: Spec) -> Rank:
+        """The stage that uses the model."""
+        return Rank(self.model, prior=spec.prior, depth=spec.depth)
+
+    @property
+    def pays(self) -> bool:
+        """Whether held-out topics gain, all of them learned from: the end of the curve lies above fusion."""
+        return float(self.held_out.mean() - self.fused.mean()) > 0
+
+    def more(self, topics: int = 25) -> float | None:
+        """About what so many more topics would bring; None without a curve. Gains grow with the logarithm of topics."""
+        if len(self.curve) < 3:
+            return None
+        counts, gains = zip(*((math.log(each.topics), each.learned) for each in self.curve[1:]), strict=True)
+        slope = float(np.polyfit(counts, gains, 1)[0])
+        return max(0.0, slope * math.log(1 + topics / self.curve[-1].topics))
+
+
+def learn(judged: Sample, spec: Spec, progress: Progress | None = None) -> Learned:
+    """Learn from all queries of a sample, and estimate by cross-validation over groups and over folders.
+
+    Raises BenchmarkError for fewer than FEWEST queries or fewer groups than folds.
+    """
+    everything = np.arange(len(judged))
+    if len(judged) < FEWEST or len(set(judged.groups)) < spec.folds:
+        raise BenchmarkError(
+            f"a ranking is learned from at least {FEWEST} judged training topics of {spec.folds:g} groups, and there "
+            f"are {len(judged)} of {len(set(judged.groups))}: judge more with `ragbench judge`, or try data.resplit=1"
+        )
+    outer = _folds(judged.groups, everything, int(spec.folds), spec.seed)
+    several = len(set(judged.areas)) > 1
+    areas = _folds(judged.areas, everything, min(int(spec.folds), len(set(judged.areas))), spec.seed) if several else []
+    total, done = len(outer) * len(_SHARES) + len(areas) + 1, 0
+
+    def fitted(chosen: Numbers) -> tuple[str, int, Mapping[str, float]]:
+        nonlocal done
+        model = _fitted(judged, chosen, spec)
+        done += 1
+        if progress is not None:
+            progress("learning to rank", done, total)
+        return model
+
+    curve: dict[float, list[tuple[int, Numbers, Values]]] = {}
+    for held in outer:
+        others = np.setdiff1d(everything, held)
+        for share in _SHARES:
+            chosen = _part(judged.groups, others, share, spec.seed)
+            curve.setdefault(share, []).append((len(chosen), held, _values(judged, held, fitted(chosen)[0], spec)))
+    by_folder = np.zeros(len(judged)) if several else None
+    for held in areas:
+        assert by_folder is not None
+        by_folder[held] = _values(judged, held, fitted(np.setdiff1d(everything, held))[0], spec)
+    held_out = np.zeros(len(judged))
+    for _, held, values in curve[1.0]:
+        held_out[held] = values
+    points = []
+    for parts in curve.values():
+        learned = float(np.concatenate([values for *_, values in parts]).mean())
+        points.append(Point(round(float(np.mean([n for n, *_ in parts]))), learned, float(judged.fused.mean())))
+    model, rounds, importance = fitted(everything)
+    return Learned(model, rounds, judged.fused, held_out, by_folder, tuple(points), importance)
+
+
+def values_with(judged: Sample, stage: Rank) -> Values:
+    """nDCG@10 of every query with the order of a stage that reads the features of the sample."""
+    return _scored(judged, np.arange(len(judged)), stage.model, stage.prior)
+
+
+def _values(judged: Sample, places: Numbers, model: str, spec: Spec) -> Values:
+    return _scored(judged, places, model, spec.prior)
+
+
+def _scored(judged: Sample, places: Numbers, model: str, prior: float) -> Values:
+    grown = trees.parse(model)
+    return np.array(
+        [judged.value(place, prior * judged.norms[place] + grown(judged.rows[place])) for place in places.tolist()]
+    )
+
+
+def _fitted(judged: Sample, chosen: Numbers, spec: Spec) -> tuple[str, int, Mapping[str, float]]:
+    """The text of a model of the chosen queries, its number of trees, and the importance of features."""
+    import lightgbm
+
+    inner = _folds(judged.groups, chosen, min(_INNER, len({judged.groups[place] for place in chosen})), spec.seed + 1)
+    curves = []
+    for held in inner:
+        heard: dict[str, Any] = {}
+        lightgbm.train(
+            _parameters(judged, spec),
+            data := _data(judged, np.setdiff1d(chosen, held), spec),
+            spec.rounds,
+            valid_sets=[_data(judged, held, spec, data)],
+            callbacks=[lightgbm.record_evaluation(heard)],
+        )
+        (measured,) = heard["valid_0"].values()
+        curves.append(len(held) * np.array(measured))
+    rounds = int(np.argmax(np.round(np.sum(curves, axis=0), 9))) + 1
+    booster = lightgbm.train(_parameters(judged, spec), _data(judged, chosen, spec), rounds)
+    gains = booster.feature_importance("gain")
+    total = float(gains.sum()) or 1.0
+    pairs = zip(judged.features, gains, strict=True)
+    shares = {name: round(float(gain) / total, 4) for name, gain in pairs if gain > 0}
+    return (
+        trees.short(booster.model_to_string(num_iteration=rounds)),
+        rounds,
+        dict(sorted(shares.items(), key=lambda pair: (-pair[1], pair[0]))),
+    )
+
+
+def _data(judged: Sample, places: Numbers, spec: Spec, reference: Any = None) -> Any:
+    import lightgbm
+
+    chosen = places.tolist()
+    return lightgbm.Dataset(
+        np.concatenate([judged.rows[place] for place in chosen]),
+        np.concatenate([judged.grades[place] for place in chosen]),
+        group=[len(judged.rows[place]) for place in chosen],
+        init_score=spec.prior * np.concatenate([judged.norms[place] for place in chosen]),
+        feature_name=list(judged.features),
+        params={"max_bin": 63, "verbosity": -1, "num_threads": 1, "data_random_seed": spec.seed},
+        reference=reference,
+        free_raw_data=False,
+    )
+
+
+def _parameters(judged: Sample, spec: Spec) -> dict[str, Any]:
+    best = max((int(grades.max()) for grades in judged.grades), default=1)
+    return {
+        "objective": "lambdarank",
+        "label_gain": list(range(best + 1)),  # linear, as nDCG@10 is measured here
+        "lambdarank_truncation_level": 15,
+        "metric": "ndcg",
+        "eval_at": [10],
+        "learning_rate": spec.rate,
+        "num_leaves": spec.leaves,
+        "min_data_in_leaf": spec.smallest,
+        "lambda_l2": spec.l2,
+        "feature_fraction_bynode": spec.share,
+        "max_bin": 63,
+        "seed": spec.seed,
+        "deterministic": True,
+        "force_row_wise": True,
+        "num_threads": 1,  # the sums, and so the bytes, are the same on every machine with any number of processors
+        "verbosity": -1,
+    }
+
+
+def _folds(names: Sequence[str], places: Numbers, count: int, seed: int) -> list[Numbers]:
+    """Places in `count` parts of similar size, those of one name together; drawn by the seed."""
+    members: dict[str, list[int]] = {}
+    for place in places.tolist():
+        members.setdefault(names[place], []).append(place)
+    drawn = np.random.default_rng(seed).permutation(len(members))
+    order = sorted(zip(drawn.tolist(), sorted(members), strict=True))
+    parts: list[list[int]] = [[] for _ in range(count)]
+    for _, name in sorted(order, key=lambda pair: (-len(members[pair[1]]), pair[0])):
+        min(parts, key=len).extend(members[name])
+    return [np.array(sorted(part), dtype=np.int64) for part in parts if part]
+
+
+def _part(names: Sequence[str], places: Numbers, share: float, seed: int) -> Numbers:
+    """A share of the places, names whole, drawn by the seed; at least two names."""
+    members: dict[str, list[int]] = {}
+    for place in places.tolist():
+        members.setdefault(names[place], []).append(place)
+    drawn = np.random.default_rng(seed).permutation(sorted(members)).tolist()
+    chosen: list[int] = []
+    for number, name in enumerate(drawn):
+        if number >= 2 and len(chosen) >= share * len(places):
+            break
+        chosen += members[name]
+    return np.array(sorted(chosen), dtype=np.int64)

@@ -1,0 +1,73 @@
+"""Readers of a finished run are bound to what it measured: its own documents, topics and judgments, or none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ragbench.benchmark.benchmark import Benchmark
+from ragbench.errors import ResultsError
+from ragbench.experiment.results import Results
+from ragbench.topics.load import load
+
+_OF_DATA = ("data=", "data.", "topics=", "topics.")
+
+
+def benchmark_of(results: Results, *, judged_since: bool = False) -> Benchmark:
+    """The benchmark that a run recorded, read again; ResultsError when it is no longer what was measured.
+
+    With `judged_since` judgments may have changed, documents and topics may not.
+    """
+    benchmark = load(results.config(results.arms[0]))
+    require(results, benchmark, judged_since=judged_since)
+    return benchmark
+
+
+def require(results: Results, benchmark: Benchmark, *, judged_since: bool = False) -> None:
+    """Raise ResultsError unless the benchmark is the one a run measured."""
+    recorded = results.record["benchmark"]
+    if recorded["digest"] == benchmark.digest:
+        return
+    if recorded["name"] != benchmark.name:
+        raise ResultsError(
+            f"{results.folder} measured '{recorded['name']}' and not '{benchmark.name}': leave data= out, or name a "
+            f"run over '{benchmark.name}'"
+        )
+    parts = (("documents", benchmark.collection, "collection"), ("topics", benchmark.questions, "questions"))
+    changed = next((what for what, now, key in parts if recorded.get(key) != now), "judgments")
+    if changed != "judgments" or not judged_since:
+        raise ResultsError(
+            f"the {changed} of '{benchmark.name}' have changed since {results.folder} was measured: run it again"
+        )
+
+
+def refuse_other_data(results: Results, config: Mapping[str, Any], words: Sequence[str]) -> None:
+    """Raise ResultsError when words of a command name data, and these are not what the run was measured on."""
+    if not names_data(words):
+        return
+    recorded = results.config(results.arms[0])
+    if any(_documents_of(config[key]) != _documents_of(recorded[key]) for key in ("data", "topics")):
+        raise ResultsError(
+            f"{results.folder} measured '{results.record['benchmark']['name']}', which these settings do not read: "
+            "leave data= and topics= out, or name a run over those data"
+        )
+
+
+def names_data(words: Sequence[str]) -> bool:
+    """Whether words of a command name data."""
+    return any(word.lstrip("+").startswith(_OF_DATA) for word in words)
+
+
+def _documents_of(node: Any) -> Any:
+    """Settings of data without those of judgments, which may grow."""
+    return {key: value for key, value in node.items() if key != "qrels"} if isinstance(node, Mapping) else node
+
+
+def require_same(first: Results, other: Results) -> None:
+    """Raise ResultsError unless two runs measured the same benchmark."""
+    before, after = (each.record["benchmark"] for each in (first, other))
+    if before["digest"] != after["digest"]:
+        raise ResultsError(
+            f"{first.folder} measured '{before['name']}' ({before['digest'][:12]}) and {other.folder} "
+            f"'{after['name']}' ({after['digest'][:12]}): compare runs over the same documents, topics and judgments"
+        )

@@ -1,0 +1,63 @@
+"""The verdicts of an experiment: made once when it ends, kept beside the results, read by all that show them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from ragbench.comparison.arms import Arms, Judged
+from ragbench.comparison.field import COLUMNS as FIELD_COLUMNS
+from ragbench.comparison.field import field as field_of
+from ragbench.comparison.halves import COLUMNS as HALVES_COLUMNS
+from ragbench.comparison.halves import halves as halves_of
+from ragbench.comparison.table import COLUMNS, WORDS, table
+from ragbench.experiment.results import FIELD, HALVES, VERDICTS, Results
+from ragbench.files import write_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def write(results: Results, judged: Sequence[Judged], standard_errors: Mapping[str, float] | None = None) -> None:
+    """Keep verdicts as those of the experiment."""
+    frame = table(judged, standard_errors)
+    write_text(results.folder / VERDICTS, frame.to_csv(index=False))
+    splits = results.per_query.drop_duplicates("qid").set_index("qid")["split"]
+    contrasts = [each.contrast for each in judged if len(each.contrast.factors) == 1]
+    sides = halves_of(Arms.of(results), contrasts, {str(qid): str(split) for qid, split in splits.items()})
+    if len(sides):
+        write_text(results.folder / HALVES, sides.to_csv(index=False))
+
+
+def against_first(results: Results) -> None:
+    """Judge every arm against the first, and keep the verdicts; of one arm there are none."""
+    if len(results.arms) > 1:
+        arms = Arms.of(results)
+        write(results, arms.against())
+        found = field_of(arms)
+        if len(found):
+            write_text(results.folder / FIELD, found.to_csv(index=False))
+
+
+def read(results: Results) -> pd.DataFrame:
+    """The verdicts of an experiment, without rows where it compared nothing."""
+    return _table(results, VERDICTS, COLUMNS, WORDS)
+
+
+def field(results: Results) -> pd.DataFrame:
+    """How likely each of several arms is the best, with the columns of `ragbench.comparison.field`; perhaps no rows."""
+    return _table(results, FIELD, FIELD_COLUMNS, ("arm", "ruled_out_by"))
+
+
+def halves(results: Results) -> pd.DataFrame:
+    """The effects on train and test, with the columns of `ragbench.comparison.halves`; perhaps no rows."""
+    return _table(results, HALVES, HALVES_COLUMNS, ("factor", "level"))
+
+
+def _table(results: Results, name: str, columns: Sequence[str], words: Sequence[str]) -> pd.DataFrame:
+    import pandas as pd
+
+    path = results.folder / name
+    if not path.is_file():
+        return pd.DataFrame(columns=list(columns))
+    return pd.read_csv(path, dtype=dict.fromkeys(words, "str")).fillna(dict.fromkeys(words, ""))

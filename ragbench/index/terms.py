@@ -1,0 +1,209 @@
+"""The terms of documents and chunks as numbers, so that a learned ranking reads no text at query time.
+
+A word is a run of letters and digits, cut where letter case changes (`getUserById`: get, user, by, id); its term is
+what the analyzer makes of it, none for a stop word. Of each chunk's text the terms are kept in order, of everything
+else which terms occur.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragbench.index.analyzers import analyze, analyzer
+from ragbench.index.texts import lexical_rows
+
+if TYPE_CHECKING:
+    from ragbench.index.chunks import ChunkTable
+
+VERSION = 1
+FIELDS = ("title", "path", "anchors", "facts", "headings", "document")
+"""Sets of terms: of a document, `headings` of a chunk; `facts` are aliases, tags, keywords and description."""
+_FACTS = ("aliases", "tags", "keywords", "description")
+_WORD = re.compile(r"[^\W_]+")
+_CASE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_WORDS, _TERMS = "words.txt", "terms.txt"
+
+Numbers = NDArray[np.int64]
+
+
+def words(text: str) -> list[str]:
+    """The words of a text in order, lower-case."""
+    return _WORD.findall(_CASE.sub(" ", text).lower())
+
+
+def build_terms(folder: Path, table: ChunkTable, analyzer_name: str) -> None:
+    """Write the terms of every retrievable chunk, the sets of FIELDS, and the links and PageRank of documents."""
+    made = _Numbering(analyzer_name)
+    body: list[Numbers] = []
+    pairs: dict[str, list[tuple[int, Numbers]]] = {name: [] for name in FIELDS}
+    seen = -1
+    rows = lexical_rows(table, ("content", "headers", "title", "path", "anchors", *_FACTS))
+    for chunk, row in enumerate(rows):
+        document = int(table.document[chunk])
+        body.append(made.terms(row["content"]))
+        pairs["headings"].append((chunk, made.terms(row["headers"])))
+        pairs["document"].append((document, body[-1]))
+        if document != seen:
+            seen = document
+            for name in ("title", "path", "anchors"):
+                pairs[name].append((document, made.terms(row[name])))
+            pairs["facts"].append((document, made.terms(" ".join(row[name] for name in _FACTS))))
+    size = len(made.numbers)
+    _save(folder, "body", np.concatenate(body) if body else np.empty(0, np.int64), np.int32)
+    _save(folder, "body-starts", np.concatenate([[0], np.cumsum([len(each) for each in body])]), np.int64)
+    sets = {name: _keys(each, size) for name, each in pairs.items()}
+    for name, keys in sets.items():
+        _save(folder, name, keys, np.int64)
+    held = np.bincount(np.unique(np.concatenate(list(_by_document(sets, table, size)))) % max(size, 1), minlength=size)
+    # As BM25 has it (Robertson and Zaragoza, 2009), over documents.
+    idf = np.log1p((table.n_documents - held + 0.5) / (held + 0.5))
+    _save(folder, "idf", idf, np.float64)
+    (folder / _WORDS).write_text("".join(f"{word}\t{term}\n" for word, term in made.words.items()), encoding="utf-8")
+    (folder / _TERMS).write_text("".join(f"{term}\n" for term in made.numbers), encoding="utf-8")
+    for name, values in _standing(table).items():
+        _save(folder, name, values, np.float64)
+
+
+class _Numbering:
+    """Words to terms to numbers, in the order in which they are first met."""
+
+    def __init__(self, analyzer_name: str) -> None:
+        self._analyzer = analyzer(analyzer_name)
+        self.words: dict[str, int] = {}
+        self.numbers: dict[str, int] = {}
+
+    def terms(self, text: str) -> Numbers:
+        found = [self._number(word) for word in words(text)]
+        return np.array([number for number in found if number >= 0], dtype=np.int64)
+
+    def _number(self, word: str) -> int:
+        known = self.words.get(word)
+        if known is None:
+            made = analyze(self._analyzer, word)
+            known = self.words[word] = self.numbers.setdefault(made[0], len(self.numbers)) if made else -1
+        return known
+
+
+def _keys(pairs: Iterable[tuple[int, Numbers]], size: int) -> Numbers:
+    """Row and term as one number, sorted, each once."""
+    found = [row * size + terms for row, terms in pairs]
+    return np.unique(np.concatenate(found)) if found else np.empty(0, np.int64)
+
+
+def _by_document(sets: dict[str, Numbers], table: ChunkTable, size: int) -> Iterable[Numbers]:
+    """The keys of all fields by document."""
+    for name, keys in sets.items():
+        if name == "headings":
+            rows, terms = np.divmod(keys, max(size, 1))
+            yield table.document[rows].astype(np.int64) * size + terms
+        else:
+            yield keys
+
+
+def _standing(table: ChunkTable) -> dict[str, NDArray[np.float64]]:
+    """Links into and out of each document, and its PageRank times the number of documents (Brin and Page, 1998)."""
+    import networkx as nx
+
+    number, n = table.document_number, table.n_documents
+    edges = sorted(
+        {(row, number[target]) for row, links in enumerate(table.links) for _, target in links if number[target] != row}
+    )
+    graph: nx.DiGraph[int] = nx.DiGraph()
+    graph.add_nodes_from(range(n))
+    graph.add_edges_from(edges)
+    ranks = nx.pagerank(graph) if edges else dict.fromkeys(range(n), 1 / max(n, 1))
+    return {
+        "links-in": np.array([graph.in_degree(row) for row in range(n)], dtype=np.float64),
+        "links-out": np.array([graph.out_degree(row) for row in range(n)], dtype=np.float64),
+        # Few digits: the sums inside may be added in another order elsewhere.
+        "pagerank": np.array([round(ranks[row] * n, 6) for row in range(n)], dtype=np.float64),
+    }
+
+
+def _save(folder: Path, name: str, values: NDArray[np.generic], kind: type) -> None:
+    np.save(folder / f"{name}.npy", np.asarray(values, dtype=kind), allow_pickle=False)
+
+
+class TermIndex:
+    """Terms of documents and chunks."""
+
+    def __init__(self, folder: Path, table: ChunkTable, analyzer_name: str) -> None:
+        """Open the artefact in `folder`."""
+        self._folder = folder
+        self._table = table
+        self._analyzer: Callable[[], object] = lambda: analyzer(analyzer_name)
+        self._body = np.load(folder / "body.npy", mmap_mode="r", allow_pickle=False)
+        self._starts: Numbers = np.load(folder / "body-starts.npy", allow_pickle=False)
+        self.idf: NDArray[np.float64] = np.load(folder / "idf.npy", allow_pickle=False)
+        self.links_in, self.links_out, self.pagerank = (
+            np.load(folder / f"{name}.npy", allow_pickle=False) for name in ("links-in", "links-out", "pagerank")
+        )
+
+    def of(self, text: str) -> Numbers:
+        """The terms of a text in order, shape (m,): -1 for one that no document holds; stop words are left out."""
+        found = []
+        for word in words(text):
+            number = self._words.get(word)
+            if number is None:  # a form that occurs nowhere may have a term that does
+                made = analyze(self._analyzer(), word)
+                if not made:
+                    continue
+                found.append(self._terms.get(made[0], -1))
+            elif number >= 0:
+                found.append(number)
+        return np.array(found, dtype=np.int64)
+
+    def holds(self, field: str, rows: NDArray[np.integer], terms: Numbers) -> NDArray[np.bool_]:
+        """Whether each row's field holds each term, shape (n, m); `field` is one of FIELDS, a term -1 is nowhere."""
+        keys = self._sets[field]
+        wanted = rows.astype(np.int64)[:, None] * len(self.idf) + terms[None, :]
+        if not len(keys):
+            return np.zeros(wanted.shape, dtype=np.bool_)
+        places = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        return np.asarray((keys[places] == wanted) & (terms >= 0)[None, :])
+
+    def size(self, field: str, rows: NDArray[np.integer]) -> NDArray[np.float64]:
+        """How many different terms each row's field holds, shape (n,)."""
+        return np.asarray(self._sizes[field][rows])
+
+    def length(self, chunks: NDArray[np.integer]) -> NDArray[np.float64]:
+        """The terms of each chunk's text, shape (n,)."""
+        return np.asarray(self._starts[chunks + 1] - self._starts[chunks], dtype=np.float64)
+
+    def bodies(self, chunks: NDArray[np.integer]) -> tuple[Numbers, Numbers]:
+        """The terms of several chunks' texts one after the other, and where each begins, shapes (t,) and (n + 1,)."""
+        lengths = self._starts[chunks + 1] - self._starts[chunks]
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        places = np.arange(starts[-1]) + np.repeat(self._starts[chunks] - starts[:-1], lengths)
+        return np.asarray(self._body[places], dtype=np.int64), starts
+
+    @cached_property
+    def _words(self) -> dict[str, int]:
+        lines = (self._folder / _WORDS).read_text(encoding="utf-8").split("\n")[:-1]
+        pairs = (line.split("\t") for line in lines)
+        return {word: int(number) for word, number in pairs}
+
+    @cached_property
+    def _terms(self) -> dict[str, int]:
+        terms: Sequence[str] = (self._folder / _TERMS).read_text(encoding="utf-8").split("\n")[:-1]
+        return {term: number for number, term in enumerate(terms)}
+
+    @cached_property
+    def _sets(self) -> dict[str, Numbers]:
+        return {name: np.load(self._folder / f"{name}.npy", allow_pickle=False) for name in FIELDS}
+
+    @cached_property
+    def _sizes(self) -> dict[str, NDArray[np.float64]]:
+        rows = {name: self._table.n_retrievable if name == "headings" else self._table.n_documents for name in FIELDS}
+        size = max(len(self.idf), 1)
+        return {
+            name: np.bincount(keys // size, minlength=rows[name]).astype(np.float64)
+            for name, keys in self._sets.items()
+        }

@@ -1,0 +1,159 @@
+"""Embeddings behind an endpoint, by name: `openai:text-embedding-3-small`, `ollama:nomic-embed-text`.
+
+    openai:MODEL   POST <OPENAI_BASE_URL>/embeddings, with OPENAI_API_KEY where it is set; any compatible server will do
+    ollama:MODEL   POST <OLLAMA_HOST>/api/embed, by default on this machine
+
+Texts go in batches; a server that is busy or gone for a moment is asked again. What was asked, how long it took and
+what it cost (with RAGBENCH_USD_PER_MILLION_TOKENS) is in the record of a run. The server cuts texts, not ragbench, and
+may change a model under its name: then remove the cache.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
+from typing import Any
+
+import httpx
+from tenacity import RetryError, Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
+
+from ragbench.errors import ModelError
+from ragbench.models.own import FunctionEncoder
+
+BATCH, ATTEMPTS, TIMEOUT_S = 64, 5, 60.0
+PRICE = "RAGBENCH_USD_PER_MILLION_TOKENS"
+_BUSY = frozenset({408, 425, 429, 500, 502, 503, 504})
+_WAIT_S = 0.5
+"""Before the second attempt; doubled each time."""
+_DEFAULTS = {
+    "openai": ("OPENAI_BASE_URL", "https://api.openai.com/v1"),
+    "ollama": ("OLLAMA_HOST", "http://localhost:11434"),
+}
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a model behind an endpoint was asked: texts, requests, tokens as the server counts them, seconds."""
+
+    texts: int = 0
+    requests: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+
+    def __add__(self, other: Usage) -> Usage:
+        pairs = zip(astuple(self), astuple(other), strict=True)
+        return Usage(*(mine + theirs for mine, theirs in pairs))
+
+    def record(self) -> dict[str, Any]:
+        """Plain values, with the time of a text, and its price where one is set."""
+        found: dict[str, Any] = {"texts": self.texts, "requests": self.requests, "tokens": self.tokens}
+        found["seconds"] = round(self.seconds, 3)
+        if self.texts:
+            found["ms_per_text"] = round(1000 * self.seconds / self.texts, 3)
+        try:
+            price = float(os.environ.get(PRICE, ""))
+        except ValueError:
+            return found
+        found["usd"] = round(price * self.tokens / 1e6, 6)
+        if self.texts:
+            found["usd_per_text"] = found["usd"] / self.texts
+        return found
+
+
+_used: dict[str, Usage] = {}
+_lock = threading.Lock()
+
+
+def _count(name: str, more: Usage) -> None:
+    with _lock:
+        _used[name] = _used.get(name, Usage()) + more
+
+
+def take_usage() -> dict[str, dict[str, Any]]:
+    """What this process asked models behind endpoints since this was last called, by name; vectors that were cached
+    cost nothing and are not in it.
+    """
+    with _lock:
+        found = {name: usage.record() for name, usage in sorted(_used.items())}
+        _used.clear()
+    return found
+
+
+class _Busy(Exception):
+    """An answer that may be another one in a moment."""
+
+
+class EndpointEncoder(FunctionEncoder):
+    """An encoder behind an endpoint."""
+
+    def __init__(self, name: str, query_prefix: str = "", passage_prefix: str = "", max_tokens: int = 512) -> None:
+        """`name` is `openai:MODEL` or `ollama:MODEL`."""
+        self.kind, _, self.model = name.partition(":")
+        variable, otherwise = _DEFAULTS[self.kind]
+        base = os.environ.get(variable) or otherwise
+        self.base = (base if "://" in base else f"http://{base}").rstrip("/")
+        super().__init__(name, self._ask, self.base, query_prefix, passage_prefix, max_tokens)
+
+    def _cut(self, text: str) -> str:
+        return text
+
+    def _ask(self, texts: list[str]) -> list[Any]:
+        vectors: list[Any] = []
+        with httpx.Client(timeout=TIMEOUT_S, headers=self._headers()) as client:
+            for start in range(0, len(texts), BATCH):
+                batch = texts[start : start + BATCH]
+                began = time.perf_counter()
+                answer, requests = self._answer(client, batch)
+                found, tokens = self._read(answer, len(batch))
+                vectors += found
+                _count(self.name, Usage(len(batch), requests, tokens, time.perf_counter() - began))
+        return vectors
+
+    def _headers(self) -> dict[str, str]:
+        key = os.environ.get("OPENAI_API_KEY", "") if self.kind == "openai" else ""
+        return {"Authorization": f"Bearer {key}"} if key else {}
+
+    def _answer(self, client: httpx.Client, batch: Sequence[str]) -> tuple[Any, int]:
+        """The answer to a batch, and how many requests it took. Raises ModelError."""
+        attempts = Retrying(
+            stop=stop_after_attempt(ATTEMPTS),
+            wait=wait_random_exponential(multiplier=_WAIT_S, max=20),
+            retry=retry_if_exception_type((_Busy, httpx.TransportError)),
+        )
+        path = "/embeddings" if self.kind == "openai" else "/api/embed"
+        try:
+            for attempt in attempts:
+                with attempt:
+                    response = client.post(self.base + path, json={"model": self.model, "input": list(batch)})
+                    if response.status_code in _BUSY:
+                        raise _Busy(f"status {response.status_code}")
+                    if response.is_error:
+                        raise self._failure(f"status {response.status_code}: {' '.join(response.text.split())[:120]}")
+                    return response.json(), attempt.retry_state.attempt_number
+        except RetryError as error:
+            last = error.last_attempt.exception()
+            raise self._failure(f"{str(last) or type(last).__name__}, {ATTEMPTS} times") from None
+        except (ValueError, httpx.HTTPError) as error:
+            raise self._failure(f"{type(error).__name__}: {error}") from None
+        raise AssertionError("tenacity ends with an answer or an error")
+
+    def _read(self, answer: Any, n: int) -> tuple[list[Any], int]:
+        """The vectors of an answer in the order of the texts, and its tokens. Raises ModelError."""
+        try:
+            if self.kind == "ollama":
+                vectors, tokens = list(answer["embeddings"]), answer.get("prompt_eval_count", 0)
+            else:
+                rows = sorted(answer["data"], key=lambda row: row["index"])
+                vectors = [row["embedding"] for row in rows]
+                tokens = (answer.get("usage") or {}).get("total_tokens", 0)
+        except (KeyError, TypeError, AttributeError):
+            raise self._failure("an answer without embeddings") from None
+        if len(vectors) != n:
+            raise self._failure(f"{len(vectors)} vectors for {n} texts")
+        return vectors, int(tokens or 0)
+
+    def _failure(self, reason: str) -> ModelError:
+        return ModelError(f"{self.name} at {self.base} gave no vectors ({reason}): check the server, its model and key")

@@ -1,0 +1,154 @@
+"""Functions as encoders and cross-encoders.
+
+    @ragbench.encoder
+    def lengths(texts):                 # one vector for each text
+        return [[len(text), text.count(" ")] for text in texts]
+
+    @ragbench.reranker
+    def shared_words(query, passages):  # one score for each passage, higher is better
+        return [len(set(query.split()) & set(passage.split())) for passage in passages]
+
+`index.encoder.name=lengths` and `p6.model=shared_words` then use them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragbench import extensions
+from ragbench.errors import ModelError
+from ragbench.fingerprint import digest
+from ragbench.models.texts import checked
+from ragbench.models.vectors import finite, unit
+
+Embed = Callable[[list[str]], Any]
+Score = Callable[[str, list[str]], Any]
+F = TypeVar("F", bound=Callable[..., Any])
+
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+
+
+def encoder(function: F) -> F:
+    """Make a function from a list of texts to a vector for each an encoder, under the function's name."""
+    extensions.register("encoder", function.__name__, function)
+    return function
+
+
+def reranker(function: F) -> F:
+    """Make a function from a query and a list of passages to a score for each a cross-encoder, under its name."""
+    extensions.register("reranker", function.__name__, function)
+    return function
+
+
+ENDPOINTS = ("openai", "ollama")
+
+
+def is_endpoint(name: str) -> bool:
+    """Whether a name is that of a model behind an endpoint (`ragbench.models.endpoint`): `openai:MODEL`."""
+    kind, colon, model = name.partition(":")
+    return kind in ENDPOINTS and bool(colon and model.strip())
+
+
+class FunctionEncoder:
+    """An encoder whose vectors a function gives; they are scaled to length 1. Words count as tokens."""
+
+    weights: Mapping[str, str] = {}
+
+    def __init__(
+        self,
+        name: str,
+        embed: Embed,
+        code: str,
+        query_prefix: str = "",
+        passage_prefix: str = "",
+        max_tokens: int = 512,
+    ) -> None:
+        """`code` names what `embed` does: other code, other vectors in the caches."""
+        self.name = name
+        self.max_tokens = max_tokens
+        self._embed = embed
+        self._prefixes = query_prefix, passage_prefix
+        self.passage_digest = digest(["function", name, code, passage_prefix, max_tokens])
+        self.digest = digest([self.passage_digest, query_prefix])
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+    @cached_property
+    def dim(self) -> int:
+        """The length of a vector, seen from that of one word."""
+        return int(self._vectors(["word"]).shape[1])
+
+    def count_tokens(self, text: str) -> int:
+        """The words and signs of a text."""
+        return len(_TOKEN.findall(text))
+
+    def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Unit vectors of queries, shape (n, dim)."""
+        return self._encode(texts, self._prefixes[0], None)
+
+    def encode_passages(
+        self, texts: Sequence[str], progress: Callable[[int], None] | None = None
+    ) -> NDArray[np.float32]:
+        """Unit vectors of passages, shape (n, dim)."""
+        return self._encode(texts, self._prefixes[1], progress)
+
+    def _encode(self, texts: Sequence[str], prefix: str, progress: Callable[[int], None] | None) -> NDArray[np.float32]:
+        asked = [prefix + self._cut(text) for text in checked(texts)]
+        if not asked:
+            return np.empty((0, self.dim), dtype=np.float32)
+        vectors = self._vectors(asked)
+        if progress is not None:
+            progress(len(asked))
+        return np.stack([unit(vector, self.name) for vector in vectors])
+
+    def _cut(self, text: str) -> str:
+        for place, token in enumerate(_TOKEN.finditer(text)):
+            if place == self.max_tokens:
+                return text[: token.start()].rstrip()
+        return text
+
+    def _vectors(self, texts: list[str]) -> NDArray[np.float64]:
+        return _numbers(f"encoder '{self.name}'", self._embed(texts), len(texts), 2)
+
+
+class FunctionCrossEncoder:
+    """A cross-encoder whose scores a function gives. Texts are not cut."""
+
+    weights: Mapping[str, str] = {}
+
+    def __init__(self, name: str, score: Score, code: str, max_length: int = 512) -> None:
+        """`code` names what `score` does: other code, other scores in the caches."""
+        self.name = name
+        self.max_length = max_length
+        self.digest = digest(["function", name, code])
+        self._score = score
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+    def score(self, query: str, passages: Sequence[str]) -> NDArray[np.float32]:
+        """Scores, shape (n,), higher is better."""
+        (question,), asked = checked([query]), checked(passages)
+        if not asked:
+            return np.empty(0, dtype=np.float32)
+        found = _numbers(f"re-ranker '{self.name}'", self._score(question, asked), len(asked), 1)
+        return finite(found, self.name).astype(np.float32)
+
+
+def _numbers(who: str, given: Any, n: int, dimensions: int) -> NDArray[np.float64]:
+    """What a function gave for n texts as an array. Raises ModelError for any other shape."""
+    wanted = f"{n} {'vectors of one length' if dimensions == 2 else 'numbers'}"
+    try:
+        found = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ModelError(f"{who} must give {wanted} for {n} texts, got {type(given).__name__}") from None
+    if found.ndim != dimensions or len(found) != n:
+        raise ModelError(f"{who} must give {wanted} for {n} texts, got an array of shape {found.shape}")
+    return found

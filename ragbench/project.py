@@ -1,0 +1,96 @@
+"""The project file, `ragbench.yaml`: the words that every command in a folder, or below it, begins with.
+
+    data: vault                 # a line for each word of a command, as it would be typed
+    data.corpus: notes          # paths are seen from the folder of the file
+    topics: derived
+    paths.results: results
+    arms:                       # what `ragbench run` measures; the first is the baseline
+      baseline: exp=baseline
+      rerank: exp=baseline rerank=on
+
+What a person types wins; `data=...` typed leaves out every `data.` line.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ragbench.catalogue import Catalogue, numbered
+from ragbench.errors import ConfigError
+from ragbench.files import write_text
+from ragbench.overrides import key_of, words
+
+FILE = "ragbench.yaml"
+_ARMS = "arms"
+_PATHS = ("data.corpus", "data.queries", "data.qrels", "data.folder", "paths.results", "paths.index", "paths.cache")
+_HEAD = """# Every ragbench command run in this folder, or below it, begins with these words; typed ones win.
+# All keys: ragbench list parameters. What they make: ragbench config
+"""
+_ARMS_HEAD = """# What `ragbench run` measures when no arm is typed; the first is the baseline.
+"""
+
+
+@dataclass(frozen=True)
+class Project:
+    """The words of a project by key, with paths that hold everywhere, and the words of its arms by name."""
+
+    file: Path
+    values: Mapping[str, Any] = field(default_factory=dict)
+    arms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def words(self, typed: Sequence[str], known: Catalogue) -> list[str]:
+        """The words of the project and those typed after them; a choice that is typed leaves out all below it."""
+        taken = {key_of(each) for each in typed}
+        kept = [key for key in self.values if not {numbered(key), numbered(key.split(".")[0])} & taken]
+        return [*words({key: self._absolute(key, self.values[key]) for key in kept}, known), *typed]
+
+    def _absolute(self, key: str, value: Any) -> Any:
+        if key not in _PATHS or not isinstance(value, str):
+            return value
+        return str((self.file.parent / Path(value).expanduser()).resolve())
+
+    def write(self) -> None:
+        """Write the file."""
+        import yaml
+
+        text = _HEAD + yaml.safe_dump(dict(self.values), sort_keys=False, allow_unicode=True, width=1000)
+        if self.arms:
+            arms = {name: shlex.join(words) for name, words in self.arms.items()}
+            text += _ARMS_HEAD + yaml.safe_dump({_ARMS: arms}, sort_keys=False, allow_unicode=True, width=1000)
+        write_text(self.file, text)
+
+
+def find(start: Path | None = None) -> Project | None:
+    """The project of a folder (the working directory), from the nearest file above; None where there is none."""
+    folder = (start or Path.cwd()).absolute()
+    for place in (folder, *folder.parents):
+        if (place / FILE).is_file():
+            return read(place / FILE)
+    return None
+
+
+def read(file: Path) -> Project:
+    """The project in a file. Raises ConfigError for one that cannot be read."""
+    import yaml
+
+    try:
+        said = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        reason = " ".join(str(error).split())[:120]
+        raise ConfigError(
+            f"{file} cannot be read ({reason}): correct it, or write it again with ragbench init"
+        ) from None
+    if not isinstance(said, dict) or not all(isinstance(key, str) for key in said):
+        raise ConfigError(f"{file} must hold lines such as `data: vault`: correct it, or run ragbench init again")
+    values = dict(said)
+    arms = values.pop(_ARMS, None) or {}
+    if not isinstance(arms, dict) or not all(isinstance(words, str) for words in arms.values()):
+        raise ConfigError(f"{file}: arms must be lines such as `mine: exp=baseline rerank=on`")
+    try:
+        return Project(file, values, {str(name): tuple(shlex.split(words)) for name, words in arms.items()})
+    except ValueError:
+        raise ConfigError(f"{file}: a quote among the arms is not closed") from None

@@ -1,0 +1,223 @@
+"""What to try next on a finished run: levers, what each could bring at most, and the command that tries it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ragbench.errors import ResultsError
+from ragbench.evaluation import diagnosis, headroom
+from ragbench.report import evidence
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ragbench.experiment.results import Results
+
+FEW_TOPICS, MANY_TOPICS = 50, 100
+_WORTH = 0.02  # of nDCG@10: less is not worth a lever
+_LOST = 0.05  # of the relevant sections: what a stage may drop without being named
+_JUDGED = 0.5
+_UNIQUE = 0.01  # of recall: a source that adds less than this to the others adds nothing
+
+
+@dataclass(frozen=True)
+class Lever:
+    """Something to try: why, the most that it could bring to nDCG@10 (None where that is unknown), and how."""
+
+    name: str
+    why: str
+    bound: float | None
+    commands: tuple[str, ...]
+
+
+def best_arm(results: Results) -> str:
+    """The arm of the highest mean, the first of equals."""
+    means = results.summary(by=()).set_index("arm")[evidence.primary(results)]
+    return str(means.reindex(results.arms).idxmax())
+
+
+def advice(results: Results, arm: str | None = None) -> list[Lever]:
+    """The levers for an arm (the best one when None), the largest bound first.
+
+    Raises ResultsError for an arm that is not there, and for a run that did not write its headroom.
+    """
+    arm = arm if arm is not None else best_arm(results)
+    if arm not in results.arms:
+        raise ResultsError(f"{results.folder} has no arm '{arm}'; it has {', '.join(results.arms)}")
+    frame = evidence.headroom(results)
+    frame = frame[frame["arm"] == arm].dropna(axis="columns", how="all")
+    if not len(frame):
+        raise ResultsError(
+            f"{results.folder} has no headroom of '{arm}': none of its topics has a relevant judgment, or it is old"
+        )
+    (room,) = evidence.rows(headroom.summary(frame))
+    run = _Run(results, arm, frame, room)
+    found = [*_measuring(run), *_losses(run), *_ordering(run), *_depth(run), *_retrieval(run)]
+    return sorted(found, key=lambda lever: -(1.0 if lever.bound is None else lever.bound))
+
+
+@dataclass(frozen=True)
+class _Run:
+    results: Results
+    arm: str
+    frame: pd.DataFrame
+    room: Mapping[str, Any]
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        return self.results.config(self.arm)
+
+    def command(self, name: str, *more: str) -> str:
+        """A command with the words that the arm was run with, and more."""
+        given = self.results.record["overrides"].get(self.arm, ())
+        keys = {word.partition("=")[0].lstrip("+") for word in more}
+        kept = [word for word in given if word.partition("=")[0].lstrip("+") not in {*keys, "name", "split"}]
+        return shlex.join(["ragbench", *name.split(), *kept, *more])
+
+    def off(self, switch: str) -> bool:
+        return not self.config.get(switch)
+
+    def changed(self, *more: str) -> str:
+        """The run again with something changed, to be compared by `ragbench compare`."""
+        return self.command("run", *more)
+
+
+def _measuring(run: _Run) -> Iterator[Lever]:
+    """Levers on the benchmark: what cannot be seen cannot be improved."""
+    topics = int(run.room["topics"])
+    if topics < FEW_TOPICS:
+        yield Lever(
+            "judge more topics",
+            f"{topics} topics have a relevant document; fewer than {FEW_TOPICS} show large differences only",
+            None,
+            ("ragbench topics derive", f"ragbench pool {shlex.quote(str(run.results.folder))}"),
+        )
+    judged = run.results.values(run.arm, evidence.JUDGED)
+    # With one relevant document a topic nobody judged the others: that is no sign of holes.
+    if len(judged) and judged.mean() < _JUDGED and run.room["oracle_10"] > 0.9:
+        return
+    if len(judged) and judged.mean() < _JUDGED and _per_topic(run) > 2:
+        yield Lever(
+            "judge what it returns",
+            f"{judged.mean():.0%} of its first ten documents were judged; unjudged ones count as not relevant",
+            None,
+            (f"ragbench pool {shlex.quote(str(run.results.folder))}",),
+        )
+
+
+def _per_topic(run: _Run) -> float:
+    fates = evidence.fates(run.results)
+    fates = fates[fates["arm"] == run.arm]
+    return len(fates) / max(1, fates["qid"].nunique())
+
+
+def _losses(run: _Run) -> Iterator[Lever]:
+    """Stages that drop or rank down what was found."""
+    fates = evidence.fates(run.results)
+    fates = fates[fates["arm"] == run.arm]
+    if not len(fates):
+        return
+    unit = diagnosis.unit(fates)
+    for row in diagnosis.losses(fates).to_dict(orient="records"):
+        stage = str(row["stage"])
+        if row["share"] < _LOST or row["outcome"] not in ("dropped", "ranked down") or stage in ("cut", "fuse"):
+            continue
+        switch = stage.partition(".")[0]
+        yield Lever(
+            f"turn {stage} off, or make it milder",
+            f"{stage}: {row['outcome']} {row['sections']} of {len(fates)} relevant {unit}",
+            float(row["share"]),
+            (run.changed(f"{switch}=off"),),
+        )
+
+
+def _ordering(run: _Run) -> Iterator[Lever]:
+    bound = float(run.room["ordering"])
+    if bound < _WORTH:
+        return
+    fused_out = float((run.frame["outcome"] == diagnosis.FUSED_OUT).mean())
+    config, words = run.config, headroom.signed(bound)
+    if config.get("fuse", {}).get("method") == "rrf" or not config["index"]["passage"].get("title"):
+        yield Lever(
+            "start from the recommended search",
+            "titles, paths and headings in vectors and fields, whole documents, fusion of scores; it needs no labels",
+            1 - float(run.room[headroom.VALUE]),
+            (_compared(run, "+exp=recommended"),),
+        )
+    if run.off("rank"):
+        yield Lever(
+            "learn the order from your topics",
+            f"the best order of the first {headroom.DEPTHS[-1]} would bring {words}; it says if your topics suffice",
+            bound,
+            (run.command("learn-ranker"),),
+        )
+    if config.get("fuse"):
+        lost = f"; {fused_out:.0%} of the topics are lost in fusion" if fused_out else ""
+        yield Lever(
+            "weigh the sources",
+            f"a better mixture keeps the same hits and orders them anew{lost}",
+            bound,
+            (run.command("learn-weights"), run.command("tune")),
+        )
+    if run.off("p6"):
+        ten = float(run.room[f"oracle_{headroom.DEPTHS[0]}"]) - float(run.room[headroom.VALUE])
+        yield Lever(
+            "re-rank the first ten with a cross-encoder",
+            f"the best order of the first ten would bring {headroom.signed(ten)}; it costs most of the time of a query",
+            ten,
+            (run.changed("p6=on"),),
+        )
+
+
+def _depth(run: _Run) -> Iterator[Lever]:
+    if run.room["depth"] >= _WORTH:
+        depths = [
+            f"{name}.depth={2 * int(run.config[name]['depth'])}"
+            for name in ("dense", "lexical")
+            if isinstance(run.config.get(name), Mapping)
+        ]
+        yield Lever(
+            "keep more hits",
+            f"documents that a source found below the first {headroom.DEPTHS[-1]}",
+            float(run.room["depth"]),
+            (run.changed(*depths, f"cut.top_n={2 * int(run.config['cut']['top_n'])}"),),
+        )
+
+
+def _retrieval(run: _Run) -> Iterator[Lever]:
+    bound = float(run.room["retrieval"])
+    sources = headroom.sources(run.frame)
+    recalls = ", ".join(f"{name} {run.room[headroom.RECALL + name]:.0%}" for name in sources)
+    if bound >= _WORTH:
+        changes = [word for switch, word in _SOURCES.items() if run.off(switch)]
+        yield Lever(
+            "find more",
+            f"no source found what would bring {headroom.signed(bound)} (recall: {recalls})",
+            bound,
+            tuple(run.changed(word) for word in changes[:3]) or (run.changed("dense.depth=300", "lexical.depth=300"),),
+        )
+
+
+_SOURCES = {"documents": "documents=on", "graph": "graph=on", "p7": "p7=on", "expansion": "p1=on"}
+
+
+def _compared(run: _Run, preset: str) -> str:
+    """A preset in place of the one the arm was run with, beside the baseline."""
+    given = run.results.record["overrides"].get(run.arm, ())
+    arms = f"{preset.partition('=')[0]}=baseline,{preset.partition('=')[2]}"
+    return shlex.join(["ragbench", "run", "-m", arms, *(word for word in given if word.startswith(("data", "topics")))])
+
+
+def lines(levers: Sequence[Lever], results: Results, arm: str) -> list[str]:
+    """One screen: where the arm stands, and the levers with their commands."""
+    frame = evidence.headroom(results)
+    said = [*headroom.sentences(frame[frame["arm"] == arm]), ""]
+    if not levers:
+        return [*said, "Nothing here is worth a try: less than .02 of nDCG@10 is left anywhere."]
+    for number, lever in enumerate(levers, start=1):
+        bound = "" if lever.bound is None else f" (at most {headroom.signed(lever.bound)})"
+        said += [f"{number}. {lever.name}{bound}: {lever.why}.", *(f"     {command}" for command in lever.commands)]
+    return [*said, "", "Bounds are what a perfect lever would bring; judge what you try with `ragbench compare`."]

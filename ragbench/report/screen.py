@@ -1,0 +1,117 @@
+"""A run on one screen of 80 columns: what was measured of every arm, at both levels, and the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ragbench.catalogue import label
+from ragbench.comparison import own_mean
+from ragbench.evaluation.levels import DOCUMENT, PASSAGE
+from ragbench.evaluation.measures import PRIMARY
+from ragbench.experiment import ledger
+from ragbench.report import evidence
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.table import Table
+
+    from ragbench.experiment.results import Results
+
+WIDTH = 80
+_NAME = 19
+"""Characters of a name in one line; longer ones go on in the next."""
+
+
+def show(results: Results) -> None:
+    """Print the screen."""
+    import sys
+
+    from rich.console import Console
+
+    console = Console(width=None if sys.stdout.isatty() else WIDTH)
+    console.print(table(results))
+    for line in below(results):
+        console.print(line, markup=False, highlight=False)
+
+
+def table(results: Results) -> Table:
+    """A row for every arm: means, changes against the first with their intervals, p95, verdict; or one per factor."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    frame = evidence.effects(results)
+    main = frame[frame["kind"] == "main"] if len(frame) else frame
+    record = results.record
+    counted = f"{record['topics']} topics, split {record['split']}"
+    title = f"{evidence.primary(results)} on {record['benchmark']['name']}, {counted}"
+    made = Table(title=results.titled(title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    by_arm = set(main["factor"]) <= set(results.arms)
+    made.add_column("arm" if by_arm else "change", max_width=_NAME, overflow="fold")
+    levels = [DOCUMENT, *([PASSAGE] if (results.per_query["level"] == PASSAGE).any() else [])]
+    for name in (*(f"{level}s" for level in levels), "p95", "verdict"):
+        made.add_column(name, justify="right" if name == "p95" else "left", no_wrap=True)
+    judged = {str(row["factor"]): row for row in evidence.rows(main)}
+    if by_arm:
+        for arm in results.arms:
+            row = judged.get(arm)
+            cells = [_mean(results, arm, level, row) for level in levels]
+            made.add_row(Text(arm), *cells, _p95(results, arm), str(row["verdict"]) if row else "")
+    else:
+        for factor, row in judged.items():
+            added = "" if row["latency_ms"] != row["latency_ms"] else f"{row['latency_ms']:+.0f} ms"
+            cells = [_change(row, level) for level in levels]
+            made.add_row(Text(label(factor)), *cells, added, str(row["verdict"]))
+    return made
+
+
+def below(results: Results) -> list[str]:
+    """What stands below the table: what the brackets are, and how often the test topics were looked at."""
+    frame = evidence.effects(results)
+    if not len(frame):
+        said = ["[ ] is the 95% interval of the mean"]
+    elif set(frame["factor"]) <= set(results.arms):
+        said = [f"[ ] is the change from {results.arms[0]}, 95% interval"]
+    else:
+        said = ["change of the mean, with its 95% interval"]
+    if looks := ledger.sentence(results.looks, str(results.record["benchmark"]["name"])):
+        said.append(looks)
+    return [*said, "why, by type and stage: --wide, or the report"]
+
+
+def _mean(results: Results, arm: str, level: str, row: Mapping[str, Any] | None) -> str:
+    """A mean, with the interval of its change; of the first arm of several nothing more, of a single one its own."""
+    measure = evidence.primary(results) if level == DOCUMENT else PRIMARY
+    values = results.values(arm, measure, level=level)
+    if not len(values):
+        return ""
+    said = f"{values.mean():.3f}"
+    if row is not None:
+        return f"{said} {_bracket(*_ends(row, level), '+.2f')}".rstrip()
+    if len(results.arms) > 1:
+        return said
+    return f"{said} {_bracket(*own_mean.interval(values.tolist()), '.2f')}".rstrip()
+
+
+def _change(row: Mapping[str, Any], level: str) -> str:
+    effect = row["effect" if level == DOCUMENT else "passage_effect"]
+    return "" if effect != effect else f"{effect:+.3f} {_bracket(*_ends(row, level), '+.2f')}".rstrip()
+
+
+def _ends(row: Mapping[str, Any], level: str) -> tuple[float, float]:
+    prefix = "" if level == DOCUMENT else "passage_"
+    return float(row[f"{prefix}ci_low"]), float(row[f"{prefix}ci_high"])
+
+
+def _bracket(low: float, high: float, form: str) -> str:
+    """`[+.01 +.06]`: without the zero before the point, to save room; empty where there is no interval."""
+    if low != low:
+        return ""
+    short = [format(value, form).replace("0.", ".", 1) for value in (low, high)]
+    return f"[{short[0]} {short[1]}]"
+
+
+def _p95(results: Results, arm: str) -> str:
+    total: pd.DataFrame = results.latency[(results.latency["arm"] == arm) & (results.latency["stage"] == "total")]
+    return f"{float(total['p95'].iloc[0]):.0f} ms" if len(total) else ""

@@ -1,0 +1,1 @@
+"""The workbench in a browser: runs ranked, queries compared, judgments given, searches tried, experiments started."""

@@ -1,0 +1,163 @@
+"""The doorkeeper of the studio: whom it answers, what may be written, and what a page may do.
+
+A request is answered when it is addressed to a known host and brings the session's token, in the printed address or in
+the cookie that this address leaves. What writes must bring the token of its form as well, which a page of another
+origin cannot read, and comes from this origin where the browser says from where it comes. The policy of every page
+admits the studio's own scripts and styles and nothing else: no inline script, no other host.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+from dataclasses import dataclass, field
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+from starlette.datastructures import MutableHeaders
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ragbench.serving.guard import LOOPBACK
+
+MAX_BODY = 65_536
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+FRAMED = "sandbox allow-scripts; frame-ancestors 'self'"
+"""For a report in a frame: its scripts run in an origin of their own, under the policy that it brings itself."""
+
+_READS = frozenset({"GET", "HEAD"})
+_OPEN = "/static/"
+_FORM = "application/x-www-form-urlencoded"
+
+
+def _new_token() -> str:
+    return secrets.token_urlsafe(24)
+
+
+@dataclass(frozen=True)
+class Access:
+    """Who may do what. `hosts`: the names the studio may be asked by, None for any."""
+
+    hosts: frozenset[str] | None = LOOPBACK
+    read_only: bool = False
+    token: str = field(default_factory=_new_token, repr=False)
+
+    @property
+    def cookie(self) -> str:
+        """The cookie's name: cookies do not know ports, and two studios must not overwrite each other's."""
+        return f"ragbench-studio-{hashlib.sha256(self.token.encode()).hexdigest()[:8]}"
+
+    @property
+    def csrf(self) -> str:
+        """What every form brings back."""
+        return hmac.new(self.token.encode(), b"form", hashlib.sha256).hexdigest()
+
+    def knows(self, token: str) -> bool:
+        """Whether this is the session's token."""
+        return hmac.compare_digest(token.encode("utf-8", "replace"), self.token.encode())
+
+
+class Guard:
+    """ASGI middleware: passes a request on or refuses it with 400, 403, 413 or 415, and sets the headers of safety.
+
+    A form that was passed stands in the request's `state.form`, by name the values.
+    """
+
+    def __init__(self, app: ASGIApp, access: Access) -> None:
+        self._app = app
+        self._access = access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on or refuse."""
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self._app(scope, receive, send)
+            return
+
+        async def headed(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers.setdefault("Content-Security-Policy", POLICY)
+                headers["X-Content-Type-Options"] = "nosniff"
+                # Without a referrer browsers would send forms with the origin null.
+                headers["Referrer-Policy"] = "same-origin"
+                headers["Cross-Origin-Opener-Policy"] = "same-origin"
+                headers["Cross-Origin-Resource-Policy"] = "same-origin"
+                if not scope["path"].startswith(_OPEN):
+                    headers["Cache-Control"] = "no-store"
+            await send(message)
+
+        refusal = self._refusal(scope)
+        if refusal is None and scope["method"] not in _READS:
+            refusal = await self._unwritten(scope, receive)
+        if refusal is not None:
+            await refusal(scope, receive, headed)
+        else:
+            await self._app(scope, receive, headed)
+
+    def _refusal(self, scope: Scope) -> Response | None:
+        headers = _headers(scope)
+        host = re.sub(r":\d*$", "", headers.get("host", "").lower())
+        if self._access.hosts is not None and host not in self._access.hosts:
+            return _told(400, "the request is addressed to another host: ask 127.0.0.1 or localhost")
+        if scope["path"].startswith(_OPEN):
+            return None
+        query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        if "token" in query and scope["method"] in _READS:
+            if not self._access.knows(query.pop("token")[0]):
+                return _told(403, "this token is of another session: open the address that ragbench studio printed")
+            rest = urlencode(query, doseq=True)
+            path = "/" + scope["path"].lstrip("/\\")  # two slashes would name another host
+            answer = RedirectResponse(f"{path}?{rest}" if rest else path, 303)
+            answer.set_cookie(self._access.cookie, self._access.token, httponly=True, samesite="strict")
+            return answer
+        if not self._access.knows(_cookies(headers).get(self._access.cookie, "")):
+            return _told(403, "open the address that ragbench studio printed; it holds the token of this session")
+        return None
+
+    async def _unwritten(self, scope: Scope, receive: Receive) -> Response | None:
+        """Why a request that writes is refused; None after its form was read and is in order."""
+        if self._access.read_only:
+            return _told(403, "this studio is read-only")
+        headers = _headers(scope)
+        origin = headers.get("origin", "")
+        if origin and urlsplit(origin).netloc.lower() != headers.get("host", "").lower():
+            return _told(403, "the form comes from another page: open the studio's own")
+        if headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
+            return _told(415, f"a form is sent as {_FORM}")
+        body = b""
+        more = True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return _told(400, "the request broke off")
+            body += message.get("body", b"")
+            more = bool(message.get("more_body", False))
+            if len(body) > MAX_BODY:
+                return _told(413, f"the form is larger than {MAX_BODY} bytes: send less")
+        form = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=1000)
+        given = (form.pop("csrf", [""])[0]).encode("utf-8", "replace")
+        if not hmac.compare_digest(given, self._access.csrf.encode()):
+            return _told(403, "the form is of another session: load the page again")
+        scope.setdefault("state", {})["form"] = form
+        return None
+
+
+def _headers(scope: Scope) -> dict[str, str]:
+    return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+
+
+def _cookies(headers: dict[str, str]) -> dict[str, str]:
+    try:
+        return {name: morsel.value for name, morsel in SimpleCookie(headers.get("cookie", "")).items()}
+    except CookieError:
+        return {}
+
+
+def _told(status: int, sentence: str) -> Response:
+    return PlainTextResponse(f"{sentence}\n", status)

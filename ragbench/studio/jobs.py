@@ -1,0 +1,221 @@
+"""Experiments started from the studio: one at a time, and one that waits.
+
+A job is the command that the page shows, in a process of its own; it says how far it is in lines of JSON
+(`ragbench.console.PROGRESS`). What it writes, it writes as in a terminal: a job that was cancelled goes on where it was
+when the same command is started again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from ragbench import console
+from ragbench.errors import ConfigError
+
+COMMANDS = ("ablate", "run", "tune")
+State = Literal["waiting", "running", "done", "failed", "cancelled"]
+
+_LINES = 200
+_KEPT = 20
+_PATIENCE = 20.0
+"""Seconds that a job may take to end when it is asked to; then it is ended."""
+
+
+@dataclass
+class Task:
+    """A part of a job: how much of it is done, and since when."""
+
+    done: int
+    total: int
+    began: float
+
+    @property
+    def seconds_left(self) -> float | None:
+        """At the speed so far; None before anything is done."""
+        spent = time.monotonic() - self.began
+        return spent * (self.total - self.done) / self.done if self.done else None
+
+
+@dataclass
+class Job:
+    """One command; `run` is the name of its results folder when it wrote one."""
+
+    command: tuple[str, ...]
+    id: str = field(default_factory=lambda: secrets.token_hex(6))
+    state: State = "waiting"
+    began: float = 0.0
+    ended: float = 0.0
+    tasks: dict[str, Task] = field(default_factory=dict)
+    lines: deque[str] = field(default_factory=lambda: deque(maxlen=_LINES))
+    run: str = ""
+    process: subprocess.Popen[str] | None = field(default=None, repr=False)
+
+    @property
+    def shown(self) -> str:
+        """The command as it is typed."""
+        return shlex.join(self.command)
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended."""
+        return self.state not in ("waiting", "running") and (self.process is None or self.ended > 0)
+
+    def told(self) -> dict[str, Any]:
+        """What a page shows of it, as plain values."""
+        tasks = [
+            {"name": name, "done": task.done, "total": task.total, "seconds_left": task.seconds_left}
+            for name, task in list(self.tasks.items())
+        ]
+        spent = (self.ended or time.monotonic()) - self.began if self.began else 0.0
+        return {
+            "id": self.id,
+            "state": self.state,
+            "tasks": tasks,
+            "seconds": round(spent),
+            "lines": list(self.lines),
+            "ended": self.ended > 0,
+        }
+
+
+@dataclass
+class Jobs:
+    """The queue. `root` is the results folder that finished runs are looked for in."""
+
+    root: Path
+    _jobs: dict[str, Job] = field(default_factory=dict)
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+
+    def listed(self) -> list[Job]:
+        """All jobs of this session, newest first."""
+        return list(reversed(self._jobs.values()))
+
+    def find(self, job: str) -> Job:
+        """A job. Raises ConfigError."""
+        if job not in self._jobs:
+            raise ConfigError("there is no such job in this session")
+        return self._jobs[job]
+
+    def start(self, words: Sequence[str]) -> Job:
+        """Start `ragbench` with these words, or let it wait for the one that runs. ConfigError when one waits."""
+        if not words or words[0] not in COMMANDS:
+            raise ConfigError(f"only {', '.join(COMMANDS)} are started here")
+        with self._lock:
+            if any(job.state == "waiting" for job in self._jobs.values()):
+                raise ConfigError("one experiment runs and one waits: cancel one of them, or wait")
+            job = Job(("ragbench", *words))
+            self._jobs[job.id] = job
+            for old in [each.id for each in self._jobs.values() if each.over][:-_KEPT]:
+                del self._jobs[old]
+            self._next()
+        return job
+
+    def cancel(self, job: str) -> None:
+        """Ask a job to end; what it has finished is kept."""
+        found = self.find(job)
+        with self._lock:
+            if found.state == "waiting":
+                found.state, found.ended = "cancelled", time.monotonic()
+            elif found.state == "running" and found.process is not None:
+                found.state = "cancelled"
+                found.process.send_signal(signal.SIGTERM)
+                threading.Thread(target=_insist, args=(found.process,), daemon=True).start()
+
+    def close(self) -> None:
+        """End what runs, and wait for it."""
+        for job in self.listed():
+            self.cancel(job.id)
+        for job in self.listed():
+            if job.process is not None:
+                _insist(job.process)
+
+    def _next(self) -> None:
+        running = any(job.process is not None and job.process.poll() is None for job in self._jobs.values())
+        waiting = next((job for job in self._jobs.values() if job.state == "waiting"), None)
+        if running or waiting is None:
+            return
+        environment = {**os.environ, console.PROGRESS: "lines"}
+        answer = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 # closed when the job has ended
+        waiting.process = subprocess.Popen(
+            [sys.executable, "-m", "ragbench", *waiting.command[1:], "--json"],
+            stdin=subprocess.DEVNULL,
+            stdout=answer,
+            stderr=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+            env=environment,
+            start_new_session=True,  # Ctrl-C in the studio's terminal ends it once, by `close`
+        )
+        waiting.state, waiting.began = "running", time.monotonic()
+        threading.Thread(target=self._follow, args=(waiting, waiting.process, answer), daemon=True).start()
+
+    def _follow(self, job: Job, process: subprocess.Popen[str], answer: Any) -> None:
+        """Read what a job says until it has ended, then start the next."""
+        with answer:
+            for line in process.stderr or ():
+                _heard(job, line.rstrip("\n"))
+            code = process.wait()
+            if process.stderr is not None:
+                process.stderr.close()
+            answer.seek(0)
+            folder = _folder(answer.read())
+        with self._lock:
+            job.ended = time.monotonic()
+            job.run = folder.name if folder is not None and folder.parent == self.root / "runs" else ""
+            if job.state == "running":
+                job.state = "done" if code == 0 else "failed"
+            self._next()
+
+
+def _heard(job: Job, line: str) -> None:
+    """A line of the job: how far it is, or a sentence."""
+    said = _progress(line)
+    if said is None:
+        if line.strip():
+            job.lines.append(line)
+        return
+    name, done, total = said
+    if name not in job.tasks or job.tasks[name].done > done:
+        job.tasks[name] = Task(done, total, time.monotonic())
+    job.tasks[name].done, job.tasks[name].total = done, total
+
+
+def _progress(line: str) -> tuple[str, int, int] | None:
+    if not line.startswith("{"):
+        return None
+    try:
+        value = json.loads(line)
+        return str(value["progress"]), int(value["done"]), int(value["total"])
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _folder(answer: str) -> Path | None:
+    """The results folder that a command named in its JSON."""
+    try:
+        value = json.loads(answer)
+    except ValueError:
+        return None
+    return Path(value["folder"]) if isinstance(value, Mapping) and isinstance(value.get("folder"), str) else None
+
+
+def _insist(process: subprocess.Popen[str]) -> None:
+    try:
+        process.wait(_PATIENCE)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

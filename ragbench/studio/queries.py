@@ -1,0 +1,204 @@
+"""The query browser: what two arms did for every topic, and for one of them hit by hit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ragbench.errors import ResultsError
+from ragbench.evaluation.diagnosis import BURIED, FOUND, FUSED_OUT, NEVER
+from ragbench.evaluation.levels import DOCUMENT
+from ragbench.experiment.results import Results
+from ragbench.experiment.top_hits import highlights, stems
+from ragbench.report import evidence
+from ragbench.report.figures import fate
+
+SORTS = ("loss", "gain", "low", "qid")
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A topic with its values in both arms; NaN where it has none."""
+
+    qid: str
+    type: str
+    text: str
+    need: str
+    left: float
+    right: float
+
+    @property
+    def effect(self) -> float:
+        """Right minus left."""
+        return self.right - self.left
+
+
+class Part(NamedTuple):
+    """A stretch of text, marked where it matches a word of the query."""
+
+    text: str
+    marked: bool
+
+
+@dataclass(frozen=True)
+class ShownHit:
+    """A hit as it stands in the results; `other` is its rank in the other arm, 0 where it is not among the first."""
+
+    rank: int
+    docno: str
+    title: tuple[Part, ...]
+    headings: tuple[Part, ...]
+    snippet: tuple[Part, ...]
+    grade: int | None
+    score: float
+    other: int
+
+
+@dataclass(frozen=True)
+class Fate:
+    """What became of a relevant section in an arm, and what would have to change; the last is empty when found."""
+
+    what: str
+    rank: int
+    remedy: str
+
+
+@dataclass(frozen=True)
+class Relevant:
+    """A relevant section with its fates in both arms, None where an arm says nothing of it."""
+
+    section: str
+    grade: int
+    left: Fate | None
+    right: Fate | None
+
+
+def topics(
+    left: tuple[Results, str],
+    right: tuple[Results, str],
+    measure: str,
+    *,
+    level: str = DOCUMENT,
+    kind: str = "",
+    words: str = "",
+    sort: str = "loss",
+) -> list[Topic]:
+    """The topics of a type (any when empty) whose text holds all words; `loss` puts first where right loses most."""
+    facts = {row["qid"]: row for row in evidence.rows(evidence.topics(right[0]))}
+    values = [
+        {str(qid): float(value) for qid, value in results.values(arm, measure, "all", level).items()}
+        for results, arm in (left, right)
+    ]
+    wanted = words.casefold().split()
+    found = []
+    for qid in sorted({*values[0], *values[1]} & set(facts)):
+        row = facts[qid]
+        if kind and row["type"] != kind:
+            continue
+        text = f"{qid} {row['text']}".casefold()
+        if all(word in text for word in wanted):
+            pair = [each.get(qid, math.nan) for each in values]
+            found.append(Topic(qid, str(row["type"] or ""), str(row["text"] or qid), str(row["need"] or ""), *pair))
+    keys = {
+        "loss": lambda topic: (_last(topic.effect), topic.qid),
+        "gain": lambda topic: (_last(-topic.effect), topic.qid),
+        "low": lambda topic: (_last(topic.right), topic.qid),
+        "qid": lambda topic: (0.0, topic.qid),
+    }
+    return sorted(found, key=keys.get(sort, keys["loss"]))
+
+
+def types(results: Results) -> list[str]:
+    """The types of the topics."""
+    return sorted({str(kind) for kind in evidence.topics(results)["type"] if kind})
+
+
+def hits(results: Results, arm: str, qid: str, other: Iterable[str] = ()) -> list[ShownHit]:
+    """The first hits of a topic in an arm; `other` are the ids of the other arm's hits, in their order."""
+    facts = evidence.topics(results)
+    text = " ".join(facts.loc[facts["qid"] == qid, "text"].tolist())
+    pattern = highlights(stems(text))
+    place = {chunk: rank for rank, chunk in reversed(list(enumerate(other, start=1)))}
+    return [
+        ShownHit(
+            int(row["rank"]),
+            str(row["docno"]),
+            marked(str(row["title"]), pattern),
+            marked(str(row["header_path"]), pattern),
+            marked(str(row["snippet"]), pattern),
+            _grade(row),
+            float(row["score"]),
+            place.get(row["chunk_id"], 0),
+        )
+        for row in _of(evidence.top_hits(results), arm, qid)
+    ]
+
+
+def chunk_ids(results: Results, arm: str, qid: str) -> list[str]:
+    """The ids of the first hits of a topic in an arm."""
+    return [str(row["chunk_id"]) for row in _of(evidence.top_hits(results), arm, qid)]
+
+
+def relevant(left: tuple[Results, str], right: tuple[Results, str], qid: str) -> list[Relevant]:
+    """The relevant sections of a topic, best grade first, with what became of them in both arms."""
+    sides = [{row["section"]: row for row in _of(evidence.fates(results), arm, qid)} for results, arm in (left, right)]
+    found = []
+    for section in sorted({*sides[0], *sides[1]}):
+        rows = [side.get(section) for side in sides]
+        grade = max(int(row["grade"]) for row in rows if row is not None)
+        found.append(Relevant(section, grade, *(None if row is None else _fate(row) for row in rows)))
+    return sorted(found, key=lambda each: (-each.grade, each.section))
+
+
+def topic(found: Sequence[Topic], qid: str) -> tuple[Topic, str, str]:
+    """The topic of this qid, the first when it is empty, with the qids before and after it, empty at the ends."""
+    place = next((n for n, each in enumerate(found) if each.qid == qid), None) if qid else 0
+    if place is None:
+        raise ResultsError(f"topic '{qid[:80]}' is not among those shown: take the filters away")
+    before = found[place - 1].qid if place else ""
+    return found[place], before, found[place + 1].qid if place + 1 < len(found) else ""
+
+
+def marked(text: str, pattern: Any) -> tuple[Part, ...]:
+    """A text in stretches, those that match marked."""
+    parts, end = [], 0
+    for match in pattern.finditer(text):
+        if match.start() > end:
+            parts.append(Part(text[end : match.start()], False))
+        parts.append(Part(match[0], True))
+        end = match.end()
+    return (*parts, Part(text[end:], False)) if end < len(text) else tuple(parts)
+
+
+def _fate(row: Mapping[str, Any]) -> Fate:
+    outcome, stage, rank = str(row["outcome"]), str(row["stage"]), int(row["rank"])
+    source, at = str(row["best_source"]), int(row["best_source_rank"])
+    remedies = {
+        FOUND: "",
+        NEVER: "No source returns it. A source must reach deeper, or match it in another way (other fields or model, "
+        "expanded queries).",
+        FUSED_OUT: f"Source {source} has it at rank {at}: give {source} more weight in fusion, or re-rank what is "
+        "fused.",
+        BURIED: f"Source {source} has it at rank {at} at best: that source must rank it higher, or a re-ranker reach "
+        f"rank {at}.",
+        "dropped": f"Stage {stage} removes it: loosen {stage} or leave it out.",
+        "ranked down": f"Stage {stage} moves it out of the first ten: weaken {stage} or leave it out.",
+    }
+    return Fate(fate(outcome, stage), rank, remedies.get(outcome, ""))
+
+
+def _of(frame: Any, arm: str, qid: str) -> list[dict[str, Any]]:
+    return evidence.rows(frame[(frame["arm"] == arm) & (frame["qid"] == qid)])
+
+
+def _grade(row: Mapping[str, Any]) -> int | None:
+    import pandas as pd
+
+    known = [row[name] for name in ("section_grade", "document_grade") if not pd.isna(row[name])]
+    return int(known[0]) if known else None
+
+
+def _last(value: float) -> float:
+    return math.inf if math.isnan(value) else value

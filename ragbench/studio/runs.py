@@ -1,0 +1,201 @@
+"""The finished runs of a project, as a page lists them: read once, kept while their record is the same.
+
+No file stays open, and nothing of a run that is under way is read: an experiment is seen when its record is written.
+"""
+
+from __future__ import annotations
+
+import csv
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ragbench import files
+from ragbench.comparison.mean import Mean, mean
+from ragbench.errors import ResultsError
+from ragbench.evaluation.levels import DOCUMENT, PASSAGE
+from ragbench.experiment import results, store
+from ragbench.experiment.results import Results
+from ragbench.files import Damaged
+
+_KEPT = 6
+"""Runs whose tables are kept in memory."""
+
+
+class ArmId(NamedTuple):
+    """An arm of a run, `run/arm` in addresses."""
+
+    run: str
+    arm: str
+
+    def __str__(self) -> str:
+        return f"{self.run}/{self.arm}"
+
+    @staticmethod
+    def of(text: str) -> ArmId:
+        """The arm that an address names. Raises ResultsError for what is none."""
+        run, slash, arm = text.partition("/")
+        if not slash or not run or not arm:
+            raise ResultsError(f"'{text[:80]}' names no arm: choose one on the page of runs")
+        return ArmId(run, arm)
+
+
+@dataclass(frozen=True)
+class Milliseconds:
+    """The 95th percentile of a new query's time, with its interval where it was measured."""
+
+    p95: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class ListedArm:
+    """An arm with its means by level and measure; `steps` are those of its pipeline in words."""
+
+    id: ArmId
+    means: Mapping[tuple[str, str], Mean]
+    p95: Milliseconds | None
+    steps: tuple[str, ...]
+    overrides: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ListedRun:
+    """A finished run; `record` is what it recorded."""
+
+    name: str
+    record: Mapping[str, Any]
+    arms: tuple[ListedArm, ...]
+
+    @property
+    def digest(self) -> str:
+        """The digest of its benchmark: only runs that share it can be compared."""
+        return str(self.record["benchmark"]["digest"])
+
+    @property
+    def split(self) -> str:
+        """Whose topics it was measured on."""
+        return str(self.record["split"])
+
+    @property
+    def started(self) -> float:
+        """When, in seconds since 1970; 0 where it was not recorded."""
+        return float(self.record.get("started", 0))
+
+
+@dataclass
+class Runs:
+    """All finished runs below a results folder."""
+
+    root: Path
+    _known: dict[str, tuple[tuple[int, int], ListedRun | str]] = field(default_factory=dict)
+    _loaded: OrderedDict[str, tuple[tuple[int, int], Results]] = field(default_factory=OrderedDict)
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+
+    def listed(self) -> tuple[list[ListedRun], list[str]]:
+        """The runs, newest first; and a sentence for each that is damaged."""
+        with self._lock:
+            states = {path.parent.name: _state(path) for path in self.root.glob(f"runs/*/{store.RECORD}")}
+            for name in set(self._known) - set(states):
+                del self._known[name]
+            for name, state in states.items():
+                if name not in self._known or self._known[name][0] != state:
+                    self._known[name] = state, _listed(self.root / "runs" / name)
+            found = [each for _, each in self._known.values()]
+        runs = [each for each in found if isinstance(each, ListedRun)]
+        damaged = sorted(each for each in found if isinstance(each, str))
+        return sorted(runs, key=lambda run: (-run.started, run.name)), damaged
+
+    def find(self, arm: ArmId) -> tuple[ListedRun, ListedArm]:
+        """An arm with its run. Raises ResultsError."""
+        for run in self.listed()[0]:
+            for each in run.arms:
+                if each.id == arm:
+                    return run, each
+        raise ResultsError(
+            f"there is no finished run '{arm.run}' with an arm '{arm.arm}': choose one on the page of runs"
+        )
+
+    def folder(self, name: str) -> Path:
+        """The folder of a finished run, by a name that is listed. Raises ResultsError."""
+        if name not in {run.name for run in self.listed()[0]}:
+            raise ResultsError(f"there is no finished run '{name}' below {self.root / 'runs'}")
+        return self.root / "runs" / name
+
+    def results(self, name: str) -> Results:
+        """The tables of a run, compared with their digests when they are read. Raises ResultsError."""
+        folder = self.folder(name)
+        state = _state(folder / store.RECORD)
+        with self._lock:
+            if name not in self._loaded or self._loaded[name][0] != state:
+                self._loaded[name] = state, results.load(folder)
+            self._loaded.move_to_end(name)
+            while len(self._loaded) > _KEPT:
+                self._loaded.popitem(last=False)
+            return self._loaded[name][1]
+
+
+def _state(path: Path) -> tuple[int, int]:
+    """What changes when a file is written anew."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return 0, 0
+    return found.st_mtime_ns, found.st_size
+
+
+def _listed(folder: Path) -> ListedRun | str:
+    """A run, or why it cannot be shown. What is read here is compared with its digest; `Runs.results` checks all."""
+    try:
+        record = files.read_sealed(folder / store.RECORD)
+        latency = folder / "latency.csv"
+        files.require(folder, {name: known for name, known in record["files"].items() if name == latency.name})
+        times = _times(latency)
+        arms = tuple(_arm(folder, str(arm), record, times) for arm in record["arms"])
+        return ListedRun(folder.name, record, arms)
+    except (Damaged, OSError, KeyError, TypeError, ValueError) as error:
+        return f"{folder.name} cannot be read ({error}): restore it from a copy, or run it again"
+
+
+def _arm(folder: Path, arm: str, record: Mapping[str, Any], times: Mapping[str, Milliseconds]) -> ListedArm:
+    place = store.arm_path(folder, arm)
+    sealed = files.read_sealed(place / store.DONE)["files"]
+    files.require(place, {name: sealed[name] for name in (results.PER_QUERY, "pipeline.txt") if name in sealed})
+    sentence = place / "pipeline.txt"
+    steps = (
+        sentence.read_text(encoding="utf-8").strip().removesuffix(".").split(", then ") if sentence.is_file() else ()
+    )
+    overrides = tuple(map(str, record.get("overrides", {}).get(arm, ())))
+    return ListedArm(
+        ArmId(folder.name, arm), _means(place / results.PER_QUERY), times.get(arm), tuple(steps), overrides
+    )
+
+
+def _means(path: Path) -> dict[tuple[str, str], Mean]:
+    """By level and measure, of documents and passages."""
+    import pyarrow.parquet as parquet
+
+    table = parquet.read_table(path, columns=["level", "measure", "value"], memory_map=False)
+    values: dict[tuple[str, str], list[float]] = {}
+    for level, measure, value in zip(*(table[name].to_pylist() for name in table.column_names), strict=True):
+        if level in (DOCUMENT, PASSAGE) and value is not None:
+            values.setdefault((level, measure), []).append(value)
+    return {key: mean(each) for key, each in values.items()}
+
+
+def _times(path: Path) -> dict[str, Milliseconds]:
+    """p95 of the whole query by arm."""
+    if not path.is_file():
+        return {}
+    with path.open(encoding="utf-8", newline="") as lines:
+        rows = [row for row in csv.DictReader(lines) if row.get("stage") == "total" and row.get("p95")]
+    return {
+        row["arm"]: Milliseconds(
+            float(row["p95"]), *(float(row[n]) if row.get(n) else None for n in ("p95_low", "p95_high"))
+        )
+        for row in rows
+    }

@@ -1,0 +1,151 @@
+"""Searches on the live index: two configurations side by side, opened once and kept.
+
+Topics that are made here are appended to a file that `data.queries` reads.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from ragbench import app, catalogue
+from ragbench.benchmark.benchmark import Benchmark
+from ragbench.benchmark.lines import write_atomically
+from ragbench.benchmark.load import load
+from ragbench.engine.answer import Answer, answer
+from ragbench.engine.executor import Arm
+from ragbench.errors import BenchmarkError, ConfigError
+from ragbench.experiment.top_hits import highlights, snippet, stems
+from ragbench.fingerprint import digest
+from ragbench.overrides import EXPERIMENT, key_of
+from ragbench.serving.http import first_sentence
+from ragbench.serving.messages import SearchFilters
+from ragbench.stages.filters import FilterDocuments
+from ragbench.studio.queries import Part, marked
+from ragbench.types import Hit
+from ragbench.workshop import Workshop
+
+MOST = 2000
+"""Characters of a query."""
+
+_FIXED = frozenset({"data", "topics", "paths", "live", "artefacts", "execution", "tracking"})
+"""Keys that say where things lie or what is called: an address must not be able to set them."""
+
+_WARM_UP = "a query before the first one"
+_KEPT = 4
+"""Configurations that stay open."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """The answer of a configuration; the snippets stand beside its hits."""
+
+    words: str
+    answer: Answer
+    snippets: tuple[tuple[Part, ...], ...]
+
+    @property
+    def hits(self) -> Sequence[tuple[Hit, tuple[Part, ...]]]:
+        """Hits with their snippets."""
+        return list(zip(self.answer.hits, self.snippets, strict=True))
+
+
+@dataclass
+class Searching:
+    """Opens configurations as they are asked for; `words` are those of the project, which others are added to.
+
+    With `presets_only` nobody can name an endpoint or a file of this machine by an override.
+    """
+
+    root: Path
+    words: tuple[str, ...] = ()
+    presets_only: bool = False
+    _arms: OrderedDict[str, Arm] = field(default_factory=OrderedDict)
+    _benchmarks: dict[str, Benchmark] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def search(self, query: str, words: str, filters: Mapping[str, str], top: int = 10) -> Found:
+        """The best hits of a query in the configuration of some words. One search at a time. ConfigError."""
+        if not query.strip():
+            raise ConfigError("the query is empty: say what to search for")
+        if len(query) > MOST:
+            raise ConfigError(f"the query is longer than {MOST} characters: shorten it")
+        conditions = _stage(filters)
+        with self._lock:
+            arm = self._opened(words)
+            found = answer(query, arm.pipeline, arm.index, top, filters=conditions, explain=True)
+        pattern = highlights(stems(query))
+        return Found(words, found, tuple(marked(snippet(hit.text, pattern), pattern) for hit in found.hits))
+
+    @property
+    def topics_file(self) -> Path:
+        """Where topics are kept that were made here."""
+        return self.root / "studio" / "topics.jsonl"
+
+    def keep(self, query: str, relevant: Sequence[str]) -> int:
+        """Append a topic; how many there are now. `relevant` are documents. BenchmarkError for one that is there."""
+        text = " ".join(query.split())
+        if not text or len(text) > MOST:
+            raise ConfigError(f"a topic has 1 to {MOST} characters")
+        with self._lock:
+            lines = self.topics_file.read_text(encoding="utf-8").splitlines() if self.topics_file.is_file() else []
+            if any(json.loads(line)["text"] == text for line in lines):
+                raise BenchmarkError(f"'{text}' is a topic already: change {self.topics_file}")
+            lines.append(json.dumps({"text": text, "relevant": list(relevant)}, ensure_ascii=False))
+            self.topics_file.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(self.topics_file, "".join(f"{line}\n" for line in lines))
+            return len(lines)
+
+    def _opened(self, words: str) -> Arm:
+        if words not in self._arms:
+            chosen = split(words)
+            if odd := next((word for word in chosen if key_of(word).split(".")[0] in _FIXED), None):
+                raise ConfigError(f"'{odd[:80]}' cannot be changed here: give it to ragbench studio")
+            if self.presets_only and any(key_of(word) != EXPERIMENT for word in chosen):
+                raise ConfigError("a read-only studio searches with presets only: write +exp=NAME")
+            settings = app.compose([*self.words, *chosen])
+            key = digest(settings.config["data"])
+            if key not in self._benchmarks:
+                self._benchmarks[key] = load(settings.config["data"], topics=False)
+            (arm,) = Workshop.of(settings, self._benchmarks[key], None, lambda sentence: None).arms([settings])
+            arm.index.prepare(arm.pipeline.needs | {"facets"})
+            answer(_WARM_UP, arm.pipeline, arm.index, 1)  # what is loaded once is no time of a stage
+            self._arms[words] = arm
+            while len(self._arms) > _KEPT:
+                self._arms.popitem(last=False)
+        self._arms.move_to_end(words)
+        return self._arms[words]
+
+
+def split(words: str) -> list[str]:
+    """Overrides as they are typed in a shell. Raises ConfigError for options and open quotes."""
+    try:
+        found = shlex.split(words)
+    except ValueError:
+        raise ConfigError("a quote in the overrides is not closed: close it") from None
+    if odd := next((word for word in found if word.startswith("-") or "=" not in word.lstrip("+~")), None):
+        raise ConfigError(f"'{odd[:80]}' is no override: write key=value, such as p6=on")
+    return found
+
+
+def _stage(given: Mapping[str, str]) -> FilterDocuments | None:
+    """The filters of a form: `tags` are separated by commas."""
+    said: dict[str, object] = {name: text.strip() for name, text in given.items() if text.strip()}
+    if "tags" in said:
+        said["tags"] = [tag.strip() for tag in str(said["tags"]).split(",") if tag.strip()]
+    try:
+        return SearchFilters.model_validate(said).stage()
+    except ValidationError as error:
+        raise ConfigError(f"filter {first_sentence(error.errors())}") from None
+
+
+def experiments() -> list[str]:
+    """The presets that `exp=` takes."""
+    return [each.name for each in catalogue.read().experiments]

@@ -1,0 +1,102 @@
+"""What a person who reads many runs sees first: names that tell them apart, verdicts, what is no default."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import yaml
+
+from ragbench import catalogue, console
+from ragbench.experiment import verdicts
+from ragbench.experiment.results import Results
+
+NOTE = "mlflow.note.content"
+"""The tag that MLflow shows as a run's description."""
+
+_SHOWN = 80
+_AROUND = ("tune", "paths", "tracking", "execution", "artefacts", "name", "order")
+_EFFECTS = ("effect", "ci_low", "ci_high", "p", "passage_effect", "latency_ms")
+
+
+def name(found: Results) -> str:
+    """The arms and what they were measured on: `baseline, rerank on notes (test)`."""
+    said = ", ".join(found.arms)
+    said = said if len(said) <= _SHOWN else f"{len(found.arms)} arms: {said[:_SHOWN].rstrip(', ')} ..."
+    return f"{said} on {found.record['benchmark']['name']} ({found.record['split']})"
+
+
+def note(found: Results) -> str:
+    """The verdicts as a markdown table with the reasons below."""
+    frame = verdicts.read(found)
+    if frame.empty:
+        return ""
+    shown = console.columns(frame, ["factor", "other", "effect", "ci_low", "ci_high", "p", "latency_ms", "verdict"])
+    reasons = [
+        f"- **{row['factor']}**: {row['verdict']}. {row['reason']}" for _, row in frame.iterrows() if row["reason"]
+    ]
+    formats = {"effect": "+.3f", "ci_low": "+.3f", "ci_high": "+.3f", "p": ".3f", "latency_ms": "+.1f"}
+    return "\n".join([f"Against {found.arms[0]}:", "", console.markdown(shown, formats), "", *reasons])
+
+
+def verdict_metrics(found: Results, arm: str) -> dict[str, float]:
+    """The effect of an arm with its interval, p and added p95; nothing for the arm that others are compared with."""
+    frame = verdicts.read(found)
+    rows = frame[(frame["factor"] == arm) & (frame["kind"] == "main")]
+    if rows.empty:
+        return {}
+    return {key: float(rows.iloc[0][key]) for key in _EFFECTS if rows.iloc[0][key] == rows.iloc[0][key]}
+
+
+def headline(found: Results, arm: str) -> dict[str, float]:
+    """What the parent run says of an arm: its quality, p95 and verdict in numbers."""
+    from ragbench.evaluation.measures import PRIMARY, metric_name
+
+    values = found.values(arm, PRIMARY)
+    total = found.latency[(found.latency["arm"] == arm) & (found.latency["stage"] == "total")]
+    said = {metric_name(PRIMARY): float(values.mean())} if len(values) else {}
+    said |= {"p95_ms": float(total["p95"].iloc[0])} if len(total) else {}
+    return said | verdict_metrics(found, arm)
+
+
+def safe(arm: str) -> str:
+    """An arm's name as a part of a metric's."""
+    return re.sub(r"[^\w\-. /]", "_", arm, flags=re.ASCII)
+
+
+def parameters(config: Mapping[str, Any], words: Iterable[str]) -> dict[str, Any]:
+    """What differs from the defaults, and what was asked for; all of the configuration is in the file config.yaml."""
+    known = catalogue.read()
+    defaults = {each.key: _value(each.default) for each in known.parameters}
+    switches = [group for group, option in known.defaults.items() if option == "off"]
+    off = {group: known.content(group, "off") for group in switches}
+    on = {group: "on" for group in switches if config.get(group, off[group]) != off[group]}
+    silent = {*_AROUND, *switches} - set(on)
+    differ = {
+        key: value
+        for key, value in flat(config).items()
+        if key.split(".")[0] not in silent and key in defaults and defaults[key] != value and value is not None
+    }
+    typed = (word.lstrip("+").partition("=") for word in words)
+    asked = {key: value for key, _, value in typed if key.split(".")[0] not in _AROUND}
+    return {**on, **differ, **asked}
+
+
+def _value(text: str) -> Any:
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError:
+        return text
+
+
+def flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested mappings as one level with dotted keys."""
+    found: dict[str, Any] = {}
+    for key, value in config.items():
+        path = f"{prefix}{key}"
+        if isinstance(value, dict) and value:
+            found |= flat(value, f"{path}.")
+        else:
+            found[path] = value
+    return found

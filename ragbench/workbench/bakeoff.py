@@ -1,0 +1,90 @@
+"""Encoders side by side in one search: what each finds, what it takes to index and to ask, and the verdicts.
+
+import ragbench
+
+ragbench.bakeoff(["bge-small-en-v1.5", "all-MiniLM-L6-v2"], "data=builtin").table
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ragbench import app, console
+from ragbench.benchmark.benchmark import Benchmark
+from ragbench.errors import ConfigError
+from ragbench.evaluation.measures import PRIMARY
+from ragbench.models import bundled
+from ragbench.workbench.experiment import Experiment
+from ragbench.workbench.results import Results
+from ragbench.workshop import Progress, Say, Workshop
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ragbench.engine.executor import Arm
+
+SEARCH = "+exp=recommended"
+"""What the encoders are put into unless overrides name another experiment."""
+SAMPLE = 32
+"""Passages that are embedded to tell how long all of them take."""
+
+
+@dataclass(frozen=True)
+class Bakeoff:
+    """`results` has an arm for every encoder, judged against the first; `index_seconds` by encoder is for all passages,
+    from a sample that is embedded through no cache."""
+
+    results: Results
+    index_seconds: dict[str, float]
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """A row for every encoder: nDCG@10, seconds to embed all passages, bytes of the index, times of a query."""
+        found = self.results.summary(())[["arm", "n", PRIMARY]].rename(columns={"arm": "encoder"})
+        found["index s"] = found["encoder"].map(self.index_seconds)
+        found["index MB"] = found["encoder"].map(self.results.record["index_bytes"]) / 1e6
+        latency = self.results.latency
+        for stage, name in (("dense", "encoder"), ("total", "query")):
+            rows = latency[latency["stage"] == stage].set_index("arm")
+            if len(rows):
+                found[f"{name} p95 ms"] = found["encoder"].map(rows["p95"])
+        return found.reset_index(drop=True)
+
+
+def bakeoff(
+    encoders: Sequence[str] = (),
+    *overrides: str,
+    benchmark: Benchmark | None = None,
+    progress: Progress | None = None,
+    say: Say = console.say,
+) -> Bakeoff:
+    """Measure a search with each of the encoders; all bundled ones unless some are named.
+
+    An encoder is a folder, a bundled model or `owner/model` of the hub; its prefixes follow from its name. Raises
+    ConfigError for fewer than two, ModelError for a name that leads nowhere.
+    """
+    named = list(dict.fromkeys(encoders)) or bundled.names("encoder")
+    if len(named) < 2:
+        raise ConfigError(f"a bake-off needs two encoders, got {', '.join(named)}: name another one")
+    chosen = any(word.lstrip("+").startswith("exp=") for word in overrides)
+    words = [*([] if chosen else [SEARCH]), *overrides]
+    settings = app.arms({name: [f'index.encoder.name="{name}"'] for name in named}, words)
+    experiment = Experiment(tuple(settings), benchmark)
+    results = experiment.run(progress, say)
+    arms = Workshop.of(settings[0], experiment.benchmark, None, say).arms(settings)
+    return Bakeoff(results, {arm.name: _index_seconds(arm) for arm in arms})
+
+
+def _index_seconds(arm: Arm) -> float:
+    """How long all passages would take, from some that lie evenly among them; the first one loads the model."""
+    spec, table = arm.index.spec.vectors(""), arm.index.chunks
+    passages = spec.passage.passages(table)
+    sample = passages[:: max(1, len(passages) // SAMPLE)][:SAMPLE]
+    encoder = arm.index.models.uncached(None).encoder(spec.encoder)
+    encoder.encode_passages(sample[:1])
+    started = time.perf_counter()
+    encoder.encode_passages(sample)
+    return round((time.perf_counter() - started) / len(sample) * len(passages), 1)

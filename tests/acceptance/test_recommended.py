@@ -1,0 +1,20 @@
+"""The recommended search beats the baseline on topics that had no say in it: the built-in test topics."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ragbench.commands.run import FIRST
+from ragbench.workbench import Experiment
+
+WITHOUT_TIMES = ("latency.enabled=false", "tracking.enabled=false")
+
+
+def test_the_recommended_search_is_better_on_documents_and_passages(workplace: Path) -> None:
+    experiment = Experiment.sweep(*FIRST, *WITHOUT_TIMES, f"paths.results={workplace}")
+    assert list(experiment.pipelines) == ["baseline", "recommended"]
+    (verdict,) = experiment.run(say=lambda sentence: None).verdicts.to_dict(orient="records")
+    assert verdict["factor"] == "recommended"
+    assert verdict["ci_low"] > 0
+    assert verdict["passage_ci_low"] > 0
+    assert verdict["quality"] == "better"

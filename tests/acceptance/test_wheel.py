@@ -1,0 +1,47 @@
+"""A wheel that is built and installed somewhere else works there, with its own configuration and benchmark.
+
+Slow, and needs a package index for the build: RAGBENCH_SLOW=1, which `.ci/run` sets.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+pytestmark = pytest.mark.skipif(not os.environ.get("RAGBENCH_SLOW"), reason="slow: set RAGBENCH_SLOW=1")
+
+
+def run(*command: str | Path, **options) -> str:
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False, **options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_a_wheel_works_in_a_clean_environment(tmp_path: Path) -> None:
+    run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", tmp_path / "dist", ROOT)
+    (wheel,) = (tmp_path / "dist").glob("ragbench-*.whl")
+    run(sys.executable, "-m", "venv", tmp_path / "clean")
+    python = tmp_path / "clean" / "bin" / "python"
+    # The libraries are those of this environment, ragbench is the wheel's.
+    packages = Path(run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip())
+    run(python, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", wheel)
+    (packages / "libraries.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
+    elsewhere = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    command = tmp_path / "clean" / "bin" / "ragbench"
+    (tmp_path / "work").mkdir()
+
+    def called(*words: str) -> str:
+        return run(command, *words, cwd=tmp_path / "work", env=elsewhere)
+
+    where = run(python, "-c", "import ragbench; print(ragbench.__file__)", cwd=tmp_path / "work", env=elsewhere)
+    assert Path(where.strip()).is_relative_to(tmp_path / "clean")
+    assert called("--version").startswith("ragbench ")
+    assert "recommended" in called("list", "experiments")
+    assert "retrieve" in called("config", "exp=recommended").splitlines()[0].lower()
+    assert '"documents": 86' in called("data", "describe", "--json")

@@ -1,0 +1,71 @@
+"""What a change adds to p95: paired over queries, repeats of a query together."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ragbench import app
+from ragbench.comparison.contrast import Contrast
+from ragbench.comparison.cost import Added, Cost, added
+from ragbench.comparison.policy import Policy
+
+
+def samples(values: np.ndarray) -> pd.DataFrame:
+    """Milliseconds of shape (queries, rounds) as an arm writes them."""
+    queries, rounds = values.shape
+    return pd.DataFrame({"qid": np.repeat([f"q{n}" for n in range(queries)], rounds), "total": values.ravel()})
+
+
+def test_a_constant_difference_has_no_interval():
+    base = np.random.default_rng(1).gamma(3.0, 5.0, (40, 3))
+    found = added(Contrast.of("b", "a"), {"a": samples(base), "b": samples(base + 12.0)}, 1)
+    assert found.p95_ms == pytest.approx(12.0)
+    assert found.low_ms <= 12 <= found.high_ms
+    assert found.high_ms - found.low_ms < 6  # of times that go up to some 40 ms
+    assert Added(12.2, 9.1, 15.8).text == "+12 ms [+9, +16]"
+
+
+def test_slow_queries_are_slow_in_both_arms():
+    """Arms share their slow queries: the interval of the difference is far narrower than that of either p95."""
+    generator = np.random.default_rng(2)
+    base = generator.gamma(1.0, 50.0, (40, 1)) + generator.normal(0, 1, (40, 3))
+    times = {"a": samples(base), "b": samples(base + 10 + generator.normal(0, 1, (40, 3)))}
+    found = added(Contrast.of("b", "a"), times, 1)
+    assert found.low_ms < 10 < found.high_ms
+    assert found.high_ms - found.low_ms < 40  # p95 itself is some 150 ms, give or take 50
+
+
+def test_a_contrast_of_weighted_arms():
+    base = np.full((10, 2), 100.0)
+    times = {"none": samples(base), "a": samples(base + 8), "b": samples(base + 2), "a+b": samples(base + 20)}
+    contrast = Contrast(("a",), {"a": 0.5, "a+b": 0.5}, {"none": 0.5, "b": 0.5})
+    assert added(contrast, times, 1).p95_ms == pytest.approx(0.5 * (108 + 120) - 0.5 * (100 + 102))
+
+
+def test_an_arm_that_was_not_timed_has_no_cost():
+    assert added(Contrast.of("b", "a"), {"a": samples(np.ones((3, 2)))}, 1) is None
+
+
+@pytest.mark.parametrize(
+    ("cost", "axis"),
+    [
+        (Cost(Added(10, 5, 15), 50), "within"),
+        (Cost(Added(50, 45, 50), 50), "within"),
+        (Cost(Added(50, 45, 51), 50), "open"),
+        (Cost(Added(60, 50.1, 70), 50), "over"),
+        (Cost(None, 50), "open"),
+        (Cost(Added(10, 5, 15), 50, "busy"), "open"),
+        (Cost(Added(900, 800, 1000), None), "within"),
+    ],
+)
+def test_axis(cost, axis):
+    assert cost.axis == axis
+
+
+def test_re_ranking_may_take_longer():
+    # seed 000, goals: 150 ms for re-ranking, 50 ms for other changes
+    base, other, reranking = (app.compose(words).config for words in ([], ["p2=on"], ["p6=on"]))
+    policy = Policy.of(base)
+    assert policy.budget_ms([other], [base]) == 50
+    assert policy.budget_ms([reranking], [base]) == 150
+    assert policy.budget_ms([reranking], [reranking]) == 50

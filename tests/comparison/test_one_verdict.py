@@ -1,0 +1,105 @@
+"""One folder of results, one verdict: whoever is asked gives the same."""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ragbench import cli
+from ragbench.comparison.arms import Arms
+from ragbench.experiment import results as files
+from ragbench.experiment import verdicts
+from ragbench.experiment.compare import gather
+from ragbench.experiment.results import Results
+from ragbench.export import gate, measured
+from ragbench.report import evidence, page_tables
+from ragbench.tracking.write import verdict_tags
+from ragbench.workbench import Results as Shown
+
+PACKAGE = Path(__file__).resolve().parents[2] / "ragbench"
+ARMS = {
+    "good": "adopt",  # better documents, passages as before
+    "slow": "reject",  # the same gain, 400 ms more
+    "narrow": "reject",  # better documents, worse passages
+    "same": "equivalent",
+    "noisy": "inconclusive",
+}
+
+
+@pytest.fixture(scope="module")
+def run(write_results, tmp_path_factory: pytest.TempPathFactory) -> Results:
+    generator = np.random.default_rng(3)
+    base = generator.uniform(0.2, 0.6, 60)
+    gain = np.clip(base + generator.normal(0.12, 0.1, 60), 0, 1)
+    documents = {
+        "base": base,
+        "good": gain,
+        "slow": gain,
+        "narrow": gain,
+        "same": base + generator.normal(0, 0.002, 60),
+        "noisy": base + generator.normal(0.01, 0.2, 60),
+    }
+    passages = {arm: base + generator.normal(-0.12 if arm == "narrow" else 0.0, 0.03, 60) for arm in documents}
+    folder = write_results(
+        tmp_path_factory.mktemp("verdicts") / "run",
+        {arm: list(values) for arm, values in documents.items()},
+        {arm: 420.0 if arm == "slow" else 20.0 for arm in documents},
+        {arm: list(values) for arm, values in passages.items()},
+    )
+    return files.load(folder)
+
+
+def told(run: Results) -> dict[str, tuple[str, str]]:
+    frame = verdicts.read(run)
+    return {row.factor: (row.verdict, row.reason) for row in frame.itertuples()}
+
+
+def test_the_run_itself(run: Results) -> None:
+    assert {arm: verdict for arm, (verdict, _) in told(run).items()} == ARMS
+    assert all(reason.startswith("Quality ") and ". Cost " in reason for _, reason in told(run).values())
+
+
+def test_report_notebook_comparison_and_search(run: Results) -> None:
+    expected = told(run)
+    for frame in (evidence.effects(run), Shown.load(run.folder).verdicts):
+        assert {row.factor: (row.verdict, row.reason) for row in frame.itertuples()} == expected
+    page = page_tables.verdicts(run)
+    assert {row[0].text: row[1].text.split()[-1] for row in page.rows} == ARMS
+    for arms in (gather([run.folder]).arms, Arms.of(run)):  # the second is what a search confirms by
+        found = {each.contrast.factors[0]: each.verdict for each in arms.against("base")}
+        assert {arm: (verdict.outcome, verdict.reason) for arm, verdict in found.items()} == expected
+
+
+def test_the_commands(run: Results, tmp_path: Path, capsys) -> None:
+    assert cli.main(["compare", str(run.folder), "--json", f"paths.results={tmp_path}"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert {row["factor"]: (row["verdict"], row["reason"]) for row in rows} == told(run)
+
+
+@pytest.mark.parametrize("arm", ARMS)
+def test_export_and_mlflow(arm: str, run: Results) -> None:
+    verdict, reason = told(run)[arm]
+    found = measured.evidence(measured.find(run.folder, arm))
+    assert (found.gain, found.needs_force) == (verdict, verdict != "adopt")
+    assert found.sentence == f"Against base on the test topics: {reason}"
+    assert verdict_tags(run, arm) == {"ragbench.verdict": verdict, "ragbench.reason": reason}
+    assert verdict_tags(run, "base") == {}
+
+
+@pytest.mark.parametrize("arm", ARMS)
+def test_the_gate_stops_what_is_rejected(arm: str, run: Results) -> None:
+    checks = gate.gate(measured.find(run.folder, "base"), measured.find(run.folder, arm))
+    assert any(check.outcome == "fails" for check in checks) == (ARMS[arm] == "reject")
+
+
+def test_nobody_else_computes_an_interval() -> None:
+    for path in PACKAGE.rglob("*.py"):
+        if path.relative_to(PACKAGE).parts[0] in ("comparison", "timing"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "module", None) or ""
+            assert name not in ("scipy.stats", "bootstrap", "ttest_rel", "quantile"), f"{path} computes an interval"

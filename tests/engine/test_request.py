@@ -1,0 +1,143 @@
+"""What one search may ask for: modes of Librarian, the request fields of lexical search v3."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from ragbench import app
+from ragbench.engine.answer import Answer, answer
+from ragbench.engine.pipeline import Pipeline
+from ragbench.engine.request import SearchOptions, adapted
+from ragbench.errors import ConfigError
+from ragbench.index.index import Index
+from ragbench.stages.diverse import KeepDiverse
+from ragbench.stages.folder_boost import BoostFolder
+from ragbench.stages.guarantee import GuaranteeNotes
+from ragbench.stages.rank_v3 import RankCandidates
+from ragbench.stages.recall import RecallBySubstring
+
+V3 = app.compose(["+exp=lexical_v3"])
+
+
+@pytest.fixture(scope="module")
+def ask(make_index):
+    """Ask the pipeline of lexical search v3."""
+    index = make_index(V3.index)
+
+    def run(text: str, top_n: int = 10, pipeline: Pipeline = V3.pipeline, **options) -> Answer:
+        return answer(text, pipeline, index, top_n, options=SearchOptions(**options))
+
+    return run
+
+
+@pytest.mark.parametrize("mode", ["keyword", "semantic", "hybrid", "rerank"])
+def test_a_mode_is_the_preset_of_its_name(mode: str) -> None:
+    pipeline, expected = (app.compose([f"+exp=librarian_{name}"]).pipeline for name in ("hybrid", mode))
+    assert adapted(pipeline, SearchOptions(mode=mode), 10) == expected
+
+
+def test_a_mode_without_its_search_is_refused() -> None:
+    pipeline = app.compose(["+exp=librarian_rerank"]).pipeline
+    assert adapted(pipeline, SearchOptions(mode="semantic"), 10) == app.compose(["+exp=librarian_semantic"]).pipeline
+    with pytest.raises(ConfigError, match="mode hybrid cannot be used: this pipeline does not search by words"):
+        adapted(pipeline, SearchOptions(mode="hybrid"), 10)
+
+
+def test_all_that_is_found() -> None:
+    stages = {type(stage): stage for _, stage in adapted(V3.pipeline, SearchOptions(return_all=True), 10)}
+    assert stages[RecallBySubstring].limit == 100
+    assert stages[RankCandidates].depth == 300
+    assert stages[KeepDiverse].top_k == 100
+    assert dict(adapted(V3.pipeline, SearchOptions(return_all=True), 10))["cut"].top_n == 100
+
+
+def test_documents_are_diverse_at_the_number_asked_for(ask) -> None:
+    asked = adapted(V3.pipeline, SearchOptions(), 4).stages
+    assert [name for name, _ in asked[-3:]] == ["guarantee", "diverse at 4", "cut"]
+    assert adapted(V3.pipeline, SearchOptions(), 30) == V3.pipeline
+    found = ask("lamp schedule account", 4)
+    assert len({hit.docno for hit in found.hits}) == len(found.hits) == 4
+
+
+def test_named_notes_are_kept_apart_from_ranked_ones(ask) -> None:
+    found = ask("#lantern/schedules lamps", 1)
+    named, ranked = found.hits[: found.filter_results], found.hits[found.filter_results :]
+    assert len(named) > 1 and all(hit.matches[0] == "tag-match" for hit in named)
+    assert len(ranked) == 1 and not ranked[0].guaranteed
+    assert [hit.rank for hit in found.hits] == list(range(1, len(found.hits) + 1))
+    assert ranked[0].docno not in {hit.docno for hit in named}
+
+
+def test_the_notes_of_a_time_are_found_without_a_search(ask) -> None:
+    pipeline = adapted(V3.pipeline, SearchOptions(after="2026-01-14", before="2026-01-15"), 10)
+    assert [name for name, _ in pipeline] == ["search", "guarantee", "cut"]
+    found = ask("anything", after="2026-01-14", before="2026-01-15")
+    assert "2026-01-14" in [hit.docno for hit in found.hits]
+    assert all(hit.matches == ("time-filtered",) for hit in found.hits)
+    assert found.filter_results == len(found.hits)
+
+
+def test_phrasings_and_terms_of_the_caller(ask) -> None:
+    assert ask("xyzzy").hits == ()
+    assert ask("xyzzy", phrasings=("lamp",), salient_terms=("lamp",)).hits
+    tagged = ask("xyzzy", salient_terms=("#lantern",))
+    assert tagged.filter_results == len(tagged.hits) > 0
+
+
+def test_what_there_was_and_what_it_had_to_meet(index: Index) -> None:
+    pipeline = app.compose(["filters=on", "filters.file_types=[MD]"]).pipeline
+    found = answer("lamps", pipeline, index, 2)
+    assert len(found.hits) == 2 < found.total
+    assert found.filters_applied == {"file_types": ("MD",)}
+    assert answer("lamps", app.compose(["filters=on", "filters.file_types=[.txt]"]).pipeline, index, 2).total == 0
+
+
+@dataclass(frozen=True)
+class Broken(BoostFolder):
+    """A boost that fails."""
+
+    def __call__(self, states, index):
+        """Fail."""
+        raise OSError("the graph is gone")
+
+
+def test_a_failing_search_falls_back_to_documents_that_hold_the_query(ask, index: Index) -> None:
+    broken = Pipeline(tuple((n, Broken() if isinstance(s, BoostFolder) else s) for n, s in V3.pipeline))
+    found = ask("[[authentication]]", pipeline=broken)
+    assert (found.hits[0].docno, found.filter_results) == ("guides/authentication", 1)
+    found = ask("password", pipeline=broken)
+    assert [hit.score for hit in found.hits] == pytest.approx([1 / rank for rank in range(1, len(found.hits) + 1)])
+    assert found.hits and "because the search failed: the graph is gone" in found.notes[-1]
+    plain = app.compose([]).pipeline
+    with pytest.raises(OSError, match="the graph is gone"):
+        answer("password", Pipeline((plain.stages[0], ("broken", Broken()), *plain.stages[1:])), index, 3)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"hypothesis": "x"}, "hypothesis cannot be used: this pipeline has no stage that embeds one"),
+        ({"phrasings": ("x",), "salient_terms": ("y",)}, "phrasings and salient_terms cannot be used"),
+        ({"after": "2026-01-01"}, "after cannot be used: this pipeline has no stage that guarantees notes"),
+    ],
+)
+def test_what_a_pipeline_cannot_do_is_refused(options: dict, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        adapted(app.compose([]).pipeline, SearchOptions(**options), 10)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [({"mode": "fast"}, "mode must be one of keyword"), ({"after": "soon"}, "after must be a date")],
+)
+def test_options_that_mean_nothing_are_refused(options: dict, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        SearchOptions(**options)
+
+
+def test_a_time_that_ends_before_it_begins_is_refused(ask) -> None:
+    with pytest.raises(ConfigError, match="after must be earlier than before"):
+        ask("x", after="2026-02-01", before="2026-01-01")
+    assert isinstance(dict(V3.pipeline)["guarantee"], GuaranteeNotes)

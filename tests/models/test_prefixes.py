@@ -1,0 +1,36 @@
+"""Prefixes as the model cards give them."""
+
+import pytest
+
+from ragbench.models.prefixes import family, prefixes
+from ragbench.models.resolve import EncoderSpec
+
+
+@pytest.mark.parametrize(
+    ("name", "query", "passage"),
+    [
+        ("intfloat/e5-small-v2", "query: ", "passage: "),
+        ("intfloat/multilingual-e5-small", "query: ", "passage: "),
+        ("nomic-ai/nomic-embed-text-v1.5", "search_query: ", "search_document: "),
+        ("Snowflake/snowflake-arctic-embed-xs", "Represent this sentence for searching relevant passages: ", ""),
+        ("Snowflake/snowflake-arctic-embed-l-v2.0", "query: ", ""),
+        ("mixedbread-ai/mxbai-embed-large-v1", "Represent this sentence for searching relevant passages: ", ""),
+        ("thenlper/gte-small", "", ""),
+        ("BAAI/bge-m3", "", ""),
+        ("all-MiniLM-L6-v2", "", ""),
+        ("models/my-own", "", ""),
+    ],
+)
+def test_prefixes_follow_from_the_name(name: str, query: str, passage: str) -> None:
+    assert prefixes(name, instruction=False) == (query, passage)
+
+
+def test_an_instruction_that_is_optional_is_asked_for() -> None:
+    assert family("BAAI/bge-small-en-v1.5")[0] == "bge, English"
+    assert prefixes("bge-small-en-v1.5", instruction=False) == ("", "")
+    assert prefixes("bge-small-en-v1.5", instruction=True)[0].startswith("Represent this sentence")
+
+
+def test_a_given_prefix_wins_also_an_empty_one() -> None:
+    spec = EncoderSpec("intfloat/e5-small-v2", query_prefix="")
+    assert spec.prefixes(spec.name) == {"query_prefix": "", "passage_prefix": "passage: "}

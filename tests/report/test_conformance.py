@@ -1,0 +1,76 @@
+"""Every requirement of the seeds is done, shown by tests that are expected to pass, or differs with a reason."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from ragbench import cli, locations
+from ragbench.errors import ConfigError
+from ragbench.report.conformance_page import FILE, read
+
+ROOT = Path(__file__).resolve().parents[2]
+ROWS = read(locations.configuration())
+DECISIONS = set(
+    re.findall(
+        r"^\| ([^|]+?) \|",
+        (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split("## Decisions and their reasons")[1],
+        re.MULTILINE,
+    )
+)
+
+
+@cache
+def functions(path: str) -> dict[str, list[str]]:
+    """The test functions of a file and the text of their decorators."""
+    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+    return {
+        node.name: [ast.unparse(decorator) for decorator in node.decorator_list]
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+    }
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
+def test_the_tests_of_a_row_exist_and_are_run_by_default(row) -> None:
+    for test in row.tests:
+        path, _, name = test.partition("::")
+        assert (ROOT / path).is_file(), f"{row.id}: there is no {path}"
+        assert name in functions(path), f"{row.id}: {path} has no {name}"
+        assert not path.startswith("tests/bench/")
+        assert not any("xfail" in each for each in functions(path)[name]), f"{row.id}: {name} is expected to fail"
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.differs], ids=lambda row: row.id)
+def test_a_difference_has_its_decision(row) -> None:
+    assert row.decision in DECISIONS
+
+
+def test_every_seed_has_rows() -> None:
+    assert {number for row in ROWS for number in re.findall(r"\b00\d\b", row.seed)} == {f"00{n}" for n in range(5)}
+
+
+def test_the_committed_page_is_current(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["list", "--conformance"]) == 0
+    assert (ROOT / "docs" / "conformance.md").read_text(encoding="utf-8") == capsys.readouterr().out, (
+        "run: ragbench list --conformance > docs/conformance.md"
+    )
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ("{id: a, says: b}", "row a: name a test"),
+        ("{id: a, says: b, differs: c}", "differs and decision go together"),
+        ("{id: a, says: b, why: c}", "a row has id, says"),
+        ("{id: a, says: b, tests: [c]}\n    - {id: a, says: b, tests: [c]}", "two rows of the id a"),
+    ],
+)
+def test_a_row_that_cannot_be_used_is_named(row: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / FILE).write_text(f"- section: s\n  seed: '000'\n  rows:\n    - {row}\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=said):
+        read(tmp_path)

@@ -1,0 +1,78 @@
+"""One screen: every cell whole at 80, 100 and 160 columns and without a terminal."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from rich.console import Console
+
+from ragbench import console
+from ragbench.comparison import own_mean
+from ragbench.experiment import results
+from ragbench.experiment.results import Results
+from ragbench.report import screen
+
+LOW, HIGH = [0.4, 0.5] * 15, [0.6, 0.7] * 15
+LONG = "baseline p6=on p6.depth=20 fuse.weights.lexical=0.35"
+
+
+@pytest.fixture(scope="module")
+def found(write_results, tmp_path_factory: pytest.TempPathFactory) -> Results:
+    arms = {"baseline": LOW, LONG: HIGH, "same": [*LOW[:-1], 0.6]}
+    times = {"baseline": 20.0, LONG: 1190.0, "same": 21.0}
+    return results.load(write_results(tmp_path_factory.mktemp("screen") / "run", arms, times, passages=arms))
+
+
+def printed(found: Results, width: int) -> str:
+    out = io.StringIO()
+    Console(file=out, width=width).print(screen.table(found))
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("width", [80, 100, 160])
+def test_nothing_is_cut(found: Results, width: int) -> None:
+    said = printed(found, width)
+    assert "…" not in said and max(map(len, said.splitlines())) <= width
+    end = next(line.index("documents") for line in said.splitlines() if "documents" in line)
+    assert LONG.replace(" ", "") in "".join(line[:end] for line in said.splitlines()).replace(" ", "")
+    for cell in ("0.450", "0.650 [+.17 +.23]", "1190 ms", "reject", "split test"):
+        assert cell in said, said
+    assert said.count("0.650 [+.17 +.23]") == 2  # documents and passages
+
+
+def test_without_a_terminal_it_is_eighty_columns(found: Results, capsys: pytest.CaptureFixture[str]) -> None:
+    screen.show(found)
+    said = capsys.readouterr().out
+    assert max(map(len, said.splitlines())) <= 80
+    assert "[ ] is the change from baseline, 95% interval" in said
+
+
+def test_one_arm_has_the_interval_of_its_mean(write_results, tmp_path: Path) -> None:
+    alone = results.load(write_results(tmp_path / "run", {"one": LOW}))
+    said = printed(alone, 80)
+    assert "0.450 [.43 .47]" in said and "passages" not in said
+
+
+def test_the_interval_of_a_mean_is_students() -> None:
+    # Deviation 0.1, t(2) = 4.3027: half of the interval is 4.3027 * 0.1 / sqrt(3).
+    assert own_mean.interval([0.4, 0.5, 0.6]) == pytest.approx((0.5 - 0.2484, 0.5 + 0.2484), abs=1e-4)
+    assert own_mean.interval([0.0, 1.0]) == (0.0, 1.0)
+    assert all(end != end for end in own_mean.interval([1.0]))
+
+
+@pytest.mark.parametrize("width", [80, 100, 160])
+def test_wide_tables_go_on_below_in_a_terminal(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = pd.DataFrame([{"arm": "baseline", **{f"nDCG@{n} of it": n / 7 for n in range(12)}}])
+    out = io.StringIO()
+    monkeypatch.setattr(out, "isatty", lambda: True)
+    monkeypatch.setattr("sys.stdout", out)
+    monkeypatch.setenv("COLUMNS", str(width))
+    console.print_table(frame, "Documents")
+    said = re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue())  # without colours
+    assert "…" not in said and max(map(len, said.splitlines())) <= width
+    assert all(f"nDCG@{n} of it" in said and f"{n / 7:.4f}" in said for n in range(12))
+    assert said.count("baseline") > 1

@@ -1,0 +1,99 @@
+"""A learned order, with a model of two trees written by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ragbench.errors import ConfigError
+from ragbench.index.terms import TermIndex, build_terms
+from ragbench.ranking import features
+from ragbench.stages.rank import Rank, rows_of
+
+HEAD = """tree
+version=v4
+num_class=1
+num_tree_per_iteration=1
+label_index=0
+max_feature_idx=1
+objective=lambdarank
+feature_names=cover.title links.in
+
+"""
+# The title holds over half of the query: +1, else -1; two links or more point to it: another +0.5.
+MODEL = (
+    HEAD
+    + "Tree=0\nnum_leaves=2\nnum_cat=0\nsplit_feature=0\nthreshold=0.5\ndecision_type=2\nleft_child=-1\n"
+    + "right_child=-2\nleaf_value=-1 1\nis_linear=0\nshrinkage=1\n\n"
+    + "Tree=1\nnum_leaves=2\nnum_cat=0\nsplit_feature=1\nthreshold=1.5\ndecision_type=2\nleft_child=-1\n"
+    + "right_child=-2\nleaf_value=0 0.5\nis_linear=0\nshrinkage=1\n\nend of trees\n"
+)
+
+
+@pytest.fixture
+def pages(handmade, page, tmp_path: Path):
+    made = handmade(
+        [
+            page("one", ["red lamps", "more red lamps"], links=["key rotation", "lamps"]),
+            page("key rotation", ["how to rotate a key"], links=["lamps"]),
+            page("lamps", ["rotate the lamp"]),
+        ]
+    )
+    (tmp_path / "terms").mkdir()
+    build_terms(tmp_path / "terms", made.chunks, "english")
+    made.terms = TermIndex(tmp_path / "terms", made.chunks, "english")
+    return made
+
+
+def test_trees_add_to_the_fused_score(pages, state) -> None:
+    # Fused: one 1, its second chunk .9, key rotation .8, lamps .5; from 0 to 1: 1, .6, 0 by document.
+    # Trees: one -1, key rotation +1, lamps -1 +.5. With a prior of 2: one 1, key rotation 2.2, lamps -.5.
+    (after,) = Rank(MODEL, prior=2.0)([state("rotate a key", fused=[(0, 1.0), (1, 0.9), (2, 0.8), (3, 0.5)])], pages)
+    assert after.fused.chunks.tolist() == [2, 0, 1, 3]
+    squashed = [0.5 + 0.5 * value / (1 + abs(value)) for value in (2.2, 1.0, 1.0, -0.5)]
+    squashed[2] *= 0.9  # the share of the lead's score that it had
+    assert after.fused.scores.tolist() == pytest.approx(squashed)
+
+
+def test_hits_below_the_depth_stay_below(pages, state) -> None:
+    (after,) = Rank(MODEL, prior=0.0, depth=2)(
+        [state("rotate a key", fused=[(3, 1.0), (0, 0.9), (2, 0.8), (1, 0.5)])], pages
+    )
+    assert after.fused.chunks.tolist() == [3, 0, 2, 1]
+
+
+def test_a_source_that_is_not_searched_is_refused(pages, state) -> None:
+    model = MODEL.replace("cover.title", "dense.norm")
+    with pytest.raises(ConfigError, match="learned over the source 'dense', which this pipeline does not search"):
+        Rank(model)([state("rotate", fused=[(0, 1.0)])], pages)
+    with pytest.raises(ConfigError, match=r"Rank\.model reads features that this version does not know: charm"):
+        Rank(MODEL.replace("cover.title", "charm"))
+
+
+def test_no_hits_stay_none(pages, state) -> None:
+    (after,) = Rank(MODEL)([state("rotate", fused=[])], pages)
+    assert len(after.fused) == 0
+
+
+def test_features_worked_by_hand(pages, state) -> None:
+    wanted = features.names(["lexical"])
+    one = state("rotate a key", fused=[(2, 1.0), (3, 0.5), (0, 0.25)], lexical=[3, 2])
+    found, rows = rows_of(one, pages, wanted, 10)
+    assert found.documents.tolist() == [1, 2, 0]
+    value = {name: rows[:, place].tolist() for place, name in enumerate(wanted)}
+    assert value["fused.norm"] == pytest.approx([1, 1 / 3, 0])
+    assert value["lexical.rank"] == [2, 1, 1000]
+    assert value["lexical.norm"] == [0, 1, 0]
+    # `a` is a stop word; both other terms stand in the text of `key rotation`, and in its title.
+    assert value["cover.body"][0] == pytest.approx(1)
+    assert value["cover.title"] == pytest.approx([1, 0, 0])
+    assert value["share.title"] == pytest.approx([1, 0, 0])
+    assert value["title.exact"] == [1, 0, 0]
+    assert 0 < value["cover.body"][1] < 1
+    assert value["phrase.body"] == [1, 0, 0]  # `rotate a key`: next to each other without the stop word
+    assert value["phrase.run"] == [1, 0.5, 0]
+    assert value["near.body"] == [1, 0.5, 0]
+    assert value["query.terms"] == [2, 2, 2]
+    assert value["links.in"] == [1, 2, 0]
+    assert value["document.chunks"] == [1, 1, 2]

@@ -1,0 +1,102 @@
+"""Pictures of the studio for docs/studio.md: `python tests/studio/screenshots.py WORK OUT`, or `make screenshots`.
+
+Runs a small ablation on the built-in benchmark in WORK unless there is one, opens the pages and writes them to OUT.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlencode
+
+SIZE = (1180, 760)
+_BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+ABLATION = [
+    *("+exp=baseline", "design=add_one", "factors=[p4,p10]", "split=test"),
+    *("tracking.enabled=false", "latency.enabled=false"),
+]
+
+
+def main(work: Path, out: Path) -> None:
+    """Write every picture."""
+    words = [f"paths.{name}={work / name}" for name in ("results", "index", "cache")]
+    ragbench = [sys.executable, "-m", "ragbench"]
+    if not list((work / "results" / "runs").glob("*/experiment.json")):
+        subprocess.run([*ragbench, "ablate", *ABLATION, *words], check=True)
+    out.mkdir(parents=True, exist_ok=True)
+    with subprocess.Popen([*ragbench, "studio", "--port", "0", *words], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            found = re.search(r"(http://[^/]+)/\?token=(\S+)", process.stdout.readline())
+            assert found is not None
+            with _browser() as chrome:
+                chrome.get(f"{found[1]}/?token={found[2]}")
+                for name, path in _pages(chrome):
+                    chrome.get(f"{found[1]}{path}")
+                    _save(chrome.get_screenshot_as_png(), out / f"{name}.png")
+        finally:
+            process.send_signal(signal.SIGTERM)
+
+
+def _pages(chrome) -> Iterator[tuple[str, str]]:  # type: ignore[no-untyped-def] # of selenium, which tests have
+    from selenium.webdriver.common.by import By
+
+    arms = [str(box.get_attribute("value")) for box in chrome.find_elements(By.CSS_SELECTOR, "#board [name=arm]")]
+    base, other = (next(arm for arm in arms if arm.endswith(f"/{name}")) for name in ("none", "p10"))
+    yield "studio-runs", f"/?{urlencode({'base': base, 'sort': 'documents'})}"
+    yield "studio-queries", f"/queries?{urlencode({'left': base, 'right': other})}"
+    yield "studio-search", "/search?" + urlencode({"q": "how do I rotate an api key", "right": "+exp=lexical_only"})
+    run = base.partition("/")[0]
+    _begin(chrome, run)
+    yield "studio-judging", f"/judging/pair?{urlencode({'pool': run, 'judge': 'Anna'})}"
+    form = {"command": "ablate", "exp": "baseline", "words": "design=add_one factors=[p1,p6]"}
+    yield "studio-experiments", f"/experiments?{urlencode(form)}"
+
+
+def _begin(chrome, run: str) -> None:  # type: ignore[no-untyped-def]
+    from selenium.webdriver.common.by import By
+
+    start = chrome.current_url.partition("/search")[0]
+    chrome.get(f"{start}/judging")
+    if not chrome.find_elements(By.CSS_SELECTOR, f"section[aria-label='Pool {run}']"):
+        chrome.find_element(By.CSS_SELECTOR, "form[action='/judging/pool'] button").click()
+    chrome.find_element(By.CSS_SELECTOR, "[name=judge]").send_keys("Anna")
+    chrome.find_element(By.CSS_SELECTOR, "form[action='/judging/begin'] button").click()
+
+
+@contextmanager
+def _browser():  # type: ignore[no-untyped-def]
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = str(_BROWSER)
+    with tempfile.TemporaryDirectory() as profile:
+        size = f"--window-size={SIZE[0]},{SIZE[1] + 139}"  # what a window without a head takes away
+        for option in ("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", size):
+            options.add_argument(option)
+        options.add_argument(f"--user-data-dir={profile}")
+        chrome = webdriver.Chrome(options=options, service=Service(str(shutil.which("chromedriver"))))
+        try:
+            yield chrome
+        finally:
+            chrome.quit()
+
+
+def _save(png: bytes, path: Path) -> None:
+    """With 64 colours, which are enough for a page and a third of the bytes."""
+    from PIL import Image
+
+    Image.open(io.BytesIO(png)).convert("RGB").quantize(64).save(path, optimize=True)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]).resolve(), Path(sys.argv[2]))

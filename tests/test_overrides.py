@@ -1,0 +1,97 @@
+"""Words as a person types them: names of switches, signs, groups given twice, what is no word at all."""
+
+import pytest
+
+from ragbench import app, catalogue
+from ragbench.corpus.reader import parse_document
+from ragbench.errors import ConfigError
+from ragbench.overrides import canonical, from_environment, named_arms
+
+KNOWN = catalogue.read()
+
+
+@pytest.mark.parametrize(
+    ("typed", "made"),
+    [
+        (["rerank=on", "rerank.depth=20"], ["p6=on", "p6.depth=20"]),
+        (["exp=phase1", "+p6.depth=3", "++fuse.k=5"], ["+exp=phase1", "p6.depth=3", "fuse.k=5"]),
+        (["p6=on", "fuse.k=5", "rerank=off"], ["fuse.k=5", "p6=off"]),
+        (["factors=[rerank, p2,mmr]"], ["factors=[p6, p2,p11]"]),
+        (["order=[dense,fuse,dedup.limit]"], ["order=[dense,fuse,p8.limit]"]),
+        (["tune=[fuse,rerank]"], ["tune=[fuse,p6]"]),
+        (["+tune.space.rerank.depth={low: 1, high: 9}"], ["tune.space.p6.depth={low: 1, high: 9}"]),
+        (["name=rerank", "data.corpus=/a/rerank"], ["name=rerank", "data.corpus=/a/rerank"]),
+    ],
+)
+def test_words_become_those_that_are_composed(typed: list[str], made: list[str]) -> None:
+    assert canonical(typed, KNOWN) == made
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("foo", "'foo' is no key=value: write key=value, with quotes round"),
+        ("phase1", "'phase1' is no key=value; did you mean exp=phase1?"),
+        ("rerank", "'rerank' is no key=value; did you mean rerank=on?"),
+        ("~order", "'~order': no key can be removed; turn a switch off with p6=off, a stage with dense=null"),
+        ("+experiment=all", "experiment is unknown; did you mean exp=all?"),
+        ("hydra.run.dir=x", "hydra.run.dir is unknown"),
+        ("p6@there=on", "'p6@there=on' is no key=value"),
+        ("=3", "'=3' is no key=value"),
+    ],
+)
+def test_what_is_no_word_is_refused(word: str, said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        canonical([word], KNOWN)
+    assert str(caught.value).startswith(said)
+
+
+def test_every_name_of_a_proposal_is_its_number() -> None:
+    assert set(catalogue.ALIASES) == {f"p{n}" for n in range(1, 14)} <= {group.name for group in KNOWN.switches}
+    assert not set(catalogue.ALIASES.values()) & (set(KNOWN.tree) | set(KNOWN.choices))
+    for number, name in catalogue.ALIASES.items():
+        assert app.compose([f"{name}=on"]).config == app.compose([f"{number}=on"]).config
+        assert catalogue.label(number) == f"{number} {name}"
+
+
+def test_arms_have_names_and_words() -> None:
+    assert named_arms(["base=", "mine=rerank=on p6.depth=20", "said=name='two words' exp=phase1"]) == {
+        "base": (),
+        "mine": ("rerank=on", "p6.depth=20"),
+        "said": ("name=two words", "exp=phase1"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["p6"], "--arm 'p6' has no name: write --arm mine="),
+        (["=p6=on"], "--arm '=p6=on' has no name"),
+        (["a=p6=on", "a=p6=off"], "--arm a is given twice"),
+        (["a=name='x"], "--arm a: a quote is not closed in name='x"),
+    ],
+)
+def test_arms_that_cannot_be(given: list[str], said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        named_arms(given)
+    assert str(caught.value).startswith(said)
+
+
+def test_variables_of_librarian_stand_before_what_is_typed() -> None:
+    environment = {"CHUNK_SIZE": "256", "CHUNK_OVERLAP": " 20 ", "CHUNK_STRATEGY": "Fixed", "HOME": "/"}
+    words = ["exp=librarian_hybrid", "index.chunking.chunk_overlap=5"]
+    assert from_environment(words, environment) == ["chunking=librarian_fixed", "index.chunking.chunk_size=256", *words]
+    assert from_environment(["exp=phase1"], environment) == ["exp=phase1"]
+    with pytest.raises(ConfigError, match="variable CHUNK_SIZE must be a number of tokens, got 'many'"):
+        from_environment(words, {"CHUNK_SIZE": "many"})
+
+
+def test_variables_of_librarian_shape_its_presets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CHUNK_SIZE", "256")
+    assert app.compose(["+exp=librarian_rerank"]).index.chunker.chunk_size == 256
+    assert "chunk_size" not in app.compose([]).config["index"]["chunking"]
+    monkeypatch.setenv("ENABLE_CHUNKING", "false")
+    text = "## A\n\ntext\n\n## B\n\n" + "word " * 5000
+    document, _ = parse_document("d", "d.md", text.encode(), 0.0)
+    assert len(app.compose(["+exp=librarian_rerank"]).index.chunker.chunk(document)) == 1
+    assert len(app.compose(["+exp=librarian_rerank", "chunking=librarian_semantic"]).index.chunker.chunk(document)) == 1

@@ -1,0 +1,247 @@
+"""Functions as stages, encoders, re-rankers and measures; embeddings behind endpoints, against a server of our own."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ragbench
+from ragbench import Experiment, Own, app, cli, extensions
+from ragbench.benchmark.benchmark import Benchmark
+from ragbench.configuration.own_stage import FunctionStage
+from ragbench.engine.pipeline import start
+from ragbench.errors import ConfigError, ModelError
+from ragbench.evaluation import measures
+from ragbench.models import endpoint
+from ragbench.models.access import Models
+from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, check_name, load_cross_encoder, load_encoder
+from ragbench.types import Query, Ranking
+
+QUICK = ("latency.enabled=false", "tracking.enabled=false", "split=all")
+
+
+@ragbench.stage(before="cut")
+def only_guides(query, hits, keep: bool = True, factor: float = 0.5):
+    """Hits outside the guides count less, or are dropped."""
+    return [hit.score if hit.path.startswith("guides/") else hit.score * factor if keep else None for hit in hits]
+
+
+@ragbench.encoder
+def letters(texts):
+    return [[text.lower().count(letter) for letter in "aeinorst"] for text in texts]
+
+
+@ragbench.reranker
+def shared_words(query, passages):
+    return [len(set(query.lower().split()) & set(passage.lower().split())) for passage in passages]
+
+
+@ragbench.measure
+def found_first(ranked, grades):
+    return float(bool(ranked) and grades.get(ranked[0], 0) > 0)
+
+
+def test_a_function_is_a_switch_like_any_other() -> None:
+    settings = app.compose(["only_guides=on", "only_guides.factor=0.1"])
+    assert settings.config["only_guides"]["factor"] == 0.1
+    assert settings.config["order"][-2:] == ["only_guides", "cut"]
+    assert "only_guides keep=True factor=0.1" in repr(settings.pipeline)
+    assert settings.overrides == ("only_guides=on", "only_guides.factor=0.1")
+    assert "only_guides" not in app.compose(["only_guides=off", "only_guides.factor=0.1"]).config
+    assert [each.name for each in app.sweep(["only_guides=off,on"])] == ["only_guides=off", "only_guides=on"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["only_guides=maybe"], "only_guides cannot be 'maybe': the choices are on, off"),
+        (["only_guides.factor=high"], "only_guides.factor must be a number, got 'high'"),
+        (["only_guides.facter=1"], "did you mean only_guides.factor?"),
+        (["only_gides=on"], "only_gides is unknown"),
+    ],
+)
+def test_a_slip_names_the_key(words: list[str], said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        app.compose(words)
+    assert said in str(caught.value)
+
+
+def test_functions_that_cannot_be_stages_are_refused() -> None:
+    with pytest.raises(ConfigError, match="must take"):
+        ragbench.stage(lambda query: [])
+    with pytest.raises(ConfigError, match="not both"):
+        ragbench.stage(before="cut", after="fuse")
+    with pytest.raises(ConfigError, match="'mine' must be a stage, got function: decorate a function"):
+        Own("mine", lambda states, index: states, before="cut")
+    with pytest.raises(ConfigError, match="the code of stage 'only_guides' has changed"):
+        only_guides(code="0" * 12)
+
+
+def test_all_four_in_one_experiment(benchmark_small: Benchmark, tmp_path: Path) -> None:
+    small = [*QUICK, f"paths.results={tmp_path}", "measures=[nDCG@10,found_first]"]
+    arms = {
+        "words": [*small, "dense=null"],
+        "own": [*small, "index.encoder.name=letters", "p6=on", "p6.model=shared_words", only_guides(keep=False)],
+    }
+    found = Experiment.arms(arms, benchmark=benchmark_small).run()
+    assert set(found.per_query["measure"]) >= {"found_first", "nDCG@10"}
+    hits = found.top_hits
+    assert set(hits.loc[hits["arm"] == "own", "chunk_id"].str.split("/").str[0]) == {"guides"}
+    assert isinstance(only_guides(), FunctionStage)
+
+
+def test_a_stage_must_answer_for_every_hit(index) -> None:
+    @ragbench.stage
+    def lazy(query, hits):
+        return []
+
+    with pytest.raises(ConfigError, match="stage 'lazy' must give a score for each of 1 hits, gave 0"):
+        lazy()([replace(start([Query("q", "x")])[0], fused=Ranking.of([0], [0.9]))], index)
+
+
+def test_vectors_of_a_function_are_unit_vectors() -> None:
+    encoder = load_encoder(EncoderSpec("letters", query_prefix="ee "))
+    vectors = encoder.encode_passages(["tea", "no"])
+    assert vectors.tolist() == pytest.approx(
+        np.array([[1, 1, 0, 0, 0, 0, 0, 1], [0, 0, 0, 1, 1, 0, 0, 0]]) / [[3**0.5], [2**0.5]]
+    )
+    assert encoder.encode_queries(["no"])[0].tolist() != vectors[1].tolist()
+    assert (encoder.dim, encoder.count_tokens("a b, c")) == (8, 4)
+    assert load_encoder(EncoderSpec("letters", query_prefix="")).digest != encoder.digest
+
+
+def test_scores_of_a_function_and_what_is_no_score() -> None:
+    model = load_cross_encoder(CrossEncoderSpec("shared_words"))
+    assert model.score("a b", ["b c", "x", "a b"]).tolist() == [1.0, 0.0, 2.0]
+    extensions.register("encoder", "bad", lambda texts: [1.0])
+    with pytest.raises(ModelError, match="encoder 'bad' must give 2 vectors of one length for 2 texts"):
+        load_encoder(EncoderSpec("bad")).encode_passages(["a", "b"])
+
+
+def test_own_measures_stand_beside_the_others() -> None:
+    frame = measures.evaluate({"q": [("a", 2.0), ("b", 1.0)]}, {"q": {"b": 1}}, ["RR", "found_first"])
+    values = dict(zip(frame["measure"], frame["value"], strict=True))
+    assert (values["RR"], values["found_first"]) == (0.5, 0.0)
+    extensions.register("measure", "broken", lambda ranked, grades: None)
+    with pytest.raises(ConfigError, match="measure 'broken' must give a finite number, gave None"):
+        measures.evaluate({"q": [("a", 2.0)]}, {"q": {"a": 1}}, ["broken"])
+
+
+def test_plug_ins_of_a_variable_reach_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "my_plugin.py").write_text(
+        "import ragbench\n@ragbench.stage\ndef from_afar(query, hits, weight: float = 1.0):\n return [0] * len(hits)\n",
+        encoding="utf-8",
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("RAGBENCH_PLUGINS", "my_plugin")
+    assert cli.main(["config", "from_afar=on"]) == 0
+    assert "from_afar weight=1.0" in capsys.readouterr().out
+    monkeypatch.setenv("RAGBENCH_PLUGINS", "no_such_plugin")
+    assert cli.main(["config", "other=on"]) == 2
+    assert "RAGBENCH_PLUGINS names no_such_plugin, which cannot be imported" in capsys.readouterr().err
+
+
+class Server(ThreadingHTTPServer):
+    """Answers as both kinds of endpoint do: the vector of a text is its length and 1."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Answer)
+        self.asked: list[tuple[str, list[str], str | None]] = []
+        self.busy = 0
+
+
+class Answer(BaseHTTPRequestHandler):
+    server: Server
+
+    def do_POST(self) -> None:
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.asked.append((self.path, request["input"], self.headers["Authorization"]))
+        if self.server.busy:
+            self.server.busy -= 1
+            self.send_error(429)
+            return
+        vectors = [[len(text), 1] for text in request["input"]]
+        rows = [{"index": place, "embedding": vector} for place, vector in enumerate(vectors)]
+        answers = {
+            "/v1/embeddings": {"data": rows[::-1], "usage": {"total_tokens": 7 * len(rows)}},
+            "/api/embed": {"embeddings": vectors, "prompt_eval_count": 7 * len(rows)},
+        }
+        if request["model"] == "missing":
+            self.send_error(404)
+            return
+        body = json.dumps(answers[self.path]).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    with Server() as running:
+        thread = threading.Thread(target=running.serve_forever, daemon=True)
+        thread.start()
+        here = f"http://127.0.0.1:{running.server_address[1]}"
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{here}/v1")
+        monkeypatch.setenv("OPENAI_API_KEY", "secret")
+        monkeypatch.setenv("OLLAMA_HOST", here.removeprefix("http://"))
+        monkeypatch.setattr(endpoint, "_WAIT_S", 0.001)
+        endpoint.take_usage()
+        yield running
+        running.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize(("name", "path"), [("openai:small", "/v1/embeddings"), ("ollama:small", "/api/embed")])
+def test_an_endpoint_gives_unit_vectors_in_batches(
+    name: str, path: str, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(endpoint.PRICE, "2.0")
+    texts = ["x" * n for n in range(1, endpoint.BATCH + 3)]
+    models = Models(cache=tmp_path)
+    vectors = models.encoder(EncoderSpec(name)).encode_passages(texts)
+    assert vectors[2].tolist() == pytest.approx([3 / 10**0.5, 1 / 10**0.5])
+    assert [(where, len(asked)) for where, asked, _ in server.asked] == [(path, 64), (path, 2)]
+    assert server.asked[0][2] == ("Bearer secret" if name.startswith("openai") else None)
+    usage = endpoint.take_usage()[name]
+    assert (usage["texts"], usage["requests"], usage["tokens"]) == (66, 2, 7 * 66)
+    assert usage["usd"] == pytest.approx(2.0 * 7 * 66 / 1e6) and usage["ms_per_text"] > 0
+    again = Models(cache=tmp_path).encoder(EncoderSpec(name)).encode_passages(texts)
+    assert np.array_equal(again, vectors) and len(server.asked) == 2 and endpoint.take_usage() == {}
+
+
+def test_a_busy_server_is_asked_again(server: Server) -> None:
+    server.busy = 2
+    assert load_encoder(EncoderSpec("openai:small")).encode_queries(["ab"]).shape == (1, 2)
+    assert endpoint.take_usage()["openai:small"]["requests"] == 3
+    server.busy = 99
+    with pytest.raises(ModelError, match=r"gave no vectors \(status 429, 5 times\): check the server"):
+        load_encoder(EncoderSpec("openai:small")).encode_queries(["ab"])
+
+
+def test_what_an_endpoint_cannot_do_is_one_sentence(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ModelError, match=r"openai:missing at http://127.0.0.1:\d+/v1 gave no vectors \(status 404"):
+        load_encoder(EncoderSpec("openai:missing")).encode_queries(["ab"])
+    monkeypatch.setenv("OLLAMA_HOST", "http://127.0.0.1:9")
+    with pytest.raises(ModelError, match=r"5 times\): check the server"):
+        load_encoder(EncoderSpec("ollama:small")).encode_queries(["ab"])
+    check_name("openai:anything", "encoder")
+    with pytest.raises(ModelError):
+        check_name("openai:anything", "cross-encoder")
+
+
+def test_the_package_offers_what_is_for_people() -> None:
+    assert dir(ragbench) == sorted(ragbench.__all__)
+    assert all(getattr(ragbench, name).__doc__ for name in dir(ragbench))

@@ -1,0 +1,159 @@
+"""The project file: what commands inside its folder begin with, and what typed words do to it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ragbench import app, cli, project
+from ragbench.errors import ConfigError
+from ragbench.overrides import word, words
+
+FILE = """\
+data: vault
+data.corpus: my notes
+data.queries: queries.csv
+topics: derived
+p6: on
+budget.p95_ms: 20
+paths.results: results
+arms:
+  plain: p6=off
+  deep: p6.depth=30
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "ragbench.yaml").write_text(FILE, encoding="utf-8")
+    (tmp_path / "my notes" / "deep").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "my notes" / "deep")
+    return tmp_path
+
+
+def test_every_configuration_begins_with_it_and_paths_hold_from_below(place: Path) -> None:
+    config = app.compose([]).config
+    assert config["data"]["corpus"] == str(place / "my notes")
+    assert config["data"]["queries"] == str(place / "queries.csv")
+    assert config["paths"]["results"] == str(place / "results")
+    assert (config["topics"]["kind"], config["budget"]["p95_ms"]) == ("derived", 20)
+    assert config["p6"]["depth"] > 0
+
+
+def test_what_is_typed_wins(place: Path) -> None:
+    assert app.compose(["budget.p95_ms=7"]).config["budget"]["p95_ms"] == 7
+    assert app.compose(["p6=off"]).config["p6"] == {}
+    builtin = app.compose(["data=builtin", "topics=given"]).config
+    assert builtin["data"]["loader"] == "builtin" and builtin["data"]["corpus"] is None
+
+
+def test_its_arms_are_measured_where_nothing_about_the_pipeline_is_typed(place: Path) -> None:
+    listed = app.project_arms(["latency.enabled=false", "split=train"])
+    assert listed is not None and [each.name for each in listed] == ["plain", "deep"]
+    assert listed[0].config["p6"] == {} and listed[1].config["p6"]["depth"] == 30
+    assert {each.split for each in listed} == {"train"}
+    assert app.project_arms(["p6.depth=10"]) is None
+
+
+def test_without_one_nothing_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert project.find() is None and app.project_arms([]) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("data: [", "cannot be read"),
+        ("- data", "must hold lines such as"),
+        ("arms: [a]", "arms must be lines such as"),
+        ('arms: {a: "\'"}', "a quote among the arms is not closed"),
+        ("dota: vault", "dota is unknown"),
+        ("data: vualt", "data cannot be 'vualt'"),
+    ],
+)
+def test_a_slip_is_one_sentence(
+    text: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "ragbench.yaml").write_text(text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["config"]) == 2
+    err = capsys.readouterr().err
+    assert said in err and err.count("\n") == 1
+
+
+def test_values_become_words() -> None:
+    from ragbench import catalogue
+
+    known = catalogue.read()
+    given = {"exp": "phase1", "rerank": {"depth": 20}, "p5": True, "p8": False, "fuse": {"weights": {"dense": 2}}}
+    assert words(given, known) == ["exp=phase1", "p6=on", "p6.depth=20", "p5=on", "p8=off", "fuse.weights={dense: 2}"]
+    assert word("measures", ["nDCG@10", None, 1.5]) == "measures=[nDCG@10, null, 1.5]"
+
+
+@pytest.mark.parametrize("text", ["a b", "it's", "x\\", "a\\'b", "1", "true", "null", "a=b,c", "{x}", "/p/q é", "~/n"])
+def test_a_text_survives_as_a_word(text: str) -> None:
+    assert app.compose([word("name", text)]).config["name"] == text
+
+
+def test_init_looks_writes_and_says_what_comes_next(
+    tmp_path: Path, vault_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "notes").symlink_to(vault_folder)
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["init", "notes", "--yes"]) == 0
+    out = capsys.readouterr().out
+    assert out.splitlines()[0].endswith("markdown files, no queries")
+    assert out.endswith("wrote ragbench.yaml\nnext: ragbench run\n")
+    found = project.read(tmp_path / "ragbench.yaml")
+    assert found.values["topics"] == "derived" and next(iter(found.arms)) == "baseline"
+    assert len(app.project_arms([]) or []) == len(found.arms)
+    assert cli.main(["init", "notes"]) == 2
+    assert "exists already" in capsys.readouterr().err
+
+
+def test_init_sees_queries_and_hides_results_inside_the_notes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.md").write_text("# A\n", encoding="utf-8")
+    (tmp_path / "queries.csv").write_text("text,relevant\na,a.md\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["init", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["data.queries"] == "queries.csv" and "topics" not in said
+    assert said["paths.results"] == ".ragbench"
+
+
+def test_init_asks_at_most_three_questions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "a.md").write_text("# A\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    answers = iter(["", "out", "30"])
+    monkeypatch.setattr("builtins.input", lambda question: next(answers))
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    assert cli.main(["init", "notes"]) == 0
+    found = project.read(tmp_path / "ragbench.yaml").values
+    assert (found["paths.results"], found["budget.p95_ms"], found["topics"]) == ("out", 30, "derived")
+
+
+@pytest.mark.parametrize(("folder", "said"), [("none", "does not exist"), ("empty", "no markdown file below empty")])
+def test_init_refuses_what_holds_nothing(
+    folder: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["init", folder, "--yes"]) == 2
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "ragbench.yaml").exists()
+
+
+def test_a_broken_project_needs_no_more_than_init(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "ragbench.yaml").write_text("data: [", encoding="utf-8")
+    (tmp_path / "a.md").write_text("# A\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["init", "--yes", "--replace"]) == 0
+    with pytest.raises(ConfigError):
+        project.read(tmp_path / "a.md")
