@@ -9,7 +9,9 @@ import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -110,7 +112,7 @@ def _settings(words: Sequence[str], varying: set[str], known: Catalogue) -> Sett
                 choices[key_of(word)] = value
         else:
             _check_list(key_of(word), word.partition("=")[2], known)
-    config = _composed([word if key_of(word) in known.choices else f"++{word}" for word in words], known)
+    config = _composed(words, known)
     for word in words:
         group, _, option = word.partition("=")
         if option == "off" and chosen is not None and _holds(chosen.values, group) and not _holds(words, group):
@@ -168,13 +170,15 @@ def _experiment(words: Sequence[str], known: Catalogue) -> Experiment | None:
 
 def _composed(words: Sequence[str], known: Catalogue) -> Any:
     import yaml
-    from hydra import compose as hydra_compose
     from hydra.errors import HydraException
     from omegaconf import OmegaConf
     from omegaconf.errors import InterpolationResolutionError, MissingMandatoryValue, OmegaConfBaseException
 
     try:
-        composed = hydra_compose(config_name="config", overrides=list(words))
+        composed = deepcopy(_chosen(known.version, tuple(word for word in words if key_of(word) in known.choices)))
+        for word in words:
+            if key_of(word) not in known.choices:
+                OmegaConf.update(composed, key_of(word), _parsed(word).value(), merge=True, force_add=True)
         return OmegaConf.to_container(composed, resolve=True, throw_on_missing=True)
     except MissingMandatoryValue as error:
         raise ConfigError(f"{error.full_key or 'a key'} is ???: give it a value") from None
@@ -190,8 +194,16 @@ def _composed(words: Sequence[str], known: Catalogue) -> Any:
         blamed = next((word for word in words if _below_a_value(key_of(word), known)), "")
         if blamed:
             raise ConfigError(f"{key_of(blamed)} is unknown: the key above it holds a value, not keys") from None
-        typed = " ".join(word.removeprefix("++") for word in words)
+        typed = " ".join(words)
         raise ConfigError(f"'{typed}' makes no configuration: look for a key or a ${{}} that is not complete") from None
+
+
+@lru_cache(maxsize=64)  # arms differ in values more often than in choices, and Hydra reads every file for each
+def _chosen(version: tuple[object, ...], choices: tuple[str, ...]) -> Any:
+    """What Hydra composes of choices alone, from files of this version."""
+    from hydra import compose as hydra_compose
+
+    return hydra_compose(config_name="config", overrides=list(choices))
 
 
 def _below_a_value(key: str, known: Catalogue) -> bool:

@@ -102,6 +102,8 @@ def why_unreadable(error: Exception) -> str:
         return f"no JSON from line {error.lineno} on"
     if isinstance(error, UnicodeDecodeError):
         return "no text in UTF-8"
+    if isinstance(error, Damaged):
+        return str(error).partition(" ")[2]
     return f"{error} is missing" if isinstance(error, KeyError) else "its content has another form"
 
 

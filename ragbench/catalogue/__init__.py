@@ -144,13 +144,20 @@ class Catalogue:
         """The preset of this name. Raises ConfigError for a file that cannot be read."""
         return _experiment(self.folder / "exp" / f"{name}.yaml")
 
-    @property
+    @cached_property
+    def version(self) -> tuple[tuple[str, int, int], ...]:
+        """Path, time of change and size of every file: two equal ones mean the same content."""
+        paths = [self.folder / "config.yaml", *sorted(self.folder.glob("*/*.yaml"))]
+        found = [(str(path), path.stat() if path.exists() else None) for path in paths]
+        return tuple((path, stat.st_mtime_ns if stat else 0, stat.st_size if stat else 0) for path, stat in found)
+
+    @cached_property
     def choices(self) -> Mapping[str, tuple[str, ...]]:
         """By group, the names of its options; no file is read."""
         folders = sorted(path for path in self.folder.iterdir() if path.is_dir())
         return {folder.name: tuple(sorted(path.stem for path in folder.glob("*.yaml"))) for folder in folders}
 
-    @property
+    @cached_property
     def defaults(self) -> Mapping[str, str]:
         """By group, the option that is taken when none is named."""
         return dict(self._defaults)
@@ -173,8 +180,8 @@ class Catalogue:
 
     def check_files(self) -> None:
         """Raise ConfigError for the first file that is no YAML or no mapping."""
-        for path in [self.folder / "config.yaml", *sorted(self.folder.glob("*/*.yaml"))]:
-            read_source(path)
+        for path, *_ in self.version:
+            read_source(Path(path))
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:

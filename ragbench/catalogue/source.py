@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import yaml
@@ -62,7 +63,14 @@ def read(path: Path) -> Source:
     if not path.is_file():  # a pipe would be waited for without end
         raise ConfigError(f"{path} is no file: the configuration is made of files")
     try:
-        text = path.read_text(encoding="utf-8")
+        return _parsed(path, path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path} is no text in UTF-8: save it as such") from None
+
+
+@lru_cache(maxsize=512)  # more than conf/ has; a command or a notebook composes many arms of the same files
+def _parsed(path: Path, text: str) -> Source:
+    try:
         loader = yaml.SafeLoader(text)
         loader.name = str(path)
         root = loader.get_single_node()
@@ -70,8 +78,6 @@ def read(path: Path) -> Source:
         raise ConfigError(f"{path} is no YAML (it holds a control character): repair it") from None
     except yaml.YAMLError as error:
         raise ConfigError(slip(error)) from None
-    except UnicodeDecodeError:
-        raise ConfigError(f"{path} is no text in UTF-8: save it as such") from None
     if not isinstance(root, yaml.MappingNode):
         raise ConfigError(f"{path} must hold a mapping, {{}} when it has nothing to say")
     if _is_endless(root, ()):

@@ -25,7 +25,7 @@ TYPICAL = 8.0
 """The variance of a row is at least that of so many queries with a typical difference of the family.
 
 A row of which few queries changed in this sample would else be taken for one that never changes. The value is chosen
-by the simulation in `tests/bench/test_statistics_promises.py`.
+by the simulation in `tests/bench/promises.py`.
 """
 
 

@@ -108,6 +108,7 @@ def sample(
             continue
         candidates, rows = rows_of(state, index, names, depth)
         ranked = candidates.documents.tolist()
+        known = set(ranked)
         below = dict.fromkeys(index.chunks.document[fused(state).chunks].tolist())
         found.append(
             (
@@ -117,7 +118,7 @@ def sample(
                 rows,
                 candidates.norm,
                 np.array([grades.get(docnos[row], 0) for row in ranked], dtype=np.int64),
-                tuple(grades.get(docnos[row], 0) for row in below if row not in set(ranked)),
+                tuple(grades.get(docnos[row], 0) for row in below if row not in known),
                 tuple(grade for grade in grades.values() if grade > 0),
             )
         )

@@ -131,6 +131,11 @@ class Results:
         values = self.per_query.set_index("qid").sort_index(kind="stable")
         return dict(list(values.groupby(["arm", "measure", "level"], sort=False)["value"]))
 
+    def p95_ms(self, arm: str) -> float | None:
+        """The 95th percentile of a whole query of an arm in milliseconds, None where it was not timed."""
+        total = self.latency[(self.latency["arm"] == arm) & (self.latency["stage"] == "total")]
+        return float(total["p95"].iloc[0]) if len(total) else None
+
     @property
     def open_loop(self) -> pd.DataFrame:
         """What `ragbench.timing.open_loop.table` gives; empty when no rate of arrival was asked for."""

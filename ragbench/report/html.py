@@ -116,7 +116,7 @@ def _figures(results: Results) -> dict[str, Any]:
     timed = len(results.latency) > 0
     chosen = {
         "effects": (figures.plot_effects, len(results.arms) > 1 and len(figures.main_effects(results)) > 0),
-        "pareto": (pareto.plot_pareto, timed),
+        "pareto": (pareto.plot_pareto, timed and len(pareto.pareto(results)) > 0),
         "latency": (figures.plot_latency, timed),
         "interactions": (figures.plot_interactions, _has_interactions(results)),
         "losses": (figures.plot_losses, len(evidence.fates(results)) > 0),

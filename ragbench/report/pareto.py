@@ -122,10 +122,14 @@ def _time_axis(frame: pd.DataFrame) -> dict[str, Any]:
 
 
 def pareto(results: Results) -> pd.DataFrame:
-    """arm, quality, p50, p95 and intervals, frontier: no other arm is as good and as fast, and better in one."""
-    total = results.latency[results.latency["stage"] == "total"]
+    """arm, quality, p50, p95 and intervals, frontier: no other arm is as good and as fast, and better in one.
+
+    Arms without a measured query or a judged topic have no row.
+    """
+    judged = {arm: results.values(arm, evidence.primary(results)).tolist() for arm in results.arms}
+    total = results.latency[(results.latency["stage"] == "total") & results.latency["arm"].map(judged).astype(bool)]
     frame = total[["arm", "p50", "p95", "p95_low", "p95_high"]].reset_index(drop=True)
-    values = [results.values(arm, evidence.primary(results)).tolist() for arm in frame["arm"]]
+    values = [judged[arm] for arm in frame["arm"]]
     frame.insert(1, "quality", [float(np.mean(each)) for each in values])
     ends = [own_mean.interval(each) for each in values]
     for place, name in enumerate(("quality_low", "quality_high")):

@@ -13,7 +13,6 @@ from ragbench.experiment import ledger
 from ragbench.report import evidence
 
 if TYPE_CHECKING:
-    import pandas as pd
     from rich.table import Table
 
     from ragbench.experiment.results import Results
@@ -113,5 +112,5 @@ def _bracket(low: float, high: float, form: str) -> str:
 
 
 def _p95(results: Results, arm: str) -> str:
-    total: pd.DataFrame = results.latency[(results.latency["arm"] == arm) & (results.latency["stage"] == "total")]
-    return f"{float(total['p95'].iloc[0]):.0f} ms" if len(total) else ""
+    p95 = results.p95_ms(arm)
+    return "" if p95 is None else f"{p95:.0f} ms"

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ragbench.comparison.arms import Arms, Judged
-from ragbench.comparison.mean import Mean
+from ragbench.comparison.own_mean import Mean
 from ragbench.comparison.policy import Policy
 from ragbench.errors import ResultsError
 from ragbench.evaluation.levels import DOCUMENT, PASSAGE

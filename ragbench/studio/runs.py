@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ragbench import files
-from ragbench.comparison.mean import Mean, mean
+from ragbench.comparison.own_mean import Mean, mean
 from ragbench.errors import ResultsError
 from ragbench.evaluation.levels import DOCUMENT, PASSAGE
 from ragbench.experiment import results, store

@@ -54,9 +54,9 @@ def headline(found: Results, arm: str) -> dict[str, float]:
     from ragbench.evaluation.measures import PRIMARY, metric_name
 
     values = found.values(arm, PRIMARY)
-    total = found.latency[(found.latency["arm"] == arm) & (found.latency["stage"] == "total")]
+    p95 = found.p95_ms(arm)
     said = {metric_name(PRIMARY): float(values.mean())} if len(values) else {}
-    said |= {"p95_ms": float(total["p95"].iloc[0])} if len(total) else {}
+    said |= {"p95_ms": p95} if p95 is not None else {}
     return said | verdict_metrics(found, arm)
 
 

