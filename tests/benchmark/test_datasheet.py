@@ -1,0 +1,36 @@
+"""The datasheet of version 2 states the figures of its files."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from ragbench import locations
+from ragbench.benchmark.native import listed_documents, read_judgment_folder, read_topics
+
+FOLDER = locations.builtin() / "qrels" / "v2"
+
+
+@pytest.fixture(scope="module")
+def sheet() -> str:
+    return (FOLDER / "DATASHEET.md").read_text(encoding="utf-8")
+
+
+def test_its_topics_are_counted_by_type_and_split(sheet: str) -> None:
+    topics = read_topics(FOLDER / "topics.jsonl")
+    assert f"**Topics.** {len(topics)}," in sheet
+    counts = Counter((topic.type, topic.split) for topic in topics)
+    for kind in {topic.type for topic in topics}:
+        assert f"| {kind} | {counts[kind, 'train']} | {counts[kind, 'test']} |" in sheet
+    assert f"{counts['no_answer', 'train'] + counts['no_answer', 'test']} have none." in sheet
+
+
+def test_its_documents_and_judgments_are_counted(sheet: str) -> None:
+    documents, sections = read_judgment_folder(FOLDER)
+    grades = Counter(grade for judged in sections.values() for grade in judged.values())
+    useful = sum(count for grade, count in grades.items() if grade > 0)
+    assert f"{len(listed_documents(FOLDER) or ())} markdown documents" in sheet
+    assert f"{sum(grades.values()):,} of sections, of which {useful:,} above 0" in sheet
+    assert f"({grades[3]:,} of grade 3, {grades[2]:,} of grade 2, {grades[1]:,} of grade 1)" in sheet
+    assert f"{sum(map(len, documents.values())):,} of documents" in sheet
