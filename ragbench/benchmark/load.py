@@ -18,7 +18,8 @@ from ragbench.corpus.links import Dialect
 from ragbench.errors import ConfigError
 from ragbench.suggestions import did_you_mean
 
-LOADERS = ("builtin", "native", "beir", "trec", "ir_datasets", "vault")
+LOADERS = ("builtin", "native", "beir", "trec", "ir_datasets", "vault", "git")
+_VALUES = {"id": "ID", "url": "URL", "commit": "COMMIT"}
 
 
 def load(spec: Mapping[str, Any], topics: bool = True) -> Benchmark:
@@ -101,6 +102,10 @@ def _loader(name: str) -> Callable[..., Benchmark]:
         from ragbench.benchmark.irds import load_ir_datasets
 
         return load_ir_datasets
+    if name == "git":
+        from ragbench.benchmark.repository import load_git
+
+        return load_git
     from ragbench.benchmark.vault import load_vault
 
     return load_vault
@@ -138,7 +143,7 @@ def _complete(name: str, loader: Callable[..., Benchmark], given: dict[str, Any]
             given[key] = Path() if typing.get_type_hints(loader)[key] is Path else None
             continue
         hint = " (data=builtin is the benchmark that comes with ragbench)" if name == "native" else ""
-        raise ConfigError(f"data.{key} is not set: add data.{key}={'ID' if key == 'id' else 'PATH'}{hint}")
+        raise ConfigError(f"data.{key} is not set: add data.{key}={_VALUES.get(key, 'PATH')}{hint}")
     return given
 
 

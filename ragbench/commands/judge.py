@@ -68,9 +68,9 @@ def _folder(data: Mapping[str, Any], into_builtin: bool) -> Path:
     from ragbench import locations
     from ragbench.errors import ConfigError
 
-    if data["loader"] not in ("builtin", "native", "vault"):
+    if data["loader"] not in ("builtin", "native", "vault", "git"):
         raise ConfigError(f"grades cannot be merged into data={data['loader']}: use data=native or data=vault")
-    if data["loader"] == "vault" and not data["qrels"]:
+    if data["loader"] in ("vault", "git") and not data["qrels"]:
         raise ConfigError("name the folder for the judgments with data.qrels=FOLDER")
     builtin = locations.builtin() / "qrels"
     folder = Path(data["qrels"] or builtin)
@@ -88,7 +88,7 @@ def _collection(config: Mapping[str, Any], folder: Path) -> tuple[set[str], Sequ
     from ragbench.benchmark.native import TOPICS, read_topics
     from ragbench.topics.load import load
 
-    if config["data"]["loader"] == "vault":
+    if config["data"]["loader"] in ("vault", "git"):
         benchmark = load({**config, "data": {**config["data"], "qrels": None}})
         return {topic.qid for topic in benchmark.topics}, benchmark.documents
     return {topic.qid for topic in read_topics(folder / TOPICS)}, load_data(config["data"], topics=False).documents

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ragbench.topics.derive import Derivation
 
 GIVEN, DERIVED = "given", "derived"
-MARKDOWN = ("builtin", "native", "vault")
+MARKDOWN = ("builtin", "native", "vault", "git")
 """Loaders whose documents are files of markdown."""
 
 

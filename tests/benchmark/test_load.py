@@ -15,7 +15,7 @@ TEA = ROOT / "tests" / "data" / "tea"
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ({}, "data.loader must be one of builtin, native, beir, trec, ir_datasets, vault, got null"),
+        ({}, "data.loader must be one of builtin, native, beir, trec, ir_datasets, vault, git, got null"),
         ({"loader": "csv"}, "data.loader must be one of .* got 'csv'"),
         ({"loader": "native"}, r"data.corpus is not set: add data.corpus=PATH \(data=builtin"),
         ({"loader": "beir"}, "data.folder is not set: add data.folder=PATH"),
@@ -72,7 +72,8 @@ def test_every_loader_has_a_configuration_of_all_its_options(name: str) -> None:
 
     from ragbench.benchmark.load import _loader
 
-    config = yaml.safe_load((ROOT / "conf" / "data" / f"{name}.yaml").read_text().replace("${links.dialect}", "auto"))
+    text = (ROOT / "conf" / "data" / f"{name}.yaml").read_text()
+    config = yaml.safe_load(text.replace("${links.dialect}", "auto").replace("${paths.results}", "null"))
     assert config.pop("loader") == name
     assert config.pop("resplit") is None
     parameters = {k: p for k, p in inspect.signature(_loader(name)).parameters.items() if k != "topics"}

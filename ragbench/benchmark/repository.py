@@ -1,0 +1,147 @@
+"""A collection that lies in a git repository: one commit is fetched once, and checked whenever it is read."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+from typing import Literal
+
+from ragbench import locations
+from ragbench.benchmark.benchmark import Benchmark
+from ragbench.benchmark.judgments import Grades, UnknownTopics
+from ragbench.benchmark.vault import load_vault
+from ragbench.corpus.links import Dialect
+from ragbench.errors import BenchmarkError, ConfigError
+from ragbench.files import draft_of
+from ragbench.fingerprint import digest
+
+_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_LIMIT_SECONDS = 1800
+_FETCHING = ("protocol.version=2", "http.lowSpeedLimit=1000", "http.lowSpeedTime=60")
+# A checkout holds the same bytes wherever it is made, and runs nothing of the repository.
+_CHECKOUT = ("core.autocrlf=false", "core.symlinks=false", "core.hooksPath=/dev/null", "core.fsmonitor=false")
+_ELSEWHERE = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_NAMESPACE")
+
+
+def load_git(
+    url: str,
+    commit: str,
+    subfolder: str = "",
+    cache: Path | None = None,
+    corpus: Path | None = None,
+    queries: Path | None = None,
+    qrels: Path | None = None,
+    name: str | None = None,
+    grades: Grades | None = None,
+    include: Sequence[str] = ("**/*.md", "**/*.markdown"),
+    on_error: Literal["warn", "fail"] = "warn",
+    unknown_topics: UnknownTopics = "fail",
+    dialect: Dialect = "auto",
+    topics: bool = True,
+) -> Benchmark:
+    """Read the markdown of a commit as a vault (`load_vault`); `corpus` names a copy that is there already.
+
+    Raises BenchmarkError where the commit cannot be fetched or its copy has changed, ConfigError for what cannot be
+    asked for.
+    """
+    place = corpus or fetched(url, commit, subfolder, cache or locations.results())
+    return load_vault(
+        place, queries, qrels, name, grades, include, on_error, unknown_topics, dialect=dialect, topics=topics
+    )
+
+
+def fetched(url: str, commit: str, subfolder: str, cache: Path) -> Path:
+    """The folder of a commit below `cache`, fetched when it is not there yet.
+
+    A commit's name is a digest of all its files: git compares what arrives with it, and here every read compares the
+    files with it again.
+    """
+    if not _COMMIT.fullmatch(commit):
+        raise ConfigError(
+            f"data.commit must be the whole name of a commit (40 hexadecimal digits), got '{commit[:60]}'"
+        )
+    inside = PurePosixPath(subfolder)
+    if inside.is_absolute() or ".." in inside.parts:
+        raise ConfigError(f"data.subfolder must be a folder inside the repository, got '{subfolder[:60]}'")
+    if url.startswith("-") or not url.strip():
+        raise ConfigError(f"data.url must be the address of a git repository, got '{url[:60]}'")
+    place = cache.expanduser() / "fetched" / f"{commit[:12]}-{digest([commit, str(inside)])[:8]}"
+    if not place.is_dir():
+        _fetch(url, commit, inside, place)
+    _require_unchanged(place, commit)
+    return place / inside
+
+
+def _fetch(url: str, commit: str, inside: PurePosixPath, place: Path) -> None:
+    """Make `place`, which is absent or whole."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    draft = draft_of(place)
+    try:
+        _git("init", "--quiet", str(draft))
+        for setting in _CHECKOUT:
+            _git("-C", str(draft), "config", *setting.split("=", 1))
+        _git("-C", str(draft), "remote", "add", "origin", url)
+        if inside.parts:  # the rest of the repository is not fetched where the server can leave it out
+            _git("-C", str(draft), "sparse-checkout", "set", "--cone", str(inside))
+        settings = [word for setting in _FETCHING for word in ("-c", setting)]
+        asked = ("fetch", "--quiet", "--depth=1", "--no-tags", "--filter=blob:none", "origin", commit)
+        for arguments in (asked, ("checkout", "--quiet", "--detach", commit)):
+            try:
+                _git("-C", str(draft), *settings, *arguments)
+            except _Refused as error:
+                raise BenchmarkError(
+                    f"{url} cannot be fetched ({error}): connect to a network that reaches it, or name a copy of its "
+                    "documents with data.corpus=DIR"
+                ) from None
+        if not (draft / inside).is_dir():
+            raise BenchmarkError(f"commit {commit[:12]} of {url} has no folder '{inside}': correct data.subfolder")
+        try:
+            draft.rename(place)
+        except OSError:
+            if not place.is_dir():  # else another process was faster
+                raise
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def _require_unchanged(place: Path, commit: str) -> None:
+    try:
+        there = _git("-C", str(place), "rev-parse", "HEAD").strip()
+        changed = _git("-C", str(place), "status", "--porcelain", "--no-renames", "--ignored", "--untracked-files=all")
+    except _Refused as error:
+        raise BenchmarkError(f"{place} cannot be read ({error}): remove it, and it is fetched again") from None
+    if there != commit or changed:
+        what = changed.splitlines()[0][3:] if changed else f"commit {there[:12]}"
+        raise BenchmarkError(f"{place} has changed since it was fetched ({what}): remove it, and it is fetched again")
+
+
+class _Refused(Exception):
+    """What git said, in one line."""
+
+
+def _git(*arguments: str) -> str:
+    environment = {name: value for name, value in os.environ.items() if name not in _ELSEWHERE}
+    try:
+        done = subprocess.run(
+            ["git", *arguments],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            env=environment | {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"},
+            stdin=subprocess.DEVNULL,
+            timeout=_LIMIT_SECONDS,
+        )
+    except FileNotFoundError:
+        raise BenchmarkError(
+            "git is not installed: install it, or name a copy of the documents with data.corpus=DIR"
+        ) from None
+    except subprocess.TimeoutExpired:
+        raise _Refused(f"no answer within {_LIMIT_SECONDS // 60} minutes") from None
+    if done.returncode:
+        lines = [line for line in done.stderr.splitlines() if line.startswith(("fatal:", "error:"))]
+        raise _Refused((lines or done.stderr.splitlines() or ["git failed"])[0].partition(": ")[2] or "git failed")
+    return done.stdout
