@@ -12,6 +12,7 @@ folder by renaming, never write into it."""
 EXAMPLES = """examples:
   ragbench mcp bundle
   ragbench mcp bundle --max-top 20 --time-limit 5
+  ragbench mcp bundle --log searches.jsonl      then: ragbench topics from-log searches.jsonl
   {"mcpServers": {"docs": {"command": "ragbench", "args": ["mcp", "/srv/bundle"]}}}     as most clients configure it
 """
 

@@ -23,6 +23,7 @@ EXAMPLES = """examples:
   ragbench serve bundle
   ragbench serve bundle --port 8080 --watch
   ragbench serve bundle --watch --corpus ~/notes        a changed note is found a moment later
+  ragbench serve bundle --log searches.jsonl            then: ragbench topics from-log searches.jsonl
   ragbench serve bundle --time-limit 2 --queue 16 --max-top 20
   curl -s localhost:8000/search -H 'content-type: application/json' -d '{"query": "rotate a key", "top_n": 3}'
 """
@@ -66,6 +67,9 @@ def add_limits(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--watch", action="store_true", help="load the bundle again whenever its folder changes")
     parser.add_argument(
         "--corpus", type=Path, metavar="PATH", help="with --watch, take in files of this folder as they change"
+    )
+    parser.add_argument(
+        "--log", type=Path, metavar="FILE", help="add what is asked, shown and read to a .jsonl file (default: nothing)"
     )
 
 
@@ -122,6 +126,7 @@ def start(arguments: argparse.Namespace, limits: Limits) -> tuple[SearchService,
     from ragbench.errors import ConfigError
     from ragbench.serving.follow import Follower
     from ragbench.serving.reload import Reloader, signature
+    from ragbench.serving.search_log import SearchLog
     from ragbench.serving.service import SearchService
 
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # what is being loaded is new enough
@@ -129,7 +134,8 @@ def start(arguments: argparse.Namespace, limits: Limits) -> tuple[SearchService,
     if arguments.corpus is not None and not arguments.watch:
         raise ConfigError("--corpus goes with --watch: add --watch, or run ragbench refresh once")
     seen = signature(folder)
-    service = SearchService(folder, limits, arguments.threads, os.environ.get("SEARCH_MODE"))
+    log = SearchLog(arguments.log.expanduser()) if arguments.log is not None else None
+    service = SearchService(folder, limits, arguments.threads, os.environ.get("SEARCH_MODE"), log)
     reloader = Reloader(service, console.say, seen, _POLL_SECONDS if arguments.watch else None)
     signal.signal(signal.SIGHUP, lambda *_: reloader.ask())
     follower = Follower(folder, arguments.corpus.expanduser(), console.say) if arguments.corpus is not None else None

@@ -18,6 +18,8 @@ EXAMPLES = """examples:
   ragbench topics                                      how many there are of each kind, and how many are missing
   ragbench topics derive data=vault data.corpus=notes  known-item topics from the documents, into topics.jsonl
   ragbench topics derive data=vault data.corpus=notes topics.limit=100 topics.kinds=[description,link]
+  ragbench topics from-log searches.jsonl data=vault data.corpus=notes   what people asked, sampled by frequency
+  ragbench topics from-log export.csv --limit 200 --tail 0.3 --least-sessions 3
 then: ragbench run -m +exp=baseline,phase1 data=vault data.corpus=notes topics=derived
 or, with the topics of the file after you have read and corrected them: ... data.queries=topics.jsonl
 """
@@ -29,6 +31,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("words", nargs="*", metavar="task|key=value", help=f"one of {tasks} (default: show), overrides")
     parser.add_argument("--out", metavar="FILE", default="topics.jsonl", help="the file to write (topics.jsonl)")
     parser.add_argument("--replace", action="store_true", help="write over an existing file")
+    parser.add_argument("--limit", type=int, default=100, metavar="N", help="topics to make (default 100)")
+    parser.add_argument("--seed", type=int, default=13, help="seed of what is drawn (default 13)")
+    log = parser.add_argument_group("from-log")
+    log.add_argument("--tail", type=float, default=0.25, metavar="SHARE", help="of queries asked once (default 0.25)")
+    log.add_argument("--least-sessions", type=int, default=1, metavar="N", help="that asked a query (default 1)")
+    log.add_argument("--least-clicks", type=int, default=2, metavar="N", help="on a relevant document (default 2)")
     console.add_output(parser)
 
 
@@ -79,6 +87,66 @@ def _derive(settings: Settings, arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _from_log(settings: Settings, arguments: argparse.Namespace) -> int:
+    from ragbench.benchmark import load as data
+    from ragbench.bounds import as_options
+    from ragbench.errors import ConfigError
+    from ragbench.topics import from_log, log
+    from ragbench.topics.overview import overview
+    from ragbench.topics.written import write
+
+    if len(arguments.inputs) != 1:
+        raise ConfigError("ragbench topics from-log reads one file: ragbench topics from-log FILE")
+    with as_options():
+        spec = from_log.LogSpec(
+            limit=arguments.limit,
+            tail=arguments.tail,
+            least_sessions=arguments.least_sessions,
+            least_clicks=arguments.least_clicks,
+            seed=arguments.seed,
+        )
+    found = log.read(Path(arguments.inputs[0]))
+    opened = any(search.clicked for search in found.searches)
+    documents = data.load(settings.config["data"], topics=False).documents if opened else ()
+    made = from_log.choose(found, spec, from_log.finder(documents))
+    out = Path(arguments.out)
+    write(out, made.topics, made.document_qrels, {}, replace=arguments.replace)
+    said = {
+        "file": str(out),
+        "searches": made.searches,
+        "queries": made.asked,
+        "topics": len(made.topics),
+        "left_out": dict(found.left_out),
+        "judged_by_clicks": len(made.document_qrels),
+        "opened_by_rank": [round(float(rate), 4) for rate in made.rates],
+    }
+    for reason, count in found.left_out.items():
+        if reason.startswith("with "):
+            console.say(f"warning: {count} searches {reason} are left out; read {out} before you share it")
+    if made.found < made.named:
+        console.say(
+            f"warning: {made.named - made.found} of {made.named} relevant documents of the log are not in this "
+            "collection: name its data with data=vault data.corpus=FOLDER"
+        )
+    if arguments.json:
+        console.print_json(said)
+        return 0
+    console.print_table(
+        overview(made), f"{len(made.topics)} topics of {made.asked} queries in {made.searches} searches"
+    )
+    if found.left_out:
+        print(f"left out: {', '.join(f'{count} {reason}' for reason, count in sorted(found.left_out.items()))}")
+    if opened:
+        shown = ", ".join(f"{rate:.1%}" for rate in made.rates[:5])
+        bias = (
+            f"opened by rank: {shown}" if shown else "the log does not say what was shown: the place has an influence"
+        )
+        print(f"{len(made.document_qrels)} topics have weak judgments from clicks ({bias})")
+    print(f"wrote {out}; read and correct it, then use it with data.queries={out}")
+    console.next_command(f"run -m exp=baseline,recommended{_data(settings)} data.queries={out}")
+    return 0
+
+
 def _data(settings: Settings) -> str:
     """The words that name the data, where no project file does."""
     if project.find() is not None:
@@ -86,4 +154,8 @@ def _data(settings: Settings) -> str:
     return "".join(f" {word}" for word in settings.overrides if key_of(word).split(".")[0] == "data")
 
 
-TASKS: Mapping[str, Callable[[Settings, argparse.Namespace], int]] = {"show": _show, "derive": _derive}
+TASKS: Mapping[str, Callable[[Settings, argparse.Namespace], int]] = {
+    "show": _show,
+    "derive": _derive,
+    "from-log": _from_log,
+}

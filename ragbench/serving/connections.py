@@ -13,6 +13,7 @@ from typing import Any
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ragbench.serving.limits import Limits
+from ragbench.serving.search_log import SESSION, new_session
 
 MOST = 512
 """Connections at once."""
@@ -30,6 +31,7 @@ class Connection(H11Protocol):
         self._limit = limits.head_limit
         self._deadline: asyncio.TimerHandle | None = None
         self.since = self.loop.time()
+        self.app_state = {**self.app_state, SESSION: new_session()}
 
     @property
     def waits(self) -> bool:

@@ -26,6 +26,7 @@ from ragbench.serving.messages import (
     request_type,
 )
 from ragbench.serving.metrics import CONTENT_TYPE
+from ragbench.serving.search_log import SESSION, new_session
 from ragbench.serving.service import LOG, Refused, SearchService
 
 _REFUSALS: dict[int | str, dict[str, Any]] = {
@@ -71,9 +72,9 @@ def create_app(service: SearchService, hosts: frozenset[str] | None = LOOPBACK) 
         redoc_url=None,
     )
 
-    async def search(request: SearchRequest) -> Response:
+    async def search(request: SearchRequest, asking: Request) -> Response:
         """The best hits for a query."""
-        return _json(await service.search(request))
+        return _json(await service.search(request, _session(asking)))
 
     search.__annotations__["request"] = request_type(service.limits)  # so that the schema states the limits
     app.post("/search", response_model=SearchAnswer, responses=_REFUSALS)(search)
@@ -85,10 +86,11 @@ def create_app(service: SearchService, hosts: frozenset[str] | None = LOOPBACK) 
 
     @app.get("/documents/{docno:path}", response_model=DocumentAnswer, responses=_REFUSALS)
     async def get_document(
-        docno: Annotated[str, Path(min_length=1, max_length=2000)], lines: Annotated[Lines, Query()]
+        docno: Annotated[str, Path(min_length=1, max_length=2000)], lines: Annotated[Lines, Query()], asking: Request
     ) -> Response:
         """A document, or some lines of its file."""
-        return _json(await service.get_document(DocumentRequest(docno=docno, **lines.model_dump())))
+        wanted = DocumentRequest(docno=docno, **lines.model_dump())
+        return _json(await service.get_document(wanted, _session(asking)))
 
     @app.get("/", response_model=Welcome)
     async def welcome() -> Response:
@@ -128,6 +130,11 @@ def create_app(service: SearchService, hosts: frozenset[str] | None = LOOPBACK) 
 
     app.add_middleware(Guard, limits=service.limits, metrics=service.metrics, hosts=hosts)
     return app
+
+
+def _session(asking: Request) -> str:
+    """The name of the connection that a request came over."""
+    return str(getattr(asking.state, SESSION, None) or new_session())
 
 
 def _json(answer: BaseModel) -> Response:

@@ -26,6 +26,7 @@ from ragbench.serving.messages import (
     SearchAnswer,
     request_type,
 )
+from ragbench.serving.search_log import new_session
 from ragbench.serving.service import LOG, Refused, SearchService
 
 METRICS = "ragbench://metrics"
@@ -58,6 +59,7 @@ def create_server(service: SearchService) -> Server[Any]:
     """An MCP server whose tools take and give what the HTTP service does."""
     request = request_type(service.limits)
     about = service.health()
+    session = new_session()
     offered = [
         _Tool(
             "search",
@@ -66,7 +68,7 @@ def create_server(service: SearchService) -> Server[Any]:
             "lines and what is known about the document.",
             request,
             SearchAnswer,
-            service.search,
+            lambda asked: service.search(asked, session),
         ),
         _Tool(
             "get_document",
@@ -74,7 +76,7 @@ def create_server(service: SearchService) -> Server[Any]:
             "Read a document that a hit names by its `docno`, whole or some lines of its file.",
             DocumentRequest,
             DocumentAnswer,
-            service.get_document,
+            lambda asked: service.get_document(asked, session),
         ),
         _Tool(
             "list_documents",

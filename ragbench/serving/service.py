@@ -25,6 +25,7 @@ from ragbench.serving.messages import (
     SearchRequest,
 )
 from ragbench.serving.metrics import Metrics
+from ragbench.serving.search_log import SearchLog
 from ragbench.serving.workers import Busy, Workers
 
 LOG = logging.getLogger("ragbench.serving")
@@ -45,14 +46,20 @@ class Refused(Exception):
 class SearchService:
     """Answers searches from the bundle in `folder`. `threads` limits the threads of one call of a model.
 
-    `mode` is that of searches that name none. Raises BundleError, IndexError_ and ModelError when the bundle does not
-    open, ConfigError when its pipeline has no such mode.
+    `mode` is that of searches that name none; `log` notes what is asked and read. Raises BundleError, IndexError_ and
+    ModelError when the bundle does not open, ConfigError when its pipeline has no such mode.
     """
 
     def __init__(
-        self, folder: Path, limits: Limits | None = None, threads: int | None = None, mode: str | None = None
+        self,
+        folder: Path,
+        limits: Limits | None = None,
+        threads: int | None = None,
+        mode: str | None = None,
+        log: SearchLog | None = None,
     ) -> None:
         self.folder = folder
+        self._log = log
         self._mode = mode
         self.limits = limits or Limits()
         self._threads = threads
@@ -63,8 +70,11 @@ class SearchService:
         adapted(opened.bundle.pipeline, SearchOptions().in_mode(mode), 1)
         self._announce(opened)
 
-    async def search(self, request: SearchRequest) -> SearchAnswer:
-        """Hits for a request. Raises Refused: 422 bad values, 503 no room, 504 no time, 500 an error (logged)."""
+    async def search(self, request: SearchRequest, session: str = "") -> SearchAnswer:
+        """Hits for a request. Raises Refused: 422 bad values, 503 no room, 504 no time, 500 an error (logged).
+
+        `session` is the name of the connection in the log of searches, where there is one.
+        """
         started = time.monotonic()
         try:
             answer = await self._queued(lambda deadline: self._answer(request, deadline))
@@ -75,15 +85,20 @@ class SearchService:
         finally:
             self.metrics.request_seconds.observe(time.monotonic() - started)
         self.metrics.searches.labels("answered").inc()
+        if self._log is not None:
+            self._log.searched(session, request.query, (hit.docno for hit in answer.hits))
         return answer
 
     async def list_documents(self, request: ListRequest) -> DocumentList:
         """The documents that meet the conditions. Raises Refused as `search` does."""
         return await self._queued(lambda _: self._list(request))
 
-    async def get_document(self, request: DocumentRequest) -> DocumentAnswer:
+    async def get_document(self, request: DocumentRequest, session: str = "") -> DocumentAnswer:
         """A document or lines of it. Raises Refused as `search` does, and 404 where there is no such document."""
-        return await self._queued(lambda _: self._read(request))
+        answer = await self._queued(lambda _: self._read(request))
+        if self._log is not None:
+            self._log.opened(session, request.docno)
+        return answer
 
     async def _queued(self, task: Callable[[float], T]) -> T:
         """What a worker makes of a task, which is told its deadline (of `time.monotonic`)."""

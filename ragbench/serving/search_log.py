@@ -1,0 +1,74 @@
+"""A log of searches for `ragbench topics from-log`, kept only where it is asked for.
+
+One JSON object a line: `time`, `session`, `query` and `shown` (docnos, best first) of a search, or `time`, `session`
+and `opened` of a document that is read. A session is a random name for one connection: no address is kept, and no query
+in which personal data is recognised.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import secrets
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ragbench.errors import ConfigError
+from ragbench.topics.personal import personal
+
+LOG = logging.getLogger("ragbench.serving")
+SESSION = "session"
+"""The name of the session in the state of an HTTP request."""
+
+
+def new_session() -> str:
+    """A name that says nothing of whom it stands for."""
+    return secrets.token_hex(8)
+
+
+class SearchLog:
+    """Adds lines to a file that only its owner may read. ConfigError when it cannot be written."""
+
+    def __init__(self, path: Path) -> None:
+        """Try to write nothing, so that a wrong path is known before the first search."""
+        if path.suffix != ".jsonl":
+            raise ConfigError(f"--log {path} must be a .jsonl file: choose another name")
+        self._path = path
+        self._failed = False
+        try:
+            self._add("")
+        except OSError as error:
+            raise ConfigError(
+                f"--log {path} cannot be written ({error.strerror or error}): name another file"
+            ) from None
+
+    def searched(self, session: str, query: str, docnos: Iterable[str]) -> None:
+        """A search and what was shown."""
+        if not personal(query):
+            self._write({"session": session, "query": query, "shown": list(dict.fromkeys(docnos))})
+
+    def opened(self, session: str, docno: str) -> None:
+        """A document that was read."""
+        self._write({"session": session, "opened": docno})
+
+    def _write(self, row: Mapping[str, Any]) -> None:
+        """Add a line; a search is answered though its line cannot be written, which is said once."""
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        line = json.dumps({"time": now, **row}, ensure_ascii=False).encode("utf-8", "replace").decode("utf-8")
+        try:
+            self._add(f"{line}\n")
+        except OSError as error:
+            if not self._failed:
+                LOG.error("searches are not logged: %s cannot be written (%s)", self._path, error.strerror or error)
+            self._failed = True
+
+    def _add(self, text: str) -> None:
+        """Opened anew each time, so that the file may be moved away while the service runs."""
+        handle = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            os.write(handle, text.encode("utf-8"))
+        finally:
+            os.close(handle)

@@ -1,0 +1,55 @@
+"""Weak judgments from clicks: a document is relevant that is opened at least as often as others at its ranks are.
+
+COEC, clicks over expected clicks (Zhang and Jones, WWW 2007): what is expected of a rank is the share of all its
+showings that were opened, made monotone, so that a document gains nothing from having stood first.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragbench.topics.log import Search
+
+LEAST = 2
+"""So many searches must have led to a document before it counts as relevant."""
+
+
+@dataclass
+class Clicks:
+    """Of one query: by name, how often each document was opened and how often that was to be expected."""
+
+    opened: Counter[str] = field(default_factory=Counter)
+    expected: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+
+    def add(self, search: Search, rates: NDArray[np.float64]) -> None:
+        """Count a search."""
+        self.opened.update(dict.fromkeys(search.clicked, search.count))
+        for rank, name in enumerate(search.shown):
+            self.expected[name] += search.count * float(rates[rank])
+
+    def relevant(self, least: int = LEAST) -> list[str]:
+        """What was opened `least` times or more, and at least as often as is expected of its ranks."""
+        return sorted(
+            name for name, count in self.opened.items() if count >= max(least, self.expected.get(name, 0.0) - 1e-9)
+        )
+
+
+def rates(searches: Iterable[Search]) -> NDArray[np.float64]:
+    """By rank, the share of showings that were opened, made to fall with the rank; empty where nothing was shown."""
+    from scipy.optimize import isotonic_regression
+
+    counted: list[Sequence[int]] = [
+        (rank, search.count, search.count if name in search.clicked else 0)
+        for search in searches
+        for rank, name in enumerate(search.shown)
+    ]
+    if not counted:
+        return np.zeros(0)
+    ranks, shown, opened = np.array(counted).T
+    n = np.bincount(ranks, shown)
+    return np.asarray(isotonic_regression(np.bincount(ranks, opened) / n, weights=n, increasing=False).x)

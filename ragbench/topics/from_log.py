@@ -1,0 +1,196 @@
+"""Topics from a search log: what people really ask, sampled as often as they ask it, with a share of rare queries."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Annotated
+from urllib.parse import unquote, urlsplit
+
+import numpy as np
+from annotated_types import Interval
+from numpy.typing import NDArray
+
+from ragbench.benchmark.benchmark import Qrels, Topic
+from ragbench.benchmark.documents import Names
+from ragbench.benchmark.similarity import near_duplicates
+from ragbench.benchmark.split import split
+from ragbench.bounds import Checked, Count, Natural, Share
+from ragbench.corpus.masking import words
+from ragbench.errors import BenchmarkError
+from ragbench.topics.clicks import LEAST, Clicks, rates
+from ragbench.topics.log import Log, Search, normalised
+from ragbench.types import Document
+
+LOGGED = "log"
+_PAGE = re.compile(r"(?:/?(?:index|_index|readme))?(?:\.html?)?$", re.IGNORECASE)
+FREQUENT, RARE = "frequent", "rare"
+_GROUPED = 0.7  # share of common words from which two queries stay on one side of the split
+
+
+@dataclass(frozen=True)
+class LogSpec(Checked):
+    """How to sample: `limit` topics, a share `tail` of them among queries that were asked once.
+
+    `train`: share of the topics for tuning; `least_sessions`: sessions that must have asked a query; `least_clicks`:
+    searches that must have led to a document before it is relevant.
+    """
+
+    limit: Count = 100
+    tail: Share = 0.25
+    train: Annotated[float, Interval(gt=0, lt=1)] = 0.5
+    least_sessions: Count = 1
+    least_clicks: Count = LEAST
+    seed: Natural = 13
+
+
+@dataclass
+class Asked:
+    """A query with all its spellings: how often it was asked, by which sessions, and what was opened."""
+
+    spellings: Counter[str] = field(default_factory=Counter)
+    count: int = 0
+    sessions: set[str] = field(default_factory=set)
+    clicks: Clicks = field(default_factory=Clicks)
+
+    @property
+    def text(self) -> str:
+        """The most frequent spelling."""
+        return min(self.spellings, key=lambda each: (-self.spellings[each], each))
+
+
+@dataclass(frozen=True)
+class Logged:
+    """Topics of a log. `asked`: distinct queries; `searches`: all; `rates`: by rank, how often it is opened.
+
+    `named`, `found`: documents that relevant clicks named, and how many of them the collection has.
+    """
+
+    topics: tuple[Topic, ...]
+    document_qrels: Qrels
+    section_qrels: Qrels
+    asked: int
+    searches: int
+    rates: NDArray[np.float64]
+    named: int
+    found: int
+
+
+def finder(documents: Sequence[Document]) -> Callable[[str], str | None]:
+    """A function from what a log names (docno, path, file name, address of a page) to the docno, None for another."""
+    names = Names(documents)
+
+    def docno_of(name: str) -> str | None:
+        path = urlsplit(name).path if "://" in name else name.partition("#")[0]
+        return names.document(name) or names.document(_PAGE.sub("", unquote(path).strip("/")))
+
+    return docno_of
+
+
+def choose(log: Log, spec: LogSpec, docno_of: Callable[[str], str | None]) -> Logged:
+    """Sample topics; `docno_of` finds the document that the log names. BenchmarkError when no query is left."""
+    by_rank = rates(log.searches)
+    asked = _asked(log.searches, by_rank)
+    kept = [each for each in asked if max(1, len(each.sessions)) >= spec.least_sessions]
+    chosen = sample(kept, spec)
+    if not chosen:
+        raise BenchmarkError(
+            f"no query was asked by {spec.least_sessions} sessions or more: set --least-sessions lower"
+        )
+    qrels: dict[str, dict[str, int]] = {}
+    topics, named, found = [], 0, 0
+    for each, group in zip(chosen, _groups([each.text for each in chosen]), strict=True):
+        topic = Topic(_qid(each), each.text, FREQUENT if each.count > 1 else RARE, group=group, provenance=LOGGED)
+        topics.append(topic)
+        relevant = each.clicks.relevant(spec.least_clicks)
+        docnos = [docno for name in relevant if (docno := docno_of(name)) is not None]
+        named, found = named + len(relevant), found + len(docnos)
+        if docnos:
+            qrels[topic.qid] = dict.fromkeys(docnos, 1)
+    sides = split(topics, qrels, spec.seed, spec.train)
+    placed = tuple(replace(topic, split=sides[topic.qid]) for topic in topics)
+    total = sum(search.count for search in log.searches)
+    return Logged(placed, qrels, {}, len(asked), total, by_rank, named, found)
+
+
+def sample(asked: Sequence[Asked], spec: LogSpec) -> list[Asked]:
+    """Up to `limit` queries, the most frequent first: a quota asked once, the rest in proportion to their frequency.
+
+    Systematic sampling with probabilities proportional to size (Madow 1949): a mean over the part that is no quota
+    estimates the mean over searches. A quota that cannot be filled goes to the other part, and the other way round.
+    """
+    rng = np.random.default_rng(spec.seed)
+    rare = [each for each in asked if each.count == 1]
+    often = [each for each in asked if each.count > 1]
+    n_rare = min(len(rare), max(round(spec.tail * spec.limit), spec.limit - len(often)))
+    places = rng.permutation(len(rare))[:n_rare]
+    chosen = [rare[place] for place in places]
+    drawn = proportional(np.array([each.count for each in often], dtype=float), spec.limit - n_rare, rng)
+    chosen += [often[place] for place in drawn]
+    return sorted(chosen, key=lambda each: (-each.count, each.text))
+
+
+def proportional(sizes: NDArray[np.float64], n: int, rng: np.random.Generator) -> list[int]:
+    """`n` different places, each with a probability proportional to its size; all where there are no more.
+
+    A size of more than an `n`-th of what is left is certain.
+    """
+    left = list(range(len(sizes)))
+    if n >= len(left):
+        return left
+    certain: list[int] = []
+    while n > len(certain):
+        total = sizes[left].sum()
+        sure = [place for place in left if (n - len(certain)) * sizes[place] >= total]
+        if not sure:
+            break
+        certain += sure
+        left = [place for place in left if place not in set(sure)]
+    wanted = n - len(certain)
+    if wanted <= 0:
+        return sorted(certain)
+    order = rng.permutation(left)
+    edges = np.cumsum(sizes[order])
+    step = edges[-1] / wanted
+    points = (rng.random() + np.arange(wanted)) * step
+    return sorted([*certain, *(int(place) for place in order[np.searchsorted(edges, points, side="right")])])
+
+
+def _asked(searches: Sequence[Search], by_rank: NDArray[np.float64]) -> list[Asked]:
+    """Distinct queries in the order of their words: the same words in any order are one query.
+
+    A session that asks a query again counts once; without sessions every search counts.
+    """
+    found: dict[tuple[str, ...], Asked] = defaultdict(Asked)
+    for search in searches:
+        key = tuple(sorted({*words(normalised(search.query))})) or (normalised(search.query),)
+        each = found[key]
+        each.clicks.add(search, by_rank)
+        if search.session and search.session in each.sessions:
+            continue
+        each.sessions |= {search.session} if search.session else set()
+        each.spellings[search.query] += search.count
+        each.count += search.count
+    return [found[key] for key in sorted(found)]
+
+
+def _groups(texts: Sequence[str]) -> list[str]:
+    """A name for every text that shares most of its words with others, empty for the rest."""
+    first = list(range(len(texts)))
+    pairs = [(one, other) for one, other, _ in near_duplicates(texts, _GROUPED)]
+    for one, other in sorted(pairs):
+        low, high = sorted((first[one], first[other]))
+        first = [low if place == high else place for place in first]
+    grouped = {place for pair in pairs for place in pair}
+    return [f"l-{_digest(texts[first[place]])}" if place in grouped else "" for place in range(len(texts))]
+
+
+def _qid(asked: Asked) -> str:
+    return f"l-{_digest(normalised(asked.text))}"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:10]
