@@ -13,28 +13,36 @@ from ragbench import console
 
 if TYPE_CHECKING:
     from ragbench.serving.limits import Limits
+    from ragbench.serving.listen import Tls
     from ragbench.serving.service import SearchService
 
 DESCRIPTION = """Answer searches over HTTP from a bundle: POST /search, GET /health, GET /metrics, GET /openapi.json.
 
-Listens on this machine only unless --host says otherwise; there is no authentication. SIGHUP, or --watch, loads the
-bundle again in the background and no request is dropped: replace its folder by renaming, never write into it."""
+Listens on this machine only; another --host needs --token-file, whose tokens callers send as
+Authorization: Bearer TOKEN. SIGHUP, or --watch, loads the bundle again in the background and no request is dropped:
+replace its folder by renaming, never write into it."""
 EXAMPLES = """examples:
   ragbench serve bundle
   ragbench serve bundle --port 8080 --watch
   ragbench serve bundle --watch --corpus ~/notes        a changed note is found a moment later
   ragbench serve bundle --log searches.jsonl            then: ragbench topics from-log searches.jsonl
   ragbench serve bundle --time-limit 2 --queue 16 --max-top 20
+  ragbench serve bundle --host 0.0.0.0 --token-file tokens --rate 600/minute --tls-cert cert.pem --tls-key key.pem
   curl -s localhost:8000/search -H 'content-type: application/json' -d '{"query": "rotate a key", "top_n": 3}'
 """
 
 _POLL_SECONDS = 0.25
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The bundle, the address, the limits."""
     parser.add_argument("bundle", type=Path, help="the folder that ragbench export wrote")
+    add_http(parser)
+    add_limits(parser)
+
+
+def add_http(parser: argparse.ArgumentParser) -> None:
+    """The address, who may ask, and what a request over HTTP may cost."""
     parser.add_argument(
         "--host", default="127.0.0.1", help="address to listen on (default 127.0.0.1: this machine only)"
     )
@@ -42,15 +50,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--port", type=int, default=8000, help="port to listen on, 0 for any that is free (default 8000)"
     )
     parser.add_argument(
+        "--token-file", type=Path, metavar="FILE", help="answer only callers with a token of this file, one on a line"
+    )
+    parser.add_argument("--rate", metavar="N/TIME", help="requests of one token in a time, such as 600/minute")
+    parser.add_argument("--tls-cert", type=Path, metavar="FILE", help="answer over HTTPS with this certificate (PEM)")
+    parser.add_argument("--tls-key", type=Path, metavar="FILE", help="key of the certificate (PEM, no password)")
+    parser.add_argument(
         "--max-body", type=int, default=65_536, metavar="BYTES", help="size of a request (default 65536)"
     )
     parser.add_argument(
         "--head-limit", type=float, default=5.0, metavar="SECONDS", help="time of a request's head (default 5)"
     )
     parser.add_argument(
-        "--per-client", type=int, default=32, metavar="N", help="searches of one address at once (default 32)"
+        "--per-client", type=int, default=32, metavar="N", help="searches of one caller at once (default 32)"
     )
-    add_limits(parser)
 
 
 def add_limits(parser: argparse.ArgumentParser) -> None:
@@ -75,32 +88,53 @@ def add_limits(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Bind, load, serve."""
+    from ragbench.errors import ConfigError
     from ragbench.serving import listen
-    from ragbench.serving.guard import LOOPBACK
+    from ragbench.serving.access import LOOPBACK, Access, Rate, Tokens
     from ragbench.serving.http import create_app
 
     limits = limits_of(
         arguments, max_body=arguments.max_body, head_limit=arguments.head_limit, per_client=arguments.per_client
     )
-    local = arguments.host in _LOOPBACK
+    tls = _tls(arguments)
+    tokens = Tokens(arguments.token_file.expanduser()) if arguments.token_file else None
+    rate = Rate(arguments.rate) if arguments.rate else None
     with listen.bind(arguments.host, arguments.port) as bound:
+        local = listen.is_local(bound)
+        if not local and tokens is None:
+            raise ConfigError(f"--host {arguments.host} lets other machines search: add --token-file FILE")
         service, stop = start(arguments, limits)
         port = bound.getsockname()[1]
         shown = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
         about = service.health()
 
         def ready() -> None:
-            if not local:
-                console.say("warning: anyone who reaches this address may search; there is no authentication")
-            said = f"{about.bundle} ({about.documents} documents) on http://{shown}:{port}; stop it with Ctrl-C"
-            print(f"ragbench serves {said}", flush=True)
+            if not local and tls is None:
+                console.say("warning: tokens are sent unencrypted: add --tls-cert and --tls-key, or a proxy with TLS")
+            address = f"{'https' if tls else 'http'}://{shown}:{port}"
+            print(
+                f"ragbench serves {about.bundle} ({about.documents} documents) on {address}; stop it with Ctrl-C",
+                flush=True,
+            )
 
+        # A page that pretends to be this machine has no token.
+        access = Access(LOOPBACK if tokens is None else None, tokens, rate)
         try:
-            listen.run(create_app(service, LOOPBACK if local else None), bound, ready, limits)
+            listen.run(create_app(service, access), bound, ready, limits, tls)
         finally:
             stop()
             service.close()
     return 0
+
+
+def _tls(arguments: argparse.Namespace) -> Tls | None:
+    from ragbench.errors import ConfigError
+    from ragbench.serving.listen import Tls
+
+    certificate, key = arguments.tls_cert, arguments.tls_key
+    if (certificate is None) != (key is None):
+        raise ConfigError("--tls-cert and --tls-key go together: name both files")
+    return Tls(certificate.expanduser(), key.expanduser()) if certificate else None
 
 
 def limits_of(arguments: argparse.Namespace, **more: Any) -> Limits:

@@ -39,7 +39,7 @@ def main(arguments: argparse.Namespace) -> int:
     """Bind, print the address, serve."""
     from ragbench import app
     from ragbench.serving import listen
-    from ragbench.serving.guard import LOOPBACK
+    from ragbench.serving.access import LOOPBACK
     from ragbench.serving.limits import Limits
     from ragbench.studio.app import Studio, create_app
     from ragbench.studio.guard import Access

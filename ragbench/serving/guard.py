@@ -1,4 +1,6 @@
-"""The doorkeeper of the HTTP service: bodies too large or too slow, and too many of one client, never reach it."""
+"""The doorkeeper of the HTTP service: who may not ask, bodies too large or too slow, and too many of one caller, never
+reach it.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +11,10 @@ from collections import Counter
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ragbench.serving.access import Access
 from ragbench.serving.limits import Limits
 from ragbench.serving.messages import Problem
 from ragbench.serving.metrics import Metrics
-
-LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
-"""Names by which a service on this machine is asked; any other comes from a web page that pretends to be it."""
 
 _BODILESS = frozenset({"GET", "HEAD"})
 _QUEUED = re.compile("/documents(/.*)?")
@@ -32,19 +32,18 @@ def problem(status: int, sentence: str, retry_after: int | None = None) -> Respo
 class Guard:
     """ASGI middleware: reads the body of a request within the limits of size and time, and counts responses.
 
-    `hosts`: the names a request may be addressed to, None for any. What is told at once (health, metrics) waits
-    for nothing and is not limited.
+    What is told at once (health, metrics) waits for nothing and does not count among the requests under way.
     """
 
-    def __init__(self, app: ASGIApp, limits: Limits, metrics: Metrics, hosts: frozenset[str] | None) -> None:
+    def __init__(self, app: ASGIApp, limits: Limits, metrics: Metrics, access: Access) -> None:
         self._app = app
         self._limits = limits
         self._metrics = metrics
-        self._hosts = hosts
+        self._access = access
         self._under_way: Counter[str] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or refuse it with 400, 408, 413 or 429."""
+        """Pass a request on, or refuse it with 400, 401, 403, 408, 413 or 429."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -54,32 +53,48 @@ class Guard:
                 self._metrics.responses.labels(str(message["status"])).inc()
             await send(message)
 
-        # Not by Starlette's TrustedHostMiddleware: it answers in plain text, what else is refused here in JSON.
-        host = re.sub(r":\d*$", "", dict(scope["headers"]).get(b"host", b"").decode("latin-1").lower())
-        if self._hosts is not None and host not in self._hosts:
-            elsewhere = problem(400, "the request is addressed to another host: ask 127.0.0.1 or localhost")
-            await elsewhere(scope, receive, counted)
+        caller = await self._admitted(scope)
+        if isinstance(caller, Response):
+            await caller(scope, receive, counted)
         elif scope["method"] not in _BODILESS:
-            await self._in_turn(self._whole, scope, receive, counted)
+            await self._in_turn(caller, self._whole, scope, receive, counted)
         elif _QUEUED.fullmatch(scope.get("path", "")):
-            await self._in_turn(self._app, scope, receive, counted)
+            await self._in_turn(caller, self._app, scope, receive, counted)
         else:
             await self._app(scope, receive, counted)
 
-    async def _in_turn(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-        """As many requests at once as one client may have."""
-        client = (scope.get("client") or ("",))[0]
-        if self._under_way[client] >= self._limits.per_client:
+    async def _admitted(self, scope: Scope) -> str | Response:
+        """Who asks, or the refusal."""
+        headers = dict(scope["headers"])
+        address = (scope.get("client") or ("",))[0]
+        # Not by Starlette's TrustedHostMiddleware: it answers in plain text, what else is refused here in JSON.
+        if not self._access.addressed(headers.get(b"host", b"")):
+            return _last(400, "the request is addressed to another host: ask 127.0.0.1 or localhost")
+        if not self._access.invited(headers.get(b"origin")):
+            return _last(403, "the request comes from a web page of another host, which may not search here")
+        caller = self._access.caller(headers.get(b"authorization"), address)
+        if caller is None:
+            refusal = _last(401, "no known token: send the header Authorization: Bearer TOKEN")
+            refusal.headers["WWW-Authenticate"] = "Bearer"
+            return refusal
+        wait = await self._access.rate.wait(caller) if self._access.rate else 0
+        if wait:
+            return _last(429, f"{caller} may make {self._access.rate} requests: wait {wait} s", wait)
+        return caller
+
+    async def _in_turn(self, caller: str, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+        """As many requests at once as one caller may have."""
+        if self._under_way[caller] >= self._limits.per_client:
             self._metrics.searches.labels("busy").inc()
             sentence = f"{self._limits.per_client} requests of this client are under way: wait for one of them"
             await _last(429, sentence, 1)(scope, receive, send)
             return
-        self._under_way[client] += 1
+        self._under_way[caller] += 1
         try:
             await app(scope, receive, send)
         finally:
-            self._under_way[client] -= 1
-            self._under_way += Counter()  # forgets clients that have none
+            self._under_way[caller] -= 1
+            self._under_way += Counter()  # forgets callers that have none
 
     async def _whole(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Read the body, then pass the request on."""

@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Annotated, Any
 
-from fastapi import FastAPI, Path, Query, Request
+from fastapi import Depends, FastAPI, Path, Query, Request
 from fastapi.exceptions import RequestValidationError
+from fastapi.security import HTTPBearer
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from ragbench.serving.guard import LOOPBACK, Guard, problem
+from ragbench.serving.access import Access
+from ragbench.serving.guard import Guard, problem
 from ragbench.serving.messages import (
     DocumentAnswer,
     DocumentList,
@@ -33,11 +35,13 @@ _REFUSALS: dict[int | str, dict[str, Any]] = {
     status: {"model": Problem, "description": description}
     for status, description in {
         400: "The request is not readable.",
+        401: "The token is missing or unknown.",
+        403: "A web page of another host asks.",
         404: "There is no such document.",
         408: "The request took too long to arrive.",
         413: "The request is too large.",
         422: "A value cannot be used.",
-        429: "The client has too many requests under way.",
+        429: "The caller has too many requests under way, or asks too often; Retry-After says when to try again.",
         500: "The search failed.",
         503: "Too many requests wait; Retry-After says when to try again.",
         504: "The search took too long.",
@@ -62,14 +66,16 @@ class Welcome(BaseModel):
     ask: dict[str, str]
 
 
-def create_app(service: SearchService, hosts: frozenset[str] | None = LOOPBACK) -> FastAPI:
-    """The application; `hosts` are the names it may be asked by, None for any."""
+def create_app(service: SearchService, access: Access | None = None) -> FastAPI:
+    """The application; without an `access`, it answers whoever asks this machine by its own names."""
+    access = access or Access()
     app = FastAPI(
         title="ragbench",
         version=version("ragbench"),
         description="Search a documentation with a measured pipeline.",
         docs_url=None,  # its pages load scripts from elsewhere
         redoc_url=None,
+        dependencies=[Depends(HTTPBearer(auto_error=False))] if access.tokens else [],  # described here, asked by Guard
     )
 
     async def search(request: SearchRequest, asking: Request) -> Response:
@@ -128,7 +134,7 @@ def create_app(service: SearchService, hosts: frozenset[str] | None = LOOPBACK) 
         LOG.error("a request failed", exc_info=error)
         return problem(500, "the request failed; the log of the service says why")
 
-    app.add_middleware(Guard, limits=service.limits, metrics=service.metrics, hosts=hosts)
+    app.add_middleware(Guard, limits=service.limits, metrics=service.metrics, access=access)
     return app
 
 

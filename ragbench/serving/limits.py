@@ -15,7 +15,7 @@ class Limits(Checked):
     answer. `time_limit`: seconds from the arrival of a request to its answer, time in the queue included. `head_limit`:
     seconds in which the head of a request must arrive. `workers`: threads that search; Java and the models gain little
     from more than one. `queue`: requests that may wait for a worker; the next one is sent away. `per_client`: searches
-    of one address at once, so that one client cannot fill the queue.
+    of one caller (a token, or an address where none are asked for) at once, so that one cannot fill the queue.
     """
 
     max_body: Count = 65_536

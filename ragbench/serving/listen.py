@@ -1,16 +1,21 @@
-"""Run the HTTP service on a socket until it is told to stop."""
+"""Run the HTTP service on a socket, with or without TLS, until it is told to stop."""
 
 from __future__ import annotations
 
+import ipaddress
 import logging
 import signal
 import socket
+import ssl
 from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 
 import uvicorn
 from fastapi import FastAPI
 
 from ragbench.errors import ConfigError
+from ragbench.files import why_unreadable
 from ragbench.serving.connections import connection_class
 from ragbench.serving.limits import Limits
 
@@ -38,6 +43,40 @@ def bind(host: str, port: int) -> socket.socket:
     return bound
 
 
+@dataclass(frozen=True)
+class Tls:
+    """The files (PEM) of a certificate, with those that lead to its authority, and of its key.
+
+    Raises ConfigError when the two cannot be used together.
+    """
+
+    certificate: Path
+    key: Path
+
+    def __post_init__(self) -> None:
+        for option, path in (("--tls-cert", self.certificate), ("--tls-key", self.key)):
+            try:
+                path.read_bytes()
+            except OSError as error:
+                raise ConfigError(
+                    f"{option} {path} cannot be read ({why_unreadable(error)}): name a file in PEM form"
+                ) from None
+        try:
+            # A key that needs a password is refused, for nobody is there to type it.
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(self.certificate, self.key, password=lambda: "-")
+        except (ssl.SSLError, ValueError) as error:
+            raise ConfigError(
+                f"--tls-cert {self.certificate} and --tls-key {self.key} cannot be used "
+                f"({(getattr(error, 'reason', None) or 'no PEM').replace('_', ' ').lower()}): "
+                "name a certificate in PEM form and its own key without a password"
+            ) from None
+
+
+def is_local(bound: socket.socket) -> bool:
+    """Whether only this machine can reach a bound socket."""
+    return ipaddress.ip_address(bound.getsockname()[0].partition("%")[0]).is_loopback
+
+
 class _Announcing(uvicorn.Server):
     """A server that says when it answers."""
 
@@ -51,7 +90,7 @@ class _Announcing(uvicorn.Server):
             self._ready()
 
 
-def run(app: FastAPI, bound: socket.socket, ready: Callable[[], None], limits: Limits) -> None:
+def run(app: FastAPI, bound: socket.socket, ready: Callable[[], None], limits: Limits, tls: Tls | None = None) -> None:
     """Serve until SIGTERM or Ctrl-C; requests under way may end within their limit. `ready` is called at the start."""
     config = uvicorn.Config(
         app,
@@ -60,6 +99,8 @@ def run(app: FastAPI, bound: socket.socket, ready: Callable[[], None], limits: L
         server_header=False,
         http=connection_class(limits),
         timeout_graceful_shutdown=max(1, round(limits.time_limit)),
+        ssl_certfile=tls.certificate if tls else None,
+        ssl_keyfile=tls.key if tls else None,
     )
     # uvicorn raises the signal that stopped it once more when it is done; that one must not end the process.
     before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGTERM, signal.SIGINT)}

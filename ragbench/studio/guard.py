@@ -20,7 +20,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ragbench.serving.guard import LOOPBACK
+from ragbench.serving.access import LOOPBACK
 
 MAX_BODY = 65_536
 POLICY = (

@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -17,6 +18,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+import trustme
 
 from ragbench import cli
 from ragbench.serving import connections
@@ -30,7 +32,7 @@ def serving(bundle: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str]
     command = [sys.executable, "-m", "ragbench", "serve", str(bundle), "--port", "0", *options]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
-        yield process, re.search(r"http://\S+(?=;)", process.stdout.readline())[0]
+        yield process, re.search(r"https?://\S+(?=;)", process.stdout.readline())[0]
     finally:
         process.kill()
         process.communicate()
@@ -115,6 +117,11 @@ def test_a_head_that_never_ends_is_given_up(small_bundle: Path, first: bytes) ->
         (["x", "--queue", "0"], "--queue must be at least 1"),
         (["x", "--workers", "0"], "--workers must be at least 1"),
         (["x", "--threads", "0"], "--threads must be at least 1"),
+        (["x", "--host", "0.0.0.0"], "--host 0.0.0.0 lets other machines search: add --token-file"),
+        (["x", "--token-file", "/nowhere"], "--token-file /nowhere cannot be read"),
+        (["x", "--rate", "many"], "--rate must be a number and a time"),
+        (["x", "--tls-cert", "cert.pem"], "--tls-cert and --tls-key go together"),
+        (["x", "--tls-cert", "/nowhere", "--tls-key", "/nowhere"], "--tls-cert /nowhere cannot be read"),
     ],
 )
 def test_bad_options_are_one_sentence(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -157,3 +164,41 @@ def test_a_changed_note_is_found_while_it_serves(small_bundle: Path, tmp_path: P
 def test_documents_are_followed_only_while_watching(small_bundle: Path, tmp_path: Path, capsys) -> None:
     assert cli.main(["serve", str(small_bundle), "--corpus", str(tmp_path), "--port", "0"]) == 2
     assert "--corpus goes with --watch" in capsys.readouterr().err
+
+
+@pytest.fixture(scope="session")
+def certified(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a certificate of this machine, its key, and the authority."""
+    folder = tmp_path_factory.mktemp("tls")
+    authority = trustme.CA()
+    made = authority.issue_cert("127.0.0.1")
+    made.private_key_pem.write_to_path(folder / "key.pem")
+    for number, part in enumerate(made.cert_chain_pems):
+        part.write_to_path(folder / "cert.pem", append=number > 0)
+    authority.cert_pem.write_to_path(folder / "authority.pem")
+    return folder
+
+
+def test_other_machines_need_a_token_and_tls_is_spoken(small_bundle: Path, certified: Path, tmp_path: Path) -> None:
+    (tmp_path / "tokens").write_text("ci " + "s3cret" * 4)
+    files = ["--tls-cert", str(certified / "cert.pem"), "--tls-key", str(certified / "key.pem")]
+    options = ["--host", "0.0.0.0", "--token-file", str(tmp_path / "tokens"), "--rate", "2/hour", *files]
+    with serving(small_bundle, *options) as (process, address):
+        assert address.startswith("https://0.0.0.0:")
+        trusted = ssl.create_default_context(cafile=str(certified / "authority.pem"))
+        with httpx.Client(base_url=address.replace("0.0.0.0", "127.0.0.1"), timeout=30, verify=trusted) as http:
+            assert http.get("/health").status_code == 401
+            http.headers["authorization"] = "Bearer " + "s3cret" * 4
+            body = {"query": "rotate a key"}
+            assert [http.post("/search", json=body).status_code for _ in range(3)] == [200, 200, 429]
+        process.terminate()
+        assert process.wait(30) == 0
+        assert process.stderr.read() == ""
+
+
+def test_a_certificate_and_a_key_that_do_not_fit(certified: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cert, other = (str(certified / name) for name in ("cert.pem", "authority.pem"))
+    assert cli.main(["serve", "x", "--port", "0", "--tls-cert", cert, "--tls-key", other]) == 2
+    err = capsys.readouterr().err
+    assert "cannot be used" in err
+    assert err.count("\n") == 1

@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
+from ragbench.serving.access import Access
 from ragbench.serving.http import create_app
 from ragbench.serving.limits import Limits
 from ragbench.serving.service import SearchService
@@ -39,9 +40,11 @@ def make_service(small_bundle: Path) -> Iterator[Callable[..., SearchService]]:
 def ask() -> Callable[..., Any]:
     """Run a function that takes an HTTP client of a service."""
 
-    def run(service: SearchService, talk: Callable[[httpx.AsyncClient], Awaitable[Any]]) -> Any:
+    def run(
+        service: SearchService, talk: Callable[[httpx.AsyncClient], Awaitable[Any]], access: Access | None = None
+    ) -> Any:
         async def session() -> Any:
-            transport = httpx.ASGITransport(create_app(service), raise_app_exceptions=False)
+            transport = httpx.ASGITransport(create_app(service, access), raise_app_exceptions=False)
             async with httpx.AsyncClient(transport=transport, base_url="http://localhost:8000") as client:
                 return await talk(client)
 

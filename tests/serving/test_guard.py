@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from ragbench.serving.guard import LOOPBACK, Guard
+from ragbench.serving.access import Access
+from ragbench.serving.guard import Guard
 from ragbench.serving.limits import Limits
 from ragbench.serving.metrics import Metrics
 
@@ -36,7 +37,7 @@ def through(parts, headers=((b"host", b"localhost"),), **limits):
     async def send(message) -> None:
         sent.append(message)
 
-    guard = Guard(application, Limits(**limits), Metrics(lambda: 0), LOOPBACK)
+    guard = Guard(application, Limits(**limits), Metrics(lambda: 0), Access())
     asyncio.run(guard({"type": "http", "method": "POST", "headers": list(headers)}, receive, send))
     return (sent[0]["status"], sent[1]["body"], messages) if sent else None
 
@@ -93,7 +94,7 @@ def test_one_client_has_its_share_and_health_is_no_part_of_it() -> None:
 
     async def session() -> list[int]:
         metrics = Metrics(lambda: 0)
-        guard = Guard(application, Limits(per_client=2), metrics, LOOPBACK)
+        guard = Guard(application, Limits(per_client=2), metrics, Access())
         statuses: list[int] = []
 
         async def send(message) -> None:

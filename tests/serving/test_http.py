@@ -19,6 +19,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 import ragbench
+from ragbench.serving.access import Access
 from ragbench.serving.http import create_app
 from ragbench.serving.service import SearchService
 
@@ -30,7 +31,7 @@ CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance,
 
 @pytest.fixture(scope="session")
 def schema(service: SearchService):
-    return schemathesis.openapi.from_asgi("/openapi.json", create_app(service, hosts=None))
+    return schemathesis.openapi.from_asgi("/openapi.json", create_app(service, Access(hosts=None)))
 
 
 @pytest.mark.parametrize(

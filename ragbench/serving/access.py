@@ -1,0 +1,147 @@
+"""Whom a service answers: asked by which names, with which tokens, how often."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import logging
+import math
+import re
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from ragbench.errors import ConfigError
+from ragbench.files import why_unreadable
+
+LOG = logging.getLogger("ragbench.serving")
+
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
+"""Names by which a service on this machine is asked; any other comes from a web page that pretends to be it."""
+
+_SHORTEST, _LONGEST = 16, 512
+
+
+class Tokens:
+    """The tokens of a file, by name; read again when the file changes, so that tokens are exchanged without a pause.
+
+    A line holds a token, or a name and a token; `#` begins a comment. A changed file that cannot be used is logged and
+    the tokens before stay valid. Raises ConfigError when the file cannot be used at the start.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._seen = _seen(path)
+        self._digests = _read(path)
+
+    def name_of(self, token: bytes) -> str | None:
+        """The name of a token, None for an unknown one; takes as long whichever it is."""
+        self._refresh()
+        given, found = hashlib.sha256(token).digest(), None
+        for name, digest in self._digests.items():
+            if hmac.compare_digest(given, digest):
+                found = name
+        return found
+
+    def _refresh(self) -> None:
+        now = _seen(self._path)
+        if now == self._seen:
+            return
+        self._seen = now
+        try:
+            self._digests = _read(self._path)
+        except ConfigError as error:
+            LOG.error("the tokens before stay valid: %s", error)
+
+
+def _seen(path: Path) -> tuple[int, int, int] | None:
+    try:
+        facts = path.stat()
+    except OSError:
+        return None
+    return facts.st_ino, facts.st_mtime_ns, facts.st_size
+
+
+def _read(path: Path) -> dict[str, bytes]:
+    """Digests of the tokens, by name. No message quotes a token."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"--token-file {path} cannot be read ({why_unreadable(error)}): name a file with one token on each line"
+        ) from None
+    found: dict[str, bytes] = {}
+    for number, line in enumerate(lines, 1):
+        words = line.partition("#")[0].split()
+        if not words:
+            continue
+        where = f"--token-file {path}, line {number}"
+        if len(words) > 2:
+            raise ConfigError(f"{where} has {len(words)} words: write a token, or a name and a token")
+        name, token = words if len(words) == 2 else (f"token-{number}", words[0])
+        if not _SHORTEST <= len(token) <= _LONGEST or not token.isascii():
+            raise ConfigError(
+                f"{where}: a token has {_SHORTEST} to {_LONGEST} ASCII characters: make one with openssl rand -hex 32"
+            )
+        digest = hashlib.sha256(token.encode()).digest()
+        if name in found or digest in found.values():
+            raise ConfigError(f"{where} repeats a name or a token of a line before: delete one of the two")
+        found[name] = digest
+    if not found:
+        raise ConfigError(f"--token-file {path} holds no token: write one on a line, made with openssl rand -hex 32")
+    return found
+
+
+class Rate:
+    """How many requests a caller may make in a moving window of time, such as `600/minute`."""
+
+    def __init__(self, words: str) -> None:
+        import limits
+        from limits.aio.storage import MemoryStorage
+        from limits.aio.strategies import MovingWindowRateLimiter
+
+        try:
+            self._item = limits.parse(words)
+        except ValueError:
+            raise ConfigError(f"--rate must be a number and a time such as 600/minute, got {words}") from None
+        if self._item.amount < 1:
+            raise ConfigError(f"--rate must let at least 1 request pass, got {words}")
+        self._window = MovingWindowRateLimiter(MemoryStorage())
+
+    def __str__(self) -> str:
+        return str(self._item)
+
+    async def wait(self, caller: str) -> int:
+        """Count a request of a caller; the seconds to wait (at least 1) when there were too many, else 0."""
+        if await self._window.hit(self._item, caller):
+            return 0
+        free, _ = await self._window.get_window_stats(self._item, caller)
+        return max(1, math.ceil(free - time.time()))
+
+
+@dataclass(frozen=True)
+class Access:
+    """`hosts`: the names that a request may be addressed to, None for any. `tokens`, `rate`: None for no such limit."""
+
+    hosts: frozenset[str] | None = LOOPBACK
+    tokens: Tokens | None = None
+    rate: Rate | None = None
+
+    def addressed(self, host: bytes) -> bool:
+        """Whether a request with this header `Host` is meant for the service."""
+        return self.hosts is None or _hostname(host) in self.hosts
+
+    def invited(self, origin: bytes | None) -> bool:
+        """Whether the page that asks, if the header `Origin` names one, is of this machine."""
+        return self.hosts is None or origin is None or _hostname(origin) in self.hosts
+
+    def caller(self, authorization: bytes | None, address: str) -> str | None:
+        """Who asks: the name of the token, or the address where no tokens are asked for; None for nobody known."""
+        if self.tokens is None:
+            return address
+        scheme, _, token = (authorization or b"").partition(b" ")
+        return self.tokens.name_of(token.strip()) if scheme.lower() == b"bearer" else None
+
+
+def _hostname(words: bytes) -> str:
+    return re.sub(r"^https?://|:\d*$", "", words.decode("latin-1").lower())
