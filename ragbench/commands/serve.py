@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from ragbench.serving.listen import Tls
     from ragbench.serving.service import SearchService
 
-DESCRIPTION = """Answer searches over HTTP from a bundle: POST /search, GET /health, GET /metrics, GET /openapi.json.
+DESCRIPTION = """Answer searches over HTTP from a bundle: POST /search, GET /documents, GET /health,
+GET /metrics, GET /openapi.json, and MCP (streamable HTTP) at /mcp.
 
 Listens on this machine only; another --host needs --token-file, whose tokens callers send as
 Authorization: Bearer TOKEN. SIGHUP, or --watch, loads the bundle again in the background and no request is dropped:

@@ -1,8 +1,9 @@
-"""The service over HTTP: POST /search, GET /documents, GET /health, GET /metrics, GET /openapi.json."""
+"""The service over HTTP: POST /search, GET /documents, GET /health, GET /metrics, GET /openapi.json, MCP at /mcp."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from importlib.metadata import version
 from typing import Annotated, Any
 
@@ -12,8 +13,10 @@ from fastapi.security import HTTPBearer
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.routing import Route
 
 from ragbench.serving.access import Access
+from ragbench.serving.endpoint import McpEndpoint
 from ragbench.serving.guard import Guard, problem
 from ragbench.serving.messages import (
     DocumentAnswer,
@@ -25,10 +28,11 @@ from ragbench.serving.messages import (
     Problem,
     SearchAnswer,
     SearchRequest,
+    first_sentence,
     request_type,
 )
 from ragbench.serving.metrics import CONTENT_TYPE
-from ragbench.serving.search_log import SESSION, new_session
+from ragbench.serving.search_log import session_of
 from ragbench.serving.service import LOG, Refused, SearchService
 
 _REFUSALS: dict[int | str, dict[str, Any]] = {
@@ -56,6 +60,7 @@ _ASK = {
     "GET /health": "what is served",
     "GET /metrics": "counters and times",
     "GET /openapi.json": "all of this in full",
+    "POST /mcp": "the same for agents: MCP over streamable HTTP",
 }
 
 
@@ -69,7 +74,15 @@ class Welcome(BaseModel):
 def create_app(service: SearchService, access: Access | None = None) -> FastAPI:
     """The application; without an `access`, it answers whoever asks this machine by its own names."""
     access = access or Access()
+    agents = McpEndpoint(service)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        async with agents.open():
+            yield
+
     app = FastAPI(
+        lifespan=lifespan,
         title="ragbench",
         version=version("ragbench"),
         description="Search a documentation with a measured pipeline.",
@@ -80,7 +93,7 @@ def create_app(service: SearchService, access: Access | None = None) -> FastAPI:
 
     async def search(request: SearchRequest, asking: Request) -> Response:
         """The best hits for a query."""
-        return _json(await service.search(request, _session(asking)))
+        return _json(await service.search(request, session_of(asking)))
 
     search.__annotations__["request"] = request_type(service.limits)  # so that the schema states the limits
     app.post("/search", response_model=SearchAnswer, responses=_REFUSALS)(search)
@@ -96,7 +109,7 @@ def create_app(service: SearchService, access: Access | None = None) -> FastAPI:
     ) -> Response:
         """A document, or some lines of its file."""
         wanted = DocumentRequest(docno=docno, **lines.model_dump())
-        return _json(await service.get_document(wanted, _session(asking)))
+        return _json(await service.get_document(wanted, session_of(asking)))
 
     @app.get("/", response_model=Welcome)
     async def welcome() -> Response:
@@ -112,6 +125,8 @@ def create_app(service: SearchService, access: Access | None = None) -> FastAPI:
     async def metrics() -> Response:
         """Counters and times in Prometheus' text form."""
         return Response(service.metrics.text(), media_type=CONTENT_TYPE)
+
+    app.router.routes.append(Route("/mcp", agents, methods=["POST"]))
 
     @app.exception_handler(Refused)
     async def refused(_: Request, refusal: Refused) -> Response:
@@ -138,20 +153,5 @@ def create_app(service: SearchService, access: Access | None = None) -> FastAPI:
     return app
 
 
-def _session(asking: Request) -> str:
-    """The name of the connection that a request came over."""
-    return str(getattr(asking.state, SESSION, None) or new_session())
-
-
 def _json(answer: BaseModel) -> Response:
     return Response(answer.model_dump_json(), media_type="application/json")
-
-
-def first_sentence(errors: Sequence[Any]) -> str:
-    """The first of pydantic's errors: where and what, without the value."""
-    first = errors[0]
-    if first["type"] == "json_invalid":
-        return "the request is not valid JSON"
-    where = ".".join(map(str, first["loc"]))
-    what = "must be an object" if first["type"] in ("model_type", "model_attributes_type") else str(first["msg"])
-    return f"{where or 'the request'}: {what[0].lower()}{what[1:]}"

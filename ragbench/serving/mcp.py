@@ -15,7 +15,6 @@ from mcp.server import Server
 from mcp.server.stdio import stdio_server
 from pydantic import BaseModel, ValidationError
 
-from ragbench.serving.http import first_sentence
 from ragbench.serving.messages import (
     DocumentAnswer,
     DocumentList,
@@ -24,9 +23,10 @@ from ragbench.serving.messages import (
     ListRequest,
     Nothing,
     SearchAnswer,
+    first_sentence,
     request_type,
 )
-from ragbench.serving.search_log import new_session
+from ragbench.serving.search_log import new_session, session_of
 from ragbench.serving.service import LOG, Refused, SearchService
 
 METRICS = "ragbench://metrics"
@@ -34,14 +34,14 @@ METRICS = "ragbench://metrics"
 
 @dataclass(frozen=True)
 class _Tool:
-    """A tool: what it is told and what it answers, as models of messages, and what answers."""
+    """A tool: what it is told and what it answers, as models of messages, and what answers it in a session."""
 
     name: str
     title: str
     description: str
     asked: type[BaseModel]
     answered: type[BaseModel]
-    call: Callable[[Any], Awaitable[BaseModel]]
+    call: Callable[[Any, str], Awaitable[BaseModel]]
 
     def described(self) -> types.Tool:
         """The tool as clients see it."""
@@ -68,7 +68,7 @@ def create_server(service: SearchService) -> Server[Any]:
             "lines and what is known about the document.",
             request,
             SearchAnswer,
-            lambda asked: service.search(asked, session),
+            service.search,
         ),
         _Tool(
             "get_document",
@@ -76,7 +76,7 @@ def create_server(service: SearchService) -> Server[Any]:
             "Read a document that a hit names by its `docno`, whole or some lines of its file.",
             DocumentRequest,
             DocumentAnswer,
-            lambda asked: service.get_document(asked, session),
+            service.get_document,
         ),
         _Tool(
             "list_documents",
@@ -84,7 +84,7 @@ def create_server(service: SearchService) -> Server[Any]:
             "List documents by the beginning of their ids (folders) and by what is known about them.",
             ListRequest,
             DocumentList,
-            service.list_documents,
+            lambda asked, _: service.list_documents(asked),
         ),
         _Tool(
             "health",
@@ -92,20 +92,23 @@ def create_server(service: SearchService) -> Server[Any]:
             "Says how many documents can be found and by which steps hits are ranked.",
             Nothing,
             Health,
-            lambda _: _at_once(service.health()),
+            lambda _, __: _at_once(service.health()),
         ),
     ]
     tools = {tool.name: tool for tool in offered}
 
+    def named(request: Any) -> str:
+        return session if request is None else session_of(request)
+
     async def list_tools(_: Any, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         return types.ListToolsResult(tools=[tool.described() for tool in offered])
 
-    async def call_tool(_: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+    async def call_tool(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
         if params.name not in tools:
             raise MCPError(types.INVALID_PARAMS, f"there is no such tool: the tools are {', '.join(tools)}")
         tool = tools[params.name]
         try:
-            return _answered(await tool.call(tool.asked.model_validate(params.arguments or {})))
+            return _answered(await tool.call(tool.asked.model_validate(params.arguments or {}), named(context.request)))
         except ValidationError as error:
             return _refused(first_sentence(error.errors()))
         except Refused as refusal:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
@@ -184,3 +185,13 @@ class Problem(Message):
     """Why there is no answer, in one sentence."""
 
     error: str
+
+
+def first_sentence(errors: Sequence[Any]) -> str:
+    """The first of pydantic's errors: where and what, without the value."""
+    first = errors[0]
+    if first["type"] == "json_invalid":
+        return "the request is not valid JSON"
+    where = ".".join(map(str, first["loc"]))
+    what = "must be an object" if first["type"] in ("model_type", "model_attributes_type") else str(first["msg"])
+    return f"{where or 'the request'}: {what[0].lower()}{what[1:]}"

@@ -29,6 +29,11 @@ def new_session() -> str:
     return secrets.token_hex(8)
 
 
+def session_of(request: Any) -> str:
+    """The name of the connection that an HTTP request came over; a new one where it has none."""
+    return str(getattr(request.state, SESSION, None) or new_session())
+
+
 class SearchLog:
     """Adds lines to a file that only its owner may read. ConfigError when it cannot be written."""
 

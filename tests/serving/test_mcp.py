@@ -6,20 +6,43 @@ import asyncio
 import dataclasses
 import json
 import threading
+from contextlib import asynccontextmanager
 
+import httpx2
 import pytest
 from mcp import Client, MCPError
+from mcp.client.streamable_http import streamable_http_client
 
 from ragbench.engine.request import SearchOptions
+from ragbench.serving.access import Access, Tokens
+from ragbench.serving.http import create_app
 from ragbench.serving.mcp import METRICS, create_server
 from ragbench.serving.messages import SearchAnswer
+from ragbench.serving.service import SearchService
 
 
-@pytest.fixture(params=["legacy", "auto"])
+@asynccontextmanager
+async def over_http(service: SearchService, mode: str, access: Access | None = None, **options):
+    """A client of the service's HTTP application."""
+    app = create_app(service, access)
+    transport = httpx2.ASGITransport(app)
+    async with (
+        app.router.lifespan_context(app),
+        httpx2.AsyncClient(transport=transport, **options) as http,
+        Client(streamable_http_client("http://localhost:8000/mcp", http_client=http), mode=mode) as client,
+    ):
+        yield client
+
+
+@pytest.fixture(params=["legacy", "auto", "legacy over http", "auto over http"])
 def talk(request, service):
+    mode, _, http = request.param.partition(" over ")
+
     def run(conversation, with_service=service):
         async def session():
-            async with Client(create_server(with_service), mode=request.param) as client:
+            async with (
+                over_http(with_service, mode) if http else Client(create_server(with_service), mode=mode) as client
+            ):
                 return await conversation(client)
 
         return asyncio.run(session())
@@ -99,3 +122,39 @@ def test_no_room_and_errors_of_ours(talk, make_service, monkeypatch) -> None:
     assert any("too many requests wait already" in sentence for sentence in said)
     assert "the request failed; the log of the service says why" in said
     assert not any("secret" in sentence for sentence in said)
+
+
+def test_over_http_an_agent_needs_the_token(service, tmp_path) -> None:
+    (tmp_path / "tokens").write_text("s3cret" * 4)
+    access = Access(None, Tokens(tmp_path / "tokens"))
+
+    async def ask(**options):
+        async with over_http(service, "auto", access, **options) as client:
+            return await client.call_tool("search", {"query": "keys", "top_n": 1})
+
+    known = asyncio.run(ask(headers={"authorization": "Bearer " + "s3cret" * 4}))
+    assert len(known.structured_content["hits"]) == 1
+    with pytest.raises(BaseExceptionGroup):
+        asyncio.run(ask())
+
+
+def test_only_messages_are_taken_and_nothing_is_kept(service, ask) -> None:
+    async def talk(client):
+        app = client._transport.app
+        async with app.router.lifespan_context(app):
+            page = {"origin": "https://evil.example"}
+            accept = {"accept": "application/json, text/event-stream"}
+            hello = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+            return [
+                await client.get("/mcp"),
+                await client.delete("/mcp"),
+                await client.post("/mcp", json=hello, headers=page),
+                await client.post("/mcp", content=b"{", headers={**accept, "content-type": "application/json"}),
+                await client.post("/mcp", json=hello, headers=accept),
+            ]
+
+    *refused, answered = ask(service, talk)
+    assert [each.status_code for each in refused] == [405, 405, 403, 400]
+    assert answered.headers["content-type"] == "application/json"
+    assert "mcp-session-id" not in answered.headers
+    assert len(answered.json()["result"]["tools"]) == 4
