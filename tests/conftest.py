@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
+import hypothesis
 import pytest
 
 from ragbench import app
@@ -21,6 +22,10 @@ from ragbench.index.index import Index, IndexSpec
 from ragbench.models.access import Models
 from ragbench.types import QueryState
 from ragbench.workshop import Workshop
+
+# The same examples in every run: what is found by chance is found by `--hypothesis-profile=default`.
+hypothesis.settings.register_profile("steady", derandomize=True)
+hypothesis.settings.load_profile("steady")
 
 DATA = Path(__file__).parent / "data"
 HANDBOOK = DATA / "phases"
