@@ -45,6 +45,7 @@ def main(arguments: argparse.Namespace) -> int:
                 "mlflow_run": results.tracking_run,
                 "verdicts": verdicts.to_dict(orient="records"),
                 "halves": results.halves.to_dict(orient="records"),
+                "areas": results.areas.to_dict(orient="records"),
                 "looks": results.looks,
             }
         )

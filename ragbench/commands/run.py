@@ -69,6 +69,7 @@ def main(arguments: argparse.Namespace) -> int:
                 "verdicts": verdicts.to_dict(orient="records"),
                 "field": results.field.to_dict(orient="records"),
                 "halves": results.halves.to_dict(orient="records"),
+                "areas": results.areas.to_dict(orient="records"),
                 "looks": results.looks,
                 "latency": results.latency.to_dict(orient="records"),
                 "open_loop": results.open_loop.to_dict(orient="records"),

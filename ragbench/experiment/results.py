@@ -4,8 +4,8 @@
     <folder>/summary.csv            arm, level, split, type, measure, mean, n
     <folder>/latency.csv            arm, stage, p50, p95, p99 ... of the service time in milliseconds
     <folder>/open_loop.csv          arm, qps, load, p50, p95, p99 ... of the response time in milliseconds
-    <folder>/verdicts.csv           effects, intervals, costs, verdicts; perhaps field.csv (the best) and halves.csv
-    <folder>/topics.parquet         qid, split, type, text, need
+    <folder>/verdicts.csv           effects, intervals, costs, verdicts; perhaps field.csv, halves.csv, areas.csv
+    <folder>/topics.parquet         qid, split, type, text, need, area
     <folder>/arms/<arm>/config.yaml, pipeline.txt, run.trec, sections.trec, quotes.trec, metadata.yaml,
                        per_query.parquet, top.parquet, sources.parquet, diagnosis.parquet, headroom.parquet,
                        latency.parquet, done.json
@@ -33,7 +33,8 @@ SOURCES = "sources.parquet"
 DOCUMENTS, SECTIONS, QUOTES = "run.trec", "sections.trec", "quotes.trec"
 HEADROOM = "headroom.parquet"
 OPEN_LOOP, CONFIG = "open_loop.csv", "config.yaml"
-VERDICTS, FIELD, HALVES = "verdicts.csv", "field.csv", "halves.csv"
+VERDICTS, FIELD, HALVES, AREAS = "verdicts.csv", "field.csv", "halves.csv", "areas.csv"
+TOPIC_COLUMNS = ("qid", "split", "type", "text", "need", "area")
 PER_QUERY_COLUMNS = ("arm", "level", "split", "type", "qid", "measure", "value")
 
 
@@ -73,6 +74,18 @@ class Results:
     def topics_by(self) -> str:
         """Who wrote the topics (`derived topics`), empty when persons did: every table of the results says it."""
         return str(self.record["benchmark"].get("topics", ""))
+
+    @cached_property
+    def topics(self) -> pd.DataFrame:
+        """qid, split, type, text, need and area of the topics, sorted by qid; texts and areas may be empty."""
+        import pandas as pd
+
+        path = self.folder / TOPICS
+        if path.is_file():
+            found = pd.read_parquet(path).sort_values("qid", ignore_index=True)
+        else:
+            found = self.per_query.drop_duplicates("qid").sort_values("qid", ignore_index=True)
+        return found.assign(**{name: "" for name in TOPIC_COLUMNS if name not in found})[list(TOPIC_COLUMNS)]
 
     @property
     def looks(self) -> int:

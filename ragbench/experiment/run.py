@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragbench.benchmark.benchmark import Benchmark, Topic
+from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic, topic_area
 from ragbench.benchmark.split import TEST
 from ragbench.configuration import Settings
 from ragbench.errors import ConfigError
@@ -107,7 +107,7 @@ def _measure_quality(planned: Planned, place: RunFolder, progress: Progress | No
     """What every arm finds, measured and written; arms that were finished before are read."""
     import pandas as pd
 
-    place.table(results.TOPICS, _topics(planned.topics))
+    place.table(results.TOPICS, _topics(planned.topics, planned.benchmark.document_qrels))
     surroundings = environment.describe()
     facts = pd.DataFrame([(t.qid, t.split, t.type) for t in planned.topics], columns=["qid", "split", "type"])
     frames: dict[str, pd.DataFrame] = {}
@@ -201,11 +201,11 @@ def _looks(planned: Planned) -> int:
     return ledger.look(planned.shared.results, planned.benchmark.digest, key, planned.command, list(planned.arms))
 
 
-def _topics(topics: Sequence[Topic]) -> pd.DataFrame:
+def _topics(topics: Sequence[Topic], qrels: Qrels) -> pd.DataFrame:
     import pandas as pd
 
-    columns = ["qid", "split", "type", "text", "need"]
-    return pd.DataFrame([(t.qid, t.split, t.type, t.text, t.need) for t in topics], columns=columns)
+    rows = [(t.qid, t.split, t.type, t.text, t.need, topic_area(qrels.get(t.qid, {}))) for t in topics]
+    return pd.DataFrame(rows, columns=list(results.TOPIC_COLUMNS))
 
 
 _RUN_FILES = {levels.DOCUMENT: results.DOCUMENTS, levels.SECTION: results.SECTIONS, levels.QUOTE: results.QUOTES}

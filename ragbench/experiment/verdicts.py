@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from ragbench.comparison.areas import COLUMNS as AREAS_COLUMNS
+from ragbench.comparison.areas import areas as areas_of
 from ragbench.comparison.arms import Arms, Judged
 from ragbench.comparison.field import COLUMNS as FIELD_COLUMNS
 from ragbench.comparison.field import field as field_of
 from ragbench.comparison.halves import COLUMNS as HALVES_COLUMNS
 from ragbench.comparison.halves import halves as halves_of
 from ragbench.comparison.table import COLUMNS, WORDS, table
-from ragbench.experiment.results import FIELD, HALVES, VERDICTS, Results
+from ragbench.experiment.results import AREAS, FIELD, HALVES, VERDICTS, Results
 from ragbench.files import write_text
 
 if TYPE_CHECKING:
@@ -22,11 +24,14 @@ def write(results: Results, judged: Sequence[Judged], standard_errors: Mapping[s
     """Keep verdicts as those of the experiment."""
     frame = table(judged, standard_errors)
     write_text(results.folder / VERDICTS, frame.to_csv(index=False))
-    splits = results.per_query.drop_duplicates("qid").set_index("qid")["split"]
+    topics, arms = results.topics, Arms.of(results)
     contrasts = [each.contrast for each in judged if len(each.contrast.factors) == 1]
-    sides = halves_of(Arms.of(results), contrasts, {str(qid): str(split) for qid, split in splits.items()})
+    sides = halves_of(arms, contrasts, dict(zip(topics["qid"], topics["split"], strict=True)))
     if len(sides):
         write_text(results.folder / HALVES, sides.to_csv(index=False))
+    by_area = areas_of(arms, judged, dict(zip(topics["qid"], topics["area"], strict=True)))
+    if len(by_area):
+        write_text(results.folder / AREAS, by_area.to_csv(index=False))
 
 
 def against_first(results: Results) -> None:
@@ -52,6 +57,11 @@ def field(results: Results) -> pd.DataFrame:
 def halves(results: Results) -> pd.DataFrame:
     """The effects on train and test, with the columns of `ragbench.comparison.halves`; perhaps no rows."""
     return _table(results, HALVES, HALVES_COLUMNS, ("factor", "level"))
+
+
+def areas(results: Results) -> pd.DataFrame:
+    """The effects with intervals over areas, with the columns of `ragbench.comparison.areas`; perhaps no rows."""
+    return _table(results, AREAS, AREAS_COLUMNS, ("factor", "level", "weakest"))
 
 
 def _table(results: Results, name: str, columns: Sequence[str], words: Sequence[str]) -> pd.DataFrame:

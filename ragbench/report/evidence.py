@@ -6,7 +6,7 @@ older version) is an empty table with the same columns, and the report then says
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ragbench.comparison import by_type as kinds
 from ragbench.comparison import policy
@@ -14,7 +14,7 @@ from ragbench.comparison.policy import Policy
 from ragbench.evaluation import diagnosis
 from ragbench.evaluation.headroom import COLUMNS as HEADROOM_COLUMNS
 from ragbench.experiment import verdicts
-from ragbench.experiment.results import DIAGNOSIS, HEADROOM, TOP, TOPICS
+from ragbench.experiment.results import DIAGNOSIS, HEADROOM, TOP
 from ragbench.experiment.top_hits import COLUMNS as TOP_COLUMNS
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from ragbench.experiment.results import Results
 
 JUDGED = "Judged@10"
-TOPIC_COLUMNS = ("qid", "split", "type", "text", "need")
 
 
 def rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
@@ -49,17 +48,6 @@ def design(results: Results) -> str:
     """The sentence that describes the design of an ablation, empty for other runs."""
     path = results.folder / "design.txt"
     return path.read_text(encoding="utf-8").strip() if path.is_file() else ""
-
-
-def topics(results: Results) -> pd.DataFrame:
-    """qid, split, type, text, need of every topic, sorted by qid."""
-    import pandas as pd
-
-    path = results.folder / TOPICS
-    if path.is_file():
-        return pd.read_parquet(path).sort_values("qid", ignore_index=True)
-    known = results.per_query[["qid", "split", "type"]].drop_duplicates("qid").sort_values("qid", ignore_index=True)
-    return known.assign(text="", need="")[list(TOPIC_COLUMNS)]
 
 
 def top_hits(results: Results) -> pd.DataFrame:
@@ -89,8 +77,8 @@ def effects(results: Results) -> pd.DataFrame:
     return verdicts.read(results)
 
 
-def by_type(results: Results, measure: str | None = None) -> pd.DataFrame:
-    """Every query type and arm against the first arm, with the columns of `ragbench.comparison.by_type`."""
+def by_kind(results: Results, of: Literal["type", "area"] = "type", measure: str | None = None) -> pd.DataFrame:
+    """Every query type, or area of the collection, and arm against the first arm: columns as `comparison.by_type`."""
     import pandas as pd
 
     first = results.arms[0]
@@ -99,6 +87,6 @@ def by_type(results: Results, measure: str | None = None) -> pd.DataFrame:
     reference = results.values(first, measure)
     if not len(reference):
         return pd.DataFrame({name: [] for name in kinds.COLUMNS})
-    of_topic = topics(results).set_index("qid")["type"].reindex(reference.index)
+    of_topic = results.topics.set_index("qid")[of].reindex(reference.index)
     values = {arm: results.values(arm, measure).reindex(reference.index) for arm in results.arms}
     return kinds.by_type(values, first, list(of_topic), chosen)

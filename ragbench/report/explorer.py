@@ -33,7 +33,7 @@ def explorer(results: Results, most: int = MOST_TEXTS) -> dict[str, Any]:
     """
     arms, measures, values = _values(results)
     hits_of, fates_of = _by_query(evidence.top_hits(results)), _by_query(evidence.fates(results))
-    topics = evidence.topics(results)
+    topics = results.topics
     telling = sorted(topics["qid"], key=lambda qid: (-_spread(values.get(qid, [[]])[0]), qid))
     kept = set([qid for qid in telling if qid in hits_of][:most])
     queries = []

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragbench.comparison import field, halves
+from ragbench.comparison import areas, field, halves
 from ragbench.comparison.policy import Policy
 from ragbench.evaluation.diagnosis import unit
 from ragbench.experiment import ledger, verdicts
@@ -67,7 +67,7 @@ def contents(results: Results) -> dict[str, Any]:
     """Everything the template prints, apart from scripts and style."""
     several = len(results.arms) > 1
     effects = figures.main_effects(results) if several else None
-    types, few = page_tables.types(results)
+    (types, few), (by_area, few_of_area) = (page_tables.kinds(results, of) for of in ("type", "area"))
     said = methods.methods(results)
     shown = {
         **page.headline(results),
@@ -80,6 +80,8 @@ def contents(results: Results) -> dict[str, Any]:
         "field_said": field.sentences(verdicts.field(results)),
         "halves": page_tables.halves(results) if len(verdicts.halves(results)) else None,
         "halves_said": halves.sentences(verdicts.halves(results)),
+        "areas": page_tables.areas(results) if len(verdicts.areas(results)) else None,
+        "areas_said": areas.sentences(verdicts.areas(results)),
         "look": ledger.sentence(results.looks, str(results.record["benchmark"]["name"])),
         "confidence": f"{100 * Policy.of(results.config(results.arms[0])).statistics.confidence:g}%",
         "arms": page_tables.arms(results),
@@ -91,6 +93,8 @@ def contents(results: Results) -> dict[str, Any]:
         "headroom": page_tables.headroom(results),
         "types": types if len(types.columns) > 2 else None,
         "few": few,
+        "by_area": by_area if len(by_area.columns) > 2 else None,
+        "few_of_area": few_of_area,
         "recipes": page.recipes(results),
         "environment": page.environment(results),
         "methods": said,

@@ -62,7 +62,7 @@ def methods(results: Results) -> Methods:
 
 
 def _collection(results: Results) -> str:
-    benchmark, topics = results.record["benchmark"], evidence.topics(results)
+    benchmark, topics = results.record["benchmark"], results.topics
     answerable = len(results.values(results.arms[0], evidence.primary(results)))
     kinds = Counter(topics["type"].fillna("untyped"))
     told = listed(f"{count} {kind}" for kind, count in sorted(kinds.items(), key=lambda item: (-item[1], item[0])))

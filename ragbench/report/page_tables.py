@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ragbench.catalogue import label
 from ragbench.comparison.by_type import FEW
@@ -119,6 +119,28 @@ def halves(results: Results) -> Table:
     return Table("Effects on train and on test topics", columns, rows)
 
 
+def areas(results: Results) -> Table:
+    """The effects when topics are drawn again, and when whole areas are."""
+    rows = tuple(
+        (
+            Cell(row["factor"]),
+            Cell(f"{row['level']}s", "", "word"),
+            Cell(signed(row["effect"]), interval(row["low"], row["high"]), direction(row["low"], row["high"])),
+            Cell(interval(row["area_low"], row["area_high"]), f"{row['areas']} areas"),
+            Cell(signed(row["without"]), f"without {row['weakest']}"),
+        )
+        for row in evidence.rows(verdicts_.areas(results))
+    )
+    columns = (
+        ("Change", ""),
+        ("Level", ""),
+        ("Effect", "topics drawn again"),
+        ("Other areas", "whole areas drawn again with their topics"),
+        ("Hangs most on", "the effect without the area that it needs most"),
+    )
+    return Table("Effects over topics and over areas", columns, rows)
+
+
 def _effect(row: Mapping[str, Any], level: str = "") -> Cell:
     low, high = row[f"{level}ci_low"], row[f"{level}ci_high"]
     return Cell(signed(row[f"{level}effect"]), interval(low, high), direction(low, high))
@@ -173,25 +195,27 @@ _MEANING = {
 }
 
 
-def types(results: Results) -> tuple[Table, str]:
-    """The primary measure by query type, and a sentence that names the types with few queries."""
-    frame = evidence.by_type(results)
-    kinds = evidence.rows(frame.drop_duplicates("kind"))
+def kinds(results: Results, of: Literal["type", "area"]) -> tuple[Table, str]:
+    """The primary measure by query type or area, and a sentence that names those with few queries."""
+    frame = evidence.by_kind(results, of)
+    groups = evidence.rows(frame.drop_duplicates("kind"))
     cells = {(row["arm"], row["kind"]): row for row in evidence.rows(frame)}
     first = results.arms[0]
     rows = []
     for arm in results.arms:
         line = [Cell(arm)]
-        for kind in kinds:
-            row = cells[arm, kind["kind"]]
+        for group in groups:
+            row = cells[arm, group["kind"]]
             told = "" if arm == first else f"{signed(row['difference'])} {interval(row['low'], row['high'], 2)}"
             line.append(Cell(plain(row["mean"]), told, direction(row["low"], row["high"]) if arm != first else ""))
         rows.append(tuple(line))
-    columns = [(f"{each['kind']} ({each['n']}{', few' if each['warning'] else ''})", "") for each in kinds]
-    few = [f"{each['kind']} {each['n']}" for each in kinds if each["warning"]]
-    said = f"By type: {listed(few)}. It takes at least {FEW} queries to make a conclusion stable." if few else ""
+    columns = [(f"{each['kind']} ({each['n']}{', few' if each['warning'] else ''})", "") for each in groups]
+    few = [f"{each['kind']} {each['n']}" for each in groups if each["warning"]]
+    said = f"By {of}: {listed(few)}. It takes at least {FEW} queries to make a conclusion stable." if few else ""
     table = Table(
-        f"{evidence.primary(results)} by query type (number of queries)", (("Configuration", ""), *columns), tuple(rows)
+        f"{evidence.primary(results)} by {'query type' if of == 'type' else of} (number of queries)",
+        (("Configuration", ""), *columns),
+        tuple(rows),
     )
     return table, said
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ragbench.catalogue import label
-from ragbench.comparison import field, halves
+from ragbench.comparison import areas, field, halves
 from ragbench.console import columns, print_table
 from ragbench.evaluation import headroom
 from ragbench.evaluation.levels import PASSAGE
@@ -112,6 +112,10 @@ def show_verdicts(results: Results, frame: pd.DataFrame) -> None:
     print_verdicts(frame, results.titled(f"Effect on {evidence.primary(results)}"))
     print_field(verdicts.field(results))
     print_halves(verdicts.halves(results))
+    for of in ("type", "area"):
+        if len(frame := effects_by(results, of)) > 1:
+            print_table(frame, results.titled(f"Effect on {evidence.primary(results)} by {of}, each {of} apart"))
+    print_areas(verdicts.areas(results))
 
 
 def print_verdicts(frame: pd.DataFrame, title: str) -> None:
@@ -136,6 +140,36 @@ def print_halves(frame: pd.DataFrame) -> None:
         signed = dict.fromkeys(("train", "test"), "+.3f")
         print_table(frame.rename(columns={"factor": "change"}), "Effects on train and on test topics", signed)
         print("\n".join(halves.sentences(frame) or ["The halves do not disagree by more than chance."]))
+
+
+def print_areas(frame: pd.DataFrame) -> None:
+    """The effects with intervals over topics and over areas, and what hangs on one area."""
+    if len(frame):
+        shown = frame.assign(
+            topics=[f"{row['effect']:+.3f} [{row['low']:+.3f}, {row['high']:+.3f}]" for row in evidence.rows(frame)],
+            drawn=[f"[{row['area_low']:+.3f}, {row['area_high']:+.3f}]" for row in evidence.rows(frame)],
+        )
+        shown = shown[["factor", "level", "topics", "drawn", "areas", "weakest", "without"]].rename(
+            columns={"factor": "change", "topics": "topics drawn", "drawn": "areas drawn", "weakest": "hangs most on"}
+        )
+        print_table(shown, "Effects when topics are drawn, and when whole areas are", {"without": "+.3f"})
+        print("\n".join(areas.sentences(frame) or ["No sure effect hangs on a few areas."]))
+
+
+def effects_by(results: Results, of: Literal["type", "area"]) -> pd.DataFrame:
+    """A row per type or area: the number of topics, the first arm's mean, the others' effects and what they say."""
+    import pandas as pd
+
+    rows: dict[str, dict[str, Any]] = {}
+    for each in evidence.rows(evidence.by_kind(results, of)):
+        row = rows.setdefault(each["kind"], {of: each["kind"], "n": each["n"]})
+        low, high = each["low"], each["high"]
+        word = " better" if low > 0 else " worse" if high < 0 else ""
+        first = each["arm"] == results.arms[0]
+        row[each["arm"]] = (
+            f"{each['mean']:.3f}" if first else f"{each['difference']:+.3f} [{low:+.3f}, {high:+.3f}]{word}"
+        )
+    return pd.DataFrame(rows.values())
 
 
 def compact(frame: pd.DataFrame) -> pd.DataFrame:

@@ -86,7 +86,7 @@ def topics(
     sort: str = "loss",
 ) -> list[Topic]:
     """The topics of a type (any when empty) whose text holds all words; `loss` puts first where right loses most."""
-    facts = {row["qid"]: row for row in evidence.rows(evidence.topics(right[0]))}
+    facts = {row["qid"]: row for row in evidence.rows(right[0].topics)}
     values = [
         {str(qid): float(value) for qid, value in results.values(arm, measure, "all", level).items()}
         for results, arm in (left, right)
@@ -112,12 +112,12 @@ def topics(
 
 def types(results: Results) -> list[str]:
     """The types of the topics."""
-    return sorted({str(kind) for kind in evidence.topics(results)["type"] if kind})
+    return sorted({str(kind) for kind in results.topics["type"] if kind})
 
 
 def hits(results: Results, arm: str, qid: str, other: Iterable[str] = ()) -> list[ShownHit]:
     """The first hits of a topic in an arm; `other` are the ids of the other arm's hits, in their order."""
-    facts = evidence.topics(results)
+    facts = results.topics
     text = " ".join(facts.loc[facts["qid"] == qid, "text"].tolist())
     pattern = highlights(stems(text))
     place = {chunk: rank for rank, chunk in reversed(list(enumerate(other, start=1)))}

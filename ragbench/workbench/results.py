@@ -87,18 +87,16 @@ class Results(files.Results):
         return verdicts.halves(self)
 
     @property
+    def areas(self) -> pd.DataFrame:
+        """The effects with intervals of whole areas drawn again, and each without the area that it hangs on most."""
+        return verdicts.areas(self)
+
+    @property
     def by_type(self) -> pd.DataFrame:
         """The primary measure: a row per query type, a column per arm."""
         from ragbench.report import tables
 
         return tables.by_type(self)
-
-    @property
-    def topics(self) -> pd.DataFrame:
-        """qid, split, type, text, need."""
-        from ragbench.report import evidence
-
-        return evidence.topics(self)
 
     @property
     def top_hits(self) -> pd.DataFrame:

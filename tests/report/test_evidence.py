@@ -8,7 +8,7 @@ from ragbench.report import evidence
 
 
 def test_by_type_splits_the_means(ablation: Results) -> None:
-    frame = evidence.by_type(ablation)
+    frame = evidence.by_kind(ablation)
     for arm in ablation.arms:
         rows = frame[frame["arm"] == arm]
         overall = float((rows["mean"] * rows["n"]).sum() / rows["n"].sum())

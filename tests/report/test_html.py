@@ -68,7 +68,7 @@ def headings(page: Page) -> set[str]:
 
 def test_an_ablation_shows_every_section(parsed: Page, ablation: Results) -> None:
     expected = {"verdicts", "configurations", "trade-off", "latency", "interactions", "losses", "types", "queries"}
-    assert headings(parsed) == expected | {"environment", "methods"}
+    assert headings(parsed) == expected | {"areas", "environment", "methods"}
     assert {str(link["href"]) for link in parsed.all("a")} == {f"#{name}" for name in headings(parsed)} | {"#main"}
     for said in ("Which of p4, p8 and p10 pay for themselves?", "All 3 factors off", "lantern", *ablation.arms):
         assert said in parsed.text
@@ -89,7 +89,8 @@ def test_every_verdict_stands_with_its_reason(parsed: Page, ablation: Results) -
 
 def test_two_arms_without_latency(comparison: Results) -> None:
     page = Page(html.render(comparison))
-    assert headings(page) == {"verdicts", "configurations", "losses", "types", "queries", "environment", "methods"}
+    shown = {"verdicts", "configurations", "losses", "types", "areas", "queries", "environment", "methods"}
+    assert headings(page) == shown
     assert "Latency was not measured." in page.text
     assert set(json.loads(page.raw["script"][0])["figures"]) == {"effects", "losses"}
 
@@ -97,7 +98,7 @@ def test_two_arms_without_latency(comparison: Results) -> None:
 def test_one_arm_without_sections(alone: Results) -> None:
     page = Page(html.render(alone))
     # Without judged sections, documents are diagnosed.
-    assert headings(page) == {"configurations", "losses", "types", "queries", "environment", "methods"}
+    assert headings(page) == {"configurations", "losses", "types", "areas", "queries", "environment", "methods"}
     assert set(json.loads(page.raw["script"][0])["figures"]) == {"losses"}
     assert "Where relevant documents are lost" in html.render(alone)
     assert "What ordering and retrieval could still bring" in html.render(alone)
