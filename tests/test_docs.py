@@ -82,7 +82,7 @@ def overrides(words: list[str]) -> list[str] | None:
     if "overrides" not in arguments and "words" not in arguments:
         return None
     given = [*arguments.get("overrides", []), *arguments.get("words", [])]
-    return [word for word in given if "=" in word]
+    return [word for word in given if "=" in word and not word.startswith("encoders=")]  # a list of `bakeoff`
 
 
 CALLS = [

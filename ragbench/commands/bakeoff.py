@@ -8,13 +8,16 @@ from ragbench import console
 
 DESCRIPTION = """Put several encoders into the same search: what each finds, how long it indexes and asks, and verdicts.
 
-Encoders are folders, bundled models or owner/model of the hub; all bundled ones where none is named. The search is
-exp=recommended unless another one is named. Prefixes follow from the names of models."""
+Encoders are folders, bundled models, draft, owner/model of the hub, or endpoints (openai:MODEL, ollama:MODEL); all
+bundled ones and draft where none is named. The search is exp=recommended unless another one is named. Prefixes follow
+from the names of models."""
 EXAMPLES = """examples:
   ragbench bakeoff
   ragbench bakeoff bge-small-en-v1.5 all-MiniLM-L6-v2 data=vault data.corpus=notes data.queries=queries.csv
   ragbench bakeoff bge-small-en-v1.5 models/mine exp=plain_hybrid split=train
+  ragbench bakeoff 'encoders=[bge-small-en-v1.5, draft, openai:text-embedding-3-small]' split=train
 """
+LIST = "encoders="
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,10 +31,10 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.report import tables
     from ragbench.workbench.bakeoff import bakeoff
 
-    overrides = [word for word in arguments.words if "=" in word]
-    encoders = [word for word in arguments.words if word not in overrides]
+    overrides = [word for word in arguments.words if "=" in word and not word.startswith(LIST)]
+    named = [name for word in arguments.words if word not in overrides for name in encoders(word)]
     with console.progress(arguments.quiet or arguments.json) as progress:
-        found = bakeoff(encoders, *overrides, progress=progress)
+        found = bakeoff(named, *overrides, progress=progress)
     if arguments.json:
         verdicts = found.results.verdicts.to_dict(orient="records")
         rows = found.table.to_dict(orient="records")
@@ -42,3 +45,21 @@ def main(arguments: argparse.Namespace) -> int:
     tables.show_verdicts(found.results, found.results.verdicts)
     print(found.results.whereabouts)
     return 0
+
+
+def encoders(word: str) -> list[str]:
+    """The encoders that a word names: one, or those of `encoders=[a, b]`. Raises ConfigError."""
+    import yaml
+
+    from ragbench.errors import ConfigError
+
+    if not word.startswith(LIST):
+        return [word]
+    try:
+        found = yaml.safe_load(word.removeprefix(LIST))
+    except yaml.YAMLError:
+        found = None
+    names = [found] if isinstance(found, str) else found
+    if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names):
+        raise ConfigError(f"{word} names no encoders: write {LIST}[bge-small-en-v1.5,draft]")
+    return names

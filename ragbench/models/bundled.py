@@ -14,6 +14,8 @@ from ragbench.models.folder import Backend, ModelFolder
 from ragbench.models.settings import Settings
 
 Kind = Literal["encoder", "cross-encoder"]
+DRAFT = "draft"
+"""The encoder of `ragbench.models.draft`."""
 
 
 @dataclass(frozen=True)
@@ -108,5 +110,5 @@ def find(name: str) -> Bundled | None:
 
 
 def names(kind: Kind) -> list[str]:
-    """The names of all bundled models of a kind."""
-    return [model.name for model in BUNDLED if model.kind == kind]
+    """The names of all bundled models of a kind, with `draft`, which is made of one, among the encoders."""
+    return [model.name for model in BUNDLED if model.kind == kind] + [DRAFT] * (kind == "encoder")

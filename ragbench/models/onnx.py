@@ -49,19 +49,27 @@ class OnnxGraph:
 
     def __call__(self, text: str, second: str | None = None) -> NDArray[Any]:
         """The output for one text, or for a pair of texts, without its batch axis."""
-        tokenizer, session = self._loaded or self._load()
-        encoding = tokenizer.encode(text, second)
-        arrays = {
-            "input_ids": encoding.ids,
-            "attention_mask": encoding.attention_mask,
-            "token_type_ids": encoding.type_ids,
-        }
+        encoding = self.tokenizer.encode(text, second)
+        return self._run(encoding.ids, encoding.attention_mask, encoding.type_ids)
+
+    def of_tokens(self, ids: list[int]) -> NDArray[Any]:
+        """The output for the tokens of one text, markers among them, without its batch axis."""
+        return self._run(ids, [1] * len(ids), [0] * len(ids))
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """Cuts a text into at most `max_tokens` tokens, markers among them."""
+        return (self._loaded or self._load())[0]
+
+    def _run(self, ids: list[int], mask: list[int], types: list[int]) -> NDArray[Any]:
+        _, session = self._loaded or self._load()
+        arrays = {"input_ids": ids, "attention_mask": mask, "token_type_ids": types}
         feed = {node.name: np.array([arrays[node.name]], dtype=np.int64) for node in session.get_inputs()}
         try:
             output: NDArray[Any] = session.run([self.output[0]], feed)[0][0]
         except Exception as reason:  # the library raises nothing narrower
             raise ModelError(
-                f"model {self.folder.graph} fails on an input of {len(encoding.ids)} tokens ({_line(reason)}): "
+                f"model {self.folder.graph} fails on an input of {len(ids)} tokens ({_line(reason)}): "
                 "lower max_tokens to what the model was made for"
             ) from reason
         return output

@@ -29,7 +29,7 @@ ModelName = Annotated[
 
 @dataclass(frozen=True)
 class EncoderSpec(Checked):
-    """An encoder by name: a folder, a bundled model, or `owner/model` on the hub.
+    """An encoder by name: a folder, a bundled model, `draft` or `owner/model` on the hub.
 
     The prefixes are put before every query or passage. Where they are None they follow from the model's name
     (`ragbench.models.prefixes`), with `instruction` also where its family can do without. Texts are cut after
@@ -75,6 +75,12 @@ def load_encoder(spec: EncoderSpec, threads: int | None = None) -> Encoder:
     if (function := extensions.find("encoder", spec.name)) is not None:
         code = extensions.code_digest(function)
         return FunctionEncoder(spec.name, function, code, **spec.prefixes(spec.name), max_tokens=spec.max_tokens)
+    if spec.name == bundled.DRAFT:
+        from ragbench.models.draft import SOURCE, DraftEncoder
+
+        _, folder, _ = _resolve(SOURCE, "encoder")
+        parallel = threads_for(threads)
+        return DraftEncoder(folder, **spec.prefixes(spec.name), max_tokens=spec.max_tokens, threads=parallel)
     name, folder, settings = _resolve(spec.name, "encoder")
     parallel, prefixed = threads_for(threads), spec.prefixes(name)
     if folder.backend == "torch":
@@ -103,7 +109,7 @@ def load_cross_encoder(spec: CrossEncoderSpec, threads: int | None = None) -> Cr
 
 def check_name(name: str, kind: Kind) -> None:
     """ModelError for a name that leads nowhere; of the hub's models only the form of the name is looked at."""
-    if hub.is_hub_name(name) or (kind == "encoder" and is_endpoint(name)):
+    if hub.is_hub_name(name) or (kind == "encoder" and (is_endpoint(name) or name == bundled.DRAFT)):
         return
     if extensions.find("encoder" if kind == "encoder" else "reranker", name) is not None:
         return

@@ -61,9 +61,10 @@ def bakeoff(
     progress: Progress | None = None,
     say: Say = console.say,
 ) -> Bakeoff:
-    """Measure a search with each of the encoders; all bundled ones unless some are named.
+    """Measure a search with each of the encoders; all bundled ones and `draft` unless some are named.
 
-    An encoder is a folder, a bundled model or `owner/model` of the hub; its prefixes follow from its name. Raises
+    An encoder is whatever `index.encoder.name` takes: a folder, a bundled model, `draft`, `owner/model` of the hub, an
+    endpoint (`openai:MODEL`); its prefixes follow from its name. Raises
     ConfigError for fewer than two, ModelError for a name that leads nowhere.
     """
     named = list(dict.fromkeys(encoders)) or bundled.names("encoder")

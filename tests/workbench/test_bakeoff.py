@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from ragbench.benchmark.benchmark import Benchmark
+from ragbench.commands import bakeoff as command
 from ragbench.errors import ConfigError
 from ragbench.workbench.bakeoff import bakeoff
 
@@ -26,3 +27,21 @@ def test_every_encoder_is_an_arm_with_its_costs(workplace: Path, benchmark_small
 def test_one_encoder_is_no_bakeoff() -> None:
     with pytest.raises(ConfigError, match="a bake-off needs two encoders, got a: name another one"):
         bakeoff(["a", "a"])
+
+
+@pytest.mark.parametrize(
+    ("word", "names"),
+    [
+        ("models/mine", ["models/mine"]),
+        ("encoders=[bge-small-en-v1.5,draft, openai:small]", ["bge-small-en-v1.5", "draft", "openai:small"]),
+        ("encoders=draft", ["draft"]),
+    ],
+)
+def test_encoders_are_named_one_by_one_or_in_a_list(word: str, names: list[str]) -> None:
+    assert command.encoders(word) == names
+
+
+@pytest.mark.parametrize("word", ["encoders=[", "encoders=[1]", "encoders={a: b}"])
+def test_a_list_that_names_no_encoders_is_refused(word: str) -> None:
+    with pytest.raises(ConfigError, match=r"names no encoders: write encoders=\[bge-small-en-v1.5,draft\]"):
+        command.encoders(word)

@@ -1,0 +1,140 @@
+"""`draft`: an encoder for indexing at once, a table with one vector for each token of the bundled bge.
+
+The recipe is that of Model2Vec (Tulkens and van Dongen, 2024): embed every token of the vocabulary alone, keep the 256
+principal components, weigh tokens by smooth inverse frequency (Arora, Liang and Ma, ICLR 2017). Frequency is estimated
+from the place in the vocabulary (Zipf). A text has the mean vector of its tokens: the order of words is lost.
+
+Making the table takes about a minute of one processor. It is made at first use and kept below `RAGBENCH_MODELS`, by
+default `~/.cache/ragbench/models`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragbench import files
+from ragbench.errors import ModelError
+from ragbench.fingerprint import short
+from ragbench.models.bundled import DRAFT as NAME
+from ragbench.models.folder import ModelFolder
+from ragbench.models.onnx import OnnxGraph, backend
+from ragbench.models.parallel import spread
+from ragbench.models.unbatched import UnbatchedEncoder
+
+SOURCE = "bge-small-en-v1.5"
+FOLDER = "RAGBENCH_MODELS"
+VERSION = 1
+"""Raise it when the same model would give another table: it is part of every digest."""
+DIM = 256
+SMOOTHING = 1e-4
+_TABLE, _SEALED = "tokens.npy", "table.json"
+_LOG = logging.getLogger(__name__)
+
+
+class DraftEncoder(UnbatchedEncoder):
+    """The mean of token vectors, from a table distilled from the ONNX encoder in `folder`."""
+
+    def __init__(
+        self,
+        folder: ModelFolder,
+        *,
+        query_prefix: str = "",
+        passage_prefix: str = "",
+        max_tokens: int = 512,
+        threads: int = 1,
+    ) -> None:
+        super().__init__(NAME, folder, query_prefix=query_prefix, passage_prefix=passage_prefix, threads=threads)
+        self.max_tokens = max_tokens
+        self._graph = OnnxGraph(folder, max_tokens, output="last_hidden_state")
+        self._opening = Lock()
+        self._opened: NDArray[np.float16] | None = None
+
+    def shaped_by(self) -> list[object]:
+        """The recipe, the library and the longest input; the weights are those of the source."""
+        return [*_RECIPE, *backend(), self.max_tokens]
+
+    @property
+    def dim(self) -> int:
+        """Length of a vector."""
+        return int(self._table.shape[1])
+
+    def pooled(self, text: str) -> NDArray[Any]:
+        """The mean of the text's tokens; of [CLS] and [SEP] where it has none."""
+        encoding = self._graph.tokenizer.encode(text)
+        tokens = np.array(encoding.ids)[np.array(encoding.special_tokens_mask) == 0]
+        vectors: NDArray[np.float16] = self._table[tokens if len(tokens) else encoding.ids]
+        mean: NDArray[Any] = vectors.mean(axis=0, dtype=np.float64)
+        return mean
+
+    @property
+    def _table(self) -> NDArray[np.float16]:
+        with self._opening:
+            if self._opened is None:
+                self._opened = self._open_or_make()
+            return self._opened
+
+    @cached_property
+    def _folder(self) -> Path:
+        home = os.environ.get(FOLDER) or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "ragbench" / "models"
+        return Path(home).expanduser() / NAME / short([*_RECIPE, *backend(), self.weights])
+
+    def _open_or_make(self) -> NDArray[np.float16]:
+        from filelock import FileLock
+
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            with FileLock(self._folder / ".lock"):
+                try:
+                    files.require(self._folder, files.read_sealed(self._folder / _SEALED)["files"])
+                except (files.Damaged, FileNotFoundError):
+                    self._make()
+            return np.load(self._folder / _TABLE, mmap_mode="r", allow_pickle=False)  # type: ignore[no-any-return]
+        except OSError as error:
+            raise ModelError(
+                f"encoder '{NAME}' cannot keep its table in {self._folder} ({error.strerror}): "
+                f"set {FOLDER} to a folder that can be written"
+            ) from None
+
+    def _make(self) -> None:
+        _LOG.warning("making the encoder '%s' from %s, once: about a minute of one processor", NAME, SOURCE)
+        tokenizer = self._graph.tokenizer
+        tokens = [str(tokenizer.id_to_token(number)) for number in range(tokenizer.get_vocab_size())]
+        embedded = np.stack(spread(self._alone, range(len(tokens)), self._threads))
+        with files.whole(self._folder / _TABLE) as written, written.open("wb") as stream:
+            np.save(stream, distil(embedded, tokens), allow_pickle=False)
+        files.write_sealed(self._folder / _SEALED, {"files": {_TABLE: files.digest(self._folder / _TABLE)}})
+
+    def _alone(self, token: int) -> NDArray[Any]:
+        first, last = self._graph.tokenizer.encode("").ids
+        mean: NDArray[Any] = self._graph.of_tokens([first, token, last]).mean(axis=0, dtype=np.float64)
+        return mean
+
+
+_RECIPE = (NAME, VERSION, DIM, SMOOTHING)
+
+
+def distil(embedded: NDArray[Any], tokens: Sequence[str], dim: int = DIM) -> NDArray[np.float16]:
+    """The table from the vectors of all tokens: at most `dim` principal components, weighed by the places of words.
+
+    Tokens in brackets (`[unused7]`) shape no component; they and single characters take no place among the words. The
+    sign of a component is that of its largest entry, so that the same vectors give the same table.
+    """
+    reserved = np.array([token[:1] == "[" and token[-1:] == "]" and len(token) > 1 for token in tokens])
+    is_word = ~reserved & np.array([len(token.removeprefix("##")) > 1 for token in tokens])
+    centred = embedded - embedded[~reserved].mean(axis=0)
+    _, components = np.linalg.eigh(centred[~reserved].T @ centred[~reserved])
+    kept = components[:, ::-1][:, :dim]
+    kept = kept * np.sign(kept[np.abs(kept).argmax(axis=0), np.arange(kept.shape[1])])
+    place = is_word.cumsum().clip(1)
+    share = 1 / place / (1 / np.arange(1, len(tokens) + 1)).sum()
+    table: NDArray[np.float16] = (centred @ kept * (SMOOTHING / (SMOOTHING + share))[:, None]).astype(np.float16)
+    return table
