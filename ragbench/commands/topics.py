@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,11 @@ from ragbench.overrides import key_of
 
 if TYPE_CHECKING:
     from ragbench.configuration import Settings
+    from ragbench.experiment.results import Results
 
+HUMAN = "human"
+VALIDATED = ("baseline", "lexical_only", "dense_only", "plain_hybrid", "phase1", "recommended")
+"""The arms of `validate` where none are named."""
 DESCRIPTION = "Show the topics of a collection and which kinds are short, or make topics."
 EXAMPLES = """examples:
   ragbench topics                                      how many there are of each kind, and how many are missing
@@ -20,6 +24,8 @@ EXAMPLES = """examples:
   ragbench topics derive data=vault data.corpus=notes topics.limit=100 topics.kinds=[description,link]
   ragbench topics from-log searches.jsonl data=vault data.corpus=notes   what people asked, sampled by frequency
   ragbench topics from-log export.csv --limit 200 --tail 0.3 --least-sessions 3
+  ragbench topics validate --against human             do derived topics lead to the same conclusions as yours?
+  ragbench topics validate @1 --against @2             the same of two finished runs over the same arms
 then: ragbench run -m +exp=baseline,phase1 data=vault data.corpus=notes topics=derived
 or, with the topics of the file after you have read and corrected them: ... data.queries=topics.jsonl
 """
@@ -33,6 +39,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--replace", action="store_true", help="write over an existing file")
     parser.add_argument("--limit", type=int, default=100, metavar="N", help="topics to make (default 100)")
     parser.add_argument("--seed", type=int, default=13, help="seed of what is drawn (default 13)")
+    parser.add_argument(
+        "--against",
+        default=HUMAN,
+        metavar="human|RUN",
+        help="validate: the topics that the data comes with (default), or a run on topics that persons wrote",
+    )
     log = parser.add_argument_group("from-log")
     log.add_argument("--tail", type=float, default=0.25, metavar="SHARE", help="of queries asked once (default 0.25)")
     log.add_argument("--least-sessions", type=int, default=1, metavar="N", help="that asked a query (default 1)")
@@ -51,6 +63,8 @@ def main(arguments: argparse.Namespace) -> int:
         raise ConfigError(f"ragbench topics has no task '{task}': use {', '.join(TASKS)}")
     if task == "derive" and not any(override.startswith("topics=") for override in overrides):
         overrides.append("topics=derived")
+    if task == "validate":
+        return _validate(overrides, arguments)
     return TASKS[task](app.compose(overrides), arguments)
 
 
@@ -147,6 +161,55 @@ def _from_log(settings: Settings, arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _validate(overrides: Sequence[str], arguments: argparse.Namespace) -> int:
+    from ragbench import app
+    from ragbench.comparison.arms import Arms
+    from ragbench.comparison.validity import validate
+    from ragbench.errors import ConfigError
+    from ragbench.experiment import results
+    from ragbench.fingerprint import plain
+    from ragbench.workbench.runs import find
+
+    if len(arguments.inputs) > 1:
+        raise ConfigError("ragbench topics validate takes one run, and the other with --against RUN")
+    settings = app.compose(app.around(overrides))
+
+    def of(name: str) -> results.Results:
+        return results.load(find(name, settings, console.say))
+
+    quiet = arguments.quiet or arguments.json
+    persons = _measured(overrides, "given", quiet) if arguments.against == HUMAN else of(arguments.against)
+    if persons.topics_by:
+        console.say(f"warning: {persons.folder.name} measured {persons.topics_by}, which persons did not write")
+    other = of(arguments.inputs[0]) if arguments.inputs else _measured(overrides, "derived", quiet)
+    found = validate(Arms.of(persons), Arms.of(other))
+    if arguments.json:
+        effects = found.effects.to_dict(orient="records")
+        console.print_json({"runs": [str(persons.folder), str(other.folder)], **plain(found), "effects": effects})
+        return 0
+    name = other.topics_by or "topics"
+    title = f"{found.measure} against {found.base}: {found.topics[0]} topics of persons, {found.topics[1]} {name}"
+    console.print_table(found.effects, title, dict.fromkeys(found.effects.columns, "+.3f"))
+    for sentence in found.sentences:
+        print(sentence)
+    return 0
+
+
+def _measured(overrides: Sequence[str], topics: str, quiet: bool) -> Results:
+    """A run of the arms on one kind of topics, without times and tracking unless these are asked for."""
+    from ragbench.workbench import Experiment
+
+    keys = {key_of(word) for word in overrides}
+    # Keys of derived topics, such as topics.limit, are none of those that the data comes with.
+    kept = [word for word in overrides if topics == "derived" or key_of(word).split(".")[0] != "topics"]
+    words = [*kept, f"topics={topics}"]
+    words += [] if keys & {"exp", "+exp"} else [f"+exp={','.join(VALIDATED)}"]
+    defaults = {"split": "all", "latency.enabled": "false", "tracking.enabled": "false"}
+    words += [f"{key}={value}" for key, value in defaults.items() if key not in keys]
+    with console.progress(quiet) as progress:
+        return Experiment.sweep(*words).run(progress)
+
+
 def _data(settings: Settings) -> str:
     """The words that name the data, where no project file does."""
     if project.find() is not None:
@@ -158,4 +221,5 @@ TASKS: Mapping[str, Callable[[Settings, argparse.Namespace], int]] = {
     "show": _show,
     "derive": _derive,
     "from-log": _from_log,
+    "validate": lambda settings, arguments: _validate(settings.overrides, arguments),
 }
