@@ -172,7 +172,7 @@ def _validate(overrides: Sequence[str], arguments: argparse.Namespace) -> int:
 
     if len(arguments.inputs) > 1:
         raise ConfigError("ragbench topics validate takes one run, and the other with --against RUN")
-    settings = app.compose(app.around(overrides))
+    settings = app.compose([word for word in overrides if key_of(word).split(".")[0] == "paths"])
 
     def of(name: str) -> results.Results:
         return results.load(find(name, settings, console.say))
