@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Benchmark
     from ragbench.configuration import Settings
 
-DESCRIPTION = "Look after a benchmark: check it for what makes numbers wrong, split its topics, compare two judges."
+DESCRIPTION = (
+    "Look after a benchmark: check it for what makes numbers wrong, split its topics, compare two judges, see what is "
+    "not judged."
+)
 EXAMPLES = """examples:
   ragbench data check                                lint; exit code 1 when there are errors
   ragbench data check data=native data.corpus=notes data.qrels=my-qrels
@@ -22,17 +25,21 @@ EXAMPLES = """examples:
   ragbench data agreement --second other.qrels       Krippendorff's alpha and Cohen's kappa
   ragbench data describe                             counts by type, split and area
   ragbench data power                                the smallest difference each split can show
+  ragbench data judged --run @1                      Judged@10 of every arm, and what share of the relevant is judged
+  ragbench data judged --systems lexical_only,dense_only
   ragbench data looks                                who looked at the test topics, and how often
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What to do, and options of each."""
-    parser.add_argument("task", choices=("check", "split", "agreement", "describe", "power", "looks"))
+    parser.add_argument("task", choices=("check", "split", "agreement", "describe", "power", "judged", "looks"))
     parser.add_argument("--write", action="store_true", help="split: write the splits into topics.jsonl")
     parser.add_argument("--seed", type=int, default=13, help="split: seed (default 13)")
     parser.add_argument("--second", metavar="FILE", help="agreement: the second judge's qrels")
-    parser.add_argument("--run", metavar="RUN", help="power: the run whose variance is used (default: @1, the newest)")
+    parser.add_argument("--run", metavar="RUN", help="power, judged: the run to look at (default: @1, the newest)")
+    parser.add_argument("--systems", help="judged: arms to estimate completeness from, comma-separated (default: all)")
+    parser.add_argument("--depth", type=int, default=10, help="judged: how many hits of each to look at (default 10)")
     console.add_overrides(parser)
     console.add_output(parser)
 
@@ -43,6 +50,8 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.topics.load import load
 
     settings = app.compose(arguments.overrides)
+    if arguments.task == "judged":
+        return _judged(settings, arguments)
     benchmark = load(settings.config)
     if arguments.task == "check":
         return _check(benchmark, arguments)
@@ -163,6 +172,54 @@ def _describe(benchmark: Benchmark, arguments: argparse.Namespace) -> int:
         )
         return 0
     console.print_table(table, f"{benchmark.name}: {len(benchmark.documents)} documents, {judged} judgments")
+    return 0
+
+
+def _judged(settings: Settings, arguments: argparse.Namespace) -> int:
+    from ragbench.benchmark.pool import read_run
+    from ragbench.comparison.completeness import completeness
+    from ragbench.errors import ConfigError
+    from ragbench.evaluation.levels import DOCUMENT, SECTION
+    from ragbench.experiment import bound, results
+    from ragbench.fingerprint import plain
+    from ragbench.report.evidence import JUDGED
+    from ragbench.suggestions import did_you_mean
+    from ragbench.workbench.runs import find
+
+    found = results.load(find(arguments.run or "@1", settings, console.say))
+    bound.refuse_other_data(found, settings.config, arguments.overrides)
+    benchmark = bound.benchmark_of(found, judged_since=True)
+    qrels, file = (
+        (benchmark.section_qrels, results.SECTIONS)
+        if benchmark.section_qrels
+        else (benchmark.document_qrels, results.DOCUMENTS)
+    )
+    runs = {arm: read_run(found.arm_path(arm) / file) for arm in found.arms}
+    levels = [level for level in (DOCUMENT, SECTION) if (found.per_query["level"] == level).any()]
+    table = found.summary(("split",), level=DOCUMENT)[["arm", "split"]].reset_index(drop=True)
+    for level in levels:
+        summary = found.summary(("split",), level=level).set_index(["arm", "split"])
+        if JUDGED not in summary.columns:
+            raise ConfigError(f"{found.folder} did not measure {JUDGED}: run it again with {JUDGED} among measures")
+        table[f"{level}s"] = summary[JUDGED].reindex(list(zip(table["arm"], table["split"], strict=True))).to_numpy()
+    missing = {
+        arm: sum(item not in qrels.get(qid, {}) for qid, hits in run.items() for item, _ in hits[: arguments.depth])
+        for arm, run in runs.items()
+    }
+    table["unjudged pairs"] = table["arm"].map(missing)
+    names = [name.strip() for name in (arguments.systems or ",".join(found.arms)).split(",")]
+    for name in names:
+        if name not in runs:
+            raise ConfigError(f"--systems {name} is no arm of {found.folder}{did_you_mean(name, found.arms, 'arms')}")
+    estimate = completeness({name: runs[name] for name in names}, qrels, arguments.depth) if len(names) > 1 else None
+    if arguments.json:
+        console.print_json(
+            {"judged": table.to_dict(orient="records"), "completeness": plain(estimate) if estimate else None}
+        )
+        return 0
+    console.print_table(table, f"{JUDGED} as it was measured, and pairs that are unjudged now: {benchmark.name}")
+    print("\n".join(f"{sentence}." for sentence in estimate.sentences()) if estimate else "One arm estimates nothing.")
+    console.next_command("pool")
     return 0
 
 
