@@ -13,6 +13,7 @@ from ragbench.overrides import key_of
 if TYPE_CHECKING:
     from ragbench.configuration import Settings
     from ragbench.experiment.results import Results
+    from ragbench.models.chat import ChatSpec
 
 HUMAN = "human"
 VALIDATED = ("baseline", "lexical_only", "dense_only", "plain_hybrid", "phase1", "recommended")
@@ -24,6 +25,7 @@ EXAMPLES = """examples:
   ragbench topics derive data=vault data.corpus=notes topics.limit=100 topics.kinds=[description,link]
   ragbench topics from-log searches.jsonl data=vault data.corpus=notes   what people asked, sampled by frequency
   ragbench topics from-log export.csv --limit 200 --tail 0.3 --least-sessions 3
+  ragbench topics draft --endpoint http://localhost:11434/v1 --model NAME data=vault data.corpus=notes
   ragbench topics validate --against human             do derived topics lead to the same conclusions as yours?
   ragbench topics validate @1 --against @2             the same of two finished runs over the same arms
 then: ragbench run -m +exp=baseline,phase1 data=vault data.corpus=notes topics=derived
@@ -45,6 +47,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="human|RUN",
         help="validate: the topics that the data comes with (default), or a run on topics that persons wrote",
     )
+    model = parser.add_argument_group("draft: the language model; sections of the documents are sent to it")
+    model.add_argument(
+        "--endpoint", metavar="URL", help="an OpenAI-compatible server, such as http://localhost:11434/v1"
+    )
+    model.add_argument("--model", metavar="NAME", help="its model")
+    model.add_argument("--key-variable", metavar="NAME", help="the environment variable that holds its key")
     log = parser.add_argument_group("from-log")
     log.add_argument("--tail", type=float, default=0.25, metavar="SHARE", help="of queries asked once (default 0.25)")
     log.add_argument("--least-sessions", type=int, default=1, metavar="N", help="that asked a query (default 1)")
@@ -161,6 +169,49 @@ def _from_log(settings: Settings, arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _draft(settings: Settings, arguments: argparse.Namespace) -> int:
+    from ragbench.bounds import as_options
+    from ragbench.models.access import Models
+    from ragbench.topics.draft import DraftSpec, draft
+    from ragbench.topics.load import documents
+    from ragbench.topics.overview import overview
+    from ragbench.topics.written import require_new, write
+
+    with as_options():
+        spec = DraftSpec(limit=arguments.limit, seed=arguments.seed)
+    model = Models(cache=settings.cache_folder).chat(_chat(arguments))
+    out = Path(arguments.out)
+    require_new(out, replace=arguments.replace)
+    benchmark = documents(settings.config["data"])
+    with console.progress(arguments.quiet or arguments.json) as progress:
+        made = draft(benchmark.documents, model.complete, spec, progress)
+    write(out, made.topics, made.document_qrels, made.section_qrels, replace=arguments.replace)
+    if arguments.json:
+        console.print_json({"file": str(out), "topics": len(made.topics), "dropped": dict(made.dropped)})
+        return 0
+    console.print_table(overview(made), f"{len(made.topics)} drafted topics from {len(benchmark.documents)} documents")
+    if made.dropped:
+        print(f"not used: {', '.join(f'{count} {reason}' for reason, count in sorted(made.dropped.items()))}")
+    print(f"wrote {out}; read and correct it, then use it with data.queries={out}")
+    console.next_command(f"run -m exp=baseline,recommended{_data(settings)} data.queries={out}")
+    return 0
+
+
+def _chat(arguments: argparse.Namespace) -> ChatSpec:
+    """The model that options name. Raises ConfigError where they name none."""
+    from ragbench.bounds import as_options
+    from ragbench.errors import ConfigError
+    from ragbench.models.chat import ChatSpec
+
+    if not arguments.endpoint or not arguments.model:
+        raise ConfigError(
+            "name the model with --endpoint and --model, such as --endpoint http://localhost:11434/v1 --model NAME; "
+            "sections of the documents are sent to it"
+        )
+    with as_options():
+        return ChatSpec(arguments.endpoint, arguments.model, 60.0, 120, 0.0, arguments.key_variable)
+
+
 def _validate(overrides: Sequence[str], arguments: argparse.Namespace) -> int:
     from ragbench import app
     from ragbench.comparison.arms import Arms
@@ -221,5 +272,6 @@ TASKS: Mapping[str, Callable[[Settings, argparse.Namespace], int]] = {
     "show": _show,
     "derive": _derive,
     "from-log": _from_log,
+    "draft": _draft,
     "validate": lambda settings, arguments: _validate(settings.overrides, arguments),
 }

@@ -12,17 +12,22 @@ from ragbench.benchmark.native import topic_row
 from ragbench.errors import BenchmarkError
 
 
+def require_new(path: Path, *, replace: bool) -> None:
+    """Raise BenchmarkError for a name that is not `.jsonl` and, unless `replace`, for a file that is there already."""
+    if path.suffix != ".jsonl":
+        raise BenchmarkError(f"{path} must be a .jsonl file: choose another name")
+    if path.exists() and not replace:
+        raise BenchmarkError(f"{path} exists already: name another file with --out, or add --replace")
+
+
 def write(
     path: Path, topics: Iterable[Topic], document_qrels: Qrels, section_qrels: Qrels, *, replace: bool = False
 ) -> None:
     """Write topics with the sections, else the documents, that are relevant to them; grades are not kept.
 
-    Raises BenchmarkError for a name that is not `.jsonl` and, unless `replace`, for a file that is there already.
+    Raises BenchmarkError as `require_new` does.
     """
-    if path.suffix != ".jsonl":
-        raise BenchmarkError(f"{path} must be a .jsonl file: choose another name")
-    if path.exists() and not replace:
-        raise BenchmarkError(f"{path} exists already: name another file with --out, or add --replace")
+    require_new(path, replace=replace)
     rows = []
     for topic in topics:
         judged = section_qrels.get(topic.qid) or document_qrels.get(topic.qid, {})

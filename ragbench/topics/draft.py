@@ -1,0 +1,178 @@
+"""Topics drafted by a language model: a question for a section, kept only when it holds up.
+
+The model is asked for a question that the section answers. Dropped are questions that repeat the section word for word,
+that stand in its title or headings, that the model, asked afresh, does not find answered by the section, and that
+several other sections answer as well: of these, the most likely ones are found by words and shown to the model one by
+one. Round-trip filtering after Alberti et al., ACL 2019, and Dai et al. (Promptagator), ICLR 2023.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+from annotated_types import Interval
+
+from ragbench.benchmark.benchmark import Qrels, Topic, area
+from ragbench.benchmark.native import best_sections
+from ragbench.benchmark.similarity import near_duplicates
+from ragbench.benchmark.split import split
+from ragbench.bounds import Checked, Count, Natural
+from ragbench.corpus.masking import WIDE, Finder, words
+from ragbench.errors import BenchmarkError
+from ragbench.topics.evidence import Evidence, Passage
+from ragbench.types import Document
+
+DRAFTED = "model"
+_LEAST_WORDS = 30  # of a section that is asked about
+_SHOWN = 4_000  # characters of a section that the model is shown
+_LIKENESS = 0.7
+
+ASK = """Below is a section of a documentation. Write one question that this section answers and that somebody might \
+type into the search box who has the problem but has not read the section.
+
+Use the words of that person and not those of the section: copy no phrase of it, do not mention "the section" or "the \
+documentation", and name products or commands only where the question makes no sense without them. Answer with the \
+question alone, in the language of the section, on one line, in at most 20 words.
+
+Title: {title}
+Heading: {heading}
+
+{text}
+
+Question:"""
+CHECK = """Does the text answer the question? Answer "yes" only when somebody who reads nothing but the text can \
+answer the whole question; otherwise answer "no". Answer with one word.
+
+Question: {question}
+
+Title: {title}
+Heading: {heading}
+
+{text}
+
+Answer:"""
+
+Ask = Callable[[str], str]
+"""A prompt gives a text."""
+
+
+@dataclass(frozen=True)
+class DraftSpec(Checked):
+    """How many topics (`limit`), which share is for tuning (`train`), and how strict to be.
+
+    `others`: how many other sections are tried; `answers`: how many sections may answer a question in all, its own
+    included; `tries`: sections asked about for each topic wanted, at most.
+    """
+
+    limit: Count = 100
+    train: Annotated[float, Interval(gt=0, lt=1)] = 0.5
+    others: Natural = 5
+    answers: Count = 2
+    tries: Count = 3
+    seed: Natural = 13
+
+
+@dataclass(frozen=True)
+class Drafted:
+    """Topics with the sections that answer them; `dropped` counts questions by why they are none."""
+
+    topics: tuple[Topic, ...]
+    document_qrels: Qrels
+    section_qrels: Qrels
+    dropped: Mapping[str, int]
+
+
+def draft(
+    documents: Sequence[Document], ask: Ask, spec: DraftSpec, progress: Callable[[str, int, int], None]
+) -> Drafted:
+    """Draft topics. BenchmarkError when no question holds up; ModelError of the model as it is."""
+    evidence = Evidence(documents)
+    dropped: Counter[str] = Counter()
+    kept: dict[str, tuple[Passage, list[str]]] = {}
+    for number, passage in enumerate(_order(evidence.passages, spec.seed)):
+        if len(kept) == spec.limit or number == spec.tries * spec.limit:
+            break
+        question = _line(ask(_filled(ASK, passage)))
+        answers, reason = _answers(question, passage, evidence, ask, spec)
+        if not reason and any(near_duplicates([question, *kept], _LIKENESS)):
+            reason = "nearly the same as another"
+        if reason:
+            dropped[reason] += 1
+        else:
+            kept[question] = passage, answers
+            progress("drafting topics", len(kept), spec.limit)
+    if not kept:
+        why = ", ".join(f"{count} {reason}" for reason, count in dropped.most_common()) or "no section has enough text"
+        raise BenchmarkError(f"no drafted question holds up ({why}): use a larger model, or topics derive")
+    qids = {question: f"m-{hashlib.sha256(question.encode()).hexdigest()[:10]}" for question in kept}
+    sections = {qids[question]: dict.fromkeys(answers, 1) for question, (_, answers) in kept.items()}
+    judged = best_sections(sections)
+    listed = [
+        Topic(qids[question], question, "question", group=passage.document.docno, provenance=DRAFTED)
+        for question, (passage, _) in kept.items()
+    ]
+    sides = split(listed, judged, spec.seed, spec.train)
+    return Drafted(tuple(replace(topic, split=sides[topic.qid]) for topic in listed), judged, sections, dict(dropped))
+
+
+def _answers(question: str, passage: Passage, evidence: Evidence, ask: Ask, spec: DraftSpec) -> tuple[list[str], str]:
+    """The ids of the sections that answer a question, and why it is none, empty when it is."""
+    asked = words(question)
+    if not 3 <= len(asked) <= 40:
+        return [], "too short or too long"
+    runs = Finder(asked[place : place + WIDE] for place in range(len(asked) - WIDE + 1))
+    if passage.body in runs:
+        return [], "word for word from its section"
+    if any(place in Finder([asked]) for place in (passage.document.title, passage.heading)):
+        return [], "told by title or heading"
+    if not _says_yes(ask(_filled(CHECK, passage, question))):
+        return [], "not answered by its section"
+    answers = [passage.id]
+    near = evidence.find(question, spec.others + 1)
+    for other in [each for each in near if each.id != passage.id][: spec.others]:
+        if _says_yes(ask(_filled(CHECK, other, question))):
+            answers.append(other.id)
+            if len(answers) > spec.answers:
+                return [], "answered by many sections"
+    return answers, ""
+
+
+def _order(found: Sequence[Passage], seed: int) -> Iterator[Passage]:
+    """In an order drawn by the seed, one area after the other, each document once before any is asked about again."""
+    turns: Counter[str] = Counter()
+    areas: dict[str, list[tuple[int, str, Passage]]] = defaultdict(list)
+    drawn = sorted(found, key=lambda each: hashlib.sha256(f"{seed} {each.id}".encode()).hexdigest())
+    for place, each in enumerate(drawn):
+        if len(words(each.body)) >= _LEAST_WORDS:
+            docno = each.document.docno
+            areas[area(docno)].append((turns[docno], f"{place:09}", each))
+            turns[docno] += 1
+    placed = []
+    for name, members in areas.items():
+        members.sort(key=lambda each: each[:2])
+        placed += [((place + 0.5) / len(members), name, each[2]) for place, each in enumerate(members)]
+    return (each for _, _, each in sorted(placed, key=lambda each: each[:2]))
+
+
+def _filled(prompt: str, passage: Passage, question: str = "") -> str:
+    values = {
+        "title": passage.document.title,
+        "heading": passage.heading,
+        "text": passage.body[:_SHOWN],
+        "question": question,
+    }
+    return prompt.format(**values)
+
+
+def _line(answer: str) -> str:
+    """The first line of an answer without quotation marks, white space and what some models put before it."""
+    first = next((line for line in answer.splitlines() if words(line)), "")
+    return " ".join(first.split()).removeprefix("Question:").strip(" \"'*`\u201c\u201d")
+
+
+def _says_yes(answer: str) -> bool:
+    return words(answer)[:1] == ("yes",)
