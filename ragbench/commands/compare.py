@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragbench import console
@@ -16,6 +18,7 @@ EXAMPLES = """examples:
   ragbench compare @1                                    the arms of the newest run
   ragbench compare results/runs/A @1/rerank --baseline phase1 --measure "R@10"
   ragbench compare results/runs/A other-system.trec --format latex
+  ragbench compare @1 @2 @3 --effects                    the same ablation on three collections, side by side
   ragbench compare 3f2a...                               an MLflow run by its id
 """
 
@@ -26,6 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--baseline", help="the arm to compare with (default: the first)")
     parser.add_argument("--measure", metavar="NAME", help="the measure of documents (default: that of the first run)")
     parser.add_argument("--split", choices=("train", "test", "all"), help="the topics (default: the first run's)")
+    parser.add_argument("--effects", action="store_true", help="the effects of runs over several collections")
     parser.add_argument("--format", choices=("table", "markdown", "latex", "csv"), default="table")
     console.add_output(parser)
 
@@ -41,6 +45,8 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.workbench.runs import named_runs, split_words
 
     sources, settings = named_runs(arguments.words)
+    if arguments.effects:
+        return _effects(sources, arguments)
     _, overrides = split_words(arguments.words)
     # Data are those of the runs; without a run, or with data= in so many words, those of the configuration.
     told = bound.names_data(overrides)
@@ -71,6 +77,47 @@ def main(arguments: argparse.Namespace) -> int:
         tables.print_field(field(gathered.arms))
         if look:
             print(f"This is {look}.")
+    return 0
+
+
+def _effects(sources: Sequence[Path], arguments: argparse.Namespace) -> int:
+    """Print the changes that every run measured, and how alike the runs find them."""
+    from ragbench.comparison.replication import agreement, effects
+    from ragbench.errors import ConfigError
+    from ragbench.experiment import results, verdicts
+
+    found: dict[str, results.Results] = {}
+    for source in sources:
+        if not source.is_dir():
+            raise ConfigError(f"--effects takes runs with verdicts, got the file {source}")
+        run = results.load(source)
+        name = str(run.record["benchmark"]["name"])
+        if name in found:
+            raise ConfigError(f"--effects takes one run over each collection, got two over '{name}'")
+        found[name] = run
+    table = effects({name: verdicts.read(run) for name, run in found.items()})
+    alike = agreement(table)
+    if arguments.json:
+        console.print_json({"effects": table.to_dict(orient="records"), "agreement": alike.to_dict(orient="records")})
+        return 0
+    shown = table[["change"]].assign(
+        **{
+            name: [
+                f"{row[f'{name} effect']:+.3f} [{row[f'{name} low']:+.3f}, {row[f'{name} high']:+.3f}]"
+                for row in table.to_dict(orient="records")
+            ]
+            for name in found
+        }
+    )
+    alike = alike.rename(columns=lambda name: str(name).replace("_", " "))
+    if arguments.format == "csv":
+        print(table.to_csv(index=False), end="")
+    elif arguments.format != "table":
+        written = console.markdown if arguments.format == "markdown" else console.latex
+        print(written(shown), written(alike), sep="\n\n")
+    else:
+        console.print_table(shown, "Effects on documents, by collection")
+        console.print_table(alike, "How alike the collections find the changes")
     return 0
 
 
