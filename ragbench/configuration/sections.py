@@ -13,6 +13,7 @@ from ragbench.corpus.links import Dialect
 
 SPLITS = ("train", "test", "all")
 SAMPLERS = ("tpe", "nsga2", "random")
+HALVING = "halving"
 DESIGNS = ("leave_one_out", "add_one", "pairwise", "factorial", "fractional", "shapley")
 
 Seed = Annotated[int, Interval(ge=0, lt=2**32)]
@@ -101,6 +102,7 @@ class TuneSpec(Checked):
     candidates: Count = 8
     storage: Name | None = None
     memory_mb: Count = 512
+    fidelity: Annotated[str, one_of(HALVING)] | None = None
     starts: tuple[str, ...] = ()
     space: Mapping[str, Any] = field(default_factory=dict)
 

@@ -6,13 +6,14 @@ judgments do not exist (`train_only`), and refuses any other.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ragbench.benchmark.benchmark import Benchmark
+from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.benchmark.split import LEAST, TEST, TRAIN
 from ragbench.configuration import Settings
 from ragbench.engine.executor import Arm, Session
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from ragbench.index.index import Index
 
 P95 = "p95_ms"
+THIRD, FIRST = 3, 10
+"""With `tune.fidelity=halving`: the share of trials that goes on is 1 / THIRD; the least topics to judge one by."""
 
 PerQuery = Mapping[str, Mapping[str, float]]
 """By measure, by qid, the value."""
@@ -121,9 +124,13 @@ class TrainingValues:
             digest(settings.index): arm.index for settings, arm in zip(begun, workshop.arms(begun), strict=True)
         }
         self.index = self._indexes[digest(base.index)]
-        self.session = Session([topic.query() for topic in benchmark.topics], memory_bytes)
+        self.parts = parts(benchmark, base.tune.seed) if base.tune.fidelity else (benchmark.topics,)
+        self.sessions = tuple(
+            Session([topic.query() for topic in part], memory_bytes * len(part) / len(benchmark.topics))
+            for part in self.parts
+        )
         self._arms: dict[frozenset[tuple[str, Value]], Arm] = {}
-        self._seen: dict[str, PerQuery] = {}
+        self._seen: dict[tuple[str, int], PerQuery] = {}
 
     def arm(self, values: Values, name: str = "") -> Arm:
         """The pipeline with these values over the index of their start."""
@@ -140,9 +147,20 @@ class TrainingValues:
 
     def __call__(self, values: Values) -> PerQuery:
         """Every measure for every training query it applies to."""
-        arm, key = self.arm(values), self.identity(values)
+        return self.begun(values, len(self.parts))
+
+    def begun(self, values: Values, n: int) -> PerQuery:
+        """The same for the training queries of the first `n` parts."""
+        found: dict[str, dict[str, float]] = {}
+        for part in range(n):
+            for measure, by_query in self._of_part(values, part).items():
+                found.setdefault(measure, {}).update(by_query)
+        return found
+
+    def _of_part(self, values: Values, part: int) -> PerQuery:
+        arm, key = self.arm(values), (self.identity(values), part)
         if key not in self._seen:
-            run = document_run(self.session.outcome(arm).final, arm.index.chunks)
+            run = document_run(self.sessions[part].outcome(arm).final, arm.index.chunks)
             frame = evaluate(run, self.benchmark.document_qrels, self._measures)
             self._seen[key] = {
                 str(measure): dict(zip(rows["qid"], rows["value"].astype(float), strict=True))
@@ -153,11 +171,25 @@ class TrainingValues:
     def passages(self, values: Values) -> Mapping[str, float]:
         """nDCG@10 of passages as they are returned, by query; empty where no passage is judged."""
         arm = self.arm(values)
-        states, index = self.session.outcome(arm).final, arm.index
+        states = [state for session in self.sessions for state in session.outcome(arm).final]
+        index = arm.index
         units = passages.Passages(index.chunks, index.encoder.count_tokens, self.benchmark.quotes_by_topic)
         frame = passages.evaluate(states, units, self.benchmark, self.base.context_tokens)
         found = frame[frame["measure"] == PRIMARY]
         return {str(qid): float(value) for qid, value in zip(found["qid"], found["value"], strict=True)}
+
+
+def parts(benchmark: Benchmark, seed: int) -> tuple[tuple[Topic, ...], ...]:
+    """The topics in a seeded order, in parts of which the first ones together are a third, a ninth ... of all.
+
+    The first part has `FIRST` topics or more.
+    """
+    order = list(benchmark.topics)
+    random.Random(seed).shuffle(order)
+    ends = [len(order)]
+    while ends[0] >= FIRST * THIRD:
+        ends.insert(0, ends[0] // THIRD)
+    return tuple(tuple(order[start:end]) for start, end in zip([0, *ends], ends, strict=False))
 
 
 def mean(values: Mapping[str, float], qids: frozenset[str] | None = None) -> float:

@@ -41,7 +41,7 @@ def search_all(
     storage = study.open_storage(journal)
     studies = {search.name: study.open_study(storage, search, rules, values.base) for search in searches}
     begun = {name: study.begun(opened) for name, opened in studies.items()}  # before others begin theirs
-    memory, execution = values.session.limit_bytes, spec_of(values.base)
+    memory, execution = sum(session.limit_bytes for session in values.sessions), spec_of(values.base)
     count = _count(processes, execution)
     jobs = [
         (values.base, rules, train, _turned(searches, n, count), journal.absolute(), memory, n) for n in range(1, count)

@@ -72,6 +72,8 @@ def tune(
     if not held_out_topics and not spec.folds:
         raise ConfigError("tune.folds=0 leaves nothing to judge by, as no topics are held out: leave it out")
     chosen = objectives(spec.objective, base.measures)
+    if spec.fidelity and len(chosen) > 1:
+        raise ConfigError(f"tune.fidelity={spec.fidelity} needs one objective, tune.objective names {len(chosen)}")
     parameters = space(base, compose, say)
     rules = Rules(parameters, chosen, spec.sampler or ("tpe" if len(chosen) == 1 else "nsga2"), spec.seed, spec.p95_ms)
     names = [each.measure for each in chosen if each.measure is not None]
@@ -79,7 +81,7 @@ def tune(
     fetch_caches(workshop.store, workshop.models)
     values = TrainingValues(base, parameters, train, workshop, names, spec.memory_mb << 20)
     folder = _folder(base, train, spec, rules, values)
-    rules = replace(rules, key=folder.name)
+    rules = replace(rules, key=folder.name, parts=len(values.parts))
     preset = configured(parameters, base)
     for name in names:
         if not values(preset).get(name):
@@ -135,6 +137,7 @@ def tune(
 def _folder(base: Settings, train: Benchmark, spec: TuneSpec, rules: Rules, values: TrainingValues) -> Path:
     """The folder of this search: the same command finds it again, also with another number of trials."""
     asked = {key: value for key, value in asdict(spec).items() if key in ("objective", "p95_ms", "folds", "seed")}
+    asked |= {"fidelity": spec.fidelity} if spec.fidelity else {}
     asked |= {"repeats": spec.repeats} if spec.repeats else {}
     parameters = [replace(each, begins={}) for each in rules.parameters]
     parts = [asked, rules.sampler, parameters, train.digest, base.pipeline.fingerprint]

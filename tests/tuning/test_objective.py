@@ -16,6 +16,7 @@ from ragbench.tuning.objective import (
     cost_to_plain,
     mean,
     objectives,
+    parts,
     time_cost,
     train_only,
 )
@@ -92,7 +93,7 @@ def test_values_equal_those_of_each_pipeline_alone(searched) -> None:
         for measure in ("nDCG@10", "RR"):
             rows = alone[alone["measure"] == measure]
             assert values(tried)[measure] == pytest.approx(dict(zip(rows["qid"], rows["value"], strict=True)))
-    assert values.session.reused > 0
+    assert values.sessions[0].reused > 0
 
 
 def test_every_start_is_searched_over_an_index_of_its_own(settings_of, opposed, tmp_path) -> None:
@@ -117,3 +118,12 @@ def test_values_of_test_topics_are_refused(searched, opposed) -> None:
     values, _ = searched
     with pytest.raises(BenchmarkError, match="training topics only, and was given 'test0'"):
         TrainingValues(values.base, values.parameters, opposed, Workshop.of(values.base, opposed), ["nDCG@10"])
+
+
+def test_parts_grow_by_three_and_hold_every_topic_once(opposed) -> None:
+    topics = tuple(Topic(f"t{n}", "x", split="train") for n in range(100))
+    found = parts(replace(opposed, topics=topics), 13)
+    assert [len(part) for part in found] == [11, 22, 67]
+    assert sorted(topic.qid for part in found for topic in part) == sorted(topic.qid for topic in topics)
+    assert found == parts(replace(opposed, topics=topics), 13) != parts(replace(opposed, topics=topics), 14)
+    assert len(parts(replace(opposed, topics=topics[:29]), 13)) == 1

@@ -15,7 +15,7 @@ import pytest
 from ragbench import app
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.errors import BenchmarkError, ConfigError
-from ragbench.tuning import confirm, report
+from ragbench.tuning import confirm, objective, report
 from ragbench.tuning.objective import train_only
 from ragbench.tuning.outcome import Tuned
 from ragbench.tuning.search import tune
@@ -266,3 +266,14 @@ def _told(results: Path) -> list[str]:
     """Who ended a trial, for every trial that came to an end."""
     lines = [line for path in results.glob("tune/*/journal.log") for line in path.read_text().splitlines()]
     return [line.split('"worker_id":"')[1].split('"')[0] for line in lines if '"state":1' in line]
+
+
+def test_halving_asks_a_part_of_the_topics_first(settings_of, opposed, tuned, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(objective, "FIRST", 2)
+    found = search(settings_of, opposed, tmp_path, "tune.fidelity=halving", "tune.trials=15", "tune.folds=0")
+    assert found.winner.values[WEIGHT] > 1 and 1 < len(found.trials["all"]) < 15
+    whole = {trial.values[WEIGHT]: trial.objectives for trial in tuned.trials["all"]}
+    first = found.trials["all"][0]
+    assert whole[first.values[WEIGHT]] == first.objectives  # the parts together are all topics
+    with pytest.raises(ConfigError, match=r"tune\.fidelity=halving needs one objective, tune\.objective names 2"):
+        search(settings_of, opposed, tmp_path, "tune.fidelity=halving", "tune.objective=[ndcg_at_10,p95_ms]")

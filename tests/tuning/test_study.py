@@ -156,3 +156,55 @@ def test_an_interrupted_trial_is_ended_under_its_number(sampler: str, moment: st
     whole = searched(tmp_path / "a.log", rules(sampler), 30, qids=None)
     found = study.trials_of(again, PARAMETERS)
     assert [(t.number, t.values, t.objectives) for t in found] == [(t.number, t.values, t.objectives) for t in whole]
+
+
+class InParts:
+    """`values` of queries that come in three parts."""
+
+    def __init__(self) -> None:
+        self.asked: list[int] = []
+
+    def begun(self, tried, n):
+        self.asked.append(n)
+        return {"nDCG@10": dict(list(values(tried)["nDCG@10"].items())[:n])}
+
+    def __call__(self, tried):
+        self.asked.append(3)
+        return values(tried)
+
+
+def halved(path: Path, n: int, stop: int | None = None) -> tuple[list[tuple], list[Trial], list[int]]:
+    made, judged = rules(parts=3), InParts()
+    for trials in (stop, n):
+        if trials is not None:
+            search = Search("all", frozenset({"a", "b"}), trials)
+            opened = study.open_study(study.open_storage(path), search, made, BASE)
+            study.optimise(opened, search, made, judged, begun=study.begun(opened))
+    everything = [(t.number, t.state.name, t.params, t.values) for t in opened.get_trials()]
+    return everything, study.trials_of(opened, PARAMETERS), judged.asked
+
+
+def test_halving_sees_all_topics_for_few_trials_and_goes_on_as_if_it_had_not_stopped(tmp_path: Path) -> None:
+    whole, kept, asked = halved(tmp_path / "a.log", 40)
+    states = [state for _, state, _, _ in whole]
+    assert len(whole) == 40 and states[0] == "COMPLETE"
+    assert asked.count(1) == 40
+    assert states.count("COMPLETE") == len(kept) == asked.count(3) < asked.count(2) < 25
+    assert rules().better(kept)[0].objectives[0] > 0.85
+    assert halved(tmp_path / "b.log", 40, stop=17)[0] == whole
+
+
+def test_a_trial_interrupted_between_parts_is_decided_the_same(tmp_path: Path, monkeypatch) -> None:
+    whole, _, _ = halved(tmp_path / "a.log", 25)
+    with monkeypatch.context() as patched:
+        calls = iter(range(1000))
+
+        def interrupted(self, tried, n, begun=InParts.begun):
+            if next(calls) == 20:
+                raise KeyboardInterrupt
+            return begun(self, tried, n)
+
+        patched.setattr(InParts, "begun", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            halved(tmp_path / "b.log", 25)
+    assert halved(tmp_path / "b.log", 25)[0] == whole
