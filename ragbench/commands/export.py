@@ -7,8 +7,8 @@ from pathlib import Path
 
 from ragbench import console
 
-DESCRIPTION = """Write a measured configuration for production: a bundle that runs elsewhere, or a
-configuration file of ragdocs or Librarian.
+DESCRIPTION = """Write a measured configuration for production: a bundle that runs elsewhere, a configuration file of
+ragdocs or Librarian, or the requests that make OpenSearch, Elasticsearch or Qdrant search like this.
 
 What a format cannot express is listed in the file and here. A configuration whose gain over the run's first arm (or
 --baseline) is not established needs --force, and the export says so."""
@@ -16,11 +16,12 @@ EXAMPLES = """examples:
   ragbench export --arm rerank                        an arm of the newest run, as a bundle
   ragbench export @1/phase3 --format ragdocs --version 2026-08 --out config.toml
   ragbench export 3f2a... --format librarian --out config.json --force    an MLflow run by its id
+  ragbench export @1/hybrid --format opensearch --out opensearch.json
   ragbench export --without-index                     built again where it is used
 then: ragbench verify bundle
 """
 
-_FORMATS = ("ragbench", "ragdocs", "librarian")
+_FORMATS = ("ragbench", "ragdocs", "librarian", "opensearch", "elasticsearch", "qdrant")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

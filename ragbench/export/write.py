@@ -13,8 +13,15 @@ from ragbench.export import measured
 from ragbench.export.measured import Evidence, MeasuredArm
 from ragbench.workshop import Progress, Say
 
-Format = Literal["ragbench", "ragdocs", "librarian"]
-FORMATS: Mapping[str, str] = {"ragbench": ".bundle", "ragdocs": ".toml", "librarian": ".json"}
+Format = Literal["ragbench", "ragdocs", "librarian", "opensearch", "elasticsearch", "qdrant"]
+FORMATS: Mapping[str, str] = {
+    "ragbench": ".bundle",
+    "ragdocs": ".toml",
+    "librarian": ".json",
+    "opensearch": ".opensearch.json",
+    "elasticsearch": ".elasticsearch.json",
+    "qdrant": ".qdrant.json",
+}
 """The formats with the ends of their names."""
 
 
@@ -98,13 +105,14 @@ def _file(
     form: Format, version: str | None, arm: MeasuredArm, out: Path, evidence: Evidence, caution: str | None
 ) -> list[str]:
     from ragbench.benchmark.lines import write_atomically
-    from ragbench.export import librarian, provenance, ragdocs
+    from ragbench.export import elasticsearch, librarian, opensearch, provenance, qdrant, ragdocs
 
     said = provenance.sentences(arm, evidence, caution)
     if form == "ragdocs":
         text, missing = ragdocs.render(arm.settings, said, version)
     else:
-        text, missing = librarian.render(arm.settings, said)
+        modules = {"librarian": librarian, "opensearch": opensearch, "elasticsearch": elasticsearch, "qdrant": qdrant}
+        text, missing = modules[form].render(arm.settings, said)
     if out.is_dir():
         raise ConfigError(f"--out {out} is a folder: name a file such as {out / f'config{FORMATS[form]}'}")
     write_atomically(out, text)

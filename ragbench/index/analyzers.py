@@ -14,7 +14,7 @@ Both drop tokens of more than 255 characters: no query holds them, and Lucene re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from types import MappingProxyType
 from typing import Any
@@ -46,6 +46,40 @@ _CASE_PARTS = (
 _PROSE_CASE_PARTS = rf"{_WHOLE}|{_CASE_PARTS}"
 
 
+def _split(*patterns: str) -> list[tuple[str, ...]]:
+    """Filters that add what the groups of each pattern find in a token to the token itself, at its position."""
+    return [("patternCaptureGroup", "pattern", pattern, "preserve_original", "true") for pattern in patterns]
+
+
+CUSTOM: Mapping[str, tuple[str, tuple[tuple[str, ...], ...]]] = MappingProxyType(
+    {
+        "technical": (
+            _tokens(r"::|[.'\u2019-]"),
+            (
+                ("length", "min", "1", "max", "255"),
+                ("englishPossessive",),
+                *_split(_CORE, _PROSE_PARTS, _PROSE_CASE_PARTS),
+                ("lowercase",),
+                ("stop",),
+                ("keywordMarker", "pattern", r".*[^\p{L}'\u2019].*"),
+                ("porterStem",),
+                ("removeDuplicates",),
+            ),
+        ),
+        "code": (
+            _tokens(r"::|[.-]"),
+            (
+                ("length", "min", "1", "max", "255"),
+                *_split(_CORE, _WORD_PARTS, _CASE_PARTS),
+                ("lowercase",),
+                ("removeDuplicates",),
+            ),
+        ),
+    }
+)
+"""The analyzers of our own: the pattern of a token, and Lucene's filters with their parameters, in order."""
+
+
 @cache
 def english() -> Any:
     """Lucene's EnglishAnalyzer: Unicode words, lower case, possessives and stop words removed, Porter's stems."""
@@ -65,16 +99,7 @@ def technical() -> Any:
 
     Terms that hold anything but letters are not stemmed: Porter would make `node.j` of `node.js`.
     """
-    return _custom(
-        _tokens(r"::|[.'\u2019-]"),
-        ("englishPossessive",),
-        *_split(_CORE, _PROSE_PARTS, _PROSE_CASE_PARTS),
-        ("lowercase",),
-        ("stop",),
-        ("keywordMarker", "pattern", r".*[^\p{L}'\u2019].*"),
-        ("porterStem",),
-        ("removeDuplicates",),
-    )
+    return _custom(*CUSTOM["technical"])
 
 
 @cache
@@ -84,24 +109,14 @@ def code() -> Any:
     `getUserById` gives `getuserbyid get user by id`, `HTTPResponseError` gives `httpresponseerror http response error`,
     `std::vector` gives `std::vector std vector`.
     """
-    return _custom(
-        _tokens(r"::|[.-]"),
-        *_split(_CORE, _WORD_PARTS, _CASE_PARTS),
-        ("lowercase",),
-        ("removeDuplicates",),
-    )
+    return _custom(*CUSTOM["code"])
 
 
-def _split(*patterns: str) -> list[tuple[str, ...]]:
-    """Filters that add what the groups of each pattern find in a token to the token itself, at its position."""
-    return [("patternCaptureGroup", "pattern", pattern, "preserve_original", "true") for pattern in patterns]
-
-
-def _custom(tokens: str, *filters: tuple[str, ...]) -> Any:
+def _custom(tokens: str, filters: Sequence[tuple[str, ...]]) -> Any:
     with java_errors(JavaError, lambda cause: f"Lucene refused an analyzer of ragbench ({cause}); reinstall pyserini"):
         builder = java("org.apache.lucene.analysis.custom.CustomAnalyzer").builder()
         builder.withTokenizer("pattern", "pattern", tokens, "group", "0")
-        for each in (("length", "min", "1", "max", "255"), *filters):
+        for each in filters:
             builder.addTokenFilter(*each)
         return builder.build()
 

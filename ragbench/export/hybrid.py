@@ -1,0 +1,159 @@
+"""What search engines can be told of a configuration: one search by meaning, one by words, and how the two are fused.
+
+A file for an engine is JSON: sentences on where it comes from and on what it cannot say, how documents must be cut and
+embedded before they are sent, and the requests to send. `{query}` stands for the text of a query, `{vector}` for its
+vector.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ragbench.configuration import Settings
+from ragbench.errors import ConfigError
+from ragbench.export.translation import Reading, flat_index
+from ragbench.index.lexical import Bm25F
+from ragbench.models.resolve import EncoderSpec, load_encoder
+from ragbench.stages.cut import Cut
+from ragbench.stages.dense import RetrieveDense
+from ragbench.stages.fuse import Fuse
+from ragbench.stages.lexical import RetrieveLexical
+
+NAME = "ragbench"
+"""The index, the collection and the pipeline of a file; whoever sends the requests may choose another."""
+
+QUERY, VECTOR = "{query}", "{vector}"
+
+_KNOWN = (RetrieveDense, RetrieveLexical, Fuse, Cut)
+
+
+@dataclass(frozen=True)
+class Hybrid:
+    """The part of a configuration that an engine is told. `weights` are those of `dense` and `lexical`, where fused."""
+
+    dense: RetrieveDense | None
+    lexical: RetrieveLexical | None
+    fuse: Fuse | None
+    weights: Mapping[str, float]
+    top_n: int
+    index: Mapping[str, Any]
+    encoder: EncoderSpec
+    dimension: int
+
+    @property
+    def window(self) -> int:
+        """Hits of each search that are fused."""
+        return max([self.top_n, *(stage.depth for stage in (self.dense, self.lexical) if stage)])
+
+    @property
+    def bm25(self) -> Bm25F:
+        """How words are scored."""
+        assert self.lexical is not None
+        return Bm25F(tuple(self.lexical.fields.items()), self.lexical.k1, self.lexical.b)
+
+    @property
+    def analyzer(self) -> str:
+        """The analyzer of the words."""
+        return str(self.index["lexical.analyzer"])
+
+
+def read(settings: Settings, system: str, format: str, fusions: Collection[str]) -> tuple[Hybrid, list[str]]:
+    """What an engine is told, and a sentence for everything that it cannot be told.
+
+    `fusions` are the methods it has, with the norm where scores are fused, such as `convex/min_max`. Raises ConfigError
+    when it lacks that of the configuration, and when no source of the configuration can be told.
+    """
+    reading = Reading(settings)
+    dense, lexical, fuse = reading.stage(RetrieveDense), reading.stage(RetrieveLexical), reading.stage(Fuse)
+    if dense is None and lexical is None:
+        raise ConfigError(
+            f"--format {format} cannot express this arm, which searches neither by vectors nor by BM25: "
+            "export another arm, or a bundle"
+        )
+    both = dense is not None and lexical is not None
+    missing = _fusion(reading, fuse, system, format, fusions) if both and fuse else []
+    for cls, names in _TOLD.items():
+        for name in names:
+            reading.value(cls, name, None)
+    flat = flat_index(reading.index)
+    for key in flat:
+        if key.partition(".")[0] in ("chunker", "encoder", "passage", "dense") or key == "lexical.analyzer":
+            reading.index_value(key)
+    cut = reading.stage(Cut)
+    given = {stage.source: fuse.weights.get(stage.source, 1.0) for stage in (dense, lexical) if stage and both and fuse}
+    hybrid = Hybrid(
+        dense,
+        lexical,
+        fuse if both else None,
+        given,
+        cut.top_n if cut else 100,
+        flat,
+        reading.index.encoder,
+        load_encoder(reading.index.encoder).dim if dense else 0,
+    )
+    return hybrid, missing + reading.left_over(_KNOWN, {}, system) + reading.out_of_order(_KNOWN, system)
+
+
+_TOLD: Mapping[type[Any], tuple[str, ...]] = {
+    RetrieveDense: ("depth",),
+    RetrieveLexical: ("depth", "k1", "b", "fields"),
+    Fuse: ("method", "k", "weights", "norm", "norms", "least", "missing"),
+    Cut: ("top_n",),
+}
+"""Parameters that a file says, or that a sentence of this module or of a format is about."""
+
+
+def _fusion(reading: Reading, fuse: Fuse, system: str, format: str, fusions: Collection[str]) -> list[str]:
+    wanted = "convex/" + "+".join({fuse.norm, *fuse.norms.values()}) if fuse.method == "convex" else fuse.method
+    if wanted not in fusions:
+        raise ConfigError(
+            f"--format {format} cannot fuse by {wanted}, only by {', '.join(sorted(fusions))}: "
+            "export another arm, or a bundle"
+        )
+    missing = []
+    if fuse.method == "rrf" and not float(fuse.k).is_integer():
+        missing.append(f"fuse.k = {fuse.k:g}: {system} has whole numbers only, so {round(fuse.k)} is written")
+    if fuse.method != "rrf" and (fuse.missing == "exact" or (fuse.missing, wanted) == ("lowest", "convex/theoretical")):
+        missing.append(f"fuse.missing = {fuse.missing}: in {system} a source gives 0 to what it did not return")
+    if fuse.method == "dbsf" and fuse.missing != "nothing":
+        missing.append(f"fuse.missing = {fuse.missing}: in {system} a source gives 0 to what it did not return")
+    if fuse.method == "convex" and fuse.least not in ({}, {"dense": -1.0}):
+        missing.append(f"fuse.least = {dict(fuse.least)}: {system} counts from -1 for cosines and from 0 for BM25")
+    return missing
+
+
+def shares(weights: Mapping[str, float]) -> list[float]:
+    """The weights as shares of 1, which changes no ranking."""
+    total = sum(weights.values()) or 1.0
+    return [round(weight / total, 9) for weight in weights.values()]
+
+
+def same_window(hybrid: Hybrid, system: str) -> list[str]:
+    """A sentence for every source whose depth is not that which the engine uses for all of them."""
+    return [
+        f"{stage.source}.depth = {stage.depth}: {system} fuses the first {hybrid.window} of every source"
+        for stage in (hybrid.dense, hybrid.lexical)
+        if stage and hybrid.fuse and stage.depth != hybrid.window
+    ]
+
+
+def file(
+    hybrid: Hybrid, heading: Sequence[str], missing: Sequence[str], requests: Sequence[tuple[str, str, Any]]
+) -> str:
+    """The file; `requests` are (method, path, body)."""
+
+    def of(part: str) -> dict[str, Any]:
+        return {key.partition(".")[2]: value for key, value in hybrid.index.items() if key.startswith(f"{part}.")}
+
+    before = {"chunks": {"class": hybrid.index["chunker"], **of("chunker")}}
+    if hybrid.dense:
+        prefixes = hybrid.encoder.prefixes(hybrid.encoder.name)  # those that follow from the model's name, too
+        before |= {"vectors": {**of("encoder"), **prefixes, "dimension": hybrid.dimension}, "passages": of("passage")}
+    if hybrid.lexical:
+        before["words"] = {"fields": sorted(hybrid.lexical.fields)}
+    sent = [{"method": method, "path": path, "body": body} for method, path, body in requests]
+    told = {"about": list(heading), "not_expressed": list(missing), "before_indexing": before, "requests": sent}
+    return json.dumps(told, indent=1, ensure_ascii=True) + "\n"

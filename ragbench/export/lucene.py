@@ -1,0 +1,79 @@
+"""What OpenSearch and Elasticsearch have in common: Lucene's analyzers, BM25 and fields."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ragbench.export.hybrid import QUERY, Hybrid
+from ragbench.index.analyzers import CUSTOM
+
+_FILTERS = {
+    "englishPossessive": {"type": "stemmer", "language": "possessive_english"},
+    "lowercase": {"type": "lowercase"},
+    "stop": {"type": "stop", "stopwords": "_english_"},
+    "porterStem": {"type": "porter_stem"},
+    "removeDuplicates": {"type": "remove_duplicates"},
+}
+
+
+def analysis(name: str) -> tuple[str, dict[str, Any]]:
+    """The name of an analyzer of ours in an index, and what the settings of the index must define for it."""
+    if name == "english":
+        return "english", {}
+    if name == "standard":
+        return "ragbench", {"analyzer": {"ragbench": {"type": "standard", "stopwords": "_english_"}}}
+    pattern, filters = CUSTOM[name]
+    named = {f"ragbench_{number:02}": _filter(each) for number, each in enumerate(filters)}
+    return "ragbench", {
+        "tokenizer": {"ragbench": {"type": "pattern", "pattern": pattern, "group": 0}},
+        "filter": named,
+        "analyzer": {"ragbench": {"type": "custom", "tokenizer": "ragbench", "filter": list(named)}},
+    }
+
+
+def _filter(each: tuple[str, ...]) -> dict[str, Any]:
+    kind, options = each[0], dict(zip(each[1::2], each[2::2], strict=True))
+    if kind == "length":
+        return {"type": "length", "min": int(options["min"]), "max": int(options["max"])}
+    if kind == "patternCaptureGroup":
+        return {"type": "pattern_capture", "preserve_original": True, "patterns": [options["pattern"]]}
+    if kind == "keywordMarker":
+        return {"type": "keyword_marker", "keywords_pattern": options["pattern"]}
+    return _FILTERS[kind]
+
+
+def settings(hybrid: Hybrid) -> dict[str, Any]:
+    """The settings of an index: one shard, so that word statistics are those of the whole."""
+    found: dict[str, Any] = {"number_of_shards": 1}
+    if hybrid.lexical:
+        _, k1 = hybrid.bm25.scaled
+        found["similarity"] = {"default": {"type": "BM25", "k1": round(k1, 9), "b": hybrid.lexical.b}}
+        if defined := analysis(hybrid.analyzer)[1]:
+            found["analysis"] = defined
+    return found
+
+
+def fields(hybrid: Hybrid) -> dict[str, Any]:
+    """The fields of a chunk, without its vector."""
+    found: dict[str, Any] = {name: {"type": "keyword"} for name in ("chunk_id", "docno")}
+    found["content"] = {"type": "text", "index": False}
+    if hybrid.lexical:
+        name, _ = analysis(hybrid.analyzer)
+        found |= {field: {"type": "text", "analyzer": name} for field in hybrid.lexical.fields}
+    return found
+
+
+def words(hybrid: Hybrid) -> dict[str, Any]:
+    """The query by words: BM25F, or BM25 where one field is searched."""
+    weights, _ = hybrid.bm25.scaled
+    if len(weights) == 1:
+        return {"match": {weights[0][0]: {"query": QUERY}}}
+    return {"combined_fields": {"query": QUERY, "fields": [f"{name}^{weight:g}" for name, weight in weights]}}
+
+
+def left(hybrid: Hybrid, system: str) -> list[str]:
+    """Where the words of both systems are not ours."""
+    if hybrid.lexical and hybrid.analyzer in CUSTOM:
+        told = f"{system} counts a term and its parts as one, here each counts for itself"
+        return [f"index.lexical.analyzer = {hybrid.analyzer}: {told}"]
+    return []

@@ -1,0 +1,17 @@
+"""What the retrievers of other libraries say of a hit beside its text."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from ragbench.fingerprint import plain
+from ragbench.types import Hit
+
+_ELSEWHERE = ("text", "context", "explanation")
+
+
+def metadata(hit: Hit) -> dict[str, Any]:
+    """All fields of a hit but its text, as plain values."""
+    named = {field.name: getattr(hit, field.name) for field in dataclasses.fields(hit) if field.name not in _ELSEWHERE}
+    return {name: plain(value) for name, value in named.items()}
