@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ragbench.configuration import Settings
     from ragbench.experiment.results import Results
     from ragbench.models.chat import ChatSpec
+    from ragbench.workbench import Experiment
 
 HUMAN = "human"
 VALIDATED = ("baseline", "lexical_only", "dense_only", "plain_hybrid", "phase1", "recommended")
@@ -28,6 +29,7 @@ EXAMPLES = """examples:
   ragbench topics draft --endpoint http://localhost:11434/v1 --model NAME data=vault data.corpus=notes
   ragbench topics validate --against human             do derived topics lead to the same conclusions as yours?
   ragbench topics validate @1 --against @2             the same of two finished runs over the same arms
+  ragbench topics perturb --kinds typos,keywords      what arms lose when the same topics are typed in another way
 then: ragbench run -m +exp=baseline,phase1 data=vault data.corpus=notes topics=derived
 or, with the topics of the file after you have read and corrected them: ... data.queries=topics.jsonl
 """
@@ -35,7 +37,7 @@ or, with the topics of the file after you have read and corrected them: ... data
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The task, its inputs and where to write."""
-    tasks = ", ".join(TASKS)
+    tasks = ", ".join((*TASKS, *RUNNING))
     parser.add_argument("words", nargs="*", metavar="task|key=value", help=f"one of {tasks} (default: show), overrides")
     parser.add_argument("--out", metavar="FILE", default="topics.jsonl", help="the file to write (topics.jsonl)")
     parser.add_argument("--replace", action="store_true", help="write over an existing file")
@@ -46,6 +48,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=HUMAN,
         metavar="human|RUN",
         help="validate: the topics that the data comes with (default), or a run on topics that persons wrote",
+    )
+    parser.add_argument(
+        "--kinds", metavar="KIND,KIND", help="perturb: typos, case, keywords, word_order, quotes, drop (default: all)"
     )
     model = parser.add_argument_group("draft: the language model; sections of the documents are sent to it")
     model.add_argument(
@@ -67,12 +72,12 @@ def main(arguments: argparse.Namespace) -> int:
 
     overrides = [word for word in arguments.words if "=" in word and not Path(word).exists()]
     task, *arguments.inputs = [word for word in arguments.words if word not in overrides] or ["show"]
-    if task not in TASKS:
-        raise ConfigError(f"ragbench topics has no task '{task}': use {', '.join(TASKS)}")
+    if task not in (*TASKS, *RUNNING):
+        raise ConfigError(f"ragbench topics has no task '{task}': use {', '.join((*TASKS, *RUNNING))}")
     if task == "derive" and not any(override.startswith("topics=") for override in overrides):
         overrides.append("topics=derived")
-    if task == "validate":
-        return _validate(overrides, arguments)
+    if task in RUNNING:
+        return RUNNING[task](overrides, arguments)
     return TASKS[task](app.compose(overrides), arguments)
 
 
@@ -246,19 +251,60 @@ def _validate(overrides: Sequence[str], arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _perturb(overrides: Sequence[str], arguments: argparse.Namespace) -> int:
+    from dataclasses import replace
+
+    from ragbench.comparison.arms import Arms
+    from ragbench.comparison.robustness import losses
+    from ragbench.errors import ConfigError
+    from ragbench.topics.perturb import KINDS, SEPARATOR, perturbed
+
+    if arguments.inputs:
+        raise ConfigError("ragbench topics perturb takes overrides only: ragbench topics perturb +exp=baseline,phase1")
+    kinds = (arguments.kinds or ",".join(KINDS)).split(",")
+    for kind in kinds:
+        if kind not in KINDS:
+            raise ConfigError(f"--kinds must be some of {', '.join(KINDS)}, got '{kind}'")
+    experiment = _sweep(overrides, ("baseline", "recommended"))
+    varied = replace(experiment, given=perturbed(experiment.benchmark, [*dict.fromkeys(kinds)], arguments.seed))
+    with console.progress(arguments.quiet or arguments.json) as progress:
+        found = varied.run(progress)
+    variants: dict[str, dict[str, str]] = {kind: {} for kind in kinds}
+    for topic in varied.benchmark.topics:
+        base, _, kind = topic.qid.rpartition(SEPARATOR)
+        if base and kind in variants:
+            variants[kind][base] = topic.qid
+    arms = Arms.of(found)
+    table = losses(arms, variants)
+    if arguments.json:
+        console.print_json({"folder": str(found.folder), "losses": table.to_dict(orient="records")})
+        return 0
+    signed = dict.fromkeys(("loss", "low", "high"), "+.3f") | dict.fromkeys(("topics", "variants", "p"), ".3f")
+    console.print_table(
+        table, f"{arms.policy.measure} of the topics, and of the same topics typed in another way", signed
+    )
+    print(f"every topic and every variant: {console.shown(found.folder)}")
+    return 0
+
+
 def _measured(overrides: Sequence[str], topics: str, quiet: bool) -> Results:
-    """A run of the arms on one kind of topics, without times and tracking unless these are asked for."""
+    """A run of the arms on one kind of topics."""
+    # Keys of derived topics, such as topics.limit, are none of those that the data comes with.
+    kept = [word for word in overrides if topics == "derived" or key_of(word).split(".")[0] != "topics"]
+    with console.progress(quiet) as progress:
+        return _sweep([*kept, f"topics={topics}"], VALIDATED).run(progress)
+
+
+def _sweep(overrides: Sequence[str], arms: Sequence[str]) -> Experiment:
+    """An experiment on all topics, without times and tracking unless these are asked for; `arms` where none are."""
     from ragbench.workbench import Experiment
 
     keys = {key_of(word) for word in overrides}
-    # Keys of derived topics, such as topics.limit, are none of those that the data comes with.
-    kept = [word for word in overrides if topics == "derived" or key_of(word).split(".")[0] != "topics"]
-    words = [*kept, f"topics={topics}"]
-    words += [] if keys & {"exp", "+exp"} else [f"+exp={','.join(VALIDATED)}"]
+    words = [*overrides]
+    words += [] if keys & {"exp", "+exp"} else [f"+exp={','.join(arms)}"]
     defaults = {"split": "all", "latency.enabled": "false", "tracking.enabled": "false"}
     words += [f"{key}={value}" for key, value in defaults.items() if key not in keys]
-    with console.progress(quiet) as progress:
-        return Experiment.sweep(*words).run(progress)
+    return Experiment.sweep(*words)
 
 
 def _data(settings: Settings) -> str:
@@ -273,5 +319,9 @@ TASKS: Mapping[str, Callable[[Settings, argparse.Namespace], int]] = {
     "derive": _derive,
     "from-log": _from_log,
     "draft": _draft,
-    "validate": lambda settings, arguments: _validate(settings.overrides, arguments),
 }
+RUNNING: Mapping[str, Callable[[Sequence[str], argparse.Namespace], int]] = {
+    "validate": _validate,
+    "perturb": _perturb,
+}
+"""Tasks that run arms, from the words of a sweep."""

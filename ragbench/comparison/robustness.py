@@ -1,0 +1,64 @@
+"""What arms lose when the same topics are typed in another way: each variant against its topic, all as one family."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ragbench.comparison.arms import Arms
+from ragbench.comparison.statistics import compare_all
+from ragbench.errors import ResultsError
+from ragbench.evaluation.levels import DOCUMENT
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COLUMNS = ("kind", "arm", "n", "topics", "variants", "loss", "low", "high", "p")
+
+
+def losses(arms: Arms, variants: Mapping[str, Mapping[str, str]]) -> pd.DataFrame:
+    """A row for every kind and arm, with `COLUMNS`, by documents; `variants`: by kind, the qid of a variant by topic.
+
+    `topics` and `variants` are means over the `n` topics that have the variant; `loss` is variants minus topics, with
+    an interval that holds together with all others. Raises ResultsError where no topic has a value.
+    """
+    import pandas as pd
+
+    qids = sorted({qid for each in variants.values() for qid in each})
+    rows: list[tuple[str, str]] = [(kind, arm) for kind in variants for arm in arms.arms]
+    values = {arm: known.levels.get(DOCUMENT, {}) for arm, known in arms.arms.items()}
+
+    def of(arm: str, names: Sequence[str | None]) -> list[float]:
+        return [np.nan if name is None else values[arm].get(name, np.nan) for name in names]
+
+    changed = np.array([of(arm, [variants[kind].get(qid) for qid in qids]) for kind, arm in rows], dtype=float)
+    before = np.array([of(arm, qids) for _, arm in rows], dtype=float)
+    before[np.isnan(changed)] = np.nan
+    changed[np.isnan(before)] = np.nan
+    kept = ~np.isnan(changed).all(axis=1)
+    if not kept.any():
+        raise ResultsError("no topic with an answer has a variant: name other kinds")
+    policy = arms.policy
+    compared = compare_all(
+        changed[kept],
+        before[kept],
+        seed=policy.seed,
+        draws=policy.statistics.draws,
+        confidence=policy.statistics.confidence,
+    )
+    told = [
+        (
+            *row,
+            each.n,
+            each.mean_baseline,
+            each.mean_candidate,
+            each.difference,
+            each.ci_low,
+            each.ci_high,
+            each.p_value,
+        )
+        for row, each in zip([row for row, keep in zip(rows, kept, strict=True) if keep], compared, strict=True)
+    ]
+    return pd.DataFrame(told, columns=list(COLUMNS))

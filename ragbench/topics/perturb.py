@@ -1,0 +1,142 @@
+"""The same topics as people also type them: with slips, in other case, as keywords, in another order, in quotes.
+
+A few lines of our own: libraries of augmentations bring language models and change what a query means; these changes
+keep it, `drop` excepted. Seeded by topic and kind, so a topic has the same variants in every benchmark.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Literal, get_args
+
+from ragbench.benchmark.benchmark import Benchmark, Topic
+from ragbench.errors import BenchmarkError
+
+Kind = Literal["typos", "case", "keywords", "word_order", "quotes", "drop"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+PERTURBED = "perturbed"
+SEPARATOR = "~"
+"""Between the qid of a topic and the kind of its variant."""
+
+_PLAIN = re.compile(r"[^\W\d_]{4,}")  # a word that may have a slip; shorter ones and code keep their form
+_WORDS_PER_SLIP = 5
+_FUNCTION = frozenset(
+    re.findall(
+        r"\w+",
+        """a an the and or but of to in on at by for from with without about into over under is are was were be been
+        being am do does did done has have had can could should would will may might must shall i me my we us our
+        you your it its this that these those there here he she they them what which who whom whose when where
+        why how if then than as so not no please tell""",
+    )
+)
+
+
+def perturbed(benchmark: Benchmark, kinds: Sequence[Kind], seed: int) -> Benchmark:
+    """The benchmark with a variant of every topic for each kind that changes its text; judgments are the topic's.
+
+    A variant stands in the split of its topic. It has no hypothesis, which was written for the topic.
+    """
+    made = [
+        replace(
+            topic,
+            qid=f"{topic.qid}{SEPARATOR}{kind}",
+            text=text,
+            hypothesis=None,
+            provenance=PERTURBED,
+            group=_group(topic),
+        )
+        for topic in benchmark.topics
+        for kind in kinds
+        if (text := variant(topic, kind, seed)) != topic.text
+    ]
+    if not made:
+        raise BenchmarkError(f"no topic of '{benchmark.name}' changes by {', '.join(kinds)}: name other kinds")
+    of = {each.qid: each.qid.rpartition(SEPARATOR)[0] for each in made}
+
+    def judged(qrels: Mapping[str, Mapping[str, int]]) -> dict[str, Mapping[str, int]]:
+        return {**qrels, **{qid: qrels[base] for qid, base in of.items() if base in qrels}}
+
+    return replace(
+        benchmark,
+        topics=(*(replace(topic, group=_group(topic)) for topic in benchmark.topics), *made),
+        document_qrels=judged(benchmark.document_qrels),
+        section_qrels=judged(benchmark.section_qrels),
+        source=None,
+        quotes=(
+            *benchmark.quotes,
+            *(replace(quote, qid=qid) for qid, base in of.items() for quote in benchmark.quotes if quote.qid == base),
+        ),
+    )
+
+
+def variant(topic: Topic, kind: Kind, seed: int) -> str:
+    """The text of a topic changed in one way; the same text where that changes nothing."""
+    drawn = hashlib.sha256(f"{seed} {kind} {topic.qid}".encode()).digest()
+    return _CHANGES[kind](topic.text, random.Random(drawn))
+
+
+def _typos(text: str, chance: random.Random) -> str:
+    """A slip in one of every five words, at least one: letters swapped, one left out, one doubled."""
+    places = list(_PLAIN.finditer(text))
+    n = min(len(places), max(1, len(text.split()) // _WORDS_PER_SLIP))
+    for match in sorted(chance.sample(places, n), key=lambda each: -each.start()):
+        text = f"{text[: match.start()]}{_slip(match[0], chance)}{text[match.end() :]}"
+    return text
+
+
+def _slip(word: str, chance: random.Random) -> str:
+    place = chance.randrange(1, len(word) - 1)
+    kind = chance.choice(("swap", "omit", "double"))
+    if kind == "swap" and word[place] != word[place + 1]:
+        return f"{word[:place]}{word[place + 1]}{word[place]}{word[place + 2 :]}"
+    if kind == "double":
+        return f"{word[:place]}{word[place]}{word[place:]}"
+    return f"{word[:place]}{word[place + 1 :]}"
+
+
+def _case(text: str, _: random.Random) -> str:
+    """In small letters; in capitals where it was in small ones."""
+    return text.lower() if text != text.lower() else text.upper()
+
+
+def _keywords(text: str, _: random.Random) -> str:
+    """Without function words and question marks; as it was where nothing else is left."""
+    kept = [word.strip("?!,;:") for word in text.split() if word.strip("?!,;:.'\"").casefold() not in _FUNCTION]
+    return " ".join(word for word in kept if word) or text
+
+
+def _word_order(text: str, chance: random.Random) -> str:
+    listed = text.rstrip("?!.").split()
+    chance.shuffle(listed)
+    return " ".join(listed)
+
+
+def _quotes(text: str, _: random.Random) -> str:
+    return f'"{text}"'
+
+
+def _drop(text: str, chance: random.Random) -> str:
+    """Without one of its words of four letters or more; as it was where it has fewer than two."""
+    places = list(_PLAIN.finditer(text))
+    if len(places) < 2:
+        return text
+    gone = chance.choice(places)
+    return " ".join(f"{text[: gone.start()]}{text[gone.end() :]}".split())
+
+
+_CHANGES: Mapping[Kind, Callable[[str, random.Random], str]] = {
+    "typos": _typos,
+    "case": _case,
+    "keywords": _keywords,
+    "word_order": _word_order,
+    "quotes": _quotes,
+    "drop": _drop,
+}
+
+
+def _group(topic: Topic) -> str:
+    return topic.group or topic.qid
