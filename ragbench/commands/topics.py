@@ -27,6 +27,7 @@ EXAMPLES = """examples:
   ragbench topics from-log searches.jsonl data=vault data.corpus=notes   what people asked, sampled by frequency
   ragbench topics from-log export.csv --limit 200 --tail 0.3 --least-sessions 3
   ragbench topics draft --endpoint http://localhost:11434/v1 --model NAME data=vault data.corpus=notes
+  ragbench topics find-evidence                       sections that may answer a topic, found by words and links
   ragbench topics validate --against human             do derived topics lead to the same conclusions as yours?
   ragbench topics validate @1 --against @2             the same of two finished runs over the same arms
   ragbench topics perturb --kinds typos,keywords      what arms lose when the same topics are typed in another way
@@ -39,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The task, its inputs and where to write."""
     tasks = ", ".join((*TASKS, *RUNNING))
     parser.add_argument("words", nargs="*", metavar="task|key=value", help=f"one of {tasks} (default: show), overrides")
-    parser.add_argument("--out", metavar="FILE", default="topics.jsonl", help="the file to write (topics.jsonl)")
+    parser.add_argument("--out", metavar="FILE", help="the file to write (topics.jsonl; pool.csv of find-evidence)")
     parser.add_argument("--replace", action="store_true", help="write over an existing file")
     parser.add_argument("--limit", type=int, default=100, metavar="N", help="topics to make (default 100)")
     parser.add_argument("--seed", type=int, default=13, help="seed of what is drawn (default 13)")
@@ -49,6 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="human|RUN",
         help="validate: the topics that the data comes with (default), or a run on topics that persons wrote",
     )
+    parser.add_argument("--depth", type=int, default=5, metavar="N", help="find-evidence: sections of a topic (5)")
     parser.add_argument(
         "--kinds", metavar="KIND,KIND", help="perturb: typos, case, keywords, word_order, quotes, drop (default: all)"
     )
@@ -78,6 +80,7 @@ def main(arguments: argparse.Namespace) -> int:
         overrides.append("topics=derived")
     if task in RUNNING:
         return RUNNING[task](overrides, arguments)
+    arguments.out = arguments.out or ("pool.csv" if task == "find-evidence" else "topics.jsonl")
     return TASKS[task](app.compose(overrides), arguments)
 
 
@@ -202,6 +205,24 @@ def _draft(settings: Settings, arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _find_evidence(settings: Settings, arguments: argparse.Namespace) -> int:
+    import json
+
+    from ragbench.benchmark import pool
+    from ragbench.files import write_text
+    from ragbench.topics.evidence import unjudged
+    from ragbench.topics.load import load
+
+    benchmark = load(settings.config)
+    rows = unjudged(benchmark, arguments.depth)
+    out = Path(arguments.out)
+    written = pool.write_pool(out, rows, benchmark, replace=arguments.replace)
+    write_text(pool.source_of(out), json.dumps(pool.about(benchmark, settings.config), indent=1))
+    print(f"{written} unjudged pairs of {len({row.qid for row in rows})} topics in {out}, found by words and links")
+    console.next_command(f"judge {out}")
+    return 0
+
+
 def _chat(arguments: argparse.Namespace) -> ChatSpec:
     """The model that options name. Raises ConfigError where they name none."""
     from ragbench.bounds import as_options
@@ -319,6 +340,7 @@ TASKS: Mapping[str, Callable[[Settings, argparse.Namespace], int]] = {
     "derive": _derive,
     "from-log": _from_log,
     "draft": _draft,
+    "find-evidence": _find_evidence,
 }
 RUNNING: Mapping[str, Callable[[Sequence[str], argparse.Namespace], int]] = {
     "validate": _validate,

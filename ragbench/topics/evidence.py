@@ -12,8 +12,11 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from ragbench.benchmark.benchmark import Benchmark
+from ragbench.benchmark.pool import PoolRow
 from ragbench.corpus.masking import words
 from ragbench.corpus.sections import body_start, section_id
+from ragbench.errors import ConfigError
 from ragbench.types import Document, Section
 
 _K1, _B = 1.2, 0.75
@@ -95,3 +98,22 @@ class Evidence:
 
 def _stems(text: str) -> list[str]:
     return [word[:_STEM] for word in words(text)]
+
+
+def unjudged(benchmark: Benchmark, depth: int) -> list[PoolRow]:
+    """The first `depth` sections that may answer each topic and that nobody has judged, topics without an answer first.
+
+    A topic is looked for by its text and by what its author says of the need. ConfigError for a depth below 1.
+    """
+    if depth < 1:
+        raise ConfigError(f"--depth must be at least 1, got {depth}")
+    evidence = Evidence(benchmark.documents)
+    rows: dict[bool, list[PoolRow]] = {False: [], True: []}
+    for topic in benchmark.topics:
+        grades = benchmark.document_qrels.get(topic.qid, {})
+        judged = benchmark.section_qrels.get(topic.qid, {})
+        relevant = [docno for docno, grade in grades.items() if grade > 0]
+        found = evidence.find(f"{topic.text} {topic.need}", depth + len(judged), relevant)
+        new = [each for each in found if each.id not in judged][:depth]
+        rows[bool(relevant)] += [PoolRow(topic.qid, each.id, rank, 1) for rank, each in enumerate(new, start=1)]
+    return [*rows[False], *rows[True]]
