@@ -82,3 +82,10 @@ def test_every_loader_has_a_configuration_of_all_its_options(name: str) -> None:
         default = parameters[key].default
         expected = None if default is inspect.Parameter.empty else default
         assert value == (list(expected) if isinstance(expected, tuple) else expected), key
+
+
+def test_version_1_keeps_a_name_of_its_own() -> None:
+    from ragbench import app
+
+    default, version_1 = (app.compose(words).config["data"] for words in ([], ["data=builtin_v1"]))
+    assert load(version_1).digest == load(default).digest
