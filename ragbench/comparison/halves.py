@@ -31,7 +31,7 @@ _BLOCK = 1_000
 def halves(arms: Arms, contrasts: Sequence[Contrast], splits: Mapping[str, str]) -> pd.DataFrame:
     """A row for every contrast and level: the mean effect on train and on test, and p that they are one; `COLUMNS`.
 
-    `splits` has the split of a topic by qid. Without rows where a half has fewer than `LEAST` topics.
+    `splits` has the split of a topic by qid. Without the levels at which a half has fewer than `LEAST` topics.
     """
     import pandas as pd
 
@@ -40,9 +40,11 @@ def halves(arms: Arms, contrasts: Sequence[Contrast], splits: Mapping[str, str])
         for level in arms.levels:
             qids, differences = arms.differences(contrast, level)
             sides = np.array([splits.get(qid, "") for qid in qids])
-            names.append((":".join(contrast.factors), level))
-            rows.append((differences, sides))
-    if not rows or any(min((sides == side).sum() for side in (TRAIN, TEST)) < LEAST for _, sides in rows):
+            known = sides[~np.isnan(differences)]
+            if min((known == side).sum() for side in (TRAIN, TEST)) >= LEAST:
+                names.append((":".join(contrast.factors), level))
+                rows.append((differences, sides))
+    if not rows:
         return pd.DataFrame(columns=list(COLUMNS))
     differences = np.stack([values for values, _ in rows])
     in_train = rows[0][1] == TRAIN

@@ -52,3 +52,12 @@ def test_one_half_says_nothing_of_the_other() -> None:
     frame = halves(arms(np.zeros(60)), [Contrast.of("arm0", "base")], dict.fromkeys(QIDS, "test"))
     assert frame.empty
     assert sentences(frame) == []
+
+
+def test_a_level_that_one_half_lacks_is_left_out() -> None:
+    policy = Policy.of(app.compose(["statistics.draws=200"]).config)
+    documents = {qid: 0.5 + n / 100 for n, qid in enumerate(QIDS)}
+    passages = {qid: value for qid, value in documents.items() if SPLITS[qid] == "test"}
+    both = Arms({name: Arm({"document": documents, "passage": passages}) for name in ("base", "arm")}, policy)
+    frame = halves(both, [Contrast.of("arm", "base")], SPLITS)
+    assert frame["level"].tolist() == ["document"]
