@@ -94,9 +94,8 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.serving.access import LOOPBACK, Access, Rate, Tokens
     from ragbench.serving.http import create_app
 
-    limits = limits_of(
-        arguments, max_body=arguments.max_body, head_limit=arguments.head_limit, per_client=arguments.per_client
-    )
+    names = ("max_body", "head_limit", "per_client", "drain")
+    limits = limits_of(arguments, **{name: getattr(arguments, name) for name in names})
     tls = _tls(arguments)
     tokens = Tokens(arguments.token_file.expanduser()) if arguments.token_file else None
     rate = Rate(arguments.rate) if arguments.rate else None
@@ -118,10 +117,13 @@ def main(arguments: argparse.Namespace) -> int:
                 flush=True,
             )
 
+        def leaving() -> None:
+            service.leaving = True
+
         # A page that pretends to be this machine has no token.
         access = Access(LOOPBACK if tokens is None else None, tokens, rate)
         try:
-            listen.run(create_app(service, access), bound, ready, limits, tls)
+            listen.run(create_app(service, access), bound, ready, limits, tls, leaving)
         finally:
             stop()
             service.close()

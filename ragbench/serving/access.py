@@ -19,6 +19,9 @@ LOG = logging.getLogger("ragbench.serving")
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
 """Names by which a service on this machine is asked; any other comes from a web page that pretends to be it."""
 
+OPEN = frozenset({"/", "/static/search.css", "/static/search.js", "/livez", "/readyz"})
+"""What is told to everybody: whether the service lives and is ready, and a page that holds no data."""
+
 _SHORTEST, _LONGEST = 16, 512
 
 

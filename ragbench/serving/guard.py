@@ -11,7 +11,7 @@ from collections import Counter
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ragbench.serving.access import Access
+from ragbench.serving.access import OPEN, Access
 from ragbench.serving.limits import Limits
 from ragbench.serving.messages import Problem
 from ragbench.serving.metrics import Metrics
@@ -72,6 +72,8 @@ class Guard:
             return _last(400, "the request is addressed to another host: ask 127.0.0.1 or localhost")
         if not self._access.invited(headers.get(b"origin")):
             return _last(403, "the request comes from a web page of another host, which may not search here")
+        if scope.get("path", "") in OPEN and scope["method"] in _BODILESS:
+            return address
         caller = self._access.caller(headers.get(b"authorization"), address)
         if caller is None:
             refusal = _last(401, "no known token: send the header Authorization: Bearer TOKEN")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import Depends, FastAPI, Path, Query, Request
 from fastapi.exceptions import RequestValidationError
@@ -32,6 +32,7 @@ from ragbench.serving.messages import (
     request_type,
 )
 from ragbench.serving.metrics import CONTENT_TYPE
+from ragbench.serving.page import page, routes, wants_page
 from ragbench.serving.search_log import session_of
 from ragbench.serving.service import LOG, Refused, SearchService
 
@@ -58,10 +59,18 @@ _ASK = {
     "GET /documents": "the documents",
     "GET /documents/{docno}": "one of them",
     "GET /health": "what is served",
+    "GET /livez": "whether the service lives",
+    "GET /readyz": "whether it takes requests",
     "GET /metrics": "counters and times",
     "GET /openapi.json": "all of this in full",
     "POST /mcp": "the same for agents: MCP over streamable HTTP",
 }
+
+
+class Life(BaseModel):
+    """Whether the service lives, is ready, or leaves."""
+
+    status: Literal["alive", "ready", "leaving"]
 
 
 class Welcome(BaseModel):
@@ -112,9 +121,25 @@ def create_app(service: SearchService, access: Access | None = None) -> FastAPI:
         return _json(await service.get_document(wanted, session_of(asking)))
 
     @app.get("/", response_model=Welcome)
-    async def welcome() -> Response:
-        """What can be asked here."""
-        return _json(Welcome(ragbench=service.health().bundle, ask=_ASK))
+    async def welcome(asking: Request) -> Response:
+        """What can be asked here; in a browser, a page to search with."""
+        if wants_page(asking.headers.get("accept", "")):
+            return page()
+        answer = _json(Welcome(ragbench="a search service", ask=_ASK))
+        answer.headers["Vary"] = "Accept"
+        return answer
+
+    @app.get("/livez")
+    async def lives() -> Life:
+        """The process answers: where it does not, start it anew."""
+        return Life(status="alive")
+
+    @app.get("/readyz", responses={503: {"model": Life, "description": "The service is about to end."}})
+    async def ready() -> Response:
+        """Whether to send requests here: not any more once the service was told to end."""
+        answer = _json(Life(status="leaving" if service.leaving else "ready"))
+        answer.status_code = 503 if service.leaving else 200
+        return answer
 
     @app.get("/health")
     async def health() -> Health:
@@ -126,6 +151,7 @@ def create_app(service: SearchService, access: Access | None = None) -> FastAPI:
         """Counters and times in Prometheus' text form."""
         return Response(service.metrics.text(), media_type=CONTENT_TYPE)
 
+    app.router.routes += routes()
     app.router.routes.append(Route("/mcp", agents, methods=["POST"]))
 
     @app.exception_handler(Refused)

@@ -7,9 +7,11 @@ import logging
 import signal
 import socket
 import ssl
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 
 import uvicorn
 from fastapi import FastAPI
@@ -78,20 +80,49 @@ def is_local(bound: socket.socket) -> bool:
 
 
 class _Announcing(uvicorn.Server):
-    """A server that says when it answers."""
+    """A server that says when it answers and when it is told to end, and then answers for `drain` seconds more."""
 
-    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, ready: Callable[[], None], leaving: Callable[[], None], drain: float
+    ) -> None:
         super().__init__(config)
         self._ready = ready
+        self._leaving = leaving
+        self._drain = drain
+        self._end: float | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
             self._ready()
 
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Leave at once when told so twice."""
+        self._leaving()
+        if self._drain and self._end is None:
+            self._end = time.monotonic() + self._drain
+        else:
+            super().handle_exit(sig, frame)
 
-def run(app: FastAPI, bound: socket.socket, ready: Callable[[], None], limits: Limits, tls: Tls | None = None) -> None:
-    """Serve until SIGTERM or Ctrl-C; requests under way may end within their limit. `ready` is called at the start."""
+    async def on_tick(self, counter: int) -> bool:
+        if self._end is not None and time.monotonic() >= self._end:
+            self.should_exit = True
+        return await super().on_tick(counter)
+
+
+def run(
+    app: FastAPI,
+    bound: socket.socket,
+    ready: Callable[[], None],
+    limits: Limits,
+    tls: Tls | None = None,
+    leaving: Callable[[], None] = lambda: None,
+) -> None:
+    """Serve until SIGTERM or Ctrl-C; requests under way may end within their limit.
+
+    `ready` is called at the start, `leaving` when the service is told to end, from a signal handler. From then on it
+    takes requests for the seconds of `limits.drain`.
+    """
     config = uvicorn.Config(
         app,
         access_log=False,
@@ -105,7 +136,7 @@ def run(app: FastAPI, bound: socket.socket, ready: Callable[[], None], limits: L
     # uvicorn raises the signal that stopped it once more when it is done; that one must not end the process.
     before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
-        _Announcing(config, ready).run(sockets=[bound])
+        _Announcing(config, ready, leaving, limits.drain).run(sockets=[bound])
     finally:
         for number, previous in before.items():
             signal.signal(number, previous)

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from ragbench.configuration import build
 from ragbench.corpus.doc_type import DOC_TYPES
 from ragbench.engine.request import Mode, SearchOptions
+from ragbench.serving import examples
 from ragbench.serving.limits import Limits
 from ragbench.stages.filters import FilterDocuments
 from ragbench.types import Hit, ListedDocument, StoredDocument
@@ -56,6 +57,8 @@ class SearchFilters(Message):
 
 class SearchRequest(Message):
     """A search. Build one with `request_type(limits)`, which knows the limits of a service."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": examples.REQUESTS})
 
     query: str = Field(description="what to search for, in natural language, or a code or name to look up")
     top_n: int = Field(description="how many hits at most")

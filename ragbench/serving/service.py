@@ -59,6 +59,8 @@ class SearchService:
         log: SearchLog | None = None,
     ) -> None:
         self.folder = folder
+        self.leaving = False
+        """Whether the service was told to end and answers only what still comes."""
         self._log = log
         self._mode = mode
         self.limits = limits or Limits()

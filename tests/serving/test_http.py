@@ -45,6 +45,8 @@ def schema(service: SearchService):
         ("GET /documents/{docno}", schemathesis.GenerationMode.NEGATIVE),
         ("GET /health", schemathesis.GenerationMode.POSITIVE),
         ("GET /metrics", schemathesis.GenerationMode.POSITIVE),
+        ("GET /livez", schemathesis.GenerationMode.POSITIVE),
+        ("GET /readyz", schemathesis.GenerationMode.POSITIVE),
     ],
 )
 def test_a_fuzzer_finds_no_500_and_nothing_undocumented(schema, operation: str, mode) -> None:

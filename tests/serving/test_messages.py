@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import fields
 
 import pytest
 from pydantic import ValidationError
 
 from ragbench.errors import ConfigError
+from ragbench.serving import examples
 from ragbench.serving.limits import Limits
-from ragbench.serving.messages import ListRequest, SearchFilters, request_type
+from ragbench.serving.messages import ListRequest, SearchAnswer, SearchFilters, request_type
 from ragbench.stages.filters import FilterDocuments
 
 REQUEST = request_type(Limits(max_top=5, max_query=20))
@@ -68,3 +70,10 @@ def test_the_schema_states_the_limits() -> None:
 def test_what_is_refused(body: dict) -> None:
     with pytest.raises(ValidationError):
         REQUEST.model_validate(body)
+
+
+def test_the_examples_of_the_description_are_messages() -> None:
+    for each in examples.REQUESTS:
+        request = request_type(Limits()).model_validate(each)
+        request.options()
+    SearchAnswer.model_validate_json(json.dumps(examples.ANSWER))
