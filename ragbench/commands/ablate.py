@@ -12,6 +12,7 @@ It explores on the train topics, or on all of fewer than 100; split=test confirm
 EXAMPLES = """examples:
   ragbench ablate +exp=all                                     leave out each proposal in turn
   ragbench ablate +exp=baseline design=add_one                 add each proposal to the baseline
+  ragbench ablate --arm deep="rerank=on rerank.depth=50" --arm brief="index.chunking.max_chars=1500"    add each
   ragbench ablate +exp=all design=shapley factors=[p1,p2,p6]   attribute the gain
   ragbench ablate +exp=all design=fractional --explain-plan    what would be computed, and what is shared
 """
@@ -22,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--explain-plan", action="store_true", help="say what would be computed and what reused, and stop"
     )
+    console.add_arms(parser)
     console.add_overrides(parser)
     parser.add_argument("--wide", action="store_true", help="print every table instead of one screen")
     console.add_output(parser)
@@ -29,9 +31,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Plan, run, judge, write, log, print."""
+    from ragbench.overrides import named_arms
     from ragbench.workbench import Experiment
 
-    experiment = Experiment.ablate(*arguments.overrides)
+    experiment = Experiment.ablate(*arguments.overrides, candidates=named_arms(arguments.arm))
     if arguments.explain_plan:
         print(experiment.plan())
         return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 
 from ragbench import console
 
@@ -16,22 +17,26 @@ EXAMPLES = """examples:
   ragbench tune +exp=all 'tune.objective=[ndcg_at_10,p95_ms]'           the Pareto front of quality and latency
   ragbench tune +exp=phase2 tune.p95_ms=60 tune.trials=500 tune.folds=0 a budget for the p95 of a query, no folds
   ragbench tune p6=on 'tune=[fuse,p6]'                                  only parameters of fusion and re-ranking
+  ragbench tune +exp=phase1 --arm deep="rerank=on rerank.depth=50"      begin from this arm, too
   ragbench tune +exp=all '+tune.space.dense.depth={low: 20, high: 200}' one more parameter
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Overrides and output options."""
+    console.add_arms(parser)
     console.add_overrides(parser)
     console.add_output(parser)
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Search, confirm, write, log, print."""
+    from ragbench.overrides import named_arms
     from ragbench.workbench import tune
 
+    starts = [shlex.join(words) for words in named_arms(arguments.arm).values()]
     with console.progress(arguments.quiet or arguments.json) as progress:
-        tuning = tune(*arguments.overrides, progress=progress)
+        tuning = tune(*arguments.overrides, starts=starts, progress=progress)
     if arguments.json:
         console.print_json({**tuning.summary(), "mlflow_run": tuning.tracking_run})
         return 0

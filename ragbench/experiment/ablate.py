@@ -31,22 +31,35 @@ class Ablation:
     settings: tuple[Settings, ...]
 
 
-def plan(base: Settings, compose: Callable[[Sequence[str]], Settings]) -> Ablation:
-    """The arms that `base` asks for by `design`, `factors` and `design_options`.
+Candidates = Mapping[str, Sequence[str]]
+"""Overrides by name that are added to the base together, as one factor."""
 
-    `compose` turns overrides into settings. Without `factors`: the switches that are on in the base; for add_one those
-    that the preset `all` turns on and the base does not.
+
+def plan(
+    base: Settings, compose: Callable[[Sequence[str]], Settings], candidates: Candidates | None = None
+) -> Ablation:
+    """The arms that `base` asks for by `design`, `factors` and `design_options`; `candidates` are factors as well.
+
+    `compose` turns overrides into settings. Without `factors` and candidates: the switches that are on in the base; for
+    add_one those that the preset `all` turns on and the base does not.
     """
-    name = str(base.config["design"])
-    factors = base.config["factors"] or _default_factors(base, name)
+    candidates, name = candidates or {}, str(base.config["design"])
+    factors = base.config["factors"] or ([] if candidates else _default_factors(base, name))
     if isinstance(factors, str):
         raise ConfigError(f"factors must be a list such as [p1,p6], got {factors}")
     for factor in factors:
         if factor not in base.config or not isinstance(base.config[factor], Mapping):
             raise ConfigError(f"factor '{factor}' is no switch; switches: {', '.join(_known(base))}")
-    design = design_named(name, [str(factor) for factor in factors], **base.config["design_options"])
-    switched = _switched(base, design.factors, compose)
-    return Ablation(design, tuple(_arm(base, arm, states, switched) for arm, states in design.arms().items()))
+    if taken := next((each for each in candidates if each in base.config), None):
+        raise ConfigError(f"--arm {taken} has the name of a key of the configuration: give it another name")
+    design = design_named(name, [*map(str, factors), *candidates], **base.config["design_options"])
+    switched = _switched(base, [each for each in design.factors if each not in candidates], compose)
+    arms = {}
+    for arm, states in design.arms().items():
+        added = [word for each, words in candidates.items() if states[each] for word in words]
+        start = compose([*base.overrides, *added]) if added else base
+        arms[arm] = _arm(start, arm, {each: on for each, on in states.items() if each not in candidates}, switched)
+    return Ablation(design, tuple(arms.values()))
 
 
 def _switched(

@@ -101,6 +101,7 @@ class Experiment:
         benchmark: Benchmark | None = None,
         design: Design | None = None,
         split: Split | None = None,
+        candidates: Mapping[str, Sequence[str]] | None = None,
         **values: Any,
     ) -> Experiment:
         """A designed ablation, as `ragbench ablate`, by words or by values.
@@ -108,11 +109,14 @@ class Experiment:
         >>> Experiment.ablate(exp="phase1", design="leave_one_out", factors=["p2", "p4"], split="train")
         Experiment(all, p4, p2)
 
-        Stages in `own` are in the base, and can be named in `factors` as switches are.
+        Stages in `own` are in the base, and can be named in `factors` as switches are. `candidates` are overrides by
+        name, each a factor of its own; with them the design is add_one unless another is named.
         """
         chosen = {"design": design, "split": split}
         given = {**{key: value for key, value in chosen.items() if value is not None}, **values}
         overrides = tuple(_words(overrides, given))
+        if candidates and "design" not in map(key_of, overrides):
+            overrides = ("design=add_one", *overrides)
         switches = {each.name: each for each in map(Own.of, own)}
 
         def composed(parts: Sequence[str]) -> Settings:
@@ -120,7 +124,7 @@ class Experiment:
             rest = [part for part in parts if part.partition("=")[0] not in switches]
             return _composed([*rest, *(each for name, each in switches.items() if name not in switched_off)])
 
-        ablation = ablate.plan(composed(overrides), composed)
+        ablation = ablate.plan(composed(overrides), composed, candidates)
         return cls(ablation.settings, benchmark, ablation, not _chosen(ablation.settings))
 
     @property

@@ -10,6 +10,8 @@ tuning.results.export("bundle", arm="tuned")
 from __future__ import annotations
 
 import dataclasses
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -92,22 +94,29 @@ class Tuning:
 
 
 def tune(
-    *overrides: str, benchmark: Benchmark | None = None, progress: Progress | None = None, say: Say = console.say
+    *overrides: str,
+    starts: Sequence[str] = (),
+    benchmark: Benchmark | None = None,
+    progress: Progress | None = None,
+    say: Say = console.say,
 ) -> Tuning:
     """Search on the training topics, measure the winner once on the test topics, write the files, then MLflow.
 
-    `overrides` are those of the command `ragbench tune`; `benchmark` takes the place of the one that `data` names.
+    `overrides` are those of the command `ragbench tune`; `starts` are begun from as well as those of `tune.starts`,
+    each several overrides with spaces between; `benchmark` takes the place of the one that `data` names.
     Without `progress`, bars are shown in notebooks and terminals. Raises ConfigError for what cannot be searched.
     """
     if progress is None:
         with console.progress() as bars:
-            return tune(*overrides, benchmark=benchmark, progress=bars, say=say)
+            return tune(*overrides, starts=starts, benchmark=benchmark, progress=bars, say=say)
     from ragbench import tracking
     from ragbench.report import html
     from ragbench.topics.load import load
     from ragbench.tuning.objective import searchable
 
     base = app.compose(overrides)
+    if starts:
+        base = app.compose([*overrides, f"tune.starts={json.dumps([*base.tune.starts, *starts])}"])
     tracked = bool(base.config["tracking"]["enabled"])
     if tracked:
         tracking.check(tracking.target_of(base))

@@ -66,7 +66,8 @@ def test_the_answer(answer: dict) -> None:
 
 
 def test_a_search_for_people_is_confirmed_and_used_by_other_commands(capsys, words: list[str]) -> None:
-    out = call(capsys, "tune", *words, "tune.trials=10")
+    out = call(capsys, "tune", *words, "tune.trials=10", "--arm", "wide=cut.top_n=200 fuse.k=20")
+    assert "cut.top_n=200" in out  # one of the places to begin from
     assert "optimism" in out and "Parameters" in out and "Folds" in out
     folder = out.split("test results in ")[1].split("\n")[0]
     assert "tuned" in call(capsys, "compare", folder, *words)

@@ -19,13 +19,14 @@ from ragbench.errors import ConfigError, ResultsError
 from ragbench.experiment import ablate
 from ragbench.experiment.ablate import Ablation
 from ragbench.experiment.results import PER_QUERY_COLUMNS, Results
+from ragbench.workbench import Experiment
 
 N = 40
 
 
-def planned(*overrides: str) -> Ablation:
+def planned(*overrides: str, candidates: ablate.Candidates | None = None) -> Ablation:
     base = app.compose(list(overrides))
-    return ablate.plan(base, app.compose)
+    return ablate.plan(base, app.compose, candidates)
 
 
 def stages(settings: Settings) -> set[str]:
@@ -105,6 +106,21 @@ def test_each_arm_differs_from_the_base_by_its_factor(added: Ablation) -> None:
     # Without p6 there is p13 left, and the other way round.
     assert stages(by_name["all"]) - stages(by_name["p13"]) == {"p6"}
     assert by_name["p6"].index.chunker != by_name["all"].index.chunker
+
+
+def test_arms_of_ones_own_are_factors_like_switches() -> None:
+    candidates = {"deep": ["p6=on", "p6.depth=50"], "wide": ["cut.top_n=200"]}
+    crossed = planned("+exp=baseline", "design=factorial", "factors=[p10]", candidates=candidates)
+    by_name = {each.name: each for each in crossed.settings}
+    assert set(crossed.design.factors) == {"p10", "deep", "wide"} and len(by_name) == 8
+    everything = by_name[crossed.settings[-1].name]
+    assert dict(everything.pipeline.stages)["p6"].depth == 50 and everything.config["cut"]["top_n"] == 200
+    assert "p10" in stages(everything)
+    assert app.compose(everything.overrides).config == everything.config
+    added = {each.name: each for each in Experiment.ablate("+exp=baseline", candidates=candidates).settings}
+    assert list(added) == ["none", "deep", "wide"] and "p6" in stages(added["deep"])
+    with pytest.raises(ConfigError, match="--arm p6 has the name of a key of the configuration"):
+        planned("+exp=baseline", candidates={"p6": ["p6=on"]})
 
 
 def test_factors_by_default_are_those_on_and_for_add_one_those_off() -> None:

@@ -52,7 +52,7 @@ def test_what_was_found(tuning: Tuning) -> None:
 def test_the_winner_is_exported_if_its_gain_is_established_or_by_force(tuning: Tuning, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="the gain of this configuration is not established"):
         tuning.results.export(tmp_path / "bundle", arm="tuned")  # four topics show nothing
-    with pytest.raises(ConfigError, match="format must be one of ragbench, ragdocs, librarian, got word"):
+    with pytest.raises(ConfigError, match=r"format must be one of ragbench, .*, got word"):
         tuning.results.export(tmp_path / "bundle", arm="tuned", format="word")
     written = tuning.results.export(tmp_path / "bundle", arm="tuned", force=True)
     assert written.out == tmp_path / "bundle" and written.caution is not None
