@@ -14,6 +14,7 @@ from ragbench import console
 if TYPE_CHECKING:
     from ragbench.serving.limits import Limits
     from ragbench.serving.listen import Tls
+    from ragbench.serving.observed import Sink
     from ragbench.serving.service import SearchService
 
 DESCRIPTION = """Answer searches over HTTP from a bundle: POST /search, GET /documents, GET /health,
@@ -65,6 +66,11 @@ def add_http(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--per-client", type=int, default=32, metavar="N", help="searches of one caller at once (default 32)"
     )
+    parser.add_argument(
+        "--drain", type=float, default=0.0, metavar="SECONDS", help="answer on after SIGTERM, not ready (default 0)"
+    )
+    parser.add_argument("--json-log", action="store_true", help="log requests and messages as JSON, a line each")
+    parser.add_argument("--traces", action="store_true", help="send spans to OpenTelemetry, where OTEL_* variables say")
 
 
 def add_limits(parser: argparse.ArgumentParser) -> None:
@@ -97,6 +103,7 @@ def main(arguments: argparse.Namespace) -> int:
     names = ("max_body", "head_limit", "per_client", "drain")
     limits = limits_of(arguments, **{name: getattr(arguments, name) for name in names})
     tls = _tls(arguments)
+    sinks, close = _sinks(arguments)
     tokens = Tokens(arguments.token_file.expanduser()) if arguments.token_file else None
     rate = Rate(arguments.rate) if arguments.rate else None
     with listen.bind(arguments.host, arguments.port) as bound:
@@ -123,11 +130,23 @@ def main(arguments: argparse.Namespace) -> int:
         # A page that pretends to be this machine has no token.
         access = Access(LOOPBACK if tokens is None else None, tokens, rate)
         try:
-            listen.run(create_app(service, access), bound, ready, limits, tls, leaving)
+            listen.run(create_app(service, access, sinks), bound, ready, limits, tls, leaving)
         finally:
             stop()
             service.close()
+            close()
     return 0
+
+
+def _sinks(arguments: argparse.Namespace) -> tuple[list[Sink], Callable[[], None]]:
+    """What is told of every request, and what is to do at the end."""
+    from ragbench.serving import observed
+
+    sinks = [observed.json_log()] if arguments.json_log else []
+    if not arguments.traces:
+        return sinks, lambda: None
+    spans, close = observed.traces()
+    return [*sinks, spans], close
 
 
 def _tls(arguments: argparse.Namespace) -> Tls | None:
@@ -164,7 +183,7 @@ def start(arguments: argparse.Namespace, limits: Limits) -> tuple[SearchService,
     from ragbench.serving.follow import Follower
     from ragbench.serving.reload import Reloader, signature
     from ragbench.serving.search_log import SearchLog
-    from ragbench.serving.service import SearchService
+    from ragbench.serving.service import LOG, SearchService
 
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # what is being loaded is new enough
     folder = arguments.bundle.expanduser()
@@ -173,9 +192,10 @@ def start(arguments: argparse.Namespace, limits: Limits) -> tuple[SearchService,
     seen = signature(folder)
     log = SearchLog(arguments.log.expanduser()) if arguments.log is not None else None
     service = SearchService(folder, limits, arguments.threads, os.environ.get("SEARCH_MODE"), log)
-    reloader = Reloader(service, console.say, seen, _POLL_SECONDS if arguments.watch else None)
+    say = LOG.info if getattr(arguments, "json_log", False) else console.say
+    reloader = Reloader(service, say, seen, _POLL_SECONDS if arguments.watch else None)
     signal.signal(signal.SIGHUP, lambda *_: reloader.ask())
-    follower = Follower(folder, arguments.corpus.expanduser(), console.say) if arguments.corpus is not None else None
+    follower = Follower(folder, arguments.corpus.expanduser(), say) if arguments.corpus is not None else None
 
     def stop() -> None:
         if follower is not None:

@@ -54,6 +54,7 @@ class Guard:
             await send(message)
 
         caller = await self._admitted(scope)
+        scope.setdefault("state", {})["caller"] = "" if isinstance(caller, Response) else caller
         if isinstance(caller, Response):
             await caller(scope, receive, counted)
         elif scope["method"] not in _BODILESS:

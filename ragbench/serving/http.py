@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from typing import Annotated, Any, Literal
@@ -32,6 +32,7 @@ from ragbench.serving.messages import (
     request_type,
 )
 from ragbench.serving.metrics import CONTENT_TYPE
+from ragbench.serving.observed import Observed, Sink
 from ragbench.serving.page import page, routes, wants_page
 from ragbench.serving.search_log import session_of
 from ragbench.serving.service import LOG, Refused, SearchService
@@ -80,8 +81,11 @@ class Welcome(BaseModel):
     ask: dict[str, str]
 
 
-def create_app(service: SearchService, access: Access | None = None) -> FastAPI:
-    """The application; without an `access`, it answers whoever asks this machine by its own names."""
+def create_app(service: SearchService, access: Access | None = None, sinks: Sequence[Sink] = ()) -> FastAPI:
+    """The application; without an `access`, it answers whoever asks this machine by its own names.
+
+    `sinks` are told of every request.
+    """
     access = access or Access()
     agents = McpEndpoint(service)
 
@@ -102,7 +106,9 @@ def create_app(service: SearchService, access: Access | None = None) -> FastAPI:
 
     async def search(request: SearchRequest, asking: Request) -> Response:
         """The best hits for a query."""
-        return _json(await service.search(request, session_of(asking)))
+        answer = await service.search(request, session_of(asking))
+        asking.state.stage_ms = answer.stage_ms
+        return _json(answer)
 
     search.__annotations__["request"] = request_type(service.limits)  # so that the schema states the limits
     app.post("/search", response_model=SearchAnswer, responses=_REFUSALS)(search)
@@ -176,6 +182,8 @@ def create_app(service: SearchService, access: Access | None = None) -> FastAPI:
         return problem(500, "the request failed; the log of the service says why")
 
     app.add_middleware(Guard, limits=service.limits, metrics=service.metrics, access=access)
+    if sinks:
+        app.add_middleware(Observed, sinks=sinks)
     return app
 
 

@@ -1,0 +1,152 @@
+"""What is told of every request beside the metrics: a line of JSON, a span of a trace. Both only where asked for.
+
+Neither holds the text of a query nor a token.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ragbench.errors import ConfigError
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import SpanProcessor
+
+_MISSING = "{option} needs a package that is not installed ({name}): pip install ragbench[ops]"
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A request that has ended: times in nanoseconds since 1970, `caller` as the doorkeeper names it."""
+
+    method: str
+    path: str
+    route: str
+    status: int
+    started: int
+    ended: int
+    caller: str
+    headers: Mapping[str, str]
+    stage_ms: Mapping[str, float]
+
+
+Sink = Callable[[Seen], None]
+
+
+class Observed:
+    """ASGI middleware: tells its sinks of every request."""
+
+    def __init__(self, app: ASGIApp, sinks: Sequence[Sink]) -> None:
+        self._app = app
+        self._sinks = sinks
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on, then tell."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        status, started = 500, time.time_ns()
+
+        async def seen(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, seen)
+        finally:
+            told, route = scope.get("state", {}), getattr(scope.get("route"), "path", "")
+            headers = {key.decode("latin-1"): value.decode("latin-1") for key, value in scope["headers"]}
+            known = (told.get("caller", ""), headers, told.get("stage_ms", {}))
+            request = Seen(scope["method"], scope["path"], route, status, started, time.time_ns(), *known)
+            for sink in self._sinks:
+                sink(request)
+
+
+def json_log() -> Sink:
+    """Let everything that the service logs be JSON on standard error, and add a line for every request.
+
+    Raises ConfigError without structlog.
+    """
+    try:
+        import structlog
+    except ImportError:
+        raise ConfigError(_MISSING.format(option="--json-log", name="structlog")) from None
+
+    stamped: list[Any] = [structlog.stdlib.add_log_level, structlog.processors.TimeStamper(fmt="iso", utc=True)]
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=stamped,
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                structlog.processors.dict_tracebacks,
+                structlog.processors.JSONRenderer(),
+            ],
+        )
+    )
+    for name in ("ragbench", "uvicorn"):
+        logger = logging.getLogger(name)
+        logger.handlers, logger.propagate = [handler], False
+    logging.getLogger("ragbench").setLevel(logging.INFO)
+    log = structlog.wrap_logger(
+        logging.getLogger("ragbench.requests"),
+        processors=[*stamped, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+    )
+
+    def tell(seen: Seen) -> None:
+        ms = round((seen.ended - seen.started) / 1e6, 3)
+        stages = {"stage_ms": dict(seen.stage_ms)} if seen.stage_ms else {}
+        named = {"method": seen.method, "path": seen.path, "status": seen.status, "ms": ms, "caller": seen.caller}
+        log.info("request", **named, **stages)
+
+    return tell
+
+
+def traces(processor: SpanProcessor | None = None) -> tuple[Sink, Callable[[], None]]:
+    """A span for every request, part of the trace that its `traceparent` names; and what sends the last ones.
+
+    They go where the variables OTEL_* say (OTLP over HTTP, by default to this machine), or to `processor`. Raises
+    ConfigError without OpenTelemetry.
+    """
+    try:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import SERVICE_NAME, OTELResourceDetector, Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+        from opentelemetry.trace import SpanKind
+        from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+    except ImportError as error:
+        raise ConfigError(_MISSING.format(option="--traces", name=error.name)) from None
+
+    named = Resource({SERVICE_NAME: "ragbench"}).merge(OTELResourceDetector().detect())
+    provider = TracerProvider(resource=named)
+    provider.add_span_processor(processor or BatchSpanProcessor(OTLPSpanExporter()))
+    tracer, propagator = provider.get_tracer("ragbench"), TraceContextTextMapPropagator()
+
+    def tell(seen: Seen) -> None:
+        attributes: dict[str, str | int | float] = {
+            "http.request.method": seen.method,
+            "http.route": seen.route,
+            "http.response.status_code": seen.status,
+            "enduser.id": seen.caller,
+            **{f"ragbench.stage_ms.{name}": ms for name, ms in seen.stage_ms.items()},
+        }
+        span = tracer.start_span(
+            f"{seen.method} {seen.route}".strip(),
+            context=propagator.extract(seen.headers),
+            kind=SpanKind.SERVER,
+            attributes=attributes,
+            start_time=seen.started,
+        )
+        span.end(end_time=seen.ended)
+
+    return tell, provider.shutdown

@@ -1,0 +1,76 @@
+"""Lines and spans of requests."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from ragbench.serving import observed
+from ragbench.serving.http import create_app
+
+
+@pytest.fixture
+def loggers() -> Iterator[None]:
+    """Loggers as they were."""
+    kept = [logging.getLogger(name) for name in ("ragbench", "uvicorn")]
+    before = [(each, each.handlers, each.propagate, each.level) for each in kept]
+    yield
+    for each, handlers, propagate, level in before:
+        each.handlers, each.propagate = handlers, propagate
+        each.setLevel(level)
+
+
+def talk(service, sinks, **headers: str) -> None:
+    async def session() -> None:
+        transport = httpx.ASGITransport(create_app(service, sinks=sinks))
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=headers) as client:
+            await client.post("/search", json={"query": "a secret question"})
+            await client.get("/documents/nowhere")
+            await client.get("/health", headers={"host": "evil.example"})
+
+    asyncio.run(session())
+
+
+def test_every_request_is_a_line_of_json(service, loggers, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("structlog", reason="install ragbench[ops]")
+    sink = observed.json_log()
+    logging.getLogger("ragbench.serving").warning("said by %s", "the service")
+    try:
+        raise OSError("broken")
+    except OSError:
+        logging.getLogger("ragbench.serving").exception("failed")
+    talk(service, [sink])
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert [line["event"] for line in lines] == ["said by the service", "failed", "request", "request", "request"]
+    assert lines[1]["exception"][0]["exc_value"] == "broken"
+    search, missing, refused = lines[2:]
+    assert (search["method"], search["path"], search["status"], search["level"]) == ("POST", "/search", 200, "info")
+    assert search["stage_ms"]["fuse"] >= 0
+    assert search["ms"] > 0
+    assert (missing["path"], missing["status"]) == ("/documents/nowhere", 404)
+    assert (refused["status"], refused["caller"]) == (400, "")
+    assert "secret" not in json.dumps(lines)
+
+
+def test_every_request_is_a_span_of_its_trace(service) -> None:
+    pytest.importorskip("opentelemetry.exporter.otlp", reason="install ragbench[ops]")
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+    exported = InMemorySpanExporter()
+    sink, close = observed.traces(SimpleSpanProcessor(exported))
+    trace, parent = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+    talk(service, [sink], traceparent=f"00-{trace}-{parent}-01")
+    close()
+    search, missing, _ = exported.get_finished_spans()
+    assert (search.name, search.attributes["http.response.status_code"]) == ("POST /search", 200)
+    assert format(search.context.trace_id, "032x") == trace
+    assert format(search.parent.span_id, "016x") == parent
+    assert "ragbench.stage_ms.fuse" in search.attributes
+    assert missing.name == "GET /documents/{docno:path}"
+    assert search.resource.attributes["service.name"] == "ragbench"
