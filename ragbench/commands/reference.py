@@ -16,7 +16,7 @@ EXAMPLES = """examples:
   ragbench reference                                    into results/REFERENCE.md
   ragbench reference --out /tmp/REFERENCE.md latency.queries=10
   ragbench reference --presets baseline,all --no-ablations
-  ragbench reference --docs docs/proposals              also each proposal's effect into its page
+  ragbench reference --docs docs/proposals --readme README.md    also effects into pages, presets into README
 """
 
 # By the words that begin its sentence in a page: the title of its table, and its command.
@@ -44,6 +44,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--docs", metavar="FOLDER", help="pages whose marks <!-- effect: p6 --> get the measured effect"
     )
+    parser.add_argument(
+        "--readme", metavar="FILE", help="a page whose mark <!-- presets: baseline all --> gets a table"
+    )
     console.add_overrides(parser)
     console.add_output(parser)
 
@@ -58,6 +61,7 @@ def main(arguments: argparse.Namespace) -> int:
     pages = sorted(Path(arguments.docs).glob("*.md")) if arguments.docs else []
     if arguments.docs and (not pages or arguments.no_ablations):
         raise ConfigError("--docs needs a folder with pages (*.md), and the ablations")
+    readme = Path(arguments.readme).read_text("utf-8") if arguments.readme else ""
     quiet = arguments.quiet or arguments.json
     sweep = [f"+exp={arguments.presets or ','.join(every_preset())}", "split=all", *arguments.overrides]
     presets = _run(Experiment.sweep(*sweep), quiet)
@@ -71,6 +75,8 @@ def main(arguments: argparse.Namespace) -> int:
     verdicts = {begins: each.verdicts for begins, each in ablations.items()}
     tables = {_ABLATIONS[begins][0]: frame for begins, frame in verdicts.items()}
     write_text(path, reference.document(presets, tables, commands))
+    if arguments.readme:
+        write_text(Path(arguments.readme), reference.with_presets(readme, presets))
     for page in pages:
         write_text(page, reference.with_effects(page.read_text("utf-8"), verdicts))
     if arguments.json:

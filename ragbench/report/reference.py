@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ragbench import catalogue
+from ragbench.benchmark.split import TEST
+from ragbench.comparison.arms import Arms
+from ragbench.comparison.table import table as verdict_table
 from ragbench.console import markdown
-from ragbench.evaluation.levels import PASSAGE
+from ragbench.evaluation.levels import DOCUMENT, PASSAGE
 from ragbench.evaluation.measures import ANSWERED, PRIMARY
 from ragbench.evaluation.passages import TOKENS
 
@@ -70,6 +74,51 @@ def with_effects(page: str, verdicts: Mapping[str, pd.DataFrame]) -> str:
         return "\n".join([f"<!-- effect: {mark[1]} -->", *([" ".join(sentences)] if sentences else []), ""])
 
     return re.sub(r"<!-- effect: (\w+) -->\n(?:[^\n]+\n)*", told, page)
+
+
+def with_presets(page: str, presets: Results) -> str:
+    """A page with the table of presets between its marks `<!-- presets: baseline all -->`, `<!-- end of presets -->`.
+
+    Values are those of the test topics; verdicts against the first are corrected for all presets that were measured.
+    """
+
+    def told(mark: re.Match[str]) -> str:
+        names = mark[1].split()
+        return f"<!-- presets: {mark[1]} -->\n\n{markdown(_chosen(presets, names))}\n\n<!-- end of presets -->"
+
+    return re.sub(r"<!-- presets: ([\w ]+) -->.*?<!-- end of presets -->", told, page, flags=re.S)
+
+
+def _chosen(presets: Results, names: Sequence[str]) -> pd.DataFrame:
+    import pandas as pd
+
+    judged = verdict_table(Arms.of(presets, split=TEST).against(names[0])).set_index("factor")
+    known = catalogue.read()
+    rows = []
+    for name in names:
+        documents, passages = (presets.values(name, PRIMARY, TEST, level).mean() for level in (DOCUMENT, PASSAGE))
+        p95 = presets.p95_ms(name)
+        row = {
+            "search": f"`{name}`: {known.experiment(name).description.split(':')[-1].strip().rstrip('.')}",
+            "documents": f"{documents:.3f}",
+            "passages": f"{passages:.3f}",
+            "documents against the first": "",
+            "passages against the first": "",
+            "verdict": "",
+            "p95, ms": "" if p95 is None else f"{p95:.0f}",
+        }
+        if name != names[0]:
+            of = judged.loc[name]
+            row["documents against the first"] = _change(of, "")
+            row["passages against the first"] = _change(of, "passage_")
+            row["verdict"] = of["verdict"]
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _change(of: pd.Series, prefix: str) -> str:
+    effect, low, high = (of[f"{prefix}{name}"] for name in ("effect", "ci_low", "ci_high"))
+    return "" if np.isnan(effect) else f"{effect:+.3f} [{low:+.3f}, {high:+.3f}]"
 
 
 def _told(effect: pd.Series) -> str:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pandas as pd
 
 from ragbench import app, locations
 from ragbench.commands.reference import every_preset
 from ragbench.experiment import ablate
-from ragbench.report.reference import with_effects
+from ragbench.experiment.run import run
+from ragbench.report.reference import with_effects, with_presets
+from ragbench.topics.load import load
 
+HANDBOOK = Path(__file__).parents[1] / "data" / "phases"
 LEFT_OUT = pd.DataFrame(
     [
         ("p6", 0.0488, 0.017, 0.079, 0.0612, 131.04, "adopt"),
@@ -45,3 +50,24 @@ def test_every_preset_is_measured_and_both_grounds() -> None:
     for ground in ("baseline", "ragdocs"):
         factors = ablate.plan(app.compose([f"+exp={ground}", "design=add_one"]), app.compose).design.factors
         assert {f"p{number}" for number in range(1, 14)} <= set(factors)
+
+
+def test_a_page_gets_the_presets_it_names(settings_of, tmp_path: Path) -> None:
+    rows = (
+        "text,relevant,split\nhow do programs prove their identity,authentication.md,test\ncounters,metrics.md,test\n"
+    )
+    (tmp_path / "queries.csv").write_text(rows, encoding="utf-8")
+    notes = [
+        "data=vault",
+        f"data.corpus={HANDBOOK}",
+        f"data.queries={tmp_path / 'queries.csv'}",
+        "latency.enabled=false",
+    ]
+    settings = [settings_of(tmp_path, f"+exp={name}", *notes) for name in ("baseline", "lexical_only")]
+    results = run(settings, load(settings[0].config), folder=tmp_path / "run", say=lambda sentence: None)
+    page = "# Title\n\n<!-- presets: baseline lexical_only -->\nold\n<!-- end of presets -->\n\nMore.\n"
+    written = with_presets(page, results)
+    assert "old" not in written and written.endswith("<!-- end of presets -->\n\nMore.\n")
+    assert "| `baseline`: Content-only BM25, plain dense retrieval, reciprocal rank fusion |" in written
+    assert written.count("inconclusive") == 1, "the first is compared with nothing"
+    assert with_presets(written, results) == written, "a second time changes nothing"
