@@ -43,6 +43,16 @@ def add_runs(parser: argparse.ArgumentParser, many: str) -> None:
     )
 
 
+def add_model(parser: argparse.ArgumentParser, what: str) -> None:
+    """A language model behind an endpoint, for `what`; `ragbench.models.chat.of_options` reads them."""
+    model = parser.add_argument_group(what)
+    model.add_argument(
+        "--endpoint", metavar="URL", help="an OpenAI-compatible server, such as http://localhost:11434/v1"
+    )
+    model.add_argument("--model", metavar="NAME", help="its model")
+    model.add_argument("--key-variable", metavar="NAME", help="the environment variable that holds its key")
+
+
 def add_output(parser: argparse.ArgumentParser) -> None:
     """`--json` and `--quiet`."""
     parser.add_argument("--json", action="store_true", help="print the answer as JSON on standard output")

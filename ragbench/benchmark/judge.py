@@ -181,6 +181,11 @@ def merge_into_folder(pool: Path, folder: Path, overwrite: bool = False) -> Merg
     Judgments of documents without judged sections stay. A document judged higher than its best section is a
     contradiction too.
     """
+    if "judge" in read_pool(pool).columns:
+        raise BenchmarkError(
+            f"{pool} holds grades of a model, which are no judgments: use them beside those of persons, with "
+            "ragbench compare --model-grades"
+        )
     sections, documents = folder / SECTIONS, folder / DOCUMENTS
     merged = merge(pool, read_qrels(sections) if sections.exists() else {}, overwrite)
     judged = read_qrels(documents) if documents.exists() else {}

@@ -19,6 +19,7 @@ EXAMPLES = """examples:
   ragbench compare results/runs/A @1/rerank --baseline phase1 --measure "R@10"
   ragbench compare results/runs/A other-system.trec --format latex
   ragbench compare @1 @2 @3 --effects                    the same ablation on three collections, side by side
+  ragbench compare @1 --model-grades pool.model.csv --sample pool.sample.csv   corrected by what persons judged
   ragbench compare 3f2a...                               an MLflow run by its id
 """
 
@@ -30,6 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--measure", metavar="NAME", help="the measure of documents (default: that of the first run)")
     parser.add_argument("--split", choices=("train", "test", "all"), help="the topics (default: the first run's)")
     parser.add_argument("--effects", action="store_true", help="the effects of runs over several collections")
+    parser.add_argument("--model-grades", metavar="FILE", help="a pool that a model graded (ragbench judge --model)")
+    parser.add_argument("--sample", metavar="FILE", help="with --model-grades, the sample that a person graded")
     parser.add_argument("--format", choices=("table", "markdown", "latex", "csv"), default="table")
     console.add_output(parser)
 
@@ -45,6 +48,8 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.workbench.runs import named_runs, split_words
 
     sources, settings = named_runs(arguments.words)
+    if arguments.model_grades or arguments.sample:
+        return _model_judged(sources, arguments)
     if arguments.effects:
         return _effects(sources, arguments)
     _, overrides = split_words(arguments.words)
@@ -118,6 +123,31 @@ def _effects(sources: Sequence[Path], arguments: argparse.Namespace) -> int:
     else:
         console.print_table(shown, "Effects on documents, by collection")
         console.print_table(alike, "How alike the collections find the changes")
+    return 0
+
+
+def _model_judged(sources: Sequence[Path], arguments: argparse.Namespace) -> int:
+    from ragbench.errors import ConfigError
+    from ragbench.experiment import bound, model_judged, results
+    from ragbench.fingerprint import plain
+
+    if not arguments.model_grades or not arguments.sample:
+        raise ConfigError("--model-grades and --sample go together: a model counts only beside persons")
+    if len(sources) != 1 or not sources[0].is_dir():
+        raise ConfigError("--model-grades takes one run: name its folder, or @1")
+    measured = results.load(sources[0])
+    benchmark = bound.benchmark_of(measured, judged_since=True)
+    found = model_judged.judged(measured, benchmark, Path(arguments.model_grades), Path(arguments.sample))
+    if arguments.json:
+        told = {name: value for name, value in plain(found.agreement).items() if name != "disagreements"}
+        effects = found.effects.to_dict(orient="records")
+        console.print_json({"agreement": told, "kappa": found.kappa, "same": found.same, "effects": effects})
+        return 0
+    signed = dict.fromkeys(found.effects.columns, "+.3f") | {"weight": ".2f"}
+    console.print_table(
+        found.effects, f"Against {measured.arms[0]}, judged by a model and corrected by persons", signed
+    )
+    print(found.sentence)
     return 0
 
 

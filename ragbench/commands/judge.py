@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 DESCRIPTION = "Grade a pool with the keys 0 to 3, stop and go on at any time, and merge the grades into the judgments."
 EXAMPLES = """examples:
   ragbench judge pool.csv                    keys: 0 1 2 3 grade, s skip, u undo, q quit
+  ragbench judge pool.csv --endpoint http://localhost:11434/v1 --model NAME    a model grades, and a sample is yours
   ragbench judge pool.csv --merge data=vault data.corpus=notes data.queries=queries.csv data.qrels=my-qrels
   ragbench judge pool.csv --merge data=native data.corpus=notes data.qrels=my-qrels
 """
@@ -24,6 +25,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The pool and what to do with it; data are those that it was pooled from, unless named."""
     parser.add_argument("pool", help="a CSV that `ragbench pool` wrote")
     parser.add_argument("--merge", action="store_true", help="merge the grades instead of grading")
+    console.add_model(parser, "grade with a language model; queries and sections are sent to it")
+    parser.add_argument("--sample", type=int, default=20, metavar="N", help="topics that a person judges, too (20)")
+    parser.add_argument("--seed", type=int, default=13, help="seed of the sample (default 13)")
+    parser.add_argument("--replace", action="store_true", help="write over the grades of a model")
     parser.add_argument("--overwrite", action="store_true", help="let the pool's grades win over other judgments")
     parser.add_argument(
         "--into-builtin", action="store_true", help="with data=builtin: change the judgments that come with ragbench"
@@ -41,6 +46,8 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.errors import ResultsError
 
     pool = Path(arguments.pool)
+    if arguments.endpoint or arguments.model:
+        return _by_model(pool, arguments)
     if not arguments.merge:
         judge_in_terminal(pool)
         console.next_command(f"judge {pool} --merge")
@@ -60,6 +67,32 @@ def main(arguments: argparse.Namespace) -> int:
     merged = merge_into_folder(pool, folder, arguments.overwrite)
     print(f"{merged.added} added, {merged.unchanged} known, {merged.replaced} replaced, {merged.left} open; {folder}")
     console.next_command("run")
+    return 0
+
+
+def _by_model(pool: Path, arguments: argparse.Namespace) -> int:
+    from ragbench import app
+    from ragbench.benchmark.model_judge import grade_pool
+    from ragbench.comparison.ppi import LEAST
+    from ragbench.errors import ConfigError
+    from ragbench.models.access import Models
+    from ragbench.models.chat import of_options
+
+    if arguments.sample < LEAST:
+        raise ConfigError(
+            f"--sample must be at least {LEAST}, got {arguments.sample}: a model counts beside persons only"
+        )
+    settings = app.compose(arguments.overrides)
+    model = Models(cache=settings.cache_folder).chat(
+        of_options(arguments.endpoint, arguments.model, arguments.key_variable)
+    )
+    with console.progress() as progress:
+        found = grade_pool(
+            pool, model.complete, arguments.model, arguments.sample, arguments.seed, progress, replace=arguments.replace
+        )
+    print(f"{arguments.model} graded {found.graded} of {found.pairs} pairs, into {found.grades}")
+    print(f"grade the {len(found.sampled)} topics in {found.sample} without looking at these")
+    console.next_command(f"judge {found.sample}")
     return 0
 
 

@@ -14,7 +14,6 @@ DESCRIPTION = (
 EXAMPLES = """examples:
   ragbench pool results/runs/A                       every arm of a run, 20 deep, into pool.csv
   ragbench pool results/runs/A other.trec --depth 10 --out todo.csv
-  ragbench pool @1 --completeness                    how many relevant sections nobody has found yet
 then: ragbench judge pool.csv
 """
 
@@ -25,16 +24,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--depth", type=int, default=20, help="how deep to look into each run (default 20)")
     parser.add_argument("--out", default="pool.csv", metavar="FILE", help="the file to write (default pool.csv)")
     parser.add_argument("--replace", action="store_true", help="write over grades in an existing file")
-    parser.add_argument(
-        "--completeness", action="store_true", help="write nothing; estimate how many relevant sections are unknown"
-    )
     parser.add_argument("--by-topic", action="store_true", help="keep the pairs of a topic together")
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Read the runs, collect the unjudged pairs, write them."""
     from ragbench.benchmark import pool
-    from ragbench.benchmark.completeness import completeness
     from ragbench.experiment import bound, results
     from ragbench.files import write_text
     from ragbench.topics.load import load
@@ -54,9 +49,6 @@ def main(arguments: argparse.Namespace) -> int:
     benchmark = load(config)
     for each in measured:
         bound.require(each, benchmark, judged_since=True)
-    if arguments.completeness:
-        print(completeness(runs, benchmark.section_qrels, arguments.depth).text)
-        return 0
     rows = pool.pool(runs, benchmark.section_qrels, arguments.depth, arguments.by_topic)
     written = pool.write_pool(Path(arguments.out), rows, benchmark, replace=arguments.replace)
     write_text(pool.source_of(Path(arguments.out)), json.dumps(pool.about(benchmark, config), indent=1))

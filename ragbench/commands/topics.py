@@ -13,7 +13,6 @@ from ragbench.overrides import key_of
 if TYPE_CHECKING:
     from ragbench.configuration import Settings
     from ragbench.experiment.results import Results
-    from ragbench.models.chat import ChatSpec
     from ragbench.workbench import Experiment
 
 HUMAN = "human"
@@ -54,12 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--kinds", metavar="KIND,KIND", help="perturb: typos, case, keywords, word_order, quotes, drop (default: all)"
     )
-    model = parser.add_argument_group("draft: the language model; sections of the documents are sent to it")
-    model.add_argument(
-        "--endpoint", metavar="URL", help="an OpenAI-compatible server, such as http://localhost:11434/v1"
-    )
-    model.add_argument("--model", metavar="NAME", help="its model")
-    model.add_argument("--key-variable", metavar="NAME", help="the environment variable that holds its key")
+    console.add_model(parser, "draft: the language model; sections of the documents are sent to it")
     log = parser.add_argument_group("from-log")
     log.add_argument("--tail", type=float, default=0.25, metavar="SHARE", help="of queries asked once (default 0.25)")
     log.add_argument("--least-sessions", type=int, default=1, metavar="N", help="that asked a query (default 1)")
@@ -180,6 +174,7 @@ def _from_log(settings: Settings, arguments: argparse.Namespace) -> int:
 def _draft(settings: Settings, arguments: argparse.Namespace) -> int:
     from ragbench.bounds import as_options
     from ragbench.models.access import Models
+    from ragbench.models.chat import of_options
     from ragbench.topics.draft import DraftSpec, draft
     from ragbench.topics.load import documents
     from ragbench.topics.overview import overview
@@ -187,7 +182,9 @@ def _draft(settings: Settings, arguments: argparse.Namespace) -> int:
 
     with as_options():
         spec = DraftSpec(limit=arguments.limit, seed=arguments.seed)
-    model = Models(cache=settings.cache_folder).chat(_chat(arguments))
+    model = Models(cache=settings.cache_folder).chat(
+        of_options(arguments.endpoint, arguments.model, arguments.key_variable)
+    )
     out = Path(arguments.out)
     require_new(out, replace=arguments.replace)
     benchmark = documents(settings.config["data"])
@@ -221,21 +218,6 @@ def _find_evidence(settings: Settings, arguments: argparse.Namespace) -> int:
     print(f"{written} unjudged pairs of {len({row.qid for row in rows})} topics in {out}, found by words and links")
     console.next_command(f"judge {out}")
     return 0
-
-
-def _chat(arguments: argparse.Namespace) -> ChatSpec:
-    """The model that options name. Raises ConfigError where they name none."""
-    from ragbench.bounds import as_options
-    from ragbench.errors import ConfigError
-    from ragbench.models.chat import ChatSpec
-
-    if not arguments.endpoint or not arguments.model:
-        raise ConfigError(
-            "name the model with --endpoint and --model, such as --endpoint http://localhost:11434/v1 --model NAME; "
-            "sections of the documents are sent to it"
-        )
-    with as_options():
-        return ChatSpec(arguments.endpoint, arguments.model, 60.0, 120, 0.0, arguments.key_variable)
 
 
 def _validate(overrides: Sequence[str], arguments: argparse.Namespace) -> int:

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Protocol
 
-from ragbench.bounds import Checked, Count, Holds, Name, Positive, Weight
-from ragbench.errors import ModelError
+from ragbench.bounds import Checked, Count, Holds, Name, Positive, Weight, as_options
+from ragbench.errors import ConfigError, ModelError
 from ragbench.models.store import Store, key_of
 from ragbench.query_memory import QueryMemory
 
@@ -40,6 +40,17 @@ class ChatSpec(Checked):
     max_tokens: Count = 200
     temperature: Weight = 0.0
     key_variable: str | None = None
+
+
+def of_options(endpoint: str | None, model: str | None, key_variable: str | None) -> ChatSpec:
+    """The model that `--endpoint`, `--model` and `--key-variable` name. ConfigError where they name none."""
+    if not endpoint or not model:
+        raise ConfigError(
+            "name the model with --endpoint and --model, such as --endpoint http://localhost:11434/v1 --model NAME; "
+            "texts of the documents are sent to it"
+        )
+    with as_options():
+        return ChatSpec(endpoint, model, timeout_s=60.0, key_variable=key_variable)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,65 @@
+"""Prediction-powered inference: a mean from a few topics that persons judged and many that a model judged.
+
+The mean of the model's values is corrected by how far it is off where both judged. The correction is weighted so that
+the variance is least (PPI++; Angelopoulos, Duchi and Zrnic 2023): a model that says nothing gets weight 0, and what is
+left is the mean of the persons. Valid however bad the model is, as long as the persons' topics are a random sample.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ragbench.comparison.statistics import TIE
+from ragbench.errors import ResultsError
+
+LEAST = 10
+"""Topics that persons must have judged; fewer say nothing of how far a model is off."""
+
+
+@dataclass(frozen=True)
+class Powered:
+    """A mean with its interval; `weight` (0 to 1) is that of the model. `persons` and `model`: the means of each alone.
+
+    `persons_low` and `persons_high` bound the mean of the persons' `n` topics; the model judged `n_model` others.
+    """
+
+    mean: float
+    low: float
+    high: float
+    weight: float
+    persons: float
+    persons_low: float
+    persons_high: float
+    model: float
+    n: int
+    n_model: int
+
+
+def powered(persons: ArrayLike, model: ArrayLike, elsewhere: ArrayLike, confidence: float = 0.95) -> Powered:
+    """The mean over topics: `persons` and `model`, (n,), of the topics both judged, `elsewhere` of the model's others.
+
+    Raises ResultsError for fewer than `LEAST` topics of persons.
+    """
+    from scipy.special import stdtrit
+
+    gold, same, rest = (np.asarray(values, dtype=np.float64) for values in (persons, model, elsewhere))
+    n, more = len(gold), len(rest)
+    if n < LEAST:
+        raise ResultsError(
+            f"persons judged {n} topics, and a model's grades count only beside {LEAST} or more: judge a larger sample"
+        )
+    others = float(np.var(rest, ddof=1)) / more if more > 1 else 0.0
+    spread = float(np.var(same, ddof=1)) / n + others
+    covariance = float(np.cov(gold, same, ddof=1)[0, 1]) / n
+    weight = min(1.0, max(0.0, covariance / spread)) if more > 1 and spread > TIE**2 else 0.0
+    shift = weight * (float(rest.mean()) - float(same.mean())) if weight else 0.0
+    variance = float(np.var(gold - weight * same, ddof=1)) / n + weight**2 * others
+    t = -float(stdtrit(n - 1, (1 - confidence) / 2))
+    centre, alone = float(gold.mean()) + shift, float(gold.mean())
+    reach, own = t * math.sqrt(variance), t * math.sqrt(float(np.var(gold, ddof=1)) / n)
+    naive = float(np.concatenate([same, rest]).mean())
+    return Powered(centre, centre - reach, centre + reach, weight, alone, alone - own, alone + own, naive, n, more)
