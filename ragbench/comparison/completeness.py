@@ -63,10 +63,12 @@ class Completeness:
         ]
         for each in self.estimates:
             of = f" ({' and '.join(each.systems)})" if len(each.systems) == 2 else ""
-            told.append(
-                f"{each.method}{of}: {each.relevant:.0f} or more are relevant, so judgments hold at most "
-                f"{each.share:.1%} [{each.low:.1%}, {each.high:.1%}] of what such systems can find"
+            shown = (
+                f"judgments hold at most {each.share:.1%} [{each.low:.1%}, {each.high:.1%}] of them"
+                if each.low < 1
+                else "more are judged already, so it shows none that is missing"
             )
+            told.append(f"{each.method}{of}: such systems can find {each.relevant:.0f} or more; {shown}")
         return told
 
 
@@ -98,7 +100,7 @@ def completeness(
     for method, systems, estimate in methods:
         shares = np.minimum(1.0, samples[0] / np.maximum(estimate(samples), 1.0))
         low, high = np.quantile(shares, (0.025, 0.975))
-        there = float(estimate(totals))
+        there = max(float(estimate(totals)), 1.0)
         estimates.append(Estimate(method, systems, there, min(1.0, known / there), float(low), float(high)))
     return Completeness(depth, len(counts), known, found, once, twice, tuple(estimates))
 
@@ -120,8 +122,8 @@ def _counted(relevant: set[str], found: list[set[str]], pair: tuple[int, int]) -
 
 def _chao(sums: Floats, systems: int) -> Any:
     once, twice = sums[2], sums[3]
-    return np.maximum(sums[0], sums[1] + (systems - 1) / systems * once * (once - 1) / (2 * (twice + 1)))
+    return sums[1] + (systems - 1) / systems * once * (once - 1) / (2 * (twice + 1))
 
 
 def _chapman(sums: Floats) -> Any:
-    return np.maximum(sums[0], (sums[4] + 1) * (sums[5] + 1) / (sums[6] + 1) - 1)
+    return (sums[4] + 1) * (sums[5] + 1) / (sums[6] + 1) - 1

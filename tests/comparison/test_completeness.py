@@ -18,11 +18,12 @@ def test_both_estimates_are_those_worked_by_hand() -> None:
     found = completeness({"one": run("a", "b", "c", "x"), "two": run("c", "d"), "three": run("c", "d", "z")}, qrels)
     assert (found.topics, found.known, found.found, found.once, found.twice) == (1, 6, 4, 2, 1)
     chao, petersen = found.estimates
-    assert chao.relevant == 6  # 4 + 2/3 * 2 * 1 / (2 * 2) = 4.33, and 6 are known
-    assert chao.share == 1
+    assert chao.relevant == pytest.approx(4 + 2 / 3 * 2 * 1 / (2 * 2))
+    assert chao.share == 1  # 6 are judged
     assert petersen.systems == ("one", "three")  # one of four in common, as with "two"; the first of equals by name
-    assert petersen.relevant == 6  # 4 * 3 / 2 - 1 = 5, and 6 are known
+    assert petersen.relevant == 4 * 3 / 2 - 1
     assert "6 sections or documents are judged relevant" in found.sentences()[0]
+    assert "more are judged already, so it shows none that is missing" in found.sentences()[1]
 
 
 def test_independent_systems_are_estimated_well() -> None:
