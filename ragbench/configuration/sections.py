@@ -104,6 +104,8 @@ class TuneSpec(Checked):
     memory_mb: Count = 512
     fidelity: Annotated[str, one_of(HALVING)] | None = None
     starts: tuple[str, ...] = ()
+    index_variants: Count | None = None
+    switches: tuple[str, ...] = ()
     space: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -118,7 +118,7 @@ class TrainingValues:
         self.base, self.parameters, self.benchmark = base, tuple(parameters), benchmark
         self._measures = [measure for measure in measures if measure != SILENCE]
         starts = [configured(self.parameters, base)]
-        starts += [{START: each} for p in self.parameters if p.key == START for each in p.begins if each]
+        starts += [{START: each} for p in self.parameters if p.key == START for each in p.choices if each]
         begun = [start_of(base, self.parameters, start) for start in starts]
         self._indexes: dict[str, Index] = {
             digest(settings.index): arm.index for settings, arm in zip(begun, workshop.arms(begun), strict=True)

@@ -96,7 +96,9 @@ def parameters(tuned: Tuned) -> pd.DataFrame:
         rows.append(
             {
                 "parameter": each.key,
-                "preset": _shown(value_of(tuned.base, each.key)),
+                "preset": _shown(
+                    tuned.preset.values.get(each.key) if each.is_switch else value_of(tuned.base, each.key)
+                ),
                 "winner": _shown(tuned.winner.values.get(each.key)),
                 "folds": " ".join(_shown(values.get(each.key)) or "-" for values in chosen),
                 "agreement": agreement(each, chosen),

@@ -42,7 +42,7 @@ from ragbench.tuning.outcome import PRESET as PRESET_ARM
 from ragbench.tuning.outcome import TUNED as TUNED_ARM
 from ragbench.tuning.outcome import Fold, Tuned
 from ragbench.tuning.processes import search_all
-from ragbench.tuning.space import START, Value, Values, configured, space
+from ragbench.tuning.space import START, Value, Values, configured, space, start_of
 from ragbench.tuning.study import Rules, Search, Trial
 from ragbench.workshop import Progress, Say, Workshop, fetch_caches, share_caches
 
@@ -139,10 +139,11 @@ def _folder(base: Settings, train: Benchmark, spec: TuneSpec, rules: Rules, valu
     asked = {key: value for key, value in asdict(spec).items() if key in ("objective", "p95_ms", "folds", "seed")}
     asked |= {"fidelity": spec.fidelity} if spec.fidelity else {}
     asked |= {"repeats": spec.repeats} if spec.repeats else {}
-    parameters = [replace(each, begins={}) for each in rules.parameters]
+    parameters = [replace(each, structures=None) for each in rules.parameters]
     parts = [asked, rules.sampler, parameters, train.digest, base.pipeline.fingerprint]
-    begins = next((each.begins for each in rules.parameters if each.key == START), {})
-    parts += [[each.pipeline.fingerprint, each.index] for each in begins.values()]
+    choices = next((each.choices for each in rules.parameters if each.key == START), ())
+    begun = [start_of(base, rules.parameters, {START: each}) for each in choices]
+    parts += [[each.pipeline.fingerprint, each.index] for each in begun]
     parts += [values.index.fingerprints(base.pipeline.needs), base.pipeline.digests(values.index)]
     return base.results / "tune" / f"{readable(base.name)}-{digest(parts)[:12]}"
 

@@ -5,27 +5,36 @@ numbers make a whole-number parameter), optionally `step` or `log`; or `choices`
 another parameter that must be true, or, as `fuse.method=convex`, must have a value; `unless` names a key that must have
 none; `costly` says that the value changes how long a query takes. Parameters of stages that are off are passed over.
 
-`tune.starts` are overrides, each a place to begin besides the preset: other experiments, or what shapes the index,
-which then has a variant for each start and no more. Which one is best is a parameter as others are, `start`.
+`tune.starts` are overrides, each a place to begin besides the preset: other experiments, or what shapes the index.
+Which one is best is a parameter as others are, `start`. `tune.index_variants` adds starts, drawn from the choices of
+`tune.space.index`, until there are so many indexes: each is built once. `tune.switches` are switches that a trial turns
+on and off; they do not shape the index.
 """
 
 from __future__ import annotations
 
 import math
+import random
 import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
+from ragbench import catalogue
 from ragbench.bounds import Checked
 from ragbench.configuration import Settings, build
 from ragbench.configuration.build import at
 from ragbench.errors import ConfigError
+from ragbench.fingerprint import digest
+from ragbench.suggestions import did_you_mean
 from ragbench.workshop import Say
 
 if TYPE_CHECKING:
-    from optuna import Trial
+    from optuna.trial import BaseTrial
 
+_INDEX = "index."
+DRAWS = 200
+"""At most so many draws of index variants."""
 START = "start"
 """The key of the parameter that says which of `tune.starts` a trial changes; the preset is `""`."""
 
@@ -38,7 +47,7 @@ Values = Mapping[str, Value]
 class Parameter(Checked):
     """One parameter: its `key` in the configuration and what it may be; `also` are keys that interpolate it.
 
-    `starts` are those in which it has a say. The parameter `start` holds the settings of every start in `begins`.
+    `start` and switches, whose values are options, hold what they choose from in `structures`.
     """
 
     key: str
@@ -51,8 +60,8 @@ class Parameter(Checked):
     costly: bool = False
     unless: str | None = None
     also: tuple[str, ...] = ()
-    starts: tuple[str, ...] = ("",)
-    begins: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    is_switch: bool = False
+    structures: Structures | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -80,7 +89,7 @@ class Parameter(Checked):
         """The values between which it lies, or all choices."""
         return self.choices or (self.low or 0, self.high or 0)
 
-    def suggest(self, trial: Trial) -> Value:
+    def suggest(self, trial: BaseTrial) -> Value:
         """The value that a trial tries."""
         if self.choices:
             return cast(Value, trial.suggest_categorical(self.key, self.choices))
@@ -113,54 +122,187 @@ def tidy(value: float) -> float:
 def space(
     base: Settings, compose: Callable[[Sequence[str]], Settings], say: Say = lambda sentence: None
 ) -> tuple[Parameter, ...]:
-    """The parameters of `base.config['tune']['space']` whose stages are on in any start, `start` first where there are.
+    """The parameters of `base.config['tune']['space']` that have a say in any start or with any switch.
 
-    `compose` turns overrides into settings: those of starts, and with all parameters changed to learn which keys
-    follow. A start that does not go with the preset's own overrides is left out and said. Parameters without a
-    condition come before others.
+    `start` comes first where there is more than one, then the switches of `tune.switches`, then parameters without a
+    condition. `compose` turns overrides into settings: those of starts and switches, and with all parameters changed to
+    learn which keys follow. A start or a switch that does not go with the preset is left out, and `say` is told.
     """
-    begins = {"": base}
+    known = Structures(base, compose)
     for words in base.tune.starts:
         try:
-            settings = compose([*base.overrides, *shlex.split(words)])
+            known.add(words)
         except ConfigError as error:
             say(f"tune.starts: '{words}' does not go with this preset and is left out: {error}")
-            continue
-        if all((settings.pipeline, settings.index) != (each.pipeline, each.index) for each in begins.values()):
-            begins[words] = settings
+    known.sample()
+    switches = [each for each in (known.switch(name, say) for name in base.tune.switches) if each is not None]
     kept: dict[str, Parameter] = {}
-    for words, settings in begins.items():
-        for each in _of_start(base, settings, compose):
-            known = kept.get(each.key)
-            follows = tuple(dict.fromkeys((*(known.also if known else ()), *each.also)))
-            kept[each.key] = replace(each, also=follows, starts=(*(known.starts if known else ()), words))
-    if not kept:
+    for settings in known.all():
+        for each in _of_structure(settings, known):
+            earlier = kept.get(each.key)
+            kept[each.key] = replace(each, also=tuple(dict.fromkeys((*(earlier.also if earlier else ()), *each.also))))
+    if not kept and not switches:
         raise ConfigError("tune finds no parameter to vary: turn on a stage that has one, or add to tune.space")
     keys = set(kept)
-    found = sorted(kept.values(), key=lambda parameter: _key(parameter.when) in keys)
-    if len(begins) > 1:
-        found.insert(0, Parameter(START, choices=tuple(begins), costly=True, starts=tuple(begins), begins=begins))
+    found = [*switches, *sorted(kept.values(), key=lambda parameter: _key(parameter.when) in keys)]
+    if len(known.starts) > 1:
+        found.insert(0, Parameter(START, choices=known.starts, costly=True, structures=known))
     return tuple(found)
 
 
-def _of_start(base: Settings, settings: Settings, compose: Callable[[Sequence[str]], Settings]) -> list[Parameter]:
+class Structures:
+    """The settings of every start with every choice of switches, composed when they are first asked for."""
+
+    def __init__(self, base: Settings, compose: Callable[[Sequence[str]], Settings]) -> None:
+        self.base = base
+        self.starts: tuple[str, ...] = ("",)
+        self.options: dict[str, tuple[str, ...]] = {}
+        self._compose = compose
+        self._known: dict[tuple[str, ...], Settings | None] = {(): base}
+        self._varied: dict[tuple[str, ...], frozenset[str]] = {}
+
+    def composed(self, words: Sequence[str]) -> Settings:
+        """The preset with further overrides. Raises ConfigError."""
+        return self.recomposed(self.base, words)
+
+    def recomposed(self, settings: Settings, words: Sequence[str]) -> Settings:
+        """Settings with further overrides. Raises ConfigError."""
+        return self._compose([*settings.overrides, *words])
+
+    def add(self, words: str) -> bool:
+        """Add a start, unless it is one already. Raises ConfigError."""
+        settings = self.composed(shlex.split(words))
+        begun = [self.of({START: each}) for each in self.starts]
+        if any((settings.pipeline, settings.index) == (each.pipeline, each.index) for each in begun):
+            return False
+        self._known[tuple(shlex.split(words))] = settings
+        self.starts = (*self.starts, words)
+        return True
+
+    def sample(self) -> None:
+        """Add starts with choices of `tune.space.index`, drawn by the seed, until `tune.index_variants` are there."""
+        spec, choices = self.base.tune, _index_choices(self.base)
+        draw, begun = random.Random(spec.seed), self.starts
+        for _ in range(DRAWS if choices else 0):
+            if len({digest(self.of({START: each}).index) for each in self.starts}) >= (spec.index_variants or 0):
+                return
+            values = {key: draw.choice(each) for key, each in choices.items()}
+            words = " ".join([draw.choice(begun), *overrides(values)]).strip()
+            try:
+                settings = self.composed(shlex.split(words))
+            except ConfigError:
+                continue  # such as min_chars above max_chars
+            if all(settings.index != self.of({START: each}).index for each in self.starts):
+                self.add(words)
+
+    def switch(self, name: str, say: Say) -> Parameter | None:
+        """A switch as a parameter; None, and said, where fewer than two of its options go with the preset.
+
+        Raises ConfigError for what is no switch.
+        """
+        known = {group.name: group for group in catalogue.read().switches}
+        if name not in known:
+            raise ConfigError(f"tune.switches names '{name}', which is no switch{did_you_mean(name, known)}")
+        usable: dict[str, None] = {}
+        for start in self.starts:
+            usable |= {each.name: None for each in known[name].options if self.goes({START: start}, name, each.name)}
+        if len(usable) < 2:
+            say(f"tune.switches: '{name}' is left out, its options do not go with this preset or shape the index")
+            return None
+        self.options[name] = tuple(usable)
+        return Parameter(name, choices=tuple(usable), costly=True, is_switch=True, structures=self)
+
+    def goes(self, values: Values, name: str, option: Value) -> bool:
+        """Whether a switch may have this option beside the values: it is accepted, and the index stays the same."""
+        words = self._words({**values, name: option}, (*self.options, name))
+        if words not in self._known:
+            try:
+                composed = self.composed(words)
+                _ = composed.pipeline  # refuses stages that do not go together
+                self._known[words] = composed
+            except ConfigError:
+                self._known[words] = None
+        settings = self._known[words]
+        return settings is not None and settings.index == self.of({START: values.get(START, "")}).index
+
+    def own(self, start: str) -> dict[str, Value]:
+        """The options that a start has; without a switch whose parameters it changed such that no option gives them."""
+        begun, found = self.of({START: start}), {}
+        for name, options in self.options.items():
+            for option in options:
+                if self.goes({START: start}, name, option) and (
+                    self.of({START: start, name: option}).pipeline == begun.pipeline
+                ):
+                    found[name] = cast(Value, option)
+                    break
+        return found
+
+    def of(self, values: Values) -> Settings:
+        """The settings of a start and the switches among the values."""
+        words = self._words(values, tuple(self.options))
+        if words not in self._known:
+            self._known[words] = self.composed(words)
+        settings = self._known[words]
+        if settings is None:
+            raise ConfigError(f"{' '.join(words)} does not go with this preset")
+        return settings
+
+    def varied(self, values: Values) -> frozenset[str]:
+        """The keys of the parameters that have a say with this start and these switches."""
+        words = self._words(values, tuple(self.options))
+        if words not in self._varied:
+            self._varied[words] = frozenset(each.key for each in _applicable(self.base, self.of(values)))
+        return self._varied[words]
+
+    def all(self) -> Iterator[Settings]:
+        """The settings of every start, and of every start with each option of each switch alone."""
+        for start in self.starts:
+            yield self.of({START: start})
+            for name, options in self.options.items():
+                for option in options:
+                    if self.goes({START: start}, name, option):
+                        yield self.of({START: start, name: option})
+
+    def _words(self, values: Values, switches: Sequence[str]) -> tuple[str, ...]:
+        chosen = (f"{name}={values[name]}" for name in switches if name in values)
+        return (*shlex.split(str(values.get(START, ""))), *chosen)
+
+
+def _index_choices(base: Settings) -> dict[str, tuple[Value, ...]]:
+    """By key, the values of what shapes the index."""
+    found = {}
+    for key, node in _leaves(base.config["tune"]["space"] or {}, ""):
+        if key.startswith(_INDEX):
+            found[key] = build(Parameter, {**node, "key": key}, f"tune.space.{key}").choices
+            if not found[key]:
+                raise ConfigError(
+                    f"tune.space.{key} must have choices: it shapes the index, each value needs another one"
+                )
+    return found
+
+
+def _applicable(base: Settings, settings: Settings) -> list[Parameter]:
+    """The parameters of the space of `base` that have a say in these settings."""
     stages = [name for name, _ in settings.pipeline]
     kept = []
     for key, node in _leaves(base.config["tune"]["space"] or {}, ""):
         parameter = build(Parameter, {**node, "key": key}, f"tune.space.{key}")
         if key.split(".")[0] not in base.config:
             raise ConfigError(f"tune.space.{key} names nothing in the configuration (see ragbench config)")
-        if key.startswith("index."):
-            raise ConfigError(f"tune cannot vary {key}: it shapes the index; give its values as tune.starts")
-        if parameter.unless is not None and value_of(settings, parameter.unless):
+        if key.startswith(_INDEX) or (parameter.unless is not None and value_of(settings, parameter.unless)):
             continue
         if any(key.startswith(f"{stage}.") for stage in stages):
             if value_of(settings, key) is None:
                 raise ConfigError(f"tune.space.{key} names no value of the configuration: give {key} one first")
             kept.append(parameter)
     keys = {parameter.key for parameter in kept}
-    found = [p for p in kept if p.when is None or _key(p.when) in keys or _is_on(settings, p.when, stages)]
-    follows = _followers(found, settings, compose) if found else {}
+    return [p for p in kept if p.when is None or _key(p.when) in keys or _is_on(settings, p.when, stages)]
+
+
+def _of_structure(settings: Settings, known: Structures) -> list[Parameter]:
+    """The parameters that have a say in these settings, each checked and with the keys that follow it."""
+    found = _applicable(known.base, settings)
+    follows = _followers(found, settings, known) if found else {}
     return [_checked(replace(parameter, also=follows[parameter.key]), settings) for parameter in found]
 
 
@@ -168,49 +310,82 @@ def _key(condition: str | None) -> str:
     return (condition or "").partition("=")[0]
 
 
+def _structures(parameters: Sequence[Parameter]) -> Structures | None:
+    """What the starts and switches among the parameters choose from; None without any."""
+    return next((each.structures for each in parameters if each.structures is not None), None)
+
+
 def start_of(base: Settings, parameters: Sequence[Parameter], values: Values) -> Settings:
-    """The settings that these values change."""
-    start = values.get(START, "")
-    return next(p.begins[str(start)] for p in parameters if p.key == START) if start else base
+    """The settings that these values change: those of the start, with the switches among the values."""
+    known = _structures(parameters)
+    return known.of(values) if known is not None else base
 
 
 def apply(base: Settings, parameters: Sequence[Parameter], values: Values) -> Settings:
     """The settings with these values; equal to composing `overrides(values)` on top."""
-    start, settings = str(values.get(START, "")), start_of(base, parameters, values)
+    settings = start_of(base, parameters, values)
     for parameter in parameters:
-        if parameter.key in values and parameter.key != START and start in parameter.starts:
+        if parameter.key in values and parameter.key != START and not parameter.is_switch:
             for key in (parameter.key, *(each for each in parameter.also if value_of(settings, each) is not None)):
                 settings = settings.with_value(key, values[parameter.key])
     return settings
 
 
-def suggest(parameters: Sequence[Parameter], trial: Trial) -> dict[str, Value]:
-    """The values that a trial tries; a parameter whose condition does not hold is left out."""
+def suggest(parameters: Sequence[Parameter], trial: BaseTrial) -> dict[str, Value]:
+    """The values that a trial tries; a parameter whose condition does not hold is left out.
+
+    So is a switch whose option does not go with the start and the switches before it: it stays as the start has it.
+    """
+    known = _structures(parameters)
     values: dict[str, Value] = {}
     for parameter in parameters:
-        start = str(values.get(START, ""))
-        if start in parameter.starts and _has_a_say(parameter, _varied(parameters, start), values):
+        if parameter.key == START or (known is not None and parameter.is_switch):
+            tried = parameter.suggest(trial)
+            if known is None or parameter.key == START or known.goes(values, parameter.key, tried):
+                values[parameter.key] = tried
+    varied = _varied(parameters, values)
+    for parameter in parameters:
+        if parameter.key in varied and _has_a_say(parameter, varied, values):
             values[parameter.key] = parameter.suggest(trial)
     return values
 
 
 def configured(parameters: Sequence[Parameter], base: Settings, start: str = "") -> dict[str, Value]:
     """The values that a start has, the preset's by default, without those whose condition does not hold."""
-    varied, settings = _varied(parameters, start), start_of(base, parameters, {START: start})
-    values = {key: start if key == START else value_of(settings, key) for key in varied}
-    return {p.key: values[p.key] for p in parameters if p.key in varied and _has_a_say(p, varied, values)}
+    values = _structural(parameters, start)
+    settings, varied = start_of(base, parameters, {START: start}), _varied(parameters, {START: start})
+    values |= {p.key: value_of(settings, p.key) for p in parameters if p.key in varied}
+    return {
+        p.key: values[p.key]
+        for p in parameters
+        if p.key in values and (p.key not in varied or _has_a_say(p, varied, values))
+    }
 
 
 def changed(parameters: Sequence[Parameter], base: Settings, values: Values) -> dict[str, Value]:
-    """The values that differ from those of the start, which is among them where it is not the preset."""
-    settings = start_of(base, parameters, values)
-    changes = {k: v for k, v in values.items() if k != START and v != value_of(settings, k)}
-    return {START: values[START], **changes} if values.get(START) else changes
+    """The values that differ from those of the start with its switches; both are among them where they differ."""
+    settings, own = start_of(base, parameters, values), _structural(parameters, str(values.get(START, "")))
+    switched = {p.key for p in parameters if p.is_switch}
+    return {
+        key: value
+        for key, value in values.items()
+        if (value != "" if key == START else value != (own.get(key) if key in switched else value_of(settings, key)))
+    }
 
 
-def _varied(parameters: Sequence[Parameter], start: str) -> dict[str, None]:
-    """The keys that are varied in a start, in their order."""
-    return {parameter.key: None for parameter in parameters if start in parameter.starts}
+def _structural(parameters: Sequence[Parameter], start: str) -> dict[str, Value]:
+    """A start and the options that it has, as far as they are varied."""
+    known = _structures(parameters)
+    if known is None:
+        return {}
+    return {**({START: start} if any(p.key == START for p in parameters) else {}), **known.own(start)}
+
+
+def _varied(parameters: Sequence[Parameter], values: Values) -> frozenset[str]:
+    """The keys, other than start and switches, that are varied with the start and the switches among the values."""
+    known = _structures(parameters)
+    keys = frozenset(p.key for p in parameters if p.key != START and not p.is_switch)
+    return keys if known is None else keys & known.varied(values)
 
 
 def _has_a_say(parameter: Parameter, varied: Collection[str], values: Values) -> bool:
@@ -257,12 +432,10 @@ def _is_on(base: Settings, condition: str, stages: Sequence[str]) -> bool:
     )
 
 
-def _followers(
-    parameters: Sequence[Parameter], base: Settings, compose: Callable[[Sequence[str]], Settings]
-) -> dict[str, tuple[str, ...]]:
+def _followers(parameters: Sequence[Parameter], base: Settings, known: Structures) -> dict[str, tuple[str, ...]]:
     """By parameter, the other keys that interpolate it: found by changing all at once, else one by one."""
     other = {p.key: next(end for end in p.ends if end != value_of(base, p.key)) for p in parameters}
-    composed = compose([*base.overrides, *overrides(other)])
+    composed = known.recomposed(base, overrides(other))
     follows: dict[str, list[str]] = {key: [] for key in other}
     for key in _changed(base.config, composed.config, ""):
         if key in other:
@@ -275,7 +448,7 @@ def _followers(
                 raise ConfigError(
                     f"tune cannot vary {parameters[0].key}: {key} depends on it in a way it cannot follow"
                 )
-            return {p.key: _followers([p], base, compose)[p.key] for p in parameters}
+            return {p.key: _followers([p], base, known)[p.key] for p in parameters}
         follows[leaders[0]].append(key)
     return {key: tuple(keys) for key, keys in follows.items()}
 
@@ -283,7 +456,7 @@ def _followers(
 def _checked(parameter: Parameter, base: Settings) -> Parameter:
     """The parameter; every end of it must make a pipeline over the same index."""
     for end in parameter.ends:
-        settings = apply(base, [replace(parameter, starts=("",))], {parameter.key: end})
+        settings = apply(base, [parameter], {parameter.key: end})
         _ = settings.pipeline
         if settings.index != base.index:
             raise ConfigError(f"tune cannot vary {parameter.key}: it shapes the index; give its values as tune.starts")

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from ragbench.configuration import Settings
 from ragbench.errors import ResultsError
 from ragbench.tuning.objective import P95, THIRD, Cost, Objective, TrainingValues, mean
-from ragbench.tuning.space import START, Parameter, Values, configured, suggest, tidy
+from ragbench.tuning.space import START, Parameter, Values, configured, suggest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -270,11 +270,12 @@ def pruned(study: optuna.Study) -> list[optuna.trial.FrozenTrial]:
 
 def trials_of(study: optuna.Study, parameters: Sequence[Parameter]) -> list[Trial]:
     """The finished trials that saw all topics, in the order they began."""
-    order = [parameter.key for parameter in parameters]
+    from optuna.trial import FixedTrial
+
     return [
         Trial(
             each.number,
-            {key: tidy(each.params[key]) for key in order if key in each.params},
+            suggest(parameters, FixedTrial(each.params)),
             tuple(each.values),
             each.user_attrs.get(P95),
             0.0 if each.duration is None else each.duration.total_seconds(),

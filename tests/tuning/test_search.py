@@ -277,3 +277,18 @@ def test_halving_asks_a_part_of_the_topics_first(settings_of, opposed, tuned, tm
     assert whole[first.values[WEIGHT]] == first.objectives  # the parts together are all topics
     with pytest.raises(ConfigError, match=r"tune\.fidelity=halving needs one objective, tune\.objective names 2"):
         search(settings_of, opposed, tmp_path, "tune.fidelity=halving", "tune.objective=[ndcg_at_10,p95_ms]")
+
+
+def test_switches_are_searched_and_confirmed_as_overrides(settings_of, opposed, tmp_path: Path) -> None:
+    words = ("tune.switches=[p8,p12]", "tune=[p8]", "tune.trials=12", "tune.folds=2")
+    found = search(settings_of, opposed, tmp_path, *words)
+    tried = [trial.values for trial in found.trials["all"]]
+    assert {values["p8"] for values in tried} == {"off", "on"}
+    assert all(("p8.limit.max_per_doc" in values) == (values["p8"] == "on") for values in tried)
+    again = search(settings_of, opposed, tmp_path, *words)
+    assert (again.folder, again.trials) == (found.folder, found.trials)
+    confirmation = confirm.confirm(found, opposed, say=quiet)
+    assert compose(confirmation.settings[1].overrides).pipeline == confirmation.settings[1].pipeline
+    report.write(found, confirmation)
+    rows = report.parameters(found).set_index("parameter")
+    assert rows.loc["p8", "preset"] == "off"

@@ -119,8 +119,6 @@ def test_a_start_is_a_parameter_with_parameters_of_its_own() -> None:
     start = found[0]
     assert (start.key, start.choices) == ("start", ("", words))  # what is the preset already is no other start
     by_key = {parameter.key: parameter for parameter in found}
-    assert by_key["fuse.method"].starts == (words,)
-    assert by_key["lexical.k1"].starts == ("", words)
     assert by_key["lexical.k1"].also == ("documents.k1",)
     preset, other = configured(found, base), configured(found, base, words)
     assert "fuse.k" in preset and "fuse.method" not in preset
@@ -136,3 +134,52 @@ def test_a_start_is_a_parameter_with_parameters_of_its_own() -> None:
     assert changed(found, base, preset) == {}
     tried = suggest(found, Fixed(start=words, **{"fuse.method": "rrf"}))
     assert "fuse.k" in tried and "fuse.norm" not in tried
+
+
+def test_index_variants_are_drawn_once_and_no_more_than_asked() -> None:
+    words = ["+exp=baseline", "tune.starts=['exp=recommended']", "tune.index_variants=4", "tune=[index,fuse]"]
+    base = compose(words)
+    found = space(base, compose)
+    start = found[0]
+    assert len(start.choices) == 4 and start.choices[:2] == ("", "exp=recommended")
+    indexes = [apply(base, found, {"start": each}).index for each in start.choices]
+    assert all(indexes.count(each) == 1 for each in indexes)
+    assert all("index.chunking.max_chars=" in each and "index.passage.title=" in each for each in start.choices[2:])
+    assert space(base, compose)[0].choices == start.choices
+    assert space(compose([*words, "tune.seed=14"]), compose)[0].choices != start.choices
+    assert len(space(compose([*words, "tune.index_variants=1"]), compose)[0].choices) == 2
+
+
+SWITCHED = ("+exp=baseline", "tune=[fuse,p6,p8]", "tune.starts=['exp=recommended']")
+
+
+def test_a_switch_is_a_parameter_and_decides_which_others_have_a_say() -> None:
+    base = compose([*SWITCHED, "tune.switches=[p6,calibration]"])
+    found = space(base, compose)
+    assert [parameter.key for parameter in found[:3]] == ["start", "p6", "calibration"]
+    preset = configured(found, base)
+    assert (preset["p6"], preset["calibration"]) == ("off", "on") and "p6.depth" not in preset
+    assert configured(found, base, "exp=recommended")["calibration"] == "off"
+    chosen = {"start": "", "p6": "on", "calibration": "off", "fuse.method": "rrf"}
+    values = suggest(found, Fixed(**chosen))
+    assert values["p6.depth"] == 30 and "p8.limit.max_per_doc" not in values
+    applied, composed = apply(base, found, values), compose([*base.overrides, *overrides(values)])
+    assert applied.pipeline == composed.pipeline != base.pipeline and applied.index == composed.index == base.index
+    assert "p6.depth" not in suggest(found, Fixed(start="", p6="off"))
+    assert list(changed(found, base, {**preset, "p6": "on"})) == ["p6"]
+    assert changed(found, base, preset) == {}
+
+
+def test_a_switch_that_does_not_go_with_those_before_stays_as_it_was() -> None:
+    said: list[str] = []
+    base = compose([*SWITCHED, "tune.starts=[]", "tune.switches=[calibration,p10,p13]"])
+    found = space(base, compose, said.append)
+    assert said == ["tune.switches: 'p13' is left out, its options do not go with this preset or shape the index"]
+    values = suggest(found, Fixed(calibration="off", p10="on"))
+    assert values["calibration"] == "off" and "p10" not in values  # it needs calibrated scores
+    assert apply(base, found, values).pipeline == compose([*base.overrides, *overrides(values)]).pipeline
+
+
+def test_what_is_no_switch_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"tune\.switches names 'p66', which is no switch; did you mean p6"):
+        of("+exp=baseline", "tune.switches=[p66]")
