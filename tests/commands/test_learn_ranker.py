@@ -7,9 +7,14 @@ import shutil
 from pathlib import Path
 
 import pytest
+from starlette.testclient import TestClient
 
+import ragbench
 from ragbench import app, cli, locations
+from ragbench.benchmark.pool import read_run
 from ragbench.evaluation import ranker
+from ragbench.serving.http import create_app
+from ragbench.serving.service import SearchService
 
 QUICK = ["latency.enabled=false", "tracking.enabled=false", "+exp=baseline"]
 
@@ -75,6 +80,23 @@ def test_a_learned_order_is_kept_used_exported_and_replayed(capsys, place, conf:
     assert cli.main(["export", ran["folder"], "--arm", arm, "--out", str(bundle), "--force", "--quiet"]) == 0
     capsys.readouterr()
     assert cli.main(["verify", str(bundle)]) == 0
+    served_as_in_the_run(bundle, Path(ran["folder"]) / "arms")
+
+
+def served_as_in_the_run(bundle: Path, arms: Path) -> None:
+    """Over HTTP every query gets the documents of the run with rank=mine, which are not those without it."""
+    (mine,) = (path for path in arms.iterdir() if "mine" in path.name)
+    (other,) = (path for path in arms.iterdir() if "off" in path.name)
+    run, without = read_run(mine / "run.trec"), read_run(other / "run.trec")
+    service = SearchService(bundle)
+    with TestClient(create_app(service), base_url="http://localhost:8000") as client:
+        for golden in ragbench.load(bundle).golden():
+            answer = client.post("/search", json={"query": golden.query.text, "top_n": 100}).json()["hits"]
+            assert [hit["chunk_id"] for hit in answer[: len(golden.ids)]] == list(golden.ids)
+            docnos = list(dict.fromkeys(hit["docno"] for hit in answer))
+            assert docnos == [docno for docno, _ in run[golden.query.qid]][: len(docnos)]
+    service.close()
+    assert any([d for d, _ in run[qid]] != [d for d, _ in without[qid]] for qid in run)
 
 
 def test_what_cannot_be_learned_is_refused(capsys, place) -> None:
