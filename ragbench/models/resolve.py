@@ -107,6 +107,11 @@ def load_cross_encoder(spec: CrossEncoderSpec, threads: int | None = None) -> Cr
     return OnnxCrossEncoder(name, folder, settings, max_length=spec.max_length, threads=parallel)
 
 
+def folder_of(name: str, kind: Kind) -> ModelFolder:
+    """The files of a model. ModelError when the name leads nowhere."""
+    return _resolve(name, kind)[1]
+
+
 def check_name(name: str, kind: Kind) -> None:
     """ModelError for a name that leads nowhere; of the hub's models only the form of the name is looked at."""
     if hub.is_hub_name(name) or (kind == "encoder" and (is_endpoint(name) or name == bundled.DRAFT)):

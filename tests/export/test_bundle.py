@@ -37,7 +37,7 @@ def test_what_it_holds(bundle_of, finished: Results, questions: list[str]) -> No
     record = bundle.read_record(folder)
     assert {path.name for path in folder.iterdir()} == {
         *(bundle.RECORD, bundle.CONFIG, bundle.GOLDEN, bundle.MODIFIED),
-        *(bundle.INDEX, bundle.README),
+        *(bundle.INDEX, bundle.README, bundle.SBOM),
     }
     assert [(model["kind"], model["name"]) for model in record["models"]] == [
         ("encoder", "bge-small-en-v1.5"),
@@ -50,6 +50,26 @@ def test_what_it_holds(bundle_of, finished: Results, questions: list[str]) -> No
     assert record["evidence"]["baseline"] == "baseline"
     assert record["environment"]["export"]["packages"]
     assert record["golden"] == len(bundle.read_golden(folder)) == len(questions)
+
+
+def test_what_it_is_made_of(bundle_of) -> None:
+    """As CycloneDX has it, with the licences of the models' cards."""
+    folder = bundle_of("phase4")
+    record, made_of = bundle.read_record(folder), json.loads((folder / bundle.SBOM).read_text())
+    assert (made_of["bomFormat"], made_of["specVersion"]) == ("CycloneDX", "1.6")
+    models = [part for part in made_of["components"] if part["type"] == "machine-learning-model"]
+    assert [(part["name"], part["licenses"][0]["license"]["id"]) for part in models] == [
+        ("bge-small-en-v1.5", "MIT"),
+        ("ms-marco-MiniLM-L-12-v2", "Apache-2.0"),
+    ]
+    assert [part["hashes"][0]["content"] for part in models] == [model["digest"] for model in record["models"]]
+    files = {part["name"]: part["hashes"][0]["content"] for part in models[0]["components"]}
+    assert files == record["models"][0]["weights"]
+    packages = {part["name"]: part for part in made_of["components"] if part["type"] == "library"}
+    assert packages["numpy"]["purl"] == f"pkg:pypi/numpy@{packages['numpy']['version']}"
+    references = [part["bom-ref"] for part in made_of["components"]]
+    assert len(references) == len(set(references))
+    assert "- encoder bge-small-en-v1.5, licence MIT" in (folder / bundle.README).read_text()
 
 
 def test_what_a_killed_export_left_behind_is_removed(write: Callable[..., Path], tmp_path: Path) -> None:

@@ -1,0 +1,58 @@
+"""The files in docs/container name what the service has: its options, its metrics, its paths."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from prometheus_client.parser import text_string_to_metric_families
+
+from ragbench.commands import serve
+from ragbench.serving.access import OPEN
+from ragbench.serving.metrics import Metrics
+
+FOLDER = Path(__file__).parent.parent.parent / "docs" / "container"
+
+
+def test_the_dashboard_shows_metrics_that_exist() -> None:
+    panels = json.loads((FOLDER / "dashboard.json").read_text())["panels"]
+    asked = {
+        name for panel in panels for each in panel["targets"] for name in re.findall(r"ragbench_\w+", each["expr"])
+    }
+    metrics = Metrics(lambda: 0)
+    metrics.responses.labels("200")
+    families = text_string_to_metric_families(metrics.text().decode())
+    known = {sample.name for family in families for sample in family.samples}
+    assert asked <= known
+    assert len({panel["id"] for panel in panels}) == len(panels)
+
+
+def test_the_container_starts_the_service_with_options_it_has() -> None:
+    lines = (FOLDER / "Containerfile").read_text().splitlines()
+    words = [json.loads(line.partition(" ")[2]) for line in lines if line.startswith(("ENTRYPOINT", "CMD"))]
+    program, *call = [word for part in words for word in part]
+    assert program == "ragbench"
+    parser = argparse.ArgumentParser()
+    serve.add_arguments(parser)
+    parsed = parser.parse_args(call[1:])
+    assert str(parsed.token_file) == "/run/secrets/tokens"
+    (probe,) = re.findall(r"8000(/\w+)", next(line for line in lines if line.startswith("HEALTHCHECK")))
+    assert probe in OPEN
+
+
+def test_the_files_of_the_composition_exist() -> None:
+    services = yaml.safe_load((FOLDER / "compose.yaml").read_text())["services"]
+    mounted = [volume.split(":")[0] for service in services.values() for volume in service.get("volumes", [])]
+    assert all((FOLDER / name).is_file() for name in mounted)
+    assert (FOLDER / services["search"]["build"]["dockerfile"]).is_file()
+    scraped = yaml.safe_load((FOLDER / "prometheus.yaml").read_text())["scrape_configs"][0]
+    assert scraped["static_configs"][0]["targets"] == ["search:8000"]
+
+
+@pytest.mark.parametrize("name", ["grafana.yaml", "datasource.yaml"])
+def test_what_is_provisioned_is_yaml(name: str) -> None:
+    assert yaml.safe_load((FOLDER / name).read_text())["apiVersion"] == 1
