@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import socket
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -58,3 +63,21 @@ def server() -> Iterator[Server]:
     running.shutdown()
     running.server_close()
     thread.join()
+
+
+@pytest.fixture(scope="session")
+def mcp_address() -> Iterator[str]:
+    """The address of `mcp_server.py` over HTTP."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, str(Path(__file__).with_name("mcp_server.py")), str(port)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        for _ in range(600):
+            with socket.socket() as tried:
+                if tried.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            assert process.poll() is None, "the server has ended"
+            time.sleep(0.05)
+        yield f"http://127.0.0.1:{port}/mcp"
+        process.terminate()

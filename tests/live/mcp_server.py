@@ -1,4 +1,6 @@
-"""A little MCP server over standard input and output, started by the tests as a program."""
+"""A little MCP server, started by the tests as a program: over standard input and output, or over HTTP with a port."""
+
+import sys
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
@@ -21,4 +23,7 @@ def plain(query: str) -> str:
     return f'[{{"file": "{query}"}}]'
 
 
-server.run()
+if len(sys.argv) > 1:
+    server.run("streamable-http", port=int(sys.argv[1]))
+else:
+    server.run()

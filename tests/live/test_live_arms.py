@@ -125,6 +125,13 @@ def test_a_program_and_an_mcp_server_are_arms(arm) -> None:
     assert {names[0] for names in found(both, "agent").values()} == {"?guides/schedules.md"}
 
 
+def test_an_mcp_server_at_an_address_is_an_arm(arm, mcp_address: str) -> None:
+    fields = ("live.hits=notes", "live.document=file", "latency.enabled=false")
+    results_ = measured(arm("agent", "live=mcp", f"live.url={mcp_address}", *fields, *FAST))
+    assert {names[0] for names in found(results_, "agent").values()} == {"?guides/schedules.md"}
+    assert len(found(results_, "agent")) == len(QUESTIONS)
+
+
 def test_a_failing_arm_has_no_score_and_the_others_have(arm, server) -> None:
     server.failures = [(500, {})] * 100
     down = arm("down", "live=http", f"live.url='{server.url}/?q={{query}}'", "live.retries=1", *FAST)

@@ -22,6 +22,14 @@ def test_a_tool_is_called_many_times_over_one_connection() -> None:
     assert not raised.value.again
 
 
+def test_a_tool_is_called_over_an_address(mcp_address: str) -> None:
+    ask = mcp.asking(mcp_address, "search", {"query": "{query}", "limit": "{depth}"}, 30)
+    assert ask("lamps", 1) == {"notes": [{"file": "guides/schedules.md", "asked": "lamps"}]}
+    assert len(ask("lamps", 2)["notes"]) == 2
+    with pytest.raises(Unanswered, match=r"the tool says: .*no such index"):
+        ask("fail", 3)
+
+
 def test_text_that_is_json_is_read() -> None:
     ask = mcp.asking(PROGRAM, "plain", {"query": "{query}"}, 30)
     found = ask("a.md", 1)
