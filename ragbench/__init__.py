@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ragbench.configuration.own_stage import stage
     from ragbench.evaluation.own_measures import measure
     from ragbench.export.loaded import load
-    from ragbench.models.own import encoder, reranker
+    from ragbench.models.functions import encoder, reranker
     from ragbench.workbench import Experiment, Own, Results, Tuning, tune
     from ragbench.workbench.bakeoff import bakeoff
 
@@ -36,11 +36,11 @@ _HOME = {
     "Results": "ragbench.workbench",
     "Tuning": "ragbench.workbench",
     "bakeoff": "ragbench.workbench.bakeoff",
-    "encoder": "ragbench.models.own",
+    "encoder": "ragbench.models.functions",
     "load": "ragbench.export.loaded",
     "load_benchmark": "ragbench.benchmark.load",
     "measure": "ragbench.evaluation.own_measures",
-    "reranker": "ragbench.models.own",
+    "reranker": "ragbench.models.functions",
     "stage": "ragbench.configuration.own_stage",
     "tune": "ragbench.workbench",
 }

@@ -7,6 +7,7 @@ are fitted on the other folds and measured on the fold left out; folds keep grou
 from __future__ import annotations
 
 import importlib.util
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
@@ -84,7 +85,9 @@ def compare(
     ways = [*_own(configured), *(_of_ranx(fitted) if has_ranx() else [])]
     compared = []
     for number, way in enumerate(ways, start=1):
-        fused = _fused(whole, way, qrels, folds, configured)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", module=RANX)  # of compiling, said once for each function
+            fused = _fused(whole, way, qrels, folds, configured)
         frame = evaluate({qid: _decreasing(fused.get(qid, {})) for qid in qids}, qrels, [PRIMARY])
         rows = frame[frame["measure"] == PRIMARY]
         compared.append(replace(way, values=dict(zip(rows["qid"], rows["value"].astype(float), strict=True))))

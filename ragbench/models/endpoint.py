@@ -21,7 +21,7 @@ import httpx
 from tenacity import RetryError, Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from ragbench.errors import ModelError
-from ragbench.models.own import FunctionEncoder
+from ragbench.models.functions import FunctionEncoder
 
 BATCH, ATTEMPTS, TIMEOUT_S = 64, 5, 60.0
 PRICE = "RAGBENCH_USD_PER_MILLION_TOKENS"

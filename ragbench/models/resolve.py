@@ -15,7 +15,7 @@ from ragbench.errors import ModelError
 from ragbench.models import CrossEncoder, Encoder, bundled, hub
 from ragbench.models.bundled import Kind
 from ragbench.models.folder import ModelFolder, inspect
-from ragbench.models.own import FunctionCrossEncoder, FunctionEncoder, is_endpoint
+from ragbench.models.functions import FunctionCrossEncoder, FunctionEncoder, is_endpoint
 from ragbench.models.parallel import threads_for
 from ragbench.models.prefixes import prefixes
 from ragbench.models.settings import Settings, read_settings

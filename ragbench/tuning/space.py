@@ -225,7 +225,7 @@ class Structures:
         settings = self._known[words]
         return settings is not None and settings.index == self.of({START: values.get(START, "")}).index
 
-    def own(self, start: str) -> dict[str, Value]:
+    def options_of(self, start: str) -> dict[str, Value]:
         """The options that a start has; without a switch whose parameters it changed such that no option gives them."""
         begun, found = self.of({START: start}), {}
         for name, options in self.options.items():
@@ -378,7 +378,7 @@ def _structural(parameters: Sequence[Parameter], start: str) -> dict[str, Value]
     known = _structures(parameters)
     if known is None:
         return {}
-    return {**({START: start} if any(p.key == START for p in parameters) else {}), **known.own(start)}
+    return {**({START: start} if any(p.key == START for p in parameters) else {}), **known.options_of(start)}
 
 
 def _varied(parameters: Sequence[Parameter], values: Values) -> frozenset[str]:
