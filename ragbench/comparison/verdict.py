@@ -105,7 +105,7 @@ def judge(levels: Mapping[str, Level], cost: Cost, smallest_effect: float) -> Ve
     told = "; ".join(level.text(smallest_effect) for level in levels.values())
     sentences = [f"Quality {quality}: {told}.", f"Cost {cost.axis}: {cost.text}."]
     if quality == "open" and (power := power_sentence(tuple(levels.values()))):
-        sentences.append(power)
+        sentences += [power, *more_topics(tuple(levels.values()), smallest_effect)]
     return Verdict(quality, cost, outcome, " ".join(sentences))
 
 
@@ -125,6 +125,23 @@ def _outcome(quality: Quality, cost: Cost) -> Outcome:
     if quality == "better":
         return "adopt" if cost.axis == "within" else "inconclusive"
     return "equivalent" if quality == "equivalent" else "inconclusive"
+
+
+def more_topics(levels: tuple[Level, ...], smallest_effect: float) -> list[str]:
+    """How many more topics would settle it: `About 340 more topics such as these would show a difference of 0.020.`
+
+    By documents, else by passages: the difference that was found, or the smallest that matters where it is smaller;
+    what can be detected shrinks with the root of the number of topics. Empty where that is not known, or where judging
+    is what is lacking.
+    """
+    known = next((level for level in levels if not np.isnan(level.comparison.mde)), None)
+    if known is None or not known.settled:
+        return []
+    found, target = known.comparison, max(abs(known.comparison.difference), smallest_effect)
+    lacking = int(np.ceil(found.n * ((found.mde / target) ** 2 - 1))) if target > 0 else 0
+    return (
+        [f"About {lacking:,} more topics such as these would show a difference of {target:.3f}."] if lacking > 0 else []
+    )
 
 
 def power_sentence(levels: tuple[Level, ...]) -> str:

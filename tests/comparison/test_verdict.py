@@ -6,7 +6,7 @@ import pytest
 
 from ragbench.comparison.cost import Added, Cost
 from ragbench.comparison.statistics import Comparison
-from ragbench.comparison.verdict import Level, combined, judge, power_sentence
+from ragbench.comparison.verdict import Level, combined, judge, more_topics, power_sentence
 
 EFFECT = 0.02
 
@@ -121,6 +121,17 @@ def test_power_is_said_only_where_it_is_known():
     )
     assert power_sentence((level(NOISE), level(unknown, "passage"))).endswith("0.026 (documents) or more.")
     assert "do not say what difference they could show" in power_sentence((level(unknown),))
+
+
+def test_an_open_verdict_says_how_many_more_topics_would_settle_it():
+    # 120 show .026; .02 is the smallest that matters: 120 * (1.3^2 - 1) = 82.8 more.
+    said = "About 83 more topics such as these would show a difference of 0.020."
+    assert more_topics((level(NOISE),), EFFECT) == [said]
+    assert judge({"document": level(NOISE)}, Cost(None, None), EFFECT).reason.endswith(said)
+    assert more_topics((level(comparison(0.025, 0.03, 0.2)),), EFFECT)[0].startswith("About 10 more")
+    assert more_topics((level(comparison(0.03, 0.03, 0.2)),), EFFECT) == []  # enough of them: bad luck
+    assert more_topics((level(LOSS, useful=0.004),), EFFECT) == []  # judging is lacking, not topics
+    assert more_topics((level(comparison(0.0, 0.03, 0.2, mde=math.nan)),), EFFECT) == []
 
 
 def test_p_is_never_0():
