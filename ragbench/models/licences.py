@@ -9,7 +9,7 @@ import yaml
 from ragbench import extensions
 from ragbench.models import bundled, resolve
 from ragbench.models.bundled import Kind
-from ragbench.models.own import is_endpoint
+from ragbench.models.functions import is_endpoint
 
 
 def licence_of(name: str, kind: Kind) -> str | None:
