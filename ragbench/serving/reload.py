@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from pathlib import Path
 
@@ -87,11 +88,13 @@ def _published(seen: Signature) -> Signature:
 def signature(folder: Path) -> Signature:
     """Name, inode, time and size of every file of a bundle, Lucene's lock left out; empty when there is none."""
     found = []
-    for path in folder.rglob("*"):
-        try:
-            facts = path.stat()
-        except OSError:  # gone since it was listed
-            continue
-        if path.is_file() and path.name != "write.lock":
-            found.append((path.relative_to(folder).as_posix(), facts.st_ino, facts.st_mtime_ns, facts.st_size))
+    for place, _, names in os.walk(folder):  # passes over folders that go away meanwhile, as those of a refresh do
+        for name in names:
+            path = Path(place, name)
+            try:
+                facts = path.stat()
+            except OSError:  # gone since it was listed
+                continue
+            if name != "write.lock":
+                found.append((path.relative_to(folder).as_posix(), facts.st_ino, facts.st_mtime_ns, facts.st_size))
     return tuple(sorted(found))

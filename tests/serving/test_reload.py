@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
 import threading
 from pathlib import Path
@@ -150,3 +151,17 @@ def test_searching_a_bundle_leaves_its_signature_alone(make_service, ask, place:
     assert ask(service, lambda client: client.post("/search", json={"query": "keys"})).status_code == 200
     service.close()
     assert signature(place) == before
+
+
+def test_folders_that_go_away_while_they_are_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bundle.json").write_text("{}")
+    (tmp_path / "index" / ".new.tmp").mkdir(parents=True)
+    scandir = os.scandir
+
+    def late(path):
+        if str(path).endswith(".tmp"):
+            Path(path).rmdir()
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", late)
+    assert [each[0] for each in signature(tmp_path)] == ["bundle.json"]
