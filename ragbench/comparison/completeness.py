@@ -1,6 +1,6 @@
 """How much of what is relevant the judgments hold, estimated from what several systems found of it.
 
-Systems are nets thrown independently: what many find alike was hard to miss, what only one finds says how much all
+Systems are treated as independent samples: what many find alike was hard to miss, what only one finds says how much all
 missed. Chao's lower bound (A. Chao, Biometrics 43, 1987), bias-corrected, from what one and what two of t systems
 found:
 

@@ -1,4 +1,4 @@
-"""Do the two halves of a benchmark say the same? Effects on train and test topics, and whether chance sets them apart.
+"""Whether the two halves of a benchmark agree: effects on train and test, and whether only chance sets them apart.
 
 Topics are dealt to the halves again and again, the same way for all rows, and p is adjusted for the family by the
 largest statistic (Westfall and Young, as in `ragbench.comparison.chance`).

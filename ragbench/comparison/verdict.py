@@ -24,7 +24,7 @@ OUTCOMES: tuple[Outcome, ...] = ("adopt", "equivalent", "inconclusive", "reject"
 
 @dataclass(frozen=True)
 class Level:
-    """A comparison at one level. `useful` is the effect were unjudged hits as useful as judged ones at their rank.
+    """A comparison at one level. `useful` is the effect if unjudged hits were as useful as judged ones at their rank.
 
     With the effect as measured, where unjudged hits are useless, it bounds what judging them could bring; None where
     nothing is unjudged, or the measure has no such bound.
@@ -42,12 +42,12 @@ class Level:
 
     @property
     def worse(self) -> bool:
-        """Whether the candidate is surely worse, by however little."""
+        """Whether the candidate is surely worse, even by little."""
         return self._sure and self.comparison.difference < 0
 
     @property
     def better(self) -> bool:
-        """Whether it is surely better, by however little."""
+        """Whether it is surely better, even by little."""
         return self._sure and self.comparison.difference > 0
 
     def quality(self, smallest_effect: float) -> Quality:

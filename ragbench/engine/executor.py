@@ -65,7 +65,7 @@ def prefix_keys(arm: Arm) -> list[str]:
 
 
 class Session:
-    """Runs pipelines over the same queries one after another; what one computed, later ones find again.
+    """Runs pipelines over the same queries one after another; later ones reuse what earlier ones computed.
 
     Keeps the states after every prefix and every retriever's answers, up to `limit_bytes` of them; what was not used
     for longest goes first. `computed` and `reused` count stages; `tick` is called after each that was computed.
@@ -82,7 +82,7 @@ class Session:
         self.computed = self.reused = 0
 
     def outcome(self, arm: Arm) -> Outcome:
-        """The states after each stage of an arm, those that it gives alone."""
+        """The states after each stage of an arm; the same as when the arm runs alone."""
         arm.index.prepare(arm.pipeline.needs)
         keys = iter(prefix_keys(arm))
 

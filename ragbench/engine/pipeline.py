@@ -94,7 +94,7 @@ class Pipeline:
 
     @property
     def live(self) -> bool:
-        """Whether it asks a search that runs elsewhere, which nothing here can prepare, mask or export."""
+        """Whether it asks a search that runs elsewhere: such a pipeline cannot be prepared, masked or exported here."""
         return any(getattr(stage, "outside", False) for _, stage in self.stages)
 
     @property
@@ -107,7 +107,7 @@ class Pipeline:
     ) -> Iterator[tuple[str, Sequence[QueryState]]]:
         """The name of each stage and the states after it, one stage at a time.
 
-        Whoever observes a pipeline iterates over this: it is the only loop over stages. `step` runs a stage.
+        This is the only loop over stages: observers of a pipeline iterate over it. `step` runs a stage.
         """
         for name, stage in self.stages:
             states = step(name, stage, states, index)

@@ -1,4 +1,4 @@
-"""The prefix tree of several pipelines: which stages run once, and for whom; shown before an experiment runs."""
+"""The prefix tree of several pipelines: which stages run once, and for which arms; shown before an experiment runs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Node:
 
 
 def tree(arms: Sequence[Arm]) -> dict[str, Node]:
-    """The roots of the tree by key. Nothing is built but what names artefacts."""
+    """The roots of the tree by key. Builds only what the names of artefacts depend on."""
     roots: dict[str, Node] = {}
     for arm in arms:
         level = roots
@@ -44,7 +44,7 @@ def count(level: Mapping[str, Node]) -> int:
 
 
 def explain(roots: Mapping[str, Node], queries: int) -> str:
-    """The tree in words: what is computed once and for whom, what is reused, and what keeps equal stages apart."""
+    """The tree in words: what is computed once and for which arms, what is reused, why equal stages are not shared."""
     asked: set[str] = set()
     arms = sorted({arm for node in roots.values() for arm in node.arms})
     alone = sum(_depths(node) for node in roots.values())

@@ -42,7 +42,7 @@ _GRIDS: Mapping[str, Mapping[str, float]] = {
     "slidefuse": {"max_w": 10},
     "rrf": {},
 }
-"""Coarser than ranx's own, which take an hour for what a hundred topics cannot tell apart."""
+"""Coarser than ranx's own grids, which take an hour; a hundred topics cannot tell such fine steps apart."""
 
 Hits = Mapping[str, Mapping[str, float]]
 Tick = Callable[[str, int, int], None]
@@ -78,7 +78,7 @@ def compare(
 ) -> list[Fused]:
     """Every way, the configured one first, over the topics of `folds`; `runs` by source.
 
-    With `fitted` also those of ranx that have parameters or learn: minutes in place of seconds.
+    With `fitted` also those of ranx that have parameters or learn: takes minutes instead of seconds.
     """
     qids = sorted(qid for fold in folds for qid in fold)
     whole = {source: {qid: found.get(qid, {}) for qid in qids} for source, found in runs.items()}
@@ -86,7 +86,7 @@ def compare(
     compared = []
     for number, way in enumerate(ways, start=1):
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", module=RANX)  # of compiling, said once for each function
+            warnings.filterwarnings("ignore", module=RANX)  # numba warns once for each function that it compiles
             fused = _fused(whole, way, qrels, folds, configured)
         frame = evaluate({qid: _decreasing(fused.get(qid, {})) for qid in qids}, qrels, [PRIMARY])
         rows = frame[frame["measure"] == PRIMARY]
@@ -149,7 +149,7 @@ def _stage(way: Fused, configured: Fuse) -> Fuse:
 
 
 def _by_stage(runs: SourceRuns, stage: Fuse) -> Hits:
-    """The stage `fuse` over documents in the place of chunks."""
+    """What the stage `fuse` makes of documents instead of chunks."""
     docnos = sorted({docno for found in runs.values() for hits in found.values() for docno in hits})
     number = {docno: place for place, docno in enumerate(docnos)}
     found = {}

@@ -24,7 +24,7 @@ def ndcg(gains: Gains, ideal: Sequence[float]) -> float:
 
 
 def ndcg_if_useful(gains: Gains, ideal: Sequence[float], typical: Sequence[float]) -> float:
-    """The same were every unjudged hit as useful as judged ones at its rank, and part of the ideal order too."""
+    """The same if every unjudged hit were as useful as judged ones at its rank, also in the ideal order."""
     hopeful = [typical[place] if gain is None else gain for place, gain in enumerate(gains[:DEPTH])]
     added = [each for each, gain in zip(hopeful, gains[:DEPTH], strict=True) if gain is None]
     return ndcg(hopeful, [*ideal, *added])

@@ -31,7 +31,7 @@ class Level:
     qrels: Qrels
 
     def evaluate(self, names: Sequence[str], unanswerable: Collection[str]) -> pd.DataFrame:
-        """qid, level, measure, value; topics that are not judged at this level take no part."""
+        """qid, level, measure, value; without the topics that are not judged at this level."""
         frame = measures.evaluate(self.run, self.qrels, names, unanswerable)
         frame.insert(0, "level", self.name)
         return frame

@@ -152,7 +152,7 @@ def evaluate(
 
 
 def if_useful(measure: str) -> str:
-    """The name of a measure's value were every unjudged hit as useful as judged ones at its rank."""
+    """The name of a measure's value if every unjudged hit were as useful as judged ones at its rank."""
     return f"{measure} if useful"
 
 
@@ -184,7 +184,7 @@ def parse(name: str) -> Measure:
 
 
 def check(names: Iterable[str]) -> None:
-    """Say before any work starts which of the measures cannot be computed."""
+    """Raise ConfigError for a measure that cannot be computed, before any work starts."""
     for name in names:
         if name not in (UNJUDGED, if_useful(PRIMARY)) and not is_own(name):
             parse(name)

@@ -97,7 +97,7 @@ def standard() -> Any:
 def technical() -> Any:
     """English prose with the punctuation that carries meaning kept (seed 001, future work).
 
-    Terms that hold anything but letters are not stemmed: Porter would make `node.j` of `node.js`.
+    Only terms of letters are stemmed: Porter would turn `node.js` into `node.j`.
     """
     return _custom(*CUSTOM["technical"])
 

@@ -173,7 +173,7 @@ class ArtefactStore:
 class Survey(ArtefactStore):
     """A store that builds chunk tables alone: what else is missing is an empty artefact with `built` set.
 
-    The size of the chunk table is part of what names other artefacts, and it is made in no time beside them.
+    Names of other artefacts depend on the size of the chunk table, which is quick to build.
     """
 
     def get(self, kind: str, inputs: Any, build: Callable[[Path], None]) -> Artefact:

@@ -32,7 +32,7 @@ class Building:
         return n_documents > self.shards.sharding.shard_documents
 
     def ticks(self, task: str, total: int) -> Tick:
-        """A function that is told of every n items finished."""
+        """A function to call with the number of items finished since the last call."""
         done = 0
 
         def tick(n: int) -> None:

@@ -2,7 +2,7 @@
 
     <url>/caches/<table>/<digest>.arrow     rows of a cache (`ragbench.models.segments`), never changed
 
-Whoever begins an experiment takes in what the others have computed, and gives away in the end what it computed itself.
+An experiment first imports what other machines have computed, and shares in the end what it computed itself.
 """
 
 from __future__ import annotations

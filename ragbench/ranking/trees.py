@@ -50,7 +50,7 @@ class Trees:
 
 
 def short(text: str) -> str:
-    """A model's text with what prediction needs alone; LightGBM reads that, too."""
+    """A model's text reduced to what prediction needs; LightGBM can still read it."""
     head, *blocks = text.partition("end of trees")[0].split("Tree=")
     parts = ["\n".join(["tree", *_lines(head, _HEAD)])]
     parts += ["\n".join([f"Tree={number}", *_lines(block, _TREE)]) for number, block in enumerate(blocks)]
@@ -75,7 +75,7 @@ def parse(text: str) -> Trees:
             f"rank.model is no text of a LightGBM model over numbers, of at most {MOST_LEAVES} leaves a tree: "
             "let `ragbench learn-ranker` write it"
         ) from None
-    # A node that asks nothing stands where a tree has fewer: no feature is above infinity.
+    # Smaller trees are padded with nodes whose threshold is infinity: every value is below it.
     empty = (0, np.inf, ~np.uint64(0), 0.0)
     stacked = [_stacked([tree[part] for tree in trees], fill) for part, fill in enumerate(empty)]
     return Trees(features, *stacked)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Community: documents that hang together with the best ones count a little more."""
+"""Community: raise documents that are linked with the best ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""P10: leave out what is not confident enough."""
+"""P10: drop hits of low confidence."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Cut(Checked):
-    """Keep the first `top_n` (at least 1) hits; guaranteed hits all stay, and take the place of none of them."""
+    """Keep the first `top_n` (at least 1) hits; guaranteed hits all stay in addition."""
 
     top_n: Count = 100
 

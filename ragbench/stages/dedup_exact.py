@@ -1,4 +1,4 @@
-"""P8, first stage: one of several equal texts is enough."""
+"""P8, first stage: keep one of several equal texts."""
 
 from __future__ import annotations
 

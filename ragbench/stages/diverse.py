@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class KeepDiverse(Checked):
     """Keep `top_k` (at least 1) hits: the best of every document first, the best of the rest in the places left.
 
-    Seed 002, `selectDiverseTopK`, of which it gives the name alone. What is kept stays in its order. It acts on the
+    Seed 002, `selectDiverseTopK`; the seed gives only its name. What is kept stays in its order. It acts on the
     fused ranking, where guaranteed hits stay in addition and do not count, before fusion on that of `source`.
     """
 

@@ -193,7 +193,7 @@ def parts(benchmark: Benchmark, seed: int) -> tuple[tuple[Topic, ...], ...]:
 
 
 def mean(values: Mapping[str, float], qids: frozenset[str] | None = None) -> float:
-    """The mean over the queries that have a value (those of `qids`), 0 over none; rounded so that order has no say."""
+    """The mean over the queries that have a value (those of `qids`), 0 over none; rounded: order does not matter."""
     chosen = [value for qid, value in sorted(values.items()) if qids is None or qid in qids]
     return round(float(np.mean(chosen)), 9) if chosen else 0.0
 

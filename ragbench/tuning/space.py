@@ -40,7 +40,7 @@ START = "start"
 
 Value = bool | int | float | str
 Values = Mapping[str, Value]
-"""By key, the value of every parameter that has a say; those whose condition does not hold are absent."""
+"""By key, the value of every parameter whose condition holds; others are absent."""
 
 
 @dataclass(frozen=True)

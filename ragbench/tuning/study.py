@@ -67,7 +67,7 @@ class Rules:
     parts: int = 1
 
     def judge(self, values: TrainingValues, tried: Values, qids: frozenset[str] | None) -> tuple[float, ...]:
-        """The objectives of a configuration over the queries of `qids`; no other query has a say."""
+        """The objectives of a configuration over the queries of `qids` only."""
         per_query = values(tried)
         return tuple(
             (self.cost(tried) if self.cost else 0.0) if each.measure is None else mean(per_query[each.measure], qids)
