@@ -41,8 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("words", nargs="*", metavar="task|key=value", help=f"one of {tasks} (default: show), overrides")
     parser.add_argument("--out", metavar="FILE", help="the file to write (topics.jsonl; pool.csv of find-evidence)")
     parser.add_argument("--replace", action="store_true", help="write over an existing file")
-    parser.add_argument("--limit", type=int, default=100, metavar="N", help="topics to make (default 100)")
-    parser.add_argument("--seed", type=int, default=13, help="seed of what is drawn (default 13)")
+    parser.add_argument("--limit", type=int, metavar="N", help="topics to make (default 100; derive: topics.limit)")
+    parser.add_argument("--seed", type=int, metavar="N", help="seed of what is drawn (default 13)")
     parser.add_argument(
         "--against",
         default=HUMAN,
@@ -70,8 +70,12 @@ def main(arguments: argparse.Namespace) -> int:
     task, *arguments.inputs = [word for word in arguments.words if word not in overrides] or ["show"]
     if task not in (*TASKS, *RUNNING):
         raise ConfigError(f"ragbench topics has no task '{task}': use {', '.join((*TASKS, *RUNNING))}")
-    if task == "derive" and not any(override.startswith("topics=") for override in overrides):
-        overrides.append("topics=derived")
+    if task == "derive":
+        given = {"topics": "derived", "topics.limit": arguments.limit, "topics.seed": arguments.seed}
+        keys = {key_of(word) for word in overrides}
+        overrides += [f"{key}={value}" for key, value in given.items() if value is not None and key not in keys]
+    arguments.limit = 100 if arguments.limit is None else arguments.limit
+    arguments.seed = 13 if arguments.seed is None else arguments.seed
     if task in RUNNING:
         return RUNNING[task](overrides, arguments)
     arguments.out = arguments.out or ("pool.csv" if task == "find-evidence" else "topics.jsonl")

@@ -55,6 +55,8 @@ def test_what_is_there_is_not_written_over(tmp_path: Path, write_vault, capsys: 
     assert f"{out} exists already: name another file with --out, or add --replace" in capsys.readouterr().err
     assert cli.main([*words, "--replace", "topics.limit=5"]) == 0
     assert len(out.read_text(encoding="utf-8").splitlines()) == 5
+    assert cli.main([*words, "--replace", "--limit", "6"]) == 0
+    assert len(out.read_text(encoding="utf-8").splitlines()) == 6
 
 
 def test_topics_are_counted_by_kind_with_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
