@@ -187,7 +187,8 @@ class Structures:
             if len({digest(self.of({START: each}).index) for each in self.starts}) >= (spec.index_variants or 0):
                 return
             values = {key: draw.choice(each) for key, each in choices.items()}
-            words = " ".join([draw.choice(begun), *overrides(values)]).strip()
+            kept = [each for each in shlex.split(draw.choice(begun)) if each.partition("=")[0] not in values]
+            words = shlex.join([*kept, *overrides(values)])
             try:
                 settings = self.composed(shlex.split(words))
             except ConfigError:
