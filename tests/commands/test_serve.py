@@ -77,6 +77,21 @@ def test_ctrl_c_exits_0_and_sighup_reloads(small_bundle: Path, tmp_path: Path) -
     assert (process.returncode, err) == (0, "")
 
 
+def test_a_log_has_one_session_for_a_connection_and_can_become_topics(small_bundle: Path, tmp_path: Path) -> None:
+    log = tmp_path / "searches.jsonl"
+    with serving(small_bundle, "--log", str(log)) as (_, address):
+        for query in ("rotate a key", "who answers at night"):
+            with httpx.Client(base_url=address, timeout=30) as http:
+                docno = http.post("/search", json={"query": query}).json()["hits"][0]["docno"]
+                http.get(f"/documents/{docno}").raise_for_status()
+    rows = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    assert [row.get("query") for row in rows] == ["rotate a key", None, "who answers at night", None]
+    sessions = [row["session"] for row in rows]
+    assert sessions[0] == sessions[1] != sessions[2] == sessions[3]
+    assert cli.main(["topics", "from-log", str(log), "--out", str(tmp_path / "topics.jsonl"), "--json"]) == 0
+    assert len((tmp_path / "topics.jsonl").read_text(encoding="utf-8").splitlines()) == 2
+
+
 def opened(address: str) -> socket.socket:
     host, _, port = address.removeprefix("http://").partition(":")
     return socket.create_connection((host, int(port)), timeout=30)
