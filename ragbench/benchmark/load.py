@@ -66,11 +66,7 @@ def load_builtin(
     from ragbench import locations
     from ragbench.benchmark.native import listed_documents, read_benchmark
 
-    root = locations.builtin()
-    folders = {1: root / "qrels", 2: root / "qrels" / "v2"}
-    if version not in folders:
-        raise ConfigError(f"data.version must be {' or '.join(map(str, folders))}, got {version}")
-    own = folders[version]
+    root, own = locations.builtin(), builtin_judgments(version)
     listed = listed_documents(own)
     if corpus is not None and qrels is None and topics and not any((corpus / each).is_file() for each in listed or ()):
         raise ConfigError(
@@ -81,6 +77,17 @@ def load_builtin(
     return read_benchmark(
         corpus or root / "corpus", qrels or own, name, on_error, unknown_topics, dialect, topics, only
     )
+
+
+def builtin_judgments(version: int) -> Path:
+    """The folder of topics and judgments of a version of the built-in benchmark. Raises ConfigError for no version."""
+    from ragbench import locations
+
+    folder = locations.builtin() / "qrels"
+    folders = {1: folder, 2: folder / "v2"}
+    if version not in folders:
+        raise ConfigError(f"data.version must be {' or '.join(map(str, folders))}, got {version}")
+    return folders[version]
 
 
 def _loader(name: str) -> Callable[..., Benchmark]:

@@ -55,7 +55,8 @@ def main(arguments: argparse.Namespace) -> int:
     config, source = app.compose(arguments.overrides).config, read_source(pool)
     if source and not any(word.lstrip("+").startswith("data") for word in arguments.overrides):
         config = {**config, "data": source["data"], "topics": source["topics"]}
-    folder = _folder(config["data"], "data=builtin" in arguments.overrides and arguments.into_builtin)
+    named = any(word.startswith("data=builtin") for word in arguments.overrides)
+    folder = _folder(config["data"], named and arguments.into_builtin)
     qids, documents = _collection(config, folder)
     if source and collection_of(documents) != source["collection"]:
         raise ResultsError(
@@ -98,16 +99,16 @@ def _by_model(pool: Path, arguments: argparse.Namespace) -> int:
 
 def _folder(data: Mapping[str, Any], into_builtin: bool) -> Path:
     """Where the judgments lie. Raises ConfigError for those that may not be written."""
-    from ragbench import locations
+    from ragbench.benchmark.load import builtin_judgments
     from ragbench.errors import ConfigError
 
     if data["loader"] not in ("builtin", "native", "vault", "git"):
         raise ConfigError(f"grades cannot be merged into data={data['loader']}: use data=native or data=vault")
     if data["loader"] in ("vault", "git") and not data["qrels"]:
         raise ConfigError("name the folder for the judgments with data.qrels=FOLDER")
-    builtin = locations.builtin() / "qrels"
-    folder = Path(data["qrels"] or builtin)
-    if folder.resolve() == builtin.resolve() and not into_builtin:
+    own = builtin_judgments(data.get("version", 1))
+    folder = Path(data["qrels"] or own)
+    if folder.resolve() == own.resolve() and not into_builtin:
         raise ConfigError(
             "grades are not merged into the benchmark that comes with ragbench: name yours with data=native or "
             "data=vault, or say data=builtin --into-builtin"

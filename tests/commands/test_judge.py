@@ -42,9 +42,9 @@ def test_grades_of_another_collection_are_refused(stranger, words, tmp_path: Pat
     assert not (tmp_path / "qrels").exists()
 
 
-@pytest.mark.parametrize("more", [[], ["data=builtin"], ["--into-builtin"]])
+@pytest.mark.parametrize("more", [[], ["data=builtin"], ["data=builtin_v2"], ["--into-builtin"]])
 def test_the_built_in_judgments_are_written_only_when_that_is_said_twice(more, tmp_path: Path, capsys) -> None:
-    files = sorted((locations.builtin() / "qrels").glob("*.qrels"))
+    files = sorted((locations.builtin() / "qrels").rglob("*.qrels"))
     before = [path.read_bytes() for path in files]
     pool(tmp_path, ("fleet-01", "fleet/index#fleet"))
     assert cli.main(["judge", str(tmp_path / "pool.csv"), "--merge", *more]) == 2
