@@ -69,6 +69,13 @@ def test_what_it_is_made_of(bundle_of) -> None:
     assert packages["numpy"]["purl"] == f"pkg:pypi/numpy@{packages['numpy']['version']}"
     references = [part["bom-ref"] for part in made_of["components"]]
     assert len(references) == len(set(references))
+    pytest.importorskip("cyclonedx", reason="install cyclonedx-python-lib[json-validation]")
+    from cyclonedx.model.bom import Bom
+    from cyclonedx.schema import SchemaVersion
+    from cyclonedx.validation.json import JsonStrictValidator
+
+    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(json.dumps(made_of)) is None
+    assert {part.name for part in Bom.from_json(made_of).components} == {part["name"] for part in made_of["components"]}
     assert "- encoder bge-small-en-v1.5, licence MIT" in (folder / bundle.README).read_text()
 
 
