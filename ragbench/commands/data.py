@@ -111,7 +111,7 @@ def _check(benchmark: Benchmark, arguments: argparse.Namespace) -> int:
 def _split(benchmark: Benchmark, settings: Settings, arguments: argparse.Namespace) -> int:
     from dataclasses import replace
 
-    from ragbench import locations
+    from ragbench.benchmark.load import builtin_judgments
     from ragbench.benchmark.native import TOPICS, write_topics
     from ragbench.benchmark.split import split
     from ragbench.benchmark.written_splits import write_splits
@@ -125,7 +125,7 @@ def _split(benchmark: Benchmark, settings: Settings, arguments: argparse.Namespa
             path = Path(data["queries"])
             write_splits(path, {" ".join(topic.text.split()): topic.split for topic in topics})
         elif data["loader"] in ("builtin", "native"):
-            path = Path(data["qrels"] or locations.builtin() / "qrels") / TOPICS
+            path = Path(data["qrels"] or builtin_judgments(data["version"])) / TOPICS
             write_topics(path, topics)
         else:
             raise ConfigError(f"splits cannot be written into data={data['loader']}: use data.resplit={arguments.seed}")
