@@ -11,8 +11,8 @@
 # %% [markdown]
 # # 03 Error analysis: from a mean to a sentence about one query
 #
-# The five proposals of the first phase together do worse than the plain baseline. Which topics make the difference, and
-# which stage is to blame?
+# The five proposals of the first phase together are not shown to be better than the plain baseline: some topics win, some
+# lose. Which lose, and which stage is to blame?
 
 # %%
 import plotly.io
@@ -53,8 +53,8 @@ fates = results.fates
 fates[fates["qid"] == worst].drop(columns=["qid"])
 
 # %% [markdown]
-# The section was found by the words of the query, fused to a good place, and then dropped by P10, the threshold on
-# confidence. Is that one unlucky query? Over all topics:
+# Two of its three sections were found by the words of the query and then dropped by P10, the threshold on confidence. Is
+# that one unlucky query? Over all topics:
 
 # %%
 results.losses.groupby("arm").head(5)
@@ -63,7 +63,7 @@ results.losses.groupby("arm").head(5)
 results.plot_losses()
 
 # %% [markdown]
-# No: more than half of the relevant sections end there. Either P10 stays off, or its threshold is tuned, as in notebook
+# No: more than a third of the relevant sections end there. Either P10 stays off, or its threshold is tuned, as in notebook
 # 04.
 #
 # The same from the command line: `ragbench diagnose --query QID --arms baseline,phase1`; and in the report, where the
