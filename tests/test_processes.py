@@ -11,6 +11,14 @@ import pytest
 from ragbench import processes
 
 CHILD = "import os; from ragbench.processes import end_with; end_with(os.getppid()); input()"
+ASKED = "from ragbench.processes import end_on_signals; end_on_signals(); input()"
+BY_VARIABLE = f"""
+import os, subprocess, sys
+environment = {{**os.environ, "{processes.PARENT}": str(os.getpid())}}
+child = subprocess.Popen([sys.executable, "-c", {ASKED!r}], stdin=subprocess.PIPE, env=environment)
+print(child.pid, flush=True)
+sys.stdin.read()
+"""
 PARENT = f"""
 import subprocess, sys
 child = subprocess.Popen([sys.executable, "-c", {CHILD!r}], stdin=subprocess.PIPE)
@@ -20,8 +28,9 @@ sys.stdin.read()
 
 
 @pytest.mark.parametrize("end", [subprocess.Popen.kill, subprocess.Popen.terminate])
-def test_a_process_ends_with_the_one_that_started_it(end) -> None:
-    command = [sys.executable, "-c", PARENT]
+@pytest.mark.parametrize("script", [PARENT, BY_VARIABLE], ids=["worker", "command"])
+def test_a_process_ends_with_the_one_that_started_it(end, script: str) -> None:
+    command = [sys.executable, "-c", script]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as parent:
         child = psutil.Process(int(parent.stdout.readline()))
         assert child.is_running()

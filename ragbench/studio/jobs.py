@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from ragbench import console
+from ragbench import console, processes
 from ragbench.errors import ConfigError
 
 COMMANDS = ("ablate", "run", "tune")
@@ -147,7 +147,7 @@ class Jobs:
         waiting = next((job for job in self._jobs.values() if job.state == "waiting"), None)
         if running or waiting is None:
             return
-        environment = {**os.environ, console.PROGRESS: "lines"}
+        environment = {**os.environ, console.PROGRESS: "lines", processes.PARENT: str(os.getpid())}
         answer = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 # closed when the job has ended
         waiting.process = subprocess.Popen(
             [sys.executable, "-m", "ragbench", *waiting.command[1:], "--json"],
