@@ -111,7 +111,7 @@ def _settings(words: Sequence[str], varying: set[str], known: Catalogue) -> Sett
             if key_of(word) in known.defaults:
                 choices[key_of(word)] = value
         else:
-            _check_list(key_of(word), word.partition("=")[2], known)
+            _check_mapping(key_of(word), word.partition("=")[2], known)
     config = _composed(words, known)
     for word in words:
         group, _, option = word.partition("=")
@@ -164,7 +164,7 @@ def _experiment(words: Sequence[str], known: Catalogue) -> Experiment | None:
     for key, value in found.values.items():
         if value == "???" or key.split(".")[0] == "hydra":
             raise ConfigError(f"{file} sets {key} to {value}, which is nothing: leave it out")
-        _check_list(key, value, known, f" (in {file})")
+        _check_mapping(key, value, known, f" (in {file})")
     return found
 
 
@@ -183,6 +183,8 @@ def _composed(words: Sequence[str], known: Catalogue) -> Any:
     except MissingMandatoryValue as error:
         raise ConfigError(f"{error.full_key or 'a key'} is ???: give it a value") from None
     except InterpolationResolutionError as error:
+        for word in words:
+            _check_mapping(key_of(word), word.partition("=")[2], known, only_lists=False)
         raise ConfigError(f"{error.full_key or 'a key'} refers to a key that does not exist or to itself") from None
     except (HydraException, OmegaConfBaseException, ValueError, TypeError, AttributeError, yaml.YAMLError) as error:
         known.check_files()
@@ -215,12 +217,16 @@ def _below_a_value(key: str, known: Catalogue) -> bool:
     return False
 
 
-def _check_list(key: str, value: str, known: Catalogue, where: str = "") -> None:
-    """Raise ConfigError for a list in place of a mapping, which cannot be merged and so not be checked afterwards."""
+def _check_mapping(key: str, value: str, known: Catalogue, where: str = "", only_lists: bool = True) -> None:
+    """Raise ConfigError for a list in place of a mapping, which cannot be merged and so not be checked afterwards.
+
+    Other values in its place can; they are refused here when something refers to a key of the mapping.
+    """
     place: Any = known.tree
     for part in key.split("."):
         place = place.get(part) if place else None
-    if place and value.startswith("[") and key not in known.choices:
+    wrong = value.startswith("[") if only_lists else not value.startswith(("{", "$"))
+    if place and wrong and key not in known.choices:
         inside = ", ".join(each for each in place if not each.startswith("_"))
         raise ConfigError(f"{key} must be a mapping with {inside}, got {value[:60]}{where}")
 

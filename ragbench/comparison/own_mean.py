@@ -20,26 +20,20 @@ class Mean(NamedTuple):
 
 
 def mean(values: ArrayLike, confidence: float = 0.95) -> Mean:
-    """The mean of values of shape (n,), of any unit, with Student's interval."""
+    """The mean of values of shape (n,) with Student's interval, cut to 0 and 1 where no value lies outside of them."""
+    from scipy.stats import t
+
     row = np.asarray(values, dtype=np.float64)
     n = len(row)
     centre = float(row.mean()) if n else math.nan
     if n < 3:
         return Mean(centre, math.nan, math.nan, n)
-    reach = _reach(row, confidence)
-    return Mean(centre, centre - reach, centre + reach, n)
+    reach = float(t.ppf((1 + confidence) / 2, n - 1)) * float(row.std(ddof=1)) / math.sqrt(n)
+    least, most = (0.0, 1.0) if row.min() >= 0 and row.max() <= 1 else (-math.inf, math.inf)
+    return Mean(centre, max(least, centre - reach), min(most, centre + reach), n)
 
 
 def interval(values: Sequence[float], confidence: float = 0.95) -> tuple[float, float]:
-    """Student's interval of the mean of values from 0 to 1, cut to them; NaN for fewer than two values."""
-    row = np.asarray(values, dtype=np.float64)
-    if len(row) < 2:
-        return math.nan, math.nan
-    centre, reach = float(row.mean()), _reach(row, confidence)
-    return max(0.0, centre - reach), min(1.0, centre + reach)
-
-
-def _reach(row: np.ndarray, confidence: float) -> float:
-    from scipy.stats import t
-
-    return float(t.ppf((1 + confidence) / 2, len(row) - 1)) * float(row.std(ddof=1)) / math.sqrt(len(row))
+    """The ends of the interval alone."""
+    found = mean(values, confidence)
+    return found.low, found.high

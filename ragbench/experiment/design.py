@@ -261,8 +261,10 @@ class Shapley(Design):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.orders < 4 or self.orders % 2:
-            raise ConfigError(f"design.orders must be even and at least 4, got {self.orders}")
+        if type(self.orders) is not int or self.orders < 4 or self.orders % 2:
+            raise ConfigError(f"design_options.orders must be an even number of at least 4, got {self.orders}")
+        if type(self.seed) is not int or self.seed < 0:
+            raise ConfigError(f"design_options.seed must be a whole number of at least 0, got {self.seed}")
 
     @property
     def exact(self) -> bool:

@@ -6,6 +6,7 @@ opens it hears that what it held has to be written anew.
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import sqlite3
@@ -25,6 +26,7 @@ FOLDER, ARM, RECORD = "ragbench.folder", "ragbench.arm", "ragbench.record"
 """Tags: the folder of results, the arm, and a digest of the record, which is set when all of it is written."""
 
 _SQLITE = "sqlite:///"
+_SCHEMES = ("sqlite", "postgresql", "mysql", "mssql", "http", "https", "file", "databricks")
 _WAIT_SECONDS = 600
 _TABLES = {"alembic_version", "experiments", "runs", "metrics", "params", "tags"}
 
@@ -73,20 +75,26 @@ def target_of(settings: Settings) -> Target:
 
 def check(target: Target) -> None:
     """Raise TrackingError when the store cannot be written; cheap, makes nothing, imports nothing heavy."""
-    path = target.database
+    path, (scheme, separator, _) = target.database, target.uri.partition("://")
+    if separator and scheme.partition("+")[0] not in _SCHEMES:
+        raise TrackingError(
+            f"tracking.uri={target.uri} begins with {scheme}://, which MLflow does not know: name a file with "
+            "sqlite:///<file>, a server with http://<server>, or turn tracking off with tracking.enabled=false"
+        )
     if path is None:
         return
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if not os.access(path.parent, os.W_OK):
-            raise PermissionError(f"{path.parent} is read-only")
+            raise PermissionError(errno.EROFS, "its folder is read-only")
         if path.exists() and not target.own:
             with _connected(path) as connection:
                 connection.execute("BEGIN IMMEDIATE")
                 connection.rollback()
     except (sqlite3.Error, OSError) as error:
+        fault = files.why_unreadable(error) if isinstance(error, OSError) else str(error)
         raise TrackingError(
-            f"the MLflow store {path} cannot be used ({error}): name another with tracking.uri=sqlite:///<file> "
+            f"the MLflow store {path} cannot be used ({fault}): name another with tracking.uri=sqlite:///<file> "
             f"or turn tracking off with tracking.enabled=false"
         ) from None
 

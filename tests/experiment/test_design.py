@@ -282,7 +282,7 @@ def test_a_contrast_of_anything_else_an_arm_has():
         ("pairwise", ("a",), {}, "needs 2 or more factors, got 1"),
         ("factorial", P13, {}, "needs 8192 arms; use design=fractional"),
         ("fractional", ("a", "b", "c"), {"resolution": 6}, "must be 3, 4 or 5, got 6"),
-        ("shapley", ("a", "b"), {"orders": 5}, "even and at least 4, got 5"),
+        ("shapley", ("a", "b"), {"orders": 5}, "an even number of at least 4, got 5"),
         ("shapley", ("a", "b"), {"resolution": 4}, "has no option 'resolution'; it has orders, seed"),
         ("add_one", ("a", "b"), {"orders": 4}, "has no option 'orders'; it has none"),
     ],
