@@ -51,7 +51,8 @@ def schema(service: SearchService):
 )
 def test_a_fuzzer_finds_no_500_and_nothing_undocumented(schema, operation: str, mode) -> None:
     method, path = operation.split()
-    checks = CHECKS if mode.is_positive else [*CHECKS, negative_data_rejection]
+    # In an address every value is a text: `tags=false` is a list of one, though the fuzzer meant a truth value.
+    checks = [*CHECKS, negative_data_rejection] if method == "POST" and not mode.is_positive else CHECKS
 
     @FAST
     @given(schema[path][method].as_strategy(generation_mode=mode))
