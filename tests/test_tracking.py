@@ -98,6 +98,16 @@ def test_the_parent_tells_a_lead_the_outcome(client, arms, finished: Results) ->
     assert f"effect/{safe}" in run.data.metrics and f"effect/{first.replace('=', '_')}" not in run.data.metrics
 
 
+def test_the_outcome_of_many_arms_is_cut_where_a_tag_ends(finished: Results, monkeypatch) -> None:
+    shown = lead.note(finished)
+    reasons = [line for line in shown.splitlines() if line.startswith("- **")]
+    assert reasons
+    monkeypatch.setattr(lead, "_ROOM", len(shown) - 1)
+    cut = lead.note(finished)
+    assert len(cut) < len(shown) and reasons[-1] not in cut
+    assert len(reasons) == 1 or cut.endswith("- The others are in the report.")
+
+
 def test_metrics_have_stable_names_and_the_values_of_the_results(client, arms, finished: Results) -> None:
     store, parent, _ = client
     for each in children(store, parent):
@@ -159,6 +169,11 @@ def test_a_store_of_somebody_else_is_left_alone(finished, arms, tmp_path: Path) 
 
 def named(uri: str, results: Path = Path("unused")) -> Target:
     return Target(uri, "ragbench", results, own=False)
+
+
+def test_a_store_of_no_known_kind_is_refused() -> None:
+    with pytest.raises(TrackingError, match="tracking.uri=nonsense://x begins with nonsense://"):
+        tracking.check(tracking.target_of(app.compose(["tracking.uri=nonsense://x"])))
 
 
 def test_a_store_that_cannot_be_opened_is_refused_before_any_work(tmp_path: Path) -> None:

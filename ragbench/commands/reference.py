@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -65,12 +66,12 @@ def main(arguments: argparse.Namespace) -> int:
     quiet = arguments.quiet or arguments.json
     sweep = [f"+exp={arguments.presets or ','.join(every_preset())}", "split=all", *arguments.overrides]
     presets = _run(Experiment.sweep(*sweep), quiet)
-    commands = [f"ragbench run -m {' '.join(sweep)}"]
+    commands = [_told("run -m", sweep)]
     ablations: dict[str, Results] = {}
     for begins, (_, overrides) in {} if arguments.no_ablations else _ABLATIONS.items():
         words = [*overrides, *arguments.overrides]
         ablations[begins] = _run(Experiment.ablate(*words), quiet)
-        commands.append(f"ragbench ablate {' '.join(words)}")
+        commands.append(_told("ablate", words))
     path = Path(arguments.out) if arguments.out else presets.folder.parent.parent / "REFERENCE.md"
     verdicts = {begins: each.verdicts for begins, each in ablations.items()}
     tables = {_ABLATIONS[begins][0]: frame for begins, frame in verdicts.items()}
@@ -86,6 +87,11 @@ def main(arguments: argparse.Namespace) -> int:
         return 0
     print(f"wrote {path}")
     return 0
+
+
+def _told(command: str, words: Sequence[str]) -> str:
+    """The command, without the places on this machine."""
+    return " ".join(["ragbench", command, *(word for word in words if not word.startswith("paths."))])
 
 
 def every_preset() -> list[str]:

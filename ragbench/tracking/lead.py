@@ -17,6 +17,7 @@ NOTE = "mlflow.note.content"
 
 _SHOWN = 80
 _AROUND = ("tune", "paths", "tracking", "execution", "artefacts", "name", "order")
+_ROOM = 8000  # characters of a tag
 _EFFECTS = ("effect", "ci_low", "ci_high", "p", "passage_effect", "latency_ms")
 
 
@@ -28,7 +29,7 @@ def name(found: Results) -> str:
 
 
 def note(found: Results) -> str:
-    """The verdicts as a markdown table with the reasons below."""
+    """The verdicts as a markdown table, with the reasons below as far as MLflow has room for them."""
     frame = verdicts.read(found)
     if frame.empty:
         return ""
@@ -37,7 +38,10 @@ def note(found: Results) -> str:
         f"- **{row['factor']}**: {row['verdict']}. {row['reason']}" for _, row in frame.iterrows() if row["reason"]
     ]
     formats = {"effect": "+.3f", "ci_low": "+.3f", "ci_high": "+.3f", "p": ".3f", "latency_ms": "+.1f"}
-    return "\n".join([f"Against {found.arms[0]}:", "", console.markdown(shown, formats), "", *reasons])
+    lines = [f"Against {found.arms[0]}:", "", console.markdown(shown, formats), ""]
+    while len(reasons) > 1 and len("\n".join([*lines, *reasons])) > _ROOM:
+        reasons = [*reasons[:-2], "- The others are in the report."]
+    return "\n".join([*lines, *reasons])[:_ROOM]
 
 
 def verdict_metrics(found: Results, arm: str) -> dict[str, float]:
