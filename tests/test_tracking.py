@@ -172,7 +172,7 @@ def named(uri: str, results: Path = Path("unused")) -> Target:
 
 
 def test_a_store_of_no_known_kind_is_refused() -> None:
-    with pytest.raises(TrackingError, match="tracking.uri=nonsense://x begins with nonsense://"):
+    with pytest.raises(TrackingError, match=r"tracking.uri=nonsense://x begins with nonsense://"):
         tracking.check(tracking.target_of(app.compose(["tracking.uri=nonsense://x"])))
 
 

@@ -92,7 +92,8 @@ def with_presets(page: str, presets: Results) -> str:
 def _chosen(presets: Results, names: Sequence[str]) -> pd.DataFrame:
     import pandas as pd
 
-    judged = verdict_table(Arms.of(presets, split=TEST).against(names[0])).set_index("factor")
+    table = verdict_table(Arms.of(presets, split=TEST).against(names[0]))
+    judged = {str(row["factor"]): row for _, row in table.iterrows()}
     known = catalogue.read()
     rows = []
     for name in names:
@@ -108,10 +109,10 @@ def _chosen(presets: Results, names: Sequence[str]) -> pd.DataFrame:
             "p95, ms": "" if p95 is None else f"{p95:.0f}",
         }
         if name != names[0]:
-            of = judged.loc[name]
+            of = judged[name]
             row["documents against the first"] = _change(of, "")
             row["passages against the first"] = _change(of, "passage_")
-            row["verdict"] = of["verdict"]
+            row["verdict"] = str(of["verdict"])
         rows.append(row)
     return pd.DataFrame(rows)
 

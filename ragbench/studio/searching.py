@@ -25,8 +25,7 @@ from ragbench.errors import BenchmarkError, ConfigError
 from ragbench.experiment.top_hits import highlights, snippet, stems
 from ragbench.fingerprint import digest
 from ragbench.overrides import EXPERIMENT, key_of
-from ragbench.serving.http import first_sentence
-from ragbench.serving.messages import SearchFilters
+from ragbench.serving.messages import SearchFilters, first_sentence
 from ragbench.stages.filters import FilterDocuments
 from ragbench.studio.queries import Part, marked
 from ragbench.types import Hit
