@@ -23,7 +23,7 @@ def end_on_signals() -> None:
     """
     signal.signal(signal.SIGTERM, _interrupt)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    if parent := os.environ.pop(PARENT, ""):
+    if (parent := os.environ.pop(PARENT, "")).isdigit():
         _when_gone(int(parent), lambda: os.kill(os.getpid(), signal.SIGTERM))
 
 

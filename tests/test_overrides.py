@@ -5,7 +5,7 @@ import pytest
 from ragbench import app, catalogue
 from ragbench.corpus.reader import parse_document
 from ragbench.errors import ConfigError
-from ragbench.overrides import canonical, from_environment, named_arms
+from ragbench.overrides import canonical, from_environment, named_arms, word
 
 KNOWN = catalogue.read()
 
@@ -28,7 +28,7 @@ def test_words_become_those_that_are_composed(typed: list[str], made: list[str])
 
 
 @pytest.mark.parametrize(
-    ("word", "said"),
+    ("typed", "said"),
     [
         ("foo", "'foo' is no key=value: write key=value, with quotes round"),
         ("phase1", "'phase1' is no key=value; did you mean exp=phase1?"),
@@ -40,9 +40,9 @@ def test_words_become_those_that_are_composed(typed: list[str], made: list[str])
         ("=3", "'=3' is no key=value"),
     ],
 )
-def test_what_is_no_word_is_refused(word: str, said: str) -> None:
+def test_what_is_no_word_is_refused(typed: str, said: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        canonical([word], KNOWN)
+        canonical([typed], KNOWN)
     assert str(caught.value).startswith(said)
 
 
@@ -95,3 +95,8 @@ def test_variables_of_librarian_shape_its_presets(monkeypatch: pytest.MonkeyPatc
     document, _ = parse_document("d", "d.md", text.encode(), 0.0)
     assert len(app.compose(["+exp=librarian_rerank"]).index.chunker.chunk(document)) == 1
     assert len(app.compose(["+exp=librarian_rerank", "chunking=librarian_semantic"]).index.chunker.chunk(document)) == 1
+
+
+@pytest.mark.parametrize("start", ["name=größer", "cut.top_n=200 fuse.k=20", "data.corpus='my notes'", 'name="a, b"'])
+def test_a_list_of_texts_arrives_as_it_was_given(start: str) -> None:
+    assert app.compose([word("tune.starts", ["p6=on", start])]).tune.starts == ("p6=on", start)

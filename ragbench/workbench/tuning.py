@@ -10,7 +10,6 @@ tuning.results.export("bundle", arm="tuned")
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ragbench import app, console
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.errors import ResultsError
+from ragbench.overrides import word
 from ragbench.tuning import confirm, report, search
 from ragbench.tuning.confirm import Confirmation
 from ragbench.tuning.outcome import Tuned
@@ -116,7 +116,7 @@ def tune(
 
     base = app.compose(overrides)
     if starts:
-        base = app.compose([*overrides, f"tune.starts={json.dumps([*base.tune.starts, *starts])}"])
+        base = app.compose([*overrides, word("tune.starts", [*base.tune.starts, *starts])])
     tracked = bool(base.config["tracking"]["enabled"])
     if tracked:
         tracking.check(tracking.target_of(base))
