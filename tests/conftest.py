@@ -130,7 +130,7 @@ def small_bundle(workplace: Path, tmp_path_factory: pytest.TempPathFactory) -> P
     from ragbench import app
     from ragbench.benchmark.load import load
     from ragbench.experiment.run import run
-    from ragbench.export import bundle, measured
+    from ragbench.export import bundle, measured_arm
 
     questions = {"how do programs prove their identity": "authentication", "counters": "metrics", "moose": ""}
     folder = tmp_path_factory.mktemp("bundle")
@@ -139,8 +139,10 @@ def small_bundle(workplace: Path, tmp_path_factory: pytest.TempPathFactory) -> P
     places = [f"data.corpus={DATA / 'phases'}", f"data.queries={folder / 'questions.csv'}"]
     settings = app.compose(["data=vault", *places, f"paths.results={workplace}", "latency.enabled=false", "name=small"])
     handbook = load(settings.config["data"])
-    arm = measured.find(run([settings], handbook, folder=folder / "run", say=lambda sentence: None).folder)
-    return bundle.write(arm, handbook, folder / "bundle", evidence=measured.evidence(arm), say=lambda sentence: None)
+    arm = measured_arm.find(run([settings], handbook, folder=folder / "run", say=lambda sentence: None).folder)
+    return bundle.write(
+        arm, handbook, folder / "bundle", evidence=measured_arm.evidence(arm), say=lambda sentence: None
+    )
 
 
 @pytest.fixture(scope="session")

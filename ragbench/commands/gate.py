@@ -47,7 +47,7 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.bounds import as_options
     from ragbench.commands.verify import show
     from ragbench.experiment import ledger
-    from ragbench.export import measured
+    from ragbench.export import measured_arm
     from ragbench.export.gate import Limits, gate
     from ragbench.workbench.runs import find
 
@@ -60,8 +60,8 @@ def main(arguments: argparse.Namespace) -> int:
             arguments.changed_data,
         )
     settings = app.compose(arguments.overrides)
-    baseline = measured.find(find(arguments.baseline, settings, console.say))
-    candidate = measured.find(find(arguments.candidate, settings, console.say))
+    baseline = measured_arm.find(find(arguments.baseline, settings, console.say))
+    candidate = measured_arm.find(find(arguments.candidate, settings, console.say))
     checks = gate(baseline, candidate, limits)
     seen = [baseline.results.folder.name, baseline.name, candidate.name, limits]
     ledger.of_results(settings.results, candidate.results, "gate", seen)

@@ -33,7 +33,7 @@ from ragbench.errors import BundleError, ResultsError
 from ragbench.evaluation.measures import PRIMARY, document_run
 from ragbench.experiment import environment
 from ragbench.export import sbom
-from ragbench.export.measured import Evidence, MeasuredArm
+from ragbench.export.measured_arm import Evidence, MeasuredArm
 from ragbench.files import settle, why_unreadable
 from ragbench.fingerprint import plain
 from ragbench.models.licences import licence_of

@@ -12,7 +12,7 @@ from ragbench.comparison.arms import Arms, Judged
 from ragbench.comparison.policy import Policy
 from ragbench.errors import ConfigError, ResultsError
 from ragbench.evaluation.levels import DOCUMENT
-from ragbench.export.measured import MeasuredArm
+from ragbench.export.measured_arm import MeasuredArm
 from ragbench.export.verify import Check
 
 BASELINE, CANDIDATE = "baseline", "candidate"

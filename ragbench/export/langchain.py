@@ -18,7 +18,7 @@ except ImportError:
 
 from pydantic import Field
 
-from ragbench.export.loaded import LoadedBundle, load
+from ragbench.export.loaded_bundle import LoadedBundle, load
 from ragbench.export.retrieved import metadata
 
 

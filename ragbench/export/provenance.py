@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.metadata import version
 
 from ragbench.evaluation.measures import PRIMARY
-from ragbench.export.measured import Evidence, MeasuredArm
+from ragbench.export.measured_arm import Evidence, MeasuredArm
 
 
 def sentences(measured: MeasuredArm, evidence: Evidence, caution: str | None) -> list[str]:

@@ -23,7 +23,7 @@ from ragbench.export import bundle
 from ragbench.export import generation as generations
 from ragbench.export.bundle import GOLDEN_DEPTH, Golden, scored_ids
 from ragbench.export.generation import Change, Drift, Generation
-from ragbench.export.loaded import SealedStore, settings_of
+from ragbench.export.loaded_bundle import SealedStore, settings_of
 from ragbench.index import documents as reading
 from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.chunks import ChunkTable

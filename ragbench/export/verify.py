@@ -14,7 +14,7 @@ from ragbench.errors import BenchmarkError, ConfigError, CorpusError, ModelError
 from ragbench.experiment import environment
 from ragbench.export import bundle, generation
 from ragbench.export.bundle import Golden
-from ragbench.export.loaded import LoadedBundle, documents_of, load, settings_of
+from ragbench.export.loaded_bundle import LoadedBundle, documents_of, load, settings_of
 from ragbench.index.artefacts import defect
 from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, load_cross_encoder, load_encoder
 from ragbench.timing.intervals import summary

@@ -9,8 +9,8 @@ from typing import Literal, get_args
 
 from ragbench.errors import ConfigError
 from ragbench.experiment.store import arm_folder
-from ragbench.export import measured
-from ragbench.export.measured import Evidence, MeasuredArm
+from ragbench.export import measured_arm
+from ragbench.export.measured_arm import Evidence, MeasuredArm
 from ragbench.workshop import Progress, Say
 
 Format = Literal["ragbench", "ragdocs", "librarian", "opensearch", "elasticsearch", "qdrant"]
@@ -62,11 +62,11 @@ def write(
         raise ConfigError(f"--format must be one of {', '.join(FORMATS)}, got {format}")
     if version is not None and form != "ragdocs":
         raise ConfigError(f"--version is for --format ragdocs only, got --format {form}")
-    found = measured.find(run, arm)
+    found = measured_arm.find(run, arm)
     if found.settings.pipeline.live:
         raise ConfigError(f"arm '{found.name}' is a live search, which runs elsewhere already: export another arm")
-    evidence = measured.evidence(found, baseline)
-    caution = measured.require_gain(evidence, force)
+    evidence = measured_arm.evidence(found, baseline)
+    caution = measured_arm.require_gain(evidence, force)
     place = out or found.results.folder / "exports" / f"{arm_folder(found.name)}{FORMATS[form]}"
     if form == "ragbench":
         missing = _bundle(found, place, evidence, caution, include_index, progress, say)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ragbench.export.loaded import LoadedBundle, load
+from ragbench.export.loaded_bundle import LoadedBundle, load
 from ragbench.fingerprint import short
 from ragbench.models.access import Models
 

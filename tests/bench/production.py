@@ -34,7 +34,7 @@ from test_service_load import Connection
 
 from ragbench import app
 from ragbench.experiment.run import run
-from ragbench.export import bundle, measured
+from ragbench.export import bundle, measured_arm
 from ragbench.topics.load import load
 
 EDIT_SECONDS, KILL_SECONDS, PATIENCE = 2.0, 20.0, 120.0
@@ -69,8 +69,10 @@ def make_bundle(place: Path, notes: Path, overrides: list[str]) -> Path:
         ]
     )
     benchmark = load(settings.config)
-    arm = measured.find(run([settings], benchmark, folder=place / "run", say=lambda sentence: None).folder)
-    return bundle.write(arm, benchmark, place / "bundle", evidence=measured.evidence(arm), say=lambda sentence: None)
+    arm = measured_arm.find(run([settings], benchmark, folder=place / "run", say=lambda sentence: None).folder)
+    return bundle.write(
+        arm, benchmark, place / "bundle", evidence=measured_arm.evidence(arm), say=lambda sentence: None
+    )
 
 
 @contextmanager

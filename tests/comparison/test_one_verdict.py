@@ -15,7 +15,7 @@ from ragbench.experiment import results as files
 from ragbench.experiment import verdicts
 from ragbench.experiment.compare import gather
 from ragbench.experiment.results import Results
-from ragbench.export import gate, measured
+from ragbench.export import gate, measured_arm
 from ragbench.report import evidence, page_tables
 from ragbench.tracking.write import verdict_tags
 from ragbench.workbench import Results as Shown
@@ -83,7 +83,7 @@ def test_the_commands(run: Results, tmp_path: Path, capsys) -> None:
 @pytest.mark.parametrize("arm", ARMS)
 def test_export_and_mlflow(arm: str, run: Results) -> None:
     verdict, reason = told(run)[arm]
-    found = measured.evidence(measured.find(run.folder, arm))
+    found = measured_arm.evidence(measured_arm.find(run.folder, arm))
     assert (found.gain, found.needs_force) == (verdict, verdict != "adopt")
     assert found.sentence == f"Against base on the test topics: {reason}"
     assert verdict_tags(run, arm) == {"ragbench.verdict": verdict, "ragbench.reason": reason}
@@ -92,7 +92,7 @@ def test_export_and_mlflow(arm: str, run: Results) -> None:
 
 @pytest.mark.parametrize("arm", ARMS)
 def test_the_gate_stops_what_is_rejected(arm: str, run: Results) -> None:
-    checks = gate.gate(measured.find(run.folder, "base"), measured.find(run.folder, arm))
+    checks = gate.gate(measured_arm.find(run.folder, "base"), measured_arm.find(run.folder, arm))
     assert any(check.outcome == "fails" for check in checks) == (ARMS[arm] == "reject")
 
 

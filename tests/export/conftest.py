@@ -15,7 +15,7 @@ from ragbench.benchmark.load import load
 from ragbench.configuration import Settings
 from ragbench.experiment.results import Results
 from ragbench.experiment.run import run
-from ragbench.export import bundle, measured
+from ragbench.export import bundle, measured_arm
 
 HANDBOOK = Path(__file__).parent.parent / "data" / "phases"
 PRESETS = {"baseline": (), "phase4": ("p1=off", "p6.depth=3"), "lexical_v3": (), "librarian_rerank": ()}
@@ -67,7 +67,7 @@ def finished(handbook_folder: Path, workplace: Path) -> Results:
 
 @pytest.fixture(scope="session")
 def handbook(finished: Results) -> Benchmark:
-    return load(measured.find(finished.folder, "baseline").settings.config["data"])
+    return load(measured_arm.find(finished.folder, "baseline").settings.config["data"])
 
 
 @pytest.fixture(scope="session")
@@ -78,9 +78,9 @@ def bundle_of(
 
     @cache
     def make(preset: str) -> Path:
-        arm = measured.find(finished.folder, preset)
+        arm = measured_arm.find(finished.folder, preset)
         out = tmp_path_factory.mktemp("bundles") / preset
-        return bundle.write(arm, handbook, out, evidence=measured.evidence(arm), say=lambda sentence: None)
+        return bundle.write(arm, handbook, out, evidence=measured_arm.evidence(arm), say=lambda sentence: None)
 
     return make
 

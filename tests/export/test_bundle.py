@@ -19,15 +19,15 @@ from ragbench.benchmark.benchmark import Benchmark
 from ragbench.errors import BundleError, ResultsError
 from ragbench.experiment import store
 from ragbench.experiment.results import Results
-from ragbench.export import bundle, measured
+from ragbench.export import bundle, measured_arm
 from ragbench.export.bundle import _cautions
 
 
 @pytest.fixture
 def write(finished: Results, handbook: Benchmark) -> Callable[..., Path]:
     def call(out: Path, folder: Path = finished.folder, benchmark: Benchmark = handbook, **options) -> Path:
-        arm = measured.find(folder, "baseline")
-        return bundle.write(arm, benchmark, out, evidence=measured.evidence(arm), say=lambda line: None, **options)
+        arm = measured_arm.find(folder, "baseline")
+        return bundle.write(arm, benchmark, out, evidence=measured_arm.evidence(arm), say=lambda line: None, **options)
 
     return call
 

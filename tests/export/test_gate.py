@@ -8,7 +8,7 @@ import pytest
 
 from ragbench.errors import ConfigError, ResultsError
 from ragbench.export.gate import Limits, gate
-from ragbench.export.measured import MeasuredArm, find
+from ragbench.export.measured_arm import MeasuredArm, find
 
 VALUES = [0.4, 0.5, 0.6] * 10
 

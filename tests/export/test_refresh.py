@@ -16,7 +16,7 @@ from ragbench.engine.answer import as_mapping
 from ragbench.errors import BundleError, CorpusError
 from ragbench.export import bundle
 from ragbench.export import generation as generations
-from ragbench.export.loaded import load
+from ragbench.export.loaded_bundle import load
 from ragbench.export.refresh import Refresher
 from ragbench.export.verify import verify
 

@@ -13,7 +13,7 @@ import pytest
 from mcp import Client
 
 from ragbench.engine.answer import as_mapping
-from ragbench.export.loaded import LoadedBundle, load
+from ragbench.export.loaded_bundle import LoadedBundle, load
 from ragbench.serving.http import create_app
 from ragbench.serving.mcp import create_server
 from ragbench.serving.service import SearchService

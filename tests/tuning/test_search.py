@@ -126,7 +126,7 @@ def test_every_topic_is_held_out_once_and_groups_stay_whole(tuned, opposed) -> N
 
 def test_the_winner_is_confirmed_once_as_an_ordinary_experiment(tuned, opposed) -> None:
     from ragbench.experiment import compare, results
-    from ragbench.export import measured
+    from ragbench.export import measured_arm
     from ragbench.report import html
 
     first = confirm.confirm(tuned, opposed, say=quiet)
@@ -142,7 +142,7 @@ def test_the_winner_is_confirmed_once_as_an_ordinary_experiment(tuned, opposed) 
     assert compose(winner.overrides).pipeline == winner.pipeline != preset.pipeline
     (compared,) = compare.gather([folder]).arms.against("preset")
     assert compared.verdict == first.verdict
-    assert measured.evidence(measured.find(folder, "tuned")).gain == first.verdict.outcome
+    assert measured_arm.evidence(measured_arm.find(folder, "tuned")).gain == first.verdict.outcome
     assert "tuned" in html.write(folder).read_text()
     assert first.verdict.outcome in ("inconclusive", "reject")
     assert any("keep the preset" in sentence for sentence in report.warnings(tuned, first))

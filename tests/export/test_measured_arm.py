@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ragbench.errors import ConfigError, ResultsError
-from ragbench.export import measured
+from ragbench.export import measured_arm
 from ragbench.export.provenance import sentences
 
 LOW, HIGH, NEARLY = [0.4, 0.5] * 15, [0.6, 0.7] * 15, [0.4, 0.5] * 14 + [0.4, 0.6]
@@ -20,11 +20,11 @@ def run(write_results, tmp_path: Path) -> Path:
 
 
 def test_an_arm_is_found_by_name_and_by_folder(run: Path) -> None:
-    assert measured.find(run, "better").name == "better"
-    assert measured.find(run / "arms" / "better").name == "better"
-    assert measured.find(run, "better").settings.config["name"] == "better"
-    assert measured.find(run, "better").quality == {"nDCG@10": 0.65}
-    assert measured.find(run, "better").latency["p95"] == 22.0
+    assert measured_arm.find(run, "better").name == "better"
+    assert measured_arm.find(run / "arms" / "better").name == "better"
+    assert measured_arm.find(run, "better").settings.config["name"] == "better"
+    assert measured_arm.find(run, "better").quality == {"nDCG@10": 0.65}
+    assert measured_arm.find(run, "better").latency["p95"] == 22.0
 
 
 @pytest.mark.parametrize(
@@ -39,13 +39,13 @@ def test_an_arm_is_found_by_name_and_by_folder(run: Path) -> None:
 )
 def test_what_cannot_be_found(run: Path, place: str, arm: str | None, said: str) -> None:
     with pytest.raises(ResultsError, match=said):
-        measured.find(run / place, arm)
+        measured_arm.find(run / place, arm)
 
 
 def test_a_configuration_that_was_changed(run: Path) -> None:
     (run / "arms" / "better" / "config.yaml").write_text(": [")
     with pytest.raises(ResultsError, match=r"damaged \(config\.yaml has changed since it was written\)"):
-        measured.find(run, "better")
+        measured_arm.find(run, "better")
 
 
 @pytest.mark.parametrize(
@@ -60,21 +60,21 @@ def test_a_configuration_that_was_changed(run: Path) -> None:
     ],
 )
 def test_evidence(run: Path, arm: str, baseline: str | None, gain: str) -> None:
-    found = measured.evidence(measured.find(run, arm), baseline)
+    found = measured_arm.evidence(measured_arm.find(run, arm), baseline)
     assert found.gain == gain
     assert found.needs_force is (gain not in ("adopt", "uncompared"))
-    assert measured.require_gain(found, force=False) is None if not found.needs_force else True
+    assert measured_arm.require_gain(found, force=False) is None if not found.needs_force else True
 
 
 def test_one_arm_claims_nothing(write_results, tmp_path: Path) -> None:
-    found = measured.evidence(measured.find(write_results(tmp_path / "alone", {"one": LOW})))
+    found = measured_arm.evidence(measured_arm.find(write_results(tmp_path / "alone", {"one": LOW})))
     assert (found.gain, found.baseline) == ("uncompared", None)
 
 
 def test_the_recorded_budget_of_time_counts(write_results, tmp_path: Path) -> None:
     """p95 70.1 ms more than the baseline's, where 50 ms are allowed."""
     slow = write_results(tmp_path / "slow", {"base": LOW, "better": HIGH}, {"base": 20.0, "better": 90.0})
-    found = measured.evidence(measured.find(slow, "better"))
+    found = measured_arm.evidence(measured_arm.find(slow, "better"))
     assert found.gain == "reject"
     assert "Quality better" in found.sentence
     assert "over the budget of +50 ms" in found.sentence
@@ -82,31 +82,31 @@ def test_the_recorded_budget_of_time_counts(write_results, tmp_path: Path) -> No
 
 def test_an_unknown_baseline(run: Path) -> None:
     with pytest.raises(ConfigError, match="--baseline best is no arm"):
-        measured.evidence(measured.find(run, "better"), "best")
+        measured_arm.evidence(measured_arm.find(run, "better"), "best")
 
 
 def test_an_unproven_gain_needs_force_and_says_so(run: Path) -> None:
-    arm = measured.find(run, "same")
-    found = measured.evidence(arm)
+    arm = measured_arm.find(run, "same")
+    found = measured_arm.evidence(arm)
     said = r"not established \(Against base on the test topics: .*\): add --force"
     with pytest.raises(ConfigError, match=said) as caught:
-        measured.require_gain(found, force=False)
+        measured_arm.require_gain(found, force=False)
     assert "\n" not in str(caught.value)
-    caution = measured.require_gain(found, force=True)
+    caution = measured_arm.require_gain(found, force=True)
     assert caution
     assert sentences(arm, found, caution)[0] == f"CAUTION: {caution}"
-    better = measured.evidence(measured.find(run, "better"))
-    assert measured.require_gain(better, force=True) is None
-    assert sentences(measured.find(run, "better"), better, None)[-1] == better.sentence
+    better = measured_arm.evidence(measured_arm.find(run, "better"))
+    assert measured_arm.require_gain(better, force=True) is None
+    assert sentences(measured_arm.find(run, "better"), better, None)[-1] == better.sentence
 
 
 def test_the_heading_tells_what_was_measured(run: Path, reseal) -> None:
-    arm = measured.find(run, "better")
-    told = "\n".join(sentences(arm, measured.evidence(arm), None))
+    arm = measured_arm.find(run, "better")
+    told = "\n".join(sentences(arm, measured_arm.evidence(arm), None))
     assert "from arm 'better' of the run run." in told
     assert "Measured on made (dddddddddddd), split test, 30 topics." in told
     assert "nDCG@10 0.6500." in told
     assert "Latency of a query: p50 11.0 ms, p95 22.0 ms, p99 22.0 ms." in told
     (run / "latency.csv").unlink()
     reseal(run)
-    assert "Latency was not measured." in sentences(measured.find(run, "base"), measured.evidence(arm), None)
+    assert "Latency was not measured." in sentences(measured_arm.find(run, "base"), measured_arm.evidence(arm), None)

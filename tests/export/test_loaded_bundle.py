@@ -18,7 +18,7 @@ from ragbench.benchmark.pool import read_run
 from ragbench.errors import BundleError, ConfigError, IndexError_
 from ragbench.experiment.results import Results
 from ragbench.export import bundle
-from ragbench.export.loaded import LoadedBundle
+from ragbench.export.loaded_bundle import LoadedBundle
 
 
 @pytest.fixture(scope="module")
@@ -107,11 +107,16 @@ def test_threads_get_the_answers_of_one(docs: LoadedBundle, questions: list[str]
 def test_without_index_it_is_built_in_the_bundle_from_the_documents(
     finished: Results, handbook, bundle_of, handbook_folder: Path, tmp_path: Path
 ) -> None:
-    from ragbench.export import measured
+    from ragbench.export import measured_arm
 
-    arm = measured.find(finished.folder, "baseline")
+    arm = measured_arm.find(finished.folder, "baseline")
     out = bundle.write(
-        arm, handbook, tmp_path / "light", evidence=measured.evidence(arm), include_index=False, say=lambda line: None
+        arm,
+        handbook,
+        tmp_path / "light",
+        evidence=measured_arm.evidence(arm),
+        include_index=False,
+        say=lambda line: None,
     )
     assert not (out / bundle.INDEX).exists()
     moved = Path(shutil.copytree(handbook_folder / "notes", tmp_path / "moved"))
