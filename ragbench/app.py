@@ -29,9 +29,11 @@ from ragbench.suggestions import did_you_mean
 
 # Where and how is measured, not what: no part of an arm's name.
 _AROUND = {
-    *("data", "topics", "split", "seed", "measures", "latency", "statistics", "budget", "tune"),
+    *("data", "topics", "split", "seed", "measures", "primary", "latency", "statistics", "budget", "tune"),
     *("tracking", "paths", "execution", "artefacts"),
 }
+STANDARD = {name: (f"exp={name}",) for name in ("baseline", "recommended")}
+"""The arms of a run that names none."""
 _MOST_ARMS = 1024
 
 
@@ -75,12 +77,12 @@ def arms(named: Mapping[str, Sequence[str]], shared: Sequence[str] = ()) -> list
     return found
 
 
-def project_arms(overrides: Sequence[str]) -> list[Settings] | None:
-    """The arms of the project with the overrides, None where it has none or an override is about the pipeline."""
-    found = project.find()
-    if found is None or not found.arms or any(key_of(each).split(".")[0] not in _AROUND for each in overrides):
+def standard_arms(overrides: Sequence[str]) -> list[Settings] | None:
+    """The arms of the project, else baseline and recommended; None where an override is about the pipeline."""
+    if len(around(overrides)) < len(overrides):
         return None
-    return arms(found.arms, overrides)
+    found = project.find()
+    return arms(found.arms if found and found.arms else STANDARD, overrides)
 
 
 def _words(overrides: Sequence[str], known: Catalogue) -> list[str]:

@@ -50,16 +50,26 @@ def test_what_is_typed_wins(place: Path) -> None:
 
 
 def test_its_arms_are_measured_where_nothing_about_the_pipeline_is_typed(place: Path) -> None:
-    listed = app.project_arms(["latency.enabled=false", "split=train"])
+    listed = app.standard_arms(["latency.enabled=false", "split=train"])
     assert listed is not None and [each.name for each in listed] == ["plain", "deep"]
     assert listed[0].config["p6"] == {} and listed[1].config["p6"]["depth"] == 30
     assert {each.split for each in listed} == {"train"}
-    assert app.project_arms(["p6.depth=10"]) is None
+    assert app.standard_arms(["p6.depth=10"]) is None
 
 
-def test_without_one_nothing_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_one_a_run_compares_the_recommended_search_with_the_baseline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    assert project.find() is None and app.project_arms([]) is None
+    assert project.find() is None
+    listed = app.standard_arms(["data=builtin_v2", "primary=RR", "paths.results=x"])
+    assert listed is not None and [each.name for each in listed] == ["baseline", "recommended"]
+    assert {each.config["data"]["loader"] for each in listed} == {
+        app.compose(["data=builtin_v2"]).config["data"]["loader"]
+    }
+    assert listed[1].config["fuse"] == app.compose(["exp=recommended"]).config["fuse"]
+    assert app.standard_arms(["exp=phase1"]) is None and app.standard_arms(["fuse.k=20"]) is None
+    assert app.standard_arms(["name=mine"]) is None
 
 
 @pytest.mark.parametrize(
@@ -108,7 +118,7 @@ def test_init_looks_writes_and_says_what_comes_next(
     assert out.endswith("wrote ragbench.yaml\nnext: ragbench run\n")
     found = project.read(tmp_path / "ragbench.yaml")
     assert found.values["topics"] == "derived" and next(iter(found.arms)) == "baseline"
-    assert len(app.project_arms([]) or []) == len(found.arms)
+    assert len(app.standard_arms([]) or []) == len(found.arms)
     assert cli.main(["init", "notes"]) == 2
     assert "exists already" in capsys.readouterr().err
 

@@ -8,26 +8,23 @@ from ragbench import console
 
 DESCRIPTION = """Measure one configuration on a benchmark, or with -m every combination of a sweep, side by side.
 
-Without any override: the baseline and the recommended search on the built-in benchmark, and if the gain is real;
-inside a project (`ragbench init`), the arms that its ragbench.yaml lists.
+Without an experiment or a switch: the baseline and the recommended search, and if the gain is real; inside a project
+(`ragbench init`), the arms that its ragbench.yaml lists.
 
-Without split=, one configuration is measured on the test topics; -m explores on the train topics, or on all of fewer
-than 100. Confirm what you choose with split=test: every look at the test topics is counted."""
+Without split=, this and one configuration are measured on the test topics; -m explores on the train topics, or on all
+of fewer than 100. Confirm what you choose with split=test: every look at the test topics is counted."""
 EXAMPLES = """examples:
   ragbench run                                   is the recommended search better than the baseline?
-  ragbench run -m +exp=baseline,recommended data=vault data.corpus=notes data.queries=queries.csv   and on your notes?
+  ragbench run data=vault data.corpus=notes data.queries=queries.csv   and on your notes?
   ragbench run +exp=phase3                       an experiment
   ragbench run +exp=phase3 p6=off dense.depth=50 the same with changes
   ragbench run -m +exp=baseline,phase1,all       arms that share work, with verdicts against the first
   ragbench run -m p6=on,off fuse.k=20,60         every combination
   ragbench run -m +exp=baseline,phase1 split=test   confirm on the test topics
   ragbench run --arm off="" --arm deep="rerank=on rerank.depth=50"     arms by name; words outside are shared by all
-  ragbench run latency.enabled=false split=train quality only, on the training topics
-  ragbench run latency.arrival_qps=[5,10,20]     also the response time when queries queue
+  ragbench run latency.enabled=false split=train the same two: quality only, on the training topics
+  ragbench run +exp=phase1 latency.arrival_qps=[5,10,20]     also the response time when queries queue
 """
-
-FIRST = ("+exp=baseline,recommended", "split=test")
-"""What is swept where nothing is asked for."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,11 +46,12 @@ def main(arguments: argparse.Namespace) -> int:
 
     if arguments.arm and arguments.multirun:
         raise ConfigError("--arm and -m do not go together: name every arm, or sweep values")
-    made = Experiment.sweep if arguments.multirun or not arguments.overrides else Experiment.single
-    listed = Experiment.named(arguments.arm, *arguments.overrides) if arguments.arm else None
-    if listed is None and not arguments.multirun:
-        listed = Experiment.of_project(*arguments.overrides)
-    experiment = listed or made(*(arguments.overrides or FIRST))
+    if arguments.arm:
+        experiment = Experiment.named(arguments.arm, *arguments.overrides)
+    elif arguments.multirun and arguments.overrides:
+        experiment = Experiment.sweep(*arguments.overrides)
+    else:
+        experiment = Experiment.standard(*arguments.overrides) or Experiment.single(*arguments.overrides)
     if arguments.explain_plan:
         print(experiment.plan())
         return 0

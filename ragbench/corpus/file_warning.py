@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 FAILURES: dict[str, str] = {
@@ -38,3 +39,22 @@ class FileWarning:
 
     def __str__(self) -> str:
         return f"{self.path}: {self.name}: {self.message}"
+
+
+def gathered(sentences: Iterable[str]) -> list[str]:
+    """Warnings as sentences, those of a kind as one: the first with how many files there are. The order is kept.
+
+    >>> gathered(["a.md: no-text: it is short.", "limits: none", "b.md: no-text: it is short."])
+    ['no-text in 2 files, such as a.md: it is short.', 'limits: none']
+    """
+    kinds: dict[str, list[str]] = {}
+    for sentence in sentences:
+        parts = sentence.split(": ", 2)
+        kinds.setdefault(parts[1] if len(parts) > 2 and parts[1] in {*FAILURES, *NOTICES} else sentence, []).append(
+            sentence
+        )
+    made = []
+    for kind, (first, *others) in kinds.items():
+        path, *rest = first.split(": ", 2)
+        made.append(f"{kind} in {len(others) + 1} files, such as {path}: {rest[-1]}" if others and rest else first)
+    return made

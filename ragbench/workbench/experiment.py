@@ -13,6 +13,7 @@ from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.split import TRAIN, halved
 from ragbench.configuration import Settings, build
 from ragbench.configuration.own_stage import FunctionStage
+from ragbench.corpus.file_warning import gathered
 from ragbench.engine.answer import Answer, answer
 from ragbench.engine.pipeline import Pipeline
 from ragbench.engine.request import SearchOptions
@@ -54,9 +55,9 @@ class Experiment:
         return cls((app.compose(_words(overrides, values)),), benchmark)
 
     @classmethod
-    def of_project(cls, *overrides: str) -> Experiment | None:
-        """The arms that `ragbench.yaml` lists, each with the overrides; None without them, or for another pipeline."""
-        found = app.project_arms(overrides)
+    def standard(cls, *overrides: str) -> Experiment | None:
+        """The arms that `ragbench.yaml` lists, else baseline and recommended; None for words about the pipeline."""
+        found = app.standard_arms(overrides)
         return cls(tuple(found)) if found else None
 
     @classmethod
@@ -175,7 +176,7 @@ class Experiment:
         tracked = bool(shared.config["tracking"]["enabled"])
         if tracked:
             tracking.check(tracking.target_of(shared))
-        warnings = self.benchmark.warnings
+        warnings = gathered(self.benchmark.warnings)
         for warning in warnings[:_WARNINGS]:
             say(f"warning: {warning}")
         if len(warnings) > _WARNINGS:

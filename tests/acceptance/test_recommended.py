@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ragbench.commands.run import FIRST
 from ragbench.workbench import Experiment
 
 WITHOUT_TIMES = ("latency.enabled=false", "tracking.enabled=false")
 
 
 def test_the_recommended_search_is_better_on_documents_and_passages(workplace: Path) -> None:
-    experiment = Experiment.sweep(*FIRST, *WITHOUT_TIMES, f"paths.results={workplace}")
-    assert list(experiment.pipelines) == ["baseline", "recommended"]
+    experiment = Experiment.standard(*WITHOUT_TIMES, f"paths.results={workplace}")
+    assert experiment is not None and list(experiment.pipelines) == ["baseline", "recommended"]
     (verdict,) = experiment.run(say=lambda sentence: None).verdicts.to_dict(orient="records")
     assert verdict["factor"] == "recommended"
     assert verdict["ci_low"] > 0

@@ -157,11 +157,13 @@ def test_arms_without_any_judgment_still_make_a_report(benchmark_small: Benchmar
 
 
 def test_a_run_says_some_warnings_and_counts_the_others(benchmark_small: Benchmark, around: list[str]) -> None:
-    warned = replace(benchmark_small, warnings=tuple(f"file {n}" for n in range(12)))
+    alike = [f"{n}.md: no-text: it is short." for n in range(50)]
+    warned = replace(benchmark_small, warnings=(*alike, *(f"file {n}" for n in range(11))))
     said: list[str] = []
     Experiment.single("+exp=lexical_only", *around, "latency.enabled=false", benchmark=warned).run(say=said.append)
     assert [sentence for sentence in said if sentence.startswith("warning: ")] == [
-        *(f"warning: file {n}" for n in range(10)),
+        "warning: no-text in 50 files, such as 0.md: it is short.",
+        *(f"warning: file {n}" for n in range(9)),
         "warning: 2 more of the data: ragbench data check shows them all",
     ]
 
