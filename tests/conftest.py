@@ -13,6 +13,7 @@ import hypothesis
 import pytest
 
 from ragbench import app
+from ragbench.arm_builder import ArmBuilder
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.configuration import Settings
 from ragbench.corpus.reader import read_vault
@@ -21,7 +22,6 @@ from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.index import Index, IndexSpec
 from ragbench.models.access import Models
 from ragbench.types import QueryState
-from ragbench.workshop import Workshop
 
 # The same examples in every run: what is found by chance is found by `--hypothesis-profile=default`.
 hypothesis.settings.register_profile("steady", derandomize=True)
@@ -245,7 +245,7 @@ def opposed(settings_of, tmp_path_factory: pytest.TempPathFactory) -> Benchmark:
     best: dict[str, list[str]] = {}
     for name, other in (("words", "dense=null"), ("meaning", "lexical=null")):
         settings = settings_of(results, other)
-        (arm,) = Workshop.of(settings, empty).arms([replace(settings)])
+        (arm,) = ArmBuilder.of(settings, empty).arms([replace(settings)])
         assert isinstance(arm, Arm)
         arm.index.prepare(arm.pipeline.needs)
         states = arm.pipeline([topic.query() for topic in topics[: len(QUESTIONS)]], arm.index)

@@ -26,7 +26,7 @@ LAYERS = [
     {"evaluation"},
     {"configuration"},
     {"topics"},
-    {"workshop"},
+    {"arm_builder"},
     {"timing"},
     {"comparison"},
     {"experiment"},

@@ -15,6 +15,7 @@ from ragbench import console
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from ragbench.arm_builder import Progress
     from ragbench.benchmark.benchmark import Benchmark
     from ragbench.configuration import Settings
     from ragbench.engine.executor import Arm
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from ragbench.stages.calibrate_curve import CalibrateByCurve
     from ragbench.stages.stage import Stage
     from ragbench.types import QueryState
-    from ragbench.workshop import Progress
 
 DESCRIPTION = """Fit isotonic calibration on the training queries: fused scores become probabilities of relevance.
 
@@ -101,16 +101,16 @@ def main(arguments: argparse.Namespace) -> int:
 
 def _before_calibration(settings: Settings, benchmark: Benchmark, progress: Progress) -> tuple[Arm, Stage]:
     """The pipeline up to calibration, and the stage that calibrates now."""
+    from ragbench.arm_builder import ArmBuilder
     from ragbench.engine.executor import Arm
     from ragbench.engine.pipeline import Pipeline
     from ragbench.errors import ConfigError
-    from ragbench.workshop import Workshop
 
     stages = settings.pipeline.stages
     place = next((number for number, (name, _) in enumerate(stages) if name == _STAGE), None)
     if place is None:
         raise ConfigError("calibration is off, so there is nothing to fit: leave out calibration=off")
-    (arm,) = Workshop.of(settings, benchmark, progress, console.say).arms([settings])
+    (arm,) = ArmBuilder.of(settings, benchmark, progress, console.say).arms([settings])
     return Arm(arm.name, Pipeline(stages[:place]), arm.index), stages[place][1]
 
 

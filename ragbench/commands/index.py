@@ -43,19 +43,19 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.list:
         found = list(ArtefactStore(settings.index_folder, console.say).list())
     else:
+        from ragbench.arm_builder import ArmBuilder
         from ragbench.benchmark.load import load
-        from ragbench.workshop import Workshop
 
         benchmark = load(settings.config["data"], topics=False)
         with console.progress(arguments.quiet or arguments.json) as progress:
-            (arm,) = Workshop.of(settings, benchmark, progress, console.say).arms([settings])
+            (arm,) = ArmBuilder.of(settings, benchmark, progress, console.say).arms([settings])
             arm.index.prepare(arm.pipeline.needs)
             if arguments.rebuild:
                 old = arm.index.artefacts()
                 arm.index.close()
                 for artefact in old:
                     ArtefactStore(settings.index_folder).forget(artefact)
-                (arm,) = Workshop.of(settings, benchmark, progress, console.say).arms([settings])
+                (arm,) = ArmBuilder.of(settings, benchmark, progress, console.say).arms([settings])
                 arm.index.prepare(arm.pipeline.needs)
             found = arm.index.artefacts()
     rows = [

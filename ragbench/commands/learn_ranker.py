@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from ragbench.arm_builder import Progress
     from ragbench.benchmark.benchmark import Benchmark
     from ragbench.comparison.statistics import Comparison
     from ragbench.configuration import Settings
     from ragbench.engine.executor import Arm
     from ragbench.evaluation.ranker import Learned, Sample, Spec
     from ragbench.stages.rank import Rank
-    from ragbench.workshop import Progress
 
 DESCRIPTION = """Learn an order of the hits on the training topics (LambdaMART) and say what it brings.
 
@@ -109,11 +109,11 @@ def main(arguments: argparse.Namespace) -> int:
 
 def _before(settings: Settings, benchmark: Benchmark, progress: Progress) -> Arm:
     """The pipeline up to where a learned order belongs."""
+    from ragbench.arm_builder import ArmBuilder
     from ragbench.configuration.build import SOURCES
     from ragbench.engine.executor import Arm
     from ragbench.engine.pipeline import Pipeline
     from ragbench.errors import ConfigError
-    from ragbench.workshop import Workshop
 
     order = [str(entry) for entry in settings.config["order"]]
     if _STAGE not in order:
@@ -126,7 +126,7 @@ def _before(settings: Settings, benchmark: Benchmark, progress: Progress) -> Arm
     )
     if not any("fused" in stage.provides for _, stage in stages):
         raise ConfigError("this pipeline fuses nothing before 'rank', so there is no order to start from")
-    (arm,) = Workshop.of(settings, benchmark, progress, console.say).arms([settings])
+    (arm,) = ArmBuilder.of(settings, benchmark, progress, console.say).arms([settings])
     arm.index.prepare({"terms"})
     return Arm(arm.name, Pipeline(stages), arm.index)
 

@@ -35,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Run the sources once over the train split, try mixtures, print the best."""
     from ragbench import app
+    from ragbench.arm_builder import ArmBuilder
     from ragbench.benchmark.split import fitted_on
     from ragbench.comparison.statistics import compare
     from ragbench.engine import executor
@@ -43,7 +44,6 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.evaluation.fusion_weights import learn
     from ragbench.stages.fuse import Fuse
     from ragbench.topics.load import load
-    from ragbench.workshop import Workshop
 
     if arguments.draws < 1:
         raise ConfigError(f"--draws must be at least 1, got {arguments.draws}")
@@ -55,7 +55,7 @@ def main(arguments: argparse.Namespace) -> int:
     benchmark = load(settings.config)
     topics = [t for t in fitted_on(benchmark) if any(g > 0 for g in benchmark.document_qrels.get(t.qid, {}).values())]
     with console.progress(arguments.quiet or arguments.json) as progress:
-        (arm,) = Workshop.of(settings, benchmark, progress, console.say).arms([settings])
+        (arm,) = ArmBuilder.of(settings, benchmark, progress, console.say).arms([settings])
         arm = executor.Arm(arm.name, Pipeline(stages[: place + 1]), arm.index)
         (outcome,) = executor.execute([arm], [topic.query() for topic in topics], progress)
         states = outcome.final

@@ -71,14 +71,14 @@ def main(arguments: argparse.Namespace) -> int:
     settings = app.arms(named, shared) if named else [app.compose(shared)]
     if arguments.hypothesis is not None:
         settings = [each.with_value("hyde.text", arguments.hypothesis).check() for each in settings]
+    from ragbench.arm_builder import ArmBuilder
     from ragbench.benchmark.load import load
     from ragbench.engine.answer import answer, as_mapping, show
-    from ragbench.workshop import Workshop
 
     benchmark = load(settings[0].config["data"], topics=False)
     with console.progress(arguments.quiet or arguments.json) as progress:
         found = {}
-        for arm in Workshop.of(settings[0], benchmark, progress, console.say).arms(settings):
+        for arm in ArmBuilder.of(settings[0], benchmark, progress, console.say).arms(settings):
             arm.index.prepare(arm.pipeline.needs)
             found[arm.name] = answer(
                 arguments.query, arm.pipeline, arm.index, arguments.top, options=options, explain=True

@@ -100,7 +100,7 @@ def _show(settings: Settings, arguments: argparse.Namespace) -> int:
 def _derive(settings: Settings, arguments: argparse.Namespace) -> int:
     from ragbench.topics.load import derivation
     from ragbench.topics.overview import overview
-    from ragbench.topics.written import write
+    from ragbench.topics.topics_file import write
 
     made, documents = derivation(settings.config)
     out = Path(arguments.out)
@@ -121,7 +121,7 @@ def _from_log(settings: Settings, arguments: argparse.Namespace) -> int:
     from ragbench.errors import ConfigError
     from ragbench.topics import from_log, log
     from ragbench.topics.overview import overview
-    from ragbench.topics.written import write
+    from ragbench.topics.topics_file import write
 
     if len(arguments.inputs) != 1:
         raise ConfigError("ragbench topics from-log reads one file: ragbench topics from-log FILE")
@@ -182,7 +182,7 @@ def _draft(settings: Settings, arguments: argparse.Namespace) -> int:
     from ragbench.topics.draft import DraftSpec, draft
     from ragbench.topics.load import documents
     from ragbench.topics.overview import overview
-    from ragbench.topics.written import require_new, write
+    from ragbench.topics.topics_file import require_new, write
 
     with as_options():
         spec = DraftSpec(limit=arguments.limit, seed=arguments.seed)

@@ -38,13 +38,13 @@ def main(arguments: argparse.Namespace) -> int:
     stage = next((stage for _, stage in settings.pipeline if isinstance(stage, ExpandTerms)), None)
     if stage is None:
         raise ConfigError("p1 is off, so there is no vocabulary to look at: leave out p1=off")
+    from ragbench.arm_builder import ArmBuilder
     from ragbench.benchmark.load import load
     from ragbench.engine.pipeline import clean
-    from ragbench.workshop import Workshop
 
     benchmark = load(settings.config["data"], topics=False)
     with console.progress(arguments.quiet or arguments.json) as progress:
-        (arm,) = Workshop.of(settings, benchmark, progress, console.say).arms([settings])
+        (arm,) = ArmBuilder.of(settings, benchmark, progress, console.say).arms([settings])
         vocabulary = arm.index.vocabulary
         text = clean(arguments.text)
         (vector,) = arm.index.encoder.encode_queries([text])

@@ -24,10 +24,10 @@ from ragbench.fingerprint import digest
 from ragbench.models.parallel import threads_for
 
 if TYPE_CHECKING:
+    from ragbench.arm_builder import Progress, Say
     from ragbench.benchmark.benchmark import Benchmark
     from ragbench.engine.executor import Arm, Outcome
     from ragbench.types import Query
-    from ragbench.workshop import Progress, Say
 
 
 class Workers(Protocol):

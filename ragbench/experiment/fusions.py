@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ragbench.arm_builder import Progress
 from ragbench.comparison.statistics import compare_all
 from ragbench.configuration.settings import Settings
 from ragbench.errors import ConfigError, ResultsError
@@ -12,7 +13,6 @@ from ragbench.evaluation import fusion_methods, source_rankings
 from ragbench.evaluation.fusion_methods import Fused
 from ragbench.experiment.results import SOURCES, Results
 from ragbench.stages.fuse import Fuse
-from ragbench.workshop import Progress
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ragbench.arm_builder import ArmBuilder
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.configuration import Settings
 from ragbench.engine.executor import Arm
@@ -13,7 +14,6 @@ from ragbench.experiment import store
 from ragbench.experiment.run import arm_key, plan
 from ragbench.index.artefacts import Survey
 from ragbench.models.access import Models
-from ragbench.workshop import Workshop
 
 
 def explain(settings: Sequence[Settings], benchmark: Benchmark, command: str) -> str:
@@ -22,8 +22,8 @@ def explain(settings: Sequence[Settings], benchmark: Benchmark, command: str) ->
     `command` is the one that would run it: an experiment continues only what the same command began.
     """
     shared = settings[0]
-    workshop = Workshop(benchmark, Survey(shared.index_folder), Models(cache=shared.cache_folder))
-    planned = plan(settings, command, workshop)
+    builder = ArmBuilder(benchmark, Survey(shared.index_folder), Models(cache=shared.cache_folder))
+    planned = plan(settings, command, builder)
     arms = [arm for _, arm in planned.arms.values()]
     begun = store.stopped(shared.results, planned.digest)
     done = [arm.name for arm in arms if begun is not None and store.finished(begun, arm.name, arm_key(arm))]

@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ragbench.arm_builder import ArmBuilder, Progress, Say, fetch_caches, share_caches
 from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic, topic_area
 from ragbench.benchmark.split import TEST
 from ragbench.configuration import Settings
@@ -23,7 +24,6 @@ from ragbench.fingerprint import digest, plain
 from ragbench.timing import coldstart, latency, open_loop
 from ragbench.timing.machine import Watch
 from ragbench.types import Query
-from ragbench.workshop import Progress, Say, Workshop, fetch_caches, share_caches
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,15 +64,15 @@ class Planned:
         return digest([self.command, self.benchmark.digest, self.shared.split, self.shared.measures, keys])
 
 
-def plan(settings: Sequence[Settings], command: str, workshop: Workshop) -> Planned:
+def plan(settings: Sequence[Settings], command: str, builder: ArmBuilder) -> Planned:
     """Make the arms, and check what can be checked before anything is computed. ConfigError, BenchmarkError."""
     repeated = next((name for name, count in Counter(each.name for each in settings).items() if count > 1), None)
     if repeated is not None:
         raise ConfigError(f"two arms are called '{repeated}': give them different names with name=...")
     measures.check(settings[0].measures)
-    topics = workshop.benchmark.select(settings[0].split)
-    arms = dict(zip((each.name for each in settings), zip(settings, workshop.arms(settings), strict=True), strict=True))
-    return Planned(command, workshop.benchmark, topics, arms)
+    topics = builder.benchmark.select(settings[0].split)
+    arms = dict(zip((each.name for each in settings), zip(settings, builder.arms(settings), strict=True), strict=True))
+    return Planned(command, builder.benchmark, topics, arms)
 
 
 def run(
@@ -90,16 +90,16 @@ def run(
     The same experiment that was stopped is continued, unless `folder` names another place. `conclude` writes the
     verdicts, every arm against the first unless told otherwise, before the record ends the experiment.
     """
-    workshop = Workshop.of(settings[0], benchmark, progress, say)
-    fetch_caches(workshop.store, workshop.models)
-    planned = plan(settings, command, workshop)
+    builder = ArmBuilder.of(settings[0], benchmark, progress, say)
+    fetch_caches(builder.store, builder.models)
+    planned = plan(settings, command, builder)
     names = list(planned.arms)
     label = names[0] if len(names) == 1 else f"{len(names)}-arms"
     with store.writing(planned.shared.results, command, label, planned.digest, names, folder, say) as place:
         quality = _measure_quality(planned, place, progress, say)
         times = _measure_time(planned, place, progress, say)
         found = _conclude(planned, place, quality, times, conclude)
-    share_caches(workshop.store, workshop.models)
+    share_caches(builder.store, builder.models)
     return found
 
 

@@ -105,7 +105,7 @@ class Worker:
 
     def run(self, settings: Settings) -> Outcome | Failure:
         """The outcome of one arm. Whatever goes wrong is an answer too: only a dying process raises in the driver."""
-        from ragbench.workshop import share_caches
+        from ragbench.arm_builder import share_caches
 
         try:
             outcome = self._session.outcome(self._arm(settings))
@@ -117,7 +117,7 @@ class Worker:
     @cached_property
     def _store(self) -> ArtefactStore:
         """Opened by the first arm: that this machine cannot reach what is shared is then that arm's failure."""
-        from ragbench.workshop import fetch_caches, store_of
+        from ragbench.arm_builder import fetch_caches, store_of
 
         store = store_of(self._shared, lambda message: None)
         fetch_caches(store, self._models)

@@ -26,6 +26,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ragbench.arm_builder import ArmBuilder, Progress, Say
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.load import load
 from ragbench.benchmark.pool import read_run
@@ -40,7 +41,6 @@ from ragbench.models.licences import licence_of
 from ragbench.models.resolve import CrossEncoderSpec
 from ragbench.stages.recency import BoostRecent
 from ragbench.types import Query, QueryState, Ranking
-from ragbench.workshop import Progress, Say, Workshop
 
 if TYPE_CHECKING:
     from ragbench.engine.executor import Arm
@@ -110,14 +110,14 @@ def write(
             f"the documents or judgments of '{benchmark.name}' have changed since the run {measured.results.folder}: "
             "run the experiment again and export that"
         )
-    workshop = Workshop.of(measured.settings, benchmark, progress, say)
-    (arm,) = workshop.arms([measured.settings])
+    builder = ArmBuilder.of(measured.settings, benchmark, progress, say)
+    (arm,) = builder.arms([measured.settings])
     arm.index.prepare(needs(arm.pipeline))
     states = _replayed(measured, arm, benchmark)
     cautions = [*([caution] if caution else []), *_cautions(arm.pipeline)]
     if any(topic.masked for topic in benchmark.topics):
         benchmark = replace(load(measured.settings.config["data"], topics=False), topics=benchmark.topics)
-        (arm,) = Workshop.of(measured.settings, benchmark, progress, say).arms([measured.settings])
+        (arm,) = ArmBuilder.of(measured.settings, benchmark, progress, say).arms([measured.settings])
         arm.index.prepare(needs(arm.pipeline))
         states = arm.pipeline([state.query for state in states], arm.index)
         cautions.append(_UNMASKED)

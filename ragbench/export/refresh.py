@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ragbench.arm_builder import Progress, Say
 from ragbench.corpus.links import Dialect, resolve_links
 from ragbench.corpus.markdown import parse_markdown
 from ragbench.corpus.reader import ReadFile, docno_of, read_vault
@@ -30,7 +31,6 @@ from ragbench.index.chunks import ChunkTable
 from ragbench.index.index import Index, collection_digest
 from ragbench.models.access import Models
 from ragbench.types import Document
-from ragbench.workshop import Progress, Say
 
 CACHE = "cache"
 UNUSABLE = frozenset(

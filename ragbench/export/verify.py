@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from ragbench.arm_builder import Progress
 from ragbench.engine.executor import Arm
 from ragbench.errors import BenchmarkError, ConfigError, CorpusError, ModelError, RagbenchError
 from ragbench.experiment import environment
@@ -19,7 +20,6 @@ from ragbench.index.artefacts import defect
 from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, load_cross_encoder, load_encoder
 from ragbench.timing.intervals import summary
 from ragbench.timing.latency import measure
-from ragbench.workshop import Progress
 
 Outcome = Literal["passes", "fails", "not checked"]
 

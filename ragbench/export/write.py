@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
+from ragbench.arm_builder import Progress, Say
 from ragbench.errors import ConfigError
 from ragbench.experiment.store import arm_folder
 from ragbench.export import measured_arm
 from ragbench.export.measured_arm import Evidence, MeasuredArm
-from ragbench.workshop import Progress, Say
 
 Format = Literal["ragbench", "ragdocs", "librarian", "opensearch", "elasticsearch", "qdrant"]
 FORMATS: Mapping[str, str] = {

@@ -11,7 +11,7 @@ import sys
 import threading
 from pathlib import Path
 
-from ragbench.workshop import Say
+from ragbench.arm_builder import Say
 
 _AGAIN_SECONDS = 5.0
 _PROGRAM = """

@@ -6,11 +6,11 @@ import os
 import threading
 from pathlib import Path
 
+from ragbench.arm_builder import Say
 from ragbench.errors import RagbenchError
 from ragbench.export import bundle, generation
 from ragbench.index import jvm
 from ragbench.serving.service import LOG, SearchService
-from ragbench.workshop import Say
 
 Signature = tuple[tuple[str, int, int, int], ...]
 

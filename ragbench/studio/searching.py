@@ -16,6 +16,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from ragbench import app, catalogue
+from ragbench.arm_builder import ArmBuilder
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.lines import write_atomically
 from ragbench.benchmark.load import load
@@ -29,7 +30,6 @@ from ragbench.serving.messages import SearchFilters, first_sentence
 from ragbench.stages.filters import FilterDocuments
 from ragbench.studio.queries import Part, marked
 from ragbench.types import Hit
-from ragbench.workshop import Workshop
 
 MOST = 2000
 """Characters of a query."""
@@ -113,7 +113,7 @@ class Searching:
             key = digest(settings.config["data"])
             if key not in self._benchmarks:
                 self._benchmarks[key] = load(settings.config["data"], topics=False)
-            (arm,) = Workshop.of(settings, self._benchmarks[key], None, lambda sentence: None).arms([settings])
+            (arm,) = ArmBuilder.of(settings, self._benchmarks[key], None, lambda sentence: None).arms([settings])
             arm.index.prepare(arm.pipeline.needs | {"facets"})
             answer(_WARM_UP, arm.pipeline, arm.index, 1)  # what is loaded once is no time of a stage
             self._arms[words] = arm

@@ -47,17 +47,17 @@ def main() -> None:
     started = time.perf_counter()
     request = json.loads(sys.stdin.read())
     end_with(request["parent"])
+    from ragbench.arm_builder import ArmBuilder
     from ragbench.configuration import Settings
     from ragbench.engine.answer import answer
     from ragbench.models.access import Models
     from ragbench.topics.load import load
-    from ragbench.workshop import Workshop
 
     settings = Settings("cold", request["config"])
-    workshop = Workshop.of(settings, load(settings.config), say=lambda message: None)
-    store = replace(workshop.store, remote=None)  # everything is here already
-    workshop = Workshop(workshop.benchmark, store, Models(threads=settings.latency.threads))
-    (arm,) = workshop.arms([settings])
+    builder = ArmBuilder.of(settings, load(settings.config), say=lambda message: None)
+    store = replace(builder.store, remote=None)  # everything is here already
+    builder = ArmBuilder(builder.benchmark, store, Models(threads=settings.latency.threads))
+    (arm,) = builder.arms([settings])
     arm.index.prepare(arm.pipeline.needs)
     ready = time.perf_counter()
     answer(request["text"], arm.pipeline, arm.index, top_n=10)

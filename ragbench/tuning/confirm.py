@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ragbench.arm_builder import Progress, Say
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.split import TEST
 from ragbench.comparison.arms import Arm, Arms, Judged
@@ -32,7 +33,6 @@ from ragbench.files import Damaged, read_sealed, write_sealed
 from ragbench.fingerprint import digest
 from ragbench.tuning.outcome import PRESET, TUNED, Tuned
 from ragbench.tuning.space import apply, overrides
-from ragbench.workshop import Progress, Say
 
 PLAIN = "plain_hybrid"
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ragbench.arm_builder import ArmBuilder, Progress
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.benchmark.split import LEAST, TEST, TRAIN
 from ragbench.configuration import Settings
@@ -24,7 +25,6 @@ from ragbench.fingerprint import digest
 from ragbench.timing import latency
 from ragbench.timing.intervals import summary
 from ragbench.tuning.space import START, Parameter, Value, Values, apply, configured, start_of
-from ragbench.workshop import Progress, Workshop
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -108,7 +108,7 @@ class TrainingValues:
         base: Settings,
         parameters: Sequence[Parameter],
         benchmark: Benchmark,
-        workshop: Workshop,
+        builder: ArmBuilder,
         measures: Sequence[str],
         memory_bytes: float = 512 << 20,
     ) -> None:
@@ -121,7 +121,7 @@ class TrainingValues:
         starts += [{START: each} for p in self.parameters if p.key == START for each in p.choices if each]
         begun = [start_of(base, self.parameters, start) for start in starts]
         self._indexes: dict[str, Index] = {
-            digest(settings.index): arm.index for settings, arm in zip(begun, workshop.arms(begun), strict=True)
+            digest(settings.index): arm.index for settings, arm in zip(begun, builder.arms(begun), strict=True)
         }
         self.index = self._indexes[digest(base.index)]
         self.parts = parts(benchmark, base.tune.seed) if base.tune.fidelity else (benchmark.topics,)

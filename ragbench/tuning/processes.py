@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
+from ragbench.arm_builder import ArmBuilder, Progress, Say, fetch_caches, share_caches
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.configuration import ExecutionSpec, Settings
 from ragbench.experiment.execution import spec_of
@@ -17,7 +18,6 @@ from ragbench.processes import end_with
 from ragbench.tuning import study
 from ragbench.tuning.objective import TrainingValues
 from ragbench.tuning.study import Rules, Search
-from ragbench.workshop import Progress, Say, Workshop, fetch_caches, share_caches
 
 Job = tuple[Settings, Rules, Benchmark, Sequence[Search], Path, float, int]
 """The arguments of `_beside`."""
@@ -110,14 +110,14 @@ def _beside(
 ) -> None:
     """A process of its own, with its own Java machine, that takes part in the searches."""
     measures = [each.measure for each in rules.objectives if each.measure is not None]
-    workshop = Workshop.of(base, train)
-    fetch_caches(workshop.store, workshop.models)
-    values = TrainingValues(base, rules.parameters, train, workshop, measures, memory)
+    builder = ArmBuilder.of(base, train)
+    fetch_caches(builder.store, builder.models)
+    values = TrainingValues(base, rules.parameters, train, builder, measures, memory)
     storage = study.open_storage(journal)
     for search in searches:
         opened = study.open_study(storage, search, rules, base)
         study.optimise(opened, search, rules, values, process=number)
-    share_caches(workshop.store, workshop.models)
+    share_caches(builder.store, builder.models)
 
 
 def _turned(searches: Sequence[Search], number: int, processes: int) -> list[Search]:

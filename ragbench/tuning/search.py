@@ -19,6 +19,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from ragbench.arm_builder import ArmBuilder, Progress, Say, fetch_caches, share_caches
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.configuration import Settings, TuneSpec
 from ragbench.errors import BenchmarkError, ConfigError
@@ -44,7 +45,6 @@ from ragbench.tuning.outcome import Fold, Tuned
 from ragbench.tuning.processes import search_all
 from ragbench.tuning.space import START, Value, Values, configured, space, start_of
 from ragbench.tuning.study import Rules, Search, Trial
-from ragbench.workshop import Progress, Say, Workshop, fetch_caches, share_caches
 
 JOURNAL = "journal.log"
 ALL = "all"
@@ -77,9 +77,9 @@ def tune(
     parameters = space(base, compose, say)
     rules = Rules(parameters, chosen, spec.sampler or ("tpe" if len(chosen) == 1 else "nsga2"), spec.seed, spec.p95_ms)
     names = [each.measure for each in chosen if each.measure is not None]
-    workshop = Workshop.of(base, train, progress, say)
-    fetch_caches(workshop.store, workshop.models)
-    values = TrainingValues(base, parameters, train, workshop, names, spec.memory_mb << 20)
+    builder = ArmBuilder.of(base, train, progress, say)
+    fetch_caches(builder.store, builder.models)
+    values = TrainingValues(base, parameters, train, builder, names, spec.memory_mb << 20)
     folder = _folder(base, train, spec, rules, values)
     rules = replace(rules, key=folder.name, parts=len(values.parts))
     preset = configured(parameters, base)
@@ -96,7 +96,7 @@ def tune(
     ]
     journal = Path(spec.storage) if spec.storage else folder / JOURNAL
     studies = search_all(rules, train, searches, values, journal, spec.processes, progress, say)
-    share_caches(workshop.store, workshop.models)
+    share_caches(builder.store, builder.models)
     trials = {name: study.trials_of(opened, parameters) for name, opened in studies.items()}
     everything = _with_preset(trials[ALL], rules, values, preset, None)
     original = next(trial for trial in everything if values.identity(trial.values) == values.identity(preset))

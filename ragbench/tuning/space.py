@@ -21,13 +21,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from ragbench import catalogue
+from ragbench.arm_builder import Say
 from ragbench.bounds import Checked
 from ragbench.configuration import Settings, build
 from ragbench.configuration.build import at
 from ragbench.errors import ConfigError
 from ragbench.fingerprint import digest
 from ragbench.suggestions import did_you_mean
-from ragbench.workshop import Say
 
 if TYPE_CHECKING:
     from optuna.trial import BaseTrial

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ragbench import app, console
+from ragbench.arm_builder import ArmBuilder, Progress, Say
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.errors import ConfigError
 from ragbench.evaluation.measures import PRIMARY
 from ragbench.models import bundled
 from ragbench.workbench.experiment import Experiment
 from ragbench.workbench.results import Results
-from ragbench.workshop import Progress, Say, Workshop
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,7 +75,7 @@ def bakeoff(
     settings = app.arms({name: [f'index.encoder.name="{name}"'] for name in named}, words)
     experiment = Experiment(tuple(settings), benchmark)
     results = experiment.run(progress, say)
-    arms = Workshop.of(settings[0], experiment.benchmark, None, say).arms(settings)
+    arms = ArmBuilder.of(settings[0], experiment.benchmark, None, say).arms(settings)
     return Bakeoff(results, {arm.name: _index_seconds(arm) for arm in arms})
 
 

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from ragbench import app, catalogue, console
+from ragbench.arm_builder import ArmBuilder, Progress, Say
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.split import TRAIN, halved
 from ragbench.configuration import Settings, build
@@ -24,7 +25,6 @@ from ragbench.experiment.ablate import Ablation
 from ragbench.overrides import key_of, named_arms, words
 from ragbench.workbench.own_stage import Own
 from ragbench.workbench.results import Results
-from ragbench.workshop import Progress, Say, Workshop
 
 Design = Literal["leave_one_out", "add_one", "pairwise", "factorial", "fractional", "shapley"]
 Split = Literal["train", "test", "all"]
@@ -215,7 +215,7 @@ class Experiment:
         if not wanted:
             raise ConfigError(f"there is no arm '{arm}'; the arms are {', '.join(self.pipelines)}")
         with console.progress() as progress:
-            (built,) = Workshop.of(wanted[0], self.benchmark, progress, console.say).arms(wanted[:1])
+            (built,) = ArmBuilder.of(wanted[0], self.benchmark, progress, console.say).arms(wanted[:1])
             built.index.prepare(built.pipeline.needs | {"facets"})
         return answer(query, built.pipeline, built.index, top, options=asked, explain=True)
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragbench import app, console
+from ragbench.arm_builder import Progress, Say
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.errors import ResultsError
 from ragbench.overrides import word
@@ -23,7 +24,6 @@ from ragbench.tuning import confirm, report, search
 from ragbench.tuning.confirm import Confirmation
 from ragbench.tuning.outcome import Tuned
 from ragbench.workbench.results import Results
-from ragbench.workshop import Progress, Say
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,12 +12,12 @@ from contextlib import contextmanager
 import pytest
 
 from ragbench import app
+from ragbench.arm_builder import ArmBuilder
 from ragbench.benchmark.load import load
 from ragbench.configuration import Settings
 from ragbench.experiment.execution import dispatch, groups
 from ragbench.experiment.execution_joblib import JoblibWorkers
 from ragbench.experiment.worker import Failure, Job
-from ragbench.workshop import Workshop
 
 # Near-copies are looked for before anything that differs, so that no arm finds work done by another.
 ARMS = ["p12=on", f"p12.threshold={','.join(f'0.{n}' for n in range(70, 79))}", "cut.top_n=20"]
@@ -29,7 +29,7 @@ def around() -> list[str]:
     """Overrides with an index that is built already, in the default place."""
     overrides = ["split=all"]
     settings = app.compose(["p12=on", *overrides])
-    (arm,) = Workshop.of(settings, load(settings.config["data"])).arms([settings])
+    (arm,) = ArmBuilder.of(settings, load(settings.config["data"])).arms([settings])
     arm.index.prepare(arm.pipeline.needs)
     return overrides
 

@@ -20,12 +20,12 @@ import pandas as pd
 import pytest
 
 from ragbench import app
+from ragbench.arm_builder import ArmBuilder
 from ragbench.benchmark.load import load
 from ragbench.engine import executor
 from ragbench.engine.tree import count, tree
 from ragbench.experiment import ablate, results, store
 from ragbench.experiment.results import Results
-from ragbench.workshop import Workshop
 
 FASTER, WARM_SECONDS = 5.0, 60.0
 DESIGNS = {"leave_one_out": "+exp=all", "add_one": "+exp=baseline"}
@@ -48,7 +48,7 @@ def test_sharing_gives_the_same_measures_in_a_fifth_of_the_time(benchmark, desig
     asked = [DESIGNS[design], f"design={design}", FACTORS, *places]
     base = app.compose(asked)
     settings = ablate.plan(base, app.compose).settings
-    arms = Workshop.of(base, load(base.config["data"])).arms(settings)
+    arms = ArmBuilder.of(base, load(base.config["data"])).arms(settings)
     queries = [topic.query() for topic in load(base.config["data"]).select("test")]
     roots = tree(arms)
     for _ in executor.execute(arms, queries):

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from ragbench import app
+from ragbench.arm_builder import ArmBuilder
 from ragbench.benchmark.load import load
 from ragbench.configuration import Settings
 from ragbench.evaluation.measures import document_run, evaluate
@@ -23,7 +24,6 @@ from ragbench.tuning import study
 from ragbench.tuning.objective import TrainingValues, mean, objectives, train_only
 from ragbench.tuning.space import configured, space
 from ragbench.tuning.study import Rules, Search
-from ragbench.workshop import Workshop
 
 TRIALS = 25
 KEYS = (
@@ -42,7 +42,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], tuple[Rul
     found = [each for each in space(base, app.compose) if each.key in KEYS]
     assert len(found) == len(KEYS)
     rules = Rules(tuple(found), chosen, "tpe", 13)
-    return lambda: (rules, TrainingValues(base, found, train, Workshop.of(base, train), ["nDCG@10"]))
+    return lambda: (rules, TrainingValues(base, found, train, ArmBuilder.of(base, train), ["nDCG@10"]))
 
 
 def _shared() -> list[str]:

@@ -207,7 +207,7 @@ def test_a_foreign_archive_cannot_leave_its_folder(tmp_path: Path) -> None:
 
 def test_the_setting_reaches_the_store(tmp_path: Path) -> None:
     from ragbench import app
-    from ragbench.workshop import store_of
+    from ragbench.arm_builder import store_of
 
     settings = app.compose([f"artefacts.url={tmp_path}/shared", f"paths.results={tmp_path}/results"])
     made = store_of(settings, print)

@@ -17,7 +17,7 @@ from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.index import Index, IndexSpec
 from ragbench.topics.derive import DeriveSpec, choose, derive
 from ragbench.topics.load import documents, load
-from ragbench.topics.written import write
+from ragbench.topics.topics_file import write
 
 
 @pytest.fixture(scope="module")

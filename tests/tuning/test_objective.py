@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from ragbench.arm_builder import ArmBuilder
 from ragbench.benchmark.benchmark import Topic
 from ragbench.engine.pipeline import start
 from ragbench.errors import BenchmarkError, ConfigError
@@ -21,7 +22,6 @@ from ragbench.tuning.objective import (
     train_only,
 )
 from ragbench.tuning.space import space
-from ragbench.workshop import Workshop
 
 from ..conftest import ONE_PARAMETER, compose
 
@@ -80,7 +80,7 @@ def searched(opposed, settings_of, tmp_path_factory):
     )
     train = train_only(opposed)
     parameters = space(base, compose)
-    return TrainingValues(base, parameters, train, Workshop.of(base, train), ["nDCG@10", "RR"]), train
+    return TrainingValues(base, parameters, train, ArmBuilder.of(base, train), ["nDCG@10", "RR"]), train
 
 
 def test_values_equal_those_of_each_pipeline_alone(searched) -> None:
@@ -99,7 +99,7 @@ def test_values_equal_those_of_each_pipeline_alone(searched) -> None:
 def test_every_start_is_searched_over_an_index_of_its_own(settings_of, opposed, tmp_path) -> None:
     words = "index.lexical.analyzer=standard"
     base, train = settings_of(tmp_path, *ONE_PARAMETER, f"tune.starts=['{words}']"), train_only(opposed)
-    values = TrainingValues(base, space(base, compose), train, Workshop.of(base, train), ["nDCG@10"])
+    values = TrainingValues(base, space(base, compose), train, ArmBuilder.of(base, train), ["nDCG@10"])
     here, there = ({"start": start, "fuse.weights.lexical": 1.0} for start in ("", words))
     assert values.arm(here).pipeline == values.arm(there).pipeline
     assert values.arm(there).index.spec.lexical.analyzer == "standard"
@@ -117,7 +117,7 @@ def test_the_cost_is_timed_at_the_ends(searched) -> None:
 def test_values_of_test_topics_are_refused(searched, opposed) -> None:
     values, _ = searched
     with pytest.raises(BenchmarkError, match="training topics only, and was given 'test0'"):
-        TrainingValues(values.base, values.parameters, opposed, Workshop.of(values.base, opposed), ["nDCG@10"])
+        TrainingValues(values.base, values.parameters, opposed, ArmBuilder.of(values.base, opposed), ["nDCG@10"])
 
 
 def test_parts_grow_by_three_and_hold_every_topic_once(opposed) -> None:

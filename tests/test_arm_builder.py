@@ -3,25 +3,25 @@
 from pathlib import Path
 
 from ragbench import app
-from ragbench.workshop import Workshop
+from ragbench.arm_builder import ArmBuilder
 
 
 def test_equal_specifications_share_an_index(workplace: Path, benchmark_small) -> None:
     words = [f"paths.results={workplace}", "p4=off,on", "index.lexical.analyzer=english,standard"]
     settings = app.sweep(words)
-    workshop = Workshop.of(settings[0], benchmark_small, say=lambda sentence: None)
-    arms = workshop.arms(settings)
+    builder = ArmBuilder.of(settings[0], benchmark_small, say=lambda sentence: None)
+    arms = builder.arms(settings)
     assert [arm.name for arm in arms] == [each.name for each in settings]
     analyzers = [each.index.lexical.analyzer for each in settings]
     for arm, analyzer in zip(arms, analyzers, strict=True):
         assert (arm.index is arms[0].index) == (analyzer == analyzers[0])  # weights of fields act when searching
-        assert arm.index.models is workshop.models
+        assert arm.index.models is builder.models
     assert len({id(arm.index) for arm in arms}) == 2
 
 
 def test_indexes_share_what_reads_the_artefacts_they_have_in_common(workplace: Path, benchmark_small) -> None:
     settings = app.sweep([f"paths.results={workplace}", "index.lexical.analyzer=english,standard", "dense=null"])
-    one, other = Workshop.of(settings[0], benchmark_small, say=lambda sentence: None).arms(settings)
+    one, other = ArmBuilder.of(settings[0], benchmark_small, say=lambda sentence: None).arms(settings)
     assert one.index is not other.index
     assert one.index.chunks is other.index.chunks
     assert one.index.graph is other.index.graph
@@ -31,10 +31,10 @@ def test_indexes_share_what_reads_the_artefacts_they_have_in_common(workplace: P
 def test_what_is_built_lies_where_the_settings_say(workplace: Path, benchmark_small, tmp_path: Path) -> None:
     said: list[tuple[str, int, int]] = []
     settings = app.compose([f"paths.results={workplace}", f"paths.index={tmp_path}", "dense=null"])
-    workshop = Workshop.of(settings, benchmark_small, lambda *step: said.append(step), lambda sentence: None)
-    (arm,) = workshop.arms([settings])
+    builder = ArmBuilder.of(settings, benchmark_small, lambda *step: said.append(step), lambda sentence: None)
+    (arm,) = builder.arms([settings])
     assert list(tmp_path.iterdir()) == []
     arm.index.prepare(arm.pipeline.needs)
     assert {path.name for path in tmp_path.iterdir()} == {"chunks", "lexical"}
     assert {task for task, _, _ in said} == {"chunking", "indexing words"}
-    assert workshop.models.cache == settings.cache_folder
+    assert builder.models.cache == settings.cache_folder

@@ -1,4 +1,4 @@
-"""Where an experiment gets its arms: a benchmark, a store of artefacts and models, shared by all of them."""
+"""Makes arms from settings over one benchmark, one store of artefacts and one set of models, which all arms share."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Workshop:
-    """Where indexes are built and models kept while an experiment runs."""
+class ArmBuilder:
+    """Builds the arms of settings; keeps the indexes and models that they share while an experiment runs."""
 
     benchmark: Benchmark
     store: ArtefactStore
@@ -30,9 +30,9 @@ class Workshop:
     progress: Progress | None = None
 
     @staticmethod
-    def of(settings: Settings, benchmark: Benchmark, progress: Progress | None = None, say: Say = print) -> Workshop:
-        """A workshop in the folders that the settings name."""
-        return Workshop(benchmark, store_of(settings, say), Models(cache=settings.cache_folder), progress)
+    def of(settings: Settings, benchmark: Benchmark, progress: Progress | None = None, say: Say = print) -> ArmBuilder:
+        """A builder that works in the folders that the settings name."""
+        return ArmBuilder(benchmark, store_of(settings, say), Models(cache=settings.cache_folder), progress)
 
     def arms(self, settings: Sequence[Settings]) -> list[Arm]:
         """One arm for each of the settings; arms with equal specifications share an index, the others what they can."""
