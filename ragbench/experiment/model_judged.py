@@ -7,9 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ragbench.benchmark.agreement import Agreement, agreement
 from ragbench.benchmark.benchmark import Benchmark, Qrels
 from ragbench.benchmark.judge import graded
@@ -17,14 +14,13 @@ from ragbench.benchmark.native import best_sections
 from ragbench.benchmark.pool import read_pool, read_run
 from ragbench.comparison.policy import Policy
 from ragbench.comparison.ppi import powered
+from ragbench.comparison.raters import kappa_interval, wilson
 from ragbench.errors import ResultsError
 from ragbench.evaluation import measures
 from ragbench.experiment.results import DOCUMENTS, Results
 
 if TYPE_CHECKING:
     import pandas as pd
-
-_DRAWS = 2_000
 
 
 @dataclass(frozen=True)
@@ -98,45 +94,10 @@ def judged(results: Results, benchmark: Benchmark, model: Path, sample: Path) ->
     ]
     return ModelJudged(
         told,
-        _kappa_interval(by_persons, by_model, policy.seed),
+        kappa_interval(by_persons, by_model, policy.seed),
         wilson(round(told.same * told.n_pairs), told.n_pairs),
         pd.DataFrame(rows, columns=names),
     )
-
-
-def wilson(hits: int, n: int, z: float = 1.959964) -> tuple[float, float]:
-    """Wilson's 95% interval of a share (JASA 22, 1927)."""
-    share, over = hits / n, 1 + z**2 / n
-    centre = (share + z**2 / (2 * n)) / over
-    reach = z * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2)) / over
-    return float(max(0.0, centre - reach)), float(min(1.0, centre + reach))
-
-
-def quadratic_kappa(counts: NDArray[np.float64]) -> float:
-    """Cohen's kappa (1968) with squared weights of a table of counts, (grades, grades); NaN where it is undefined."""
-    grades = np.arange(len(counts))
-    weights = np.subtract.outer(grades, grades) ** 2
-    expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / max(1.0, counts.sum())
-    by_chance = float((weights * expected).sum())
-    return 1 - float((weights * counts).sum()) / by_chance if by_chance > 0 else float("nan")
-
-
-def _kappa_interval(first: Qrels, second: Qrels, seed: int) -> tuple[float, float]:
-    """Its 95% interval, by drawing topics again: grades of one topic are no independent ones."""
-    tables = []
-    for qid in sorted(set(first) & set(second)):
-        counts = np.zeros((4, 4))
-        for name in set(first[qid]) & set(second[qid]):
-            counts[first[qid][name], second[qid][name]] += 1
-        tables.append(counts)
-    stacked = np.stack(tables)
-    generator = np.random.default_rng([seed, 3])
-    drawn = [
-        quadratic_kappa(stacked[generator.integers(len(tables), size=len(tables))].sum(axis=0)) for _ in range(_DRAWS)
-    ]
-    known = [value for value in drawn if value == value] or [float("nan")]
-    low, high = np.percentile(known, [2.5, 97.5])
-    return float(low), float(high)
 
 
 def _with(benchmark: Benchmark, grades: Qrels, qids: Sequence[str]) -> dict[str, dict[str, int]]:

@@ -12,8 +12,8 @@ import pytest
 from ragbench import cli
 from ragbench.benchmark.agreement import agreement
 from ragbench.benchmark.model_judge import grade_pool
+from ragbench.comparison.raters import quadratic_kappa, wilson
 from ragbench.errors import BenchmarkError
-from ragbench.experiment.model_judged import quadratic_kappa, wilson
 
 HEAD = "qid,query,need,section,heading,text,grade,note\n"
 
