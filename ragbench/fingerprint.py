@@ -37,9 +37,19 @@ def canonical(value: Any) -> str:
     return json.dumps(plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
+def text_digest(text: str, digits: int = 64) -> str:
+    """The first hexadecimal digits of the SHA-256 of a text as it is, in UTF-8."""
+    return hashlib.sha256(text.encode()).hexdigest()[:digits]
+
+
+def drawn(seed: int, name: str) -> str:
+    """A key to sort by: in the order of these keys names are shuffled by the seed, each whatever the others are."""
+    return text_digest(f"{seed} {name}")
+
+
 def digest(value: Any) -> str:
     """SHA-256 of the canonical form, 64 hexadecimal digits."""
-    return hashlib.sha256(canonical(value).encode()).hexdigest()
+    return text_digest(canonical(value))
 
 
 def short(value: Any) -> str:

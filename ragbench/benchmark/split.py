@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic, topic_area
 from ragbench.errors import ConfigError
+from ragbench.fingerprint import drawn
 
 TRAIN, TEST = "train", "test"
 
@@ -37,13 +37,13 @@ def split(topics: Iterable[Topic], qrels: Qrels, seed: int = 13, share: float = 
         float
     )  # topics in train beyond its share, for every type, stratum and area
     sides: dict[str, str] = {}
-    for name in sorted(units, key=lambda name: (-len(units[name]), _stratum(units[name], qrels), _draw(seed, name))):
+    for name in sorted(units, key=lambda name: (-len(units[name]), _stratum(units[name], qrels), drawn(seed, name))):
         into_train = _cost(excess, marks[name], 1 - share)
         into_test = _cost(excess, marks[name], -share)
         if into_train != into_test:
             side = TRAIN if into_train < into_test else TEST
         else:
-            side = TRAIN if int(_draw(seed, f"side {name}"), 16) % 2 else TEST
+            side = TRAIN if int(drawn(seed, f"side {name}"), 16) % 2 else TEST
         for mark, n in marks[name].items():
             excess[mark] += n * (1 - share if side == TRAIN else -share)
         sides.update((topic.qid, side) for topic in units[name])
@@ -86,7 +86,3 @@ def _stratum(unit: Sequence[Topic], qrels: Qrels) -> tuple[str, str]:
 def _cost(excess: Mapping[tuple[str, str], float], marks: Mapping[tuple[str, str], int], step: float) -> float:
     """The cost of what a unit touches after it has gone to a side; rounded, so that equal costs are equal."""
     return round(sum(_COST[mark[0]] * (excess.get(mark, 0.0) + n * step) ** 2 for mark, n in marks.items()), 9)
-
-
-def _draw(seed: int, name: str) -> str:
-    return hashlib.sha256(f"{seed} {name}".encode()).hexdigest()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -16,6 +15,7 @@ from ragbench.benchmark.quotes import entries, locate, report, sections_of, spli
 from ragbench.corpus.links import Dialect
 from ragbench.errors import BenchmarkError
 from ragbench.files import resolved
+from ragbench.fingerprint import text_digest
 
 TEXT_COLUMNS = ("text", "query", "question")
 _NAMES = {
@@ -149,7 +149,7 @@ def _topic(cells: Mapping[str, Any], where: str) -> Topic:
     text = " ".join((cells["text"] or "").split())
     if not text:
         raise BenchmarkError(f"{where}: the query is empty: give it a text or remove the row")
-    qid = identifier(cells["qid"] or "") or f"q-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+    qid = identifier(cells["qid"] or "") or f"q-{text_digest(text, 8)}"
     given = {name: cells[name].strip() for name in _NAMES if cells[name] and name not in ("qid", "text", "relevant")}
     return Topic(qid, text, **{name: value for name, value in given.items() if value})
 

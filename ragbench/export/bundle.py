@@ -16,7 +16,6 @@ the run: both are compared while it is written. Places of this machine stay out,
 from __future__ import annotations
 
 import glob
-import hashlib
 import json
 import os
 import shutil
@@ -36,7 +35,7 @@ from ragbench.experiment import environment
 from ragbench.export import sbom
 from ragbench.export.measured_arm import Evidence, MeasuredArm
 from ragbench.files import settle, why_unreadable
-from ragbench.fingerprint import plain
+from ragbench.fingerprint import plain, text_digest
 from ragbench.models.licences import licence_of
 from ragbench.models.resolve import CrossEncoderSpec
 from ragbench.stages.recency import BoostRecent
@@ -157,7 +156,7 @@ def write(
             "evidence": {"gain": evidence.gain, "baseline": evidence.baseline, "sentence": evidence.sentence},
             "cautions": cautions,
             "environment": {"run": measured.results.record["environment"], "export": exported},
-            "files": {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()},
+            "files": {name: text_digest(text) for name, text in texts.items()},
         }
         (draft / RECORD).write_text(json.dumps(record, indent=1, default=str), encoding="utf-8")
         settle(draft, out)

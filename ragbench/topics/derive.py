@@ -6,7 +6,6 @@ collection. What a topic was made from is masked in the documents that are index
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +21,7 @@ from ragbench.benchmark.split import split
 from ragbench.bounds import Checked, Count, Natural
 from ragbench.corpus.masking import WIDE, Finder, words
 from ragbench.errors import BenchmarkError
-from ragbench.fingerprint import plain
+from ragbench.fingerprint import drawn, plain, text_digest
 from ragbench.topics.candidates import KINDS, Candidate, Kind, candidates, n_words
 from ragbench.types import Document
 
@@ -194,9 +193,9 @@ def _by_area(found: Iterable[Candidate], seed: int) -> deque[Candidate]:
 
 
 def _draw(seed: int, candidate: Candidate) -> str:
-    return hashlib.sha256(f"{seed} {plain(candidate)}".encode()).hexdigest()
+    return drawn(seed, str(plain(candidate)))
 
 
 def _qid(candidate: Candidate) -> str:
     """The same for the same query and answer, whatever else is derived."""
-    return f"d-{hashlib.sha256(f'{candidate.target} {candidate.text}'.encode()).hexdigest()[:10]}"
+    return f"d-{text_digest(f'{candidate.target} {candidate.text}', 10)}"

@@ -8,7 +8,6 @@ one. Round-trip filtering after Alberti et al., ACL 2019, and Dai et al. (Prompt
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,6 +22,7 @@ from ragbench.benchmark.split import split
 from ragbench.bounds import Checked, Count, Natural
 from ragbench.corpus.masking import WIDE, Finder, words
 from ragbench.errors import BenchmarkError
+from ragbench.fingerprint import drawn, text_digest
 from ragbench.topics.evidence import Evidence, Passage
 from ragbench.types import Document
 
@@ -108,7 +108,7 @@ def draft(
     if not kept:
         why = ", ".join(f"{count} {reason}" for reason, count in dropped.most_common()) or "no section has enough text"
         raise BenchmarkError(f"no drafted question holds up ({why}): use a larger model, or topics derive")
-    qids = {question: f"m-{hashlib.sha256(question.encode()).hexdigest()[:10]}" for question in kept}
+    qids = {question: f"m-{text_digest(question, 10)}" for question in kept}
     sections = {qids[question]: dict.fromkeys(answers, 1) for question, (_, answers) in kept.items()}
     judged = best_sections(sections)
     listed = [
@@ -145,8 +145,7 @@ def _order(found: Sequence[Passage], seed: int) -> Iterator[Passage]:
     """In an order drawn by the seed, one area after the other, each document once before any is asked about again."""
     turns: Counter[str] = Counter()
     areas: dict[str, list[tuple[int, str, Passage]]] = defaultdict(list)
-    drawn = sorted(found, key=lambda each: hashlib.sha256(f"{seed} {each.id}".encode()).hexdigest())
-    for place, each in enumerate(drawn):
+    for place, each in enumerate(sorted(found, key=lambda each: drawn(seed, each.id))):
         if len(words(each.body)) >= _LEAST_WORDS:
             docno = each.document.docno
             areas[area(docno)].append((turns[docno], f"{place:09}", each))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
@@ -21,6 +20,7 @@ from ragbench.benchmark.split import split
 from ragbench.bounds import Checked, Count, Natural, Share
 from ragbench.corpus.masking import words
 from ragbench.errors import BenchmarkError
+from ragbench.fingerprint import text_digest
 from ragbench.topics.clicks import LEAST, Clicks, rates
 from ragbench.topics.log import Log, Search, normalised
 from ragbench.types import Document
@@ -185,12 +185,8 @@ def _groups(texts: Sequence[str]) -> list[str]:
         low, high = sorted((first[one], first[other]))
         first = [low if place == high else place for place in first]
     grouped = {place for pair in pairs for place in pair}
-    return [f"l-{_digest(texts[first[place]])}" if place in grouped else "" for place in range(len(texts))]
+    return [f"l-{text_digest(texts[first[place]], 10)}" if place in grouped else "" for place in range(len(texts))]
 
 
 def _qid(asked: Asked) -> str:
-    return f"l-{_digest(normalised(asked.text))}"
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:10]
+    return f"l-{text_digest(normalised(asked.text), 10)}"

@@ -6,7 +6,6 @@ keep it, `drop` excepted. Seeded by topic and kind, so a topic has the same vari
 
 from __future__ import annotations
 
-import hashlib
 import random
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +14,7 @@ from typing import Literal, get_args
 
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.errors import BenchmarkError
+from ragbench.fingerprint import drawn
 
 Kind = Literal["typos", "case", "keywords", "word_order", "quotes", "drop"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -75,8 +75,7 @@ def perturbed(benchmark: Benchmark, kinds: Sequence[Kind], seed: int) -> Benchma
 
 def variant(topic: Topic, kind: Kind, seed: int) -> str:
     """The text of a topic changed in one way; the same text where that changes nothing."""
-    drawn = hashlib.sha256(f"{seed} {kind} {topic.qid}".encode()).digest()
-    return _CHANGES[kind](topic.text, random.Random(drawn))
+    return _CHANGES[kind](topic.text, random.Random(bytes.fromhex(drawn(seed, f"{kind} {topic.qid}"))))
 
 
 def _typos(text: str, chance: random.Random) -> str:
