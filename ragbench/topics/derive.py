@@ -23,6 +23,7 @@ from ragbench.corpus.masking import WIDE, Finder, words
 from ragbench.errors import BenchmarkError
 from ragbench.fingerprint import drawn, plain, text_digest
 from ragbench.topics.candidates import KINDS, Candidate, Kind, candidates, n_words
+from ragbench.topics.proportion import interleaved
 from ragbench.types import Document
 
 DERIVED = "derived"
@@ -185,11 +186,9 @@ def _by_area(found: Iterable[Candidate], seed: int) -> deque[Candidate]:
     areas: dict[str, list[Candidate]] = defaultdict(list)
     for each in found:
         areas[area(each.docno)].append(each)
-    placed = []
     for members in areas.values():
         members.sort(key=lambda each: _draw(seed, each))
-        placed += [((place + 0.5) / len(members), _draw(seed, each), each) for place, each in enumerate(members)]
-    return deque(each for _, _, each in sorted(placed, key=lambda item: item[:2]))
+    return deque(interleaved(areas, lambda _, each: _draw(seed, each)))
 
 
 def _draw(seed: int, candidate: Candidate) -> str:

@@ -9,7 +9,7 @@ one. Round-trip filtering after Alberti et al., ACL 2019, and Dai et al. (Prompt
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
 
@@ -24,6 +24,7 @@ from ragbench.corpus.masking import WIDE, Finder, words
 from ragbench.errors import BenchmarkError
 from ragbench.fingerprint import drawn, text_digest
 from ragbench.topics.evidence import Evidence, Passage
+from ragbench.topics.proportion import interleaved
 from ragbench.types import Document
 
 DRAFTED = "model"
@@ -141,20 +142,18 @@ def _answers(question: str, passage: Passage, evidence: Evidence, ask: Ask, spec
     return answers, ""
 
 
-def _order(found: Sequence[Passage], seed: int) -> Iterator[Passage]:
+def _order(found: Sequence[Passage], seed: int) -> list[Passage]:
     """In an order drawn by the seed, one area after the other, each document once before any is asked about again."""
     turns: Counter[str] = Counter()
-    areas: dict[str, list[tuple[int, str, Passage]]] = defaultdict(list)
+    areas: dict[str, list[tuple[int, int, Passage]]] = defaultdict(list)
     for place, each in enumerate(sorted(found, key=lambda each: drawn(seed, each.id))):
         if len(words(each.body)) >= _LEAST_WORDS:
             docno = each.document.docno
-            areas[area(docno)].append((turns[docno], f"{place:09}", each))
+            areas[area(docno)].append((turns[docno], place, each))
             turns[docno] += 1
-    placed = []
-    for name, members in areas.items():
+    for members in areas.values():
         members.sort(key=lambda each: each[:2])
-        placed += [((place + 0.5) / len(members), name, each[2]) for place, each in enumerate(members)]
-    return (each for _, _, each in sorted(placed, key=lambda each: each[:2]))
+    return [each for _, _, each in interleaved(areas, lambda name, _: name)]
 
 
 def _filled(prompt: str, passage: Passage, question: str = "") -> str:

@@ -1,0 +1,18 @@
+"""An order in which every beginning holds the groups of a collection in their proportions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def interleaved(groups: Mapping[str, Sequence[T]], tie: Callable[[str, T], str]) -> list[T]:
+    """All members, those of a group in their order; `tie` gives the key that orders members at the same place."""
+    placed = [
+        ((place + 0.5) / len(members), tie(name, each), each)
+        for name, members in groups.items()
+        for place, each in enumerate(members)
+    ]
+    return [each for _, _, each in sorted(placed, key=lambda item: item[:2])]
