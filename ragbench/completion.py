@@ -1,4 +1,4 @@
-"""What a shell may put where the cursor is: commands, options, `+exp=` names, switches, keys and values.
+"""What a shell may put where the cursor is: commands, options, `exp=` names, switches, keys and values.
 
 The shell runs `ragbench` with `_ARGCOMPLETE` set (`ragbench completion` prints the code for that). Only the module of
 the command on the line is imported.
@@ -70,7 +70,7 @@ def overrides(prefix: str, known: catalogue.Catalogue) -> list[str]:
 
 
 def _keys(known: catalogue.Catalogue, prefix: str) -> Iterable[str]:
-    yield "+exp"
+    yield "+exp" if prefix.startswith("+") else "exp"
     yield from (group.name for group in known.groups)
     if prefix:  # nothing typed yet: keys of parameters would bury the rest
         yield from (parameter.key for parameter in known.parameters)

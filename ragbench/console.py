@@ -20,7 +20,12 @@ if TYPE_CHECKING:
 
 def add_overrides(parser: argparse.ArgumentParser) -> None:
     """The configuration overrides that most commands take."""
-    parser.add_argument("overrides", nargs="*", metavar="key=value", help="configuration overrides, such as p6=on")
+    parser.add_argument(
+        "overrides",
+        nargs="*",
+        metavar="key=value",
+        help="settings, such as exp=recommended rerank=on (all: ragbench list)",
+    )
 
 
 def add_arms(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +42,7 @@ def add_arms(parser: argparse.ArgumentParser) -> None:
 
 def add_runs(parser: argparse.ArgumentParser, many: str) -> None:
     """Runs and overrides in one list of words; `many` is "?" for one run, "*" for several, the newest by default."""
-    named = "a run: its folder, a part of its name, @1 (the newest, the default), @1/ARM; overrides"
+    named = "a run: its folder, a part of its name, @1 (the newest, the default), @1/ARM; settings"
     parser.add_argument(
         "words", nargs="*", metavar="run|key=value", help=named if many == "?" else f"{named}; run files"
     )

@@ -1,5 +1,7 @@
 """The command line: real processes where the process matters, `main` where it does not."""
 
+import argparse
+import importlib
 import json
 import os
 import signal
@@ -34,6 +36,23 @@ def test_every_command_explains_itself_with_examples(command: str, capsys: pytes
     out = capsys.readouterr().out
     assert "examples:" in out
     assert f"ragbench {command}" in out
+
+
+@pytest.mark.parametrize("command", list(SUMMARY))
+def test_every_command_has_the_same_style_of_options(command: str) -> None:
+    parser = argparse.ArgumentParser()
+    importlib.import_module(f"ragbench.commands.{command.replace('-', '_')}").add_arguments(parser)
+    shown = [action for action in parser._actions if action.help != argparse.SUPPRESS]
+    for action in shown:
+        assert action.help, (command, action.dest)
+        assert len(action.help) <= 160, (command, action.dest)
+        if action.option_strings:  # what a value is, in capitals
+            kind = action.metavar if isinstance(action.metavar, str) else ""
+            assert action.nargs == 0 or action.choices or any(map(str.isupper, kind)), (command, action.dest)
+            # runs, encoders and files to read are words; settings are key=value
+            assert action.dest not in ("run", "runs", "candidate", "override"), (command, action.dest)
+    words = [action for action in shown if not action.option_strings and action.nargs == "*"]
+    assert all(str(action.metavar).endswith("key=value") for action in words), command
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A preset: what `+exp=name` takes, the options it chooses by group, and the values it sets by key."""
+    """A preset: what `exp=name` takes, the options it chooses by group, and the values it sets by key."""
 
     name: str
     description: str

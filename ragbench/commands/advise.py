@@ -16,7 +16,7 @@ EXAMPLES = """examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which run and arm."""
-    parser.add_argument("--arm", help="an arm of it (default: the best one)")
+    parser.add_argument("--arm", metavar="ARM", help="an arm of it (default: the best one)")
     console.add_runs(parser, "?")
     console.add_output(parser)
 

@@ -22,7 +22,7 @@ LIST = "encoders="
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Encoders, overrides and output options."""
-    parser.add_argument("words", nargs="*", metavar="encoder|key=value", help="encoders, and overrides of the search")
+    parser.add_argument("words", nargs="*", metavar="encoder|key=value", help="encoders, and settings of the search")
     console.add_output(parser)
 
 

@@ -32,7 +32,7 @@ EXAMPLES = """examples:
   ragbench calibrate                         fit and print the overrides that use it
   ragbench calibrate --best-of dense         let the best cosine say whether there is an answer at all
   ragbench calibrate --max-loss 0.05         also fit the threshold of P10 that drops 5% of relevant hits at most
-  ragbench calibrate +exp=phase1 --write mine   keep it as conf/calibration/mine.yaml, for calibration=mine
+  ragbench calibrate exp=phase1 --write mine   keep it as conf/calibration/mine.yaml, for calibration=mine
 """
 _STAGE = "calibration"
 
@@ -45,7 +45,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--depth", type=int, default=20, metavar="N", help="hits of each query to learn from (default 20)"
     )
-    parser.add_argument("--threshold", type=float, default=0.3, help="the P10 threshold to report on (default 0.3)")
+    parser.add_argument(
+        "--threshold", metavar="X", type=float, default=0.3, help="the P10 threshold to report on (default 0.3)"
+    )
     parser.add_argument(
         "--max-loss", type=float, metavar="SHARE", help="also fit the P10 threshold that drops so many relevant hits"
     )

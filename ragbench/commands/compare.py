@@ -27,13 +27,15 @@ EXAMPLES = """examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Sources, what to compare, how to print it."""
     console.add_runs(parser, "*")
-    parser.add_argument("--baseline", help="the arm to compare with (default: the first)")
+    parser.add_argument("--baseline", metavar="ARM", help="the arm to compare with (default: the first)")
     parser.add_argument("--measure", metavar="NAME", help="the measure of documents (default: that of the first run)")
     parser.add_argument("--split", choices=("train", "test", "all"), help="the topics (default: the first run's)")
     parser.add_argument("--effects", action="store_true", help="the effects of runs over several collections")
     parser.add_argument("--model-grades", metavar="FILE", help="a pool that a model graded (ragbench judge --model)")
     parser.add_argument("--sample", metavar="FILE", help="with --model-grades, the sample that a person graded")
-    parser.add_argument("--format", choices=("table", "markdown", "latex", "csv"), default="table")
+    parser.add_argument(
+        "--format", choices=("table", "markdown", "latex", "csv"), default="table", help="of the table that is printed"
+    )
     console.add_output(parser)
 
 

@@ -8,8 +8,8 @@ from ragbench import console
 
 DESCRIPTION = "Compose a configuration, check it, and print the pipeline as a sentence and every value."
 EXAMPLES = """examples:
-  ragbench config +exp=all
-  ragbench config +exp=all p6=off --json
+  ragbench config exp=all
+  ragbench config exp=all p6=off --json
 """
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,7 @@ EXAMPLES = """examples:
   ragbench data agreement --second other.qrels       Krippendorff's alpha and Cohen's kappa
   ragbench data describe                             counts by type, split and area
   ragbench data power                                the smallest difference each split can show
-  ragbench data judged --run @1                      Judged@10 of every arm, and what share of the relevant is judged
+  ragbench data judged @1                            Judged@10 of every arm, and what share of the relevant is judged
   ragbench data judged --systems lexical_only,dense_only
   ragbench data looks                                who looked at the test topics, and how often
 """
@@ -33,25 +34,46 @@ EXAMPLES = """examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What to do, and options of each."""
-    parser.add_argument("task", choices=("check", "split", "agreement", "describe", "power", "judged", "looks"))
+    parser.add_argument(
+        "task",
+        choices=("check", "split", "agreement", "describe", "power", "judged", "looks"),
+        metavar="task",
+        help="check, split, agreement, describe, power, judged or looks",
+    )
     parser.add_argument("--write", action="store_true", help="split: write the splits into topics.jsonl")
-    parser.add_argument("--seed", type=int, default=13, help="split: seed (default 13)")
+    parser.add_argument("--seed", metavar="N", type=int, default=13, help="split: seed (default 13)")
     parser.add_argument("--second", metavar="FILE", help="agreement: the second judge's qrels")
-    parser.add_argument("--run", metavar="RUN", help="power, judged: the run to look at (default: @1, the newest)")
-    parser.add_argument("--systems", help="judged: arms to estimate completeness from, comma-separated (default: all)")
-    parser.add_argument("--depth", type=int, default=10, help="judged: how many hits of each to look at (default 10)")
-    console.add_overrides(parser)
+    parser.add_argument("--run", help=argparse.SUPPRESS)  # how it was named once
+    parser.add_argument(
+        "--systems", metavar="ARM,ARM", help="judged: arms to estimate completeness from (default: all)"
+    )
+    parser.add_argument(
+        "--depth", metavar="N", type=int, default=10, help="judged: how many hits of each to look at (default 10)"
+    )
+    parser.add_argument(
+        "words",
+        nargs="*",
+        metavar="run|key=value",
+        help="power, judged: the run to look at (default: @1, the newest); settings",
+    )
     console.add_output(parser)
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Load the benchmark and do the task."""
     from ragbench import app
+    from ragbench.errors import ConfigError
     from ragbench.topics.load import load
+    from ragbench.workbench.runs import split_words
 
-    settings = app.compose(arguments.overrides)
+    named, overrides = split_words(arguments.words)
+    runs = [*named, *([arguments.run] if arguments.run else [])]
+    if len(runs) > (arguments.task in ("power", "judged")):
+        raise ConfigError(f"'{runs[-1]}' is no key=value: only data power and data judged take a run, and one of them")
+    settings = app.compose(overrides)
+    run = (runs or ["@1"])[0]
     if arguments.task == "judged":
-        return _judged(settings, arguments)
+        return _judged(settings, run, overrides, arguments)
     benchmark = load(settings.config)
     if arguments.task == "check":
         return _check(benchmark, arguments)
@@ -60,7 +82,7 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.task == "agreement":
         return _agreement(benchmark, arguments)
     if arguments.task == "power":
-        return _power(settings, arguments)
+        return _power(settings, run, arguments)
     if arguments.task == "looks":
         return _looks(benchmark, settings, arguments)
     return _describe(benchmark, arguments)
@@ -175,7 +197,7 @@ def _describe(benchmark: Benchmark, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _judged(settings: Settings, arguments: argparse.Namespace) -> int:
+def _judged(settings: Settings, run: str, overrides: Sequence[str], arguments: argparse.Namespace) -> int:
     from ragbench.benchmark.pool import read_run
     from ragbench.comparison.completeness import completeness
     from ragbench.errors import ConfigError
@@ -186,8 +208,8 @@ def _judged(settings: Settings, arguments: argparse.Namespace) -> int:
     from ragbench.suggestions import did_you_mean
     from ragbench.workbench.runs import find
 
-    found = results.load(find(arguments.run or "@1", settings, console.say))
-    bound.refuse_other_data(found, settings.config, arguments.overrides)
+    found = results.load(find(run, settings, console.say))
+    bound.refuse_other_data(found, settings.config, overrides)
     benchmark = bound.benchmark_of(found, judged_since=True)
     qrels, file = (
         (benchmark.section_qrels, results.SECTIONS)
@@ -223,7 +245,7 @@ def _judged(settings: Settings, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _power(settings: Settings, arguments: argparse.Namespace) -> int:
+def _power(settings: Settings, run: str, arguments: argparse.Namespace) -> int:
     import pandas as pd
 
     from ragbench.comparison.power import minimum_detectable_effect
@@ -231,7 +253,7 @@ def _power(settings: Settings, arguments: argparse.Namespace) -> int:
     from ragbench.experiment import results
     from ragbench.workbench.runs import find
 
-    found = results.load(find(arguments.run or "@1", settings, console.say))
+    found = results.load(find(run, settings, console.say))
     splits = sorted(found.per_query["split"].unique())
     rows = []
     for place, arm in enumerate(found.arms):

@@ -19,7 +19,7 @@ EXAMPLES = """examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which run, arms and query."""
-    parser.add_argument("--arms", help="comma-separated arms (default: all of the run)")
+    parser.add_argument("--arms", metavar="ARM,ARM", help="comma-separated arms (default: all of the run)")
     parser.add_argument("--query", metavar="QID", help="one query, one relevant section or document a row")
     console.add_runs(parser, "?")
     console.add_output(parser)

@@ -27,8 +27,10 @@ _FORMATS = ("ragbench", "ragdocs", "librarian", "opensearch", "elasticsearch", "
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which arm of which run, in which form, and where to write."""
     console.add_runs(parser, "?")
-    parser.add_argument("--arm", metavar="NAME", help="the arm (default: the only one)")
-    parser.add_argument("--format", default="ragbench", help=f"{', '.join(_FORMATS)} (default: ragbench, a bundle)")
+    parser.add_argument("--arm", metavar="ARM", help="the arm (default: the only one)")
+    parser.add_argument(
+        "--format", metavar="FORMAT", default="ragbench", help=f"{', '.join(_FORMATS)} (default: ragbench, a bundle)"
+    )
     parser.add_argument("--version", metavar="VERSION", help="of ragdocs: 2026-01 or 2026-08")
     parser.add_argument("--out", metavar="PATH", type=Path, help="where to write (default: below the run)")
     parser.add_argument("--baseline", metavar="ARM", help="the arm that it must be better than (default: the first)")

@@ -18,7 +18,7 @@ EXAMPLES = """examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which run and arm, how many folds."""
-    parser.add_argument("--arm", help="the arm whose sources are fused (default: the last)")
+    parser.add_argument("--arm", metavar="ARM", help="the arm whose sources are fused (default: the last)")
     parser.add_argument("--fitted", action="store_true", help="also what learns on other folds: minutes, not seconds")
     parser.add_argument("--folds", type=int, default=5, metavar="N", help="folds for what is fitted (default 5)")
     console.add_runs(parser, "?")

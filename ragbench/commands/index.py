@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 DESCRIPTION = "Build the index artefacts that a configuration needs, or list or check the artefacts on disk."
 EXAMPLES = """examples:
   ragbench index                       build what the default pipeline needs
-  ragbench index +exp=all              the same for an experiment
+  ragbench index exp=all              the same for an experiment
   ragbench index --rebuild             build it anew, whatever is there
   ragbench index --list                every finished artefact: kind, name, size, seconds to build
   ragbench index --check               read every artefact in full; exit code 1 when one is damaged

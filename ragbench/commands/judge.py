@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--merge", action="store_true", help="merge the grades instead of grading")
     console.add_model(parser, "grade with a language model; queries and sections are sent to it")
     parser.add_argument("--sample", type=int, default=20, metavar="N", help="topics that a person judges, too (20)")
-    parser.add_argument("--seed", type=int, default=13, help="seed of the sample (default 13)")
+    parser.add_argument("--seed", metavar="N", type=int, default=13, help="seed of the sample (default 13)")
     parser.add_argument("--replace", action="store_true", help="write over the grades of a model")
     parser.add_argument("--overwrite", action="store_true", help="let the pool's grades win over other judgments")
     parser.add_argument(

@@ -132,7 +132,7 @@ _COLUMNS: Mapping[str, Sequence[str]] = {
     "models": ("name", "kind", "backend", "wheel", "installed"),
 }
 _TITLES = {
-    "experiments": "experiments, taken by +exp=NAME",
+    "experiments": "experiments, taken by exp=NAME",
     "switches": "switches, set by NAME=OPTION",
     "parameters": "parameters, set by KEY=VALUE while their switch is on",
     "data": "data, taken by data=NAME",

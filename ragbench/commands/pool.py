@@ -21,7 +21,9 @@ then: ragbench judge pool.csv
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Runs, depth and where to write."""
     console.add_runs(parser, "*")
-    parser.add_argument("--depth", type=int, default=20, help="how deep to look into each run (default 20)")
+    parser.add_argument(
+        "--depth", metavar="N", type=int, default=20, help="how deep to look into each run (default 20)"
+    )
     parser.add_argument("--out", default="pool.csv", metavar="FILE", help="the file to write (default pool.csv)")
     parser.add_argument("--replace", action="store_true", help="write over grades in an existing file")
     parser.add_argument("--by-topic", action="store_true", help="keep the pairs of a topic together")

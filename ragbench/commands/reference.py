@@ -24,22 +24,22 @@ EXAMPLES = """examples:
 _ABLATIONS = {
     "With everything else on:": (
         "Leaving each proposal out of `all`, test split",
-        ("+exp=all", "design=leave_one_out", "split=test"),
+        ("exp=all", "design=leave_one_out", "split=test"),
     ),
     "Alone on the baseline:": (
         "Adding each proposal to `baseline`, test split",
-        ("+exp=baseline", "design=add_one", "split=test"),
+        ("exp=baseline", "design=add_one", "split=test"),
     ),
     "Alone on the real system:": (
         "Adding each proposal to `ragdocs`, test split",
-        ("+exp=ragdocs", "design=add_one", "split=test"),
+        ("exp=ragdocs", "design=add_one", "split=test"),
     ),
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Presets, what to leave out, where to write."""
-    parser.add_argument("--presets", help="comma-separated experiments (default: all of conf/exp)")
+    parser.add_argument("--presets", metavar="NAME,NAME", help="comma-separated experiments (default: all of conf/exp)")
     parser.add_argument("--no-ablations", action="store_true", help="only the presets")
     parser.add_argument("--out", metavar="FILE", help="the file to write (default: REFERENCE.md in the results folder)")
     parser.add_argument(
@@ -64,7 +64,7 @@ def main(arguments: argparse.Namespace) -> int:
         raise ConfigError("--docs needs a folder with pages (*.md), and the ablations")
     readme = Path(arguments.readme).read_text("utf-8") if arguments.readme else ""
     quiet = arguments.quiet or arguments.json
-    sweep = [f"+exp={arguments.presets or ','.join(every_preset())}", "split=all", *arguments.overrides]
+    sweep = [f"exp={arguments.presets or ','.join(every_preset())}", "split=all", *arguments.overrides]
     presets = _run(Experiment.sweep(*sweep), quiet)
     commands = [_told("run -m", sweep)]
     ablations: dict[str, Results] = {}

@@ -9,11 +9,11 @@ from ragbench import console
 DESCRIPTION = "Search the collection with a pipeline. --explain shows what every stage did with each hit."
 EXAMPLES = """examples:
   ragbench search "how do I rotate an api key"
-  ragbench search "STR-2031" +exp=phase3 --explain
+  ragbench search "STR-2031" exp=phase3 --explain
   ragbench search "how do I add a tool" --hypothesis "To add a tool, register it in the server and describe its input."
-  ragbench search "rotate keys" +exp=lexical_v3 --phrasing "renew credentials" --term "#security"
-  ragbench search "what changed" +exp=lexical_v3 --after 2026-01-01
-  ragbench search "clock skew" +exp=librarian_hybrid --mode rerank
+  ragbench search "rotate keys" exp=lexical_v3 --phrasing "renew credentials" --term "#security"
+  ragbench search "what changed" exp=lexical_v3 --after 2026-01-01
+  ragbench search "clock skew" exp=librarian_hybrid --mode rerank
   ragbench search "retention" data=vault data.corpus=~/notes --top 5 --json
   ragbench search "retention" --arm plain="" --arm recommended="exp=recommended"     one arm after the other
 """

@@ -46,10 +46,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def add_http(parser: argparse.ArgumentParser) -> None:
     """The address, who may ask, and what a request over HTTP may cost."""
     parser.add_argument(
-        "--host", default="127.0.0.1", help="address to listen on (default 127.0.0.1: this machine only)"
+        "--host",
+        metavar="ADDRESS",
+        default="127.0.0.1",
+        help="address to listen on (default 127.0.0.1: this machine only)",
     )
     parser.add_argument(
-        "--port", type=int, default=8000, help="port to listen on, 0 for any that is free (default 8000)"
+        "--port", metavar="N", type=int, default=8000, help="port to listen on, 0 for any that is free (default 8000)"
     )
     parser.add_argument(
         "--token-file", type=Path, metavar="FILE", help="answer only callers with a token of this file, one on a line"

@@ -22,10 +22,13 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The address, who may ask, and overrides."""
     parser.add_argument(
-        "--host", default="127.0.0.1", help="address to listen on (default 127.0.0.1: this machine only)"
+        "--host",
+        metavar="ADDRESS",
+        default="127.0.0.1",
+        help="address to listen on (default 127.0.0.1: this machine only)",
     )
     parser.add_argument(
-        "--port", type=int, default=8150, help="port to listen on, 0 for any that is free (default 8150)"
+        "--port", metavar="N", type=int, default=8150, help="port to listen on, 0 for any that is free (default 8150)"
     )
     parser.add_argument("--read-only", action="store_true", help="nothing can be judged, started or written")
     parser.add_argument(

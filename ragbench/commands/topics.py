@@ -30,7 +30,7 @@ EXAMPLES = """examples:
   ragbench topics validate --against human             do derived topics lead to the same conclusions as yours?
   ragbench topics validate @1 --against @2             the same of two finished runs over the same arms
   ragbench topics perturb --kinds typos,keywords      what arms lose when the same topics are typed in another way
-then: ragbench run -m +exp=baseline,phase1 data=vault data.corpus=notes topics=derived
+then: ragbench run -m exp=baseline,phase1 data=vault data.corpus=notes topics=derived
 or, with the topics of the file after you have read and corrected them: ... data.queries=topics.jsonl
 """
 
@@ -38,7 +38,7 @@ or, with the topics of the file after you have read and corrected them: ... data
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The task, its inputs and where to write."""
     tasks = ", ".join((*TASKS, *RUNNING))
-    parser.add_argument("words", nargs="*", metavar="task|key=value", help=f"one of {tasks} (default: show), overrides")
+    parser.add_argument("words", nargs="*", metavar="task|key=value", help=f"one of {tasks} (default: show), settings")
     parser.add_argument("--out", metavar="FILE", help="the file to write (topics.jsonl; pool.csv of find-evidence)")
     parser.add_argument("--replace", action="store_true", help="write over an existing file")
     parser.add_argument("--limit", type=int, metavar="N", help="topics to make (default 100; derive: topics.limit)")
@@ -267,7 +267,7 @@ def _perturb(overrides: Sequence[str], arguments: argparse.Namespace) -> int:
     from ragbench.topics.perturb import KINDS, SEPARATOR, perturbed
 
     if arguments.inputs:
-        raise ConfigError("ragbench topics perturb takes overrides only: ragbench topics perturb +exp=baseline,phase1")
+        raise ConfigError("ragbench topics perturb takes overrides only: ragbench topics perturb exp=baseline,phase1")
     kinds = (arguments.kinds or ",".join(KINDS)).split(",")
     for kind in kinds:
         if kind not in KINDS:
@@ -308,7 +308,7 @@ def _sweep(overrides: Sequence[str], arms: Sequence[str]) -> Experiment:
 
     keys = {key_of(word) for word in overrides}
     words = [*overrides]
-    words += [] if keys & {"exp", "+exp"} else [f"+exp={','.join(arms)}"]
+    words += [] if keys & {"exp", "+exp"} else [f"exp={','.join(arms)}"]
     defaults = {"split": "all", "latency.enabled": "false", "tracking.enabled": "false"}
     words += [f"{key}={value}" for key, value in defaults.items() if key not in keys]
     return Experiment.sweep(*words)

@@ -19,7 +19,7 @@ EXAMPLES = """examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which folders, and overrides that say where the store is."""
     parser.add_argument("--all", action="store_true", help="every finished experiment and search that the store lacks")
-    parser.add_argument("words", nargs="*", metavar="folder|key=value", help="folders of runs or searches, overrides")
+    parser.add_argument("words", nargs="*", metavar="run|key=value", help="runs, or folders of searches; settings")
     console.add_output(parser)
 
 

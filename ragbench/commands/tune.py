@@ -12,13 +12,13 @@ DESCRIPTION = """Search for better parameters on the training topics; confirm th
 Nested cross-validation says how much of the gain is the search's luck. The same command goes on with a search that was
 stopped, and a larger tune.trials with one that was not. conf/tune/ says what is varied and between what."""
 EXAMPLES = """examples:
-  ragbench tune +exp=all                                                200 trials for nDCG@10, and as many in 5 folds
-  ragbench tune +exp=all tune.processes=2                               two processes search side by side
-  ragbench tune +exp=all 'tune.objective=[ndcg_at_10,p95_ms]'           the Pareto front of quality and latency
-  ragbench tune +exp=phase2 tune.p95_ms=60 tune.trials=500 tune.folds=0 a budget for the p95 of a query, no folds
+  ragbench tune exp=all                                                200 trials for nDCG@10, and as many in 5 folds
+  ragbench tune exp=all tune.processes=2                               two processes search side by side
+  ragbench tune exp=all 'tune.objective=[ndcg_at_10,p95_ms]'           the Pareto front of quality and latency
+  ragbench tune exp=phase2 tune.p95_ms=60 tune.trials=500 tune.folds=0 a budget for the p95 of a query, no folds
   ragbench tune p6=on 'tune=[fuse,p6]'                                  only parameters of fusion and re-ranking
-  ragbench tune +exp=phase1 --arm deep="rerank=on rerank.depth=50"      begin from this arm, too
-  ragbench tune +exp=all '+tune.space.dense.depth={low: 20, high: 200}' one more parameter
+  ragbench tune exp=phase1 --arm deep="rerank=on rerank.depth=50"      begin from this arm, too
+  ragbench tune exp=all '+tune.space.dense.depth={low: 20, high: 200}' one more parameter
 """
 
 

@@ -17,7 +17,7 @@ EXAMPLES = """examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Port, and overrides that say where the store is."""
-    parser.add_argument("--port", type=int, default=5000, help="port on 127.0.0.1 (default 5000)")
+    parser.add_argument("--port", metavar="N", type=int, default=5000, help="port on 127.0.0.1 (default 5000)")
     console.add_overrides(parser)
 
 

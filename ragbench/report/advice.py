@@ -145,7 +145,7 @@ def _ordering(run: _Run) -> Iterator[Lever]:
             "start from the recommended search",
             "titles, paths and headings in vectors and fields, whole documents, fusion of scores; it needs no labels",
             1 - float(run.room[headroom.VALUE]),
-            (_compared(run, "+exp=recommended"),),
+            (_compared(run, "exp=recommended"),),
         )
     if run.off("rank"):
         yield Lever(

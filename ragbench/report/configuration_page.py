@@ -20,7 +20,7 @@ def document(catalogue: Catalogue, models: Sequence[Bundled]) -> str:
     """The whole page."""
     parts = [
         _INTRODUCTION,
-        "## Experiments\n\nTaken by `+exp=NAME`.\n\n"
+        "## Experiments\n\nTaken by `exp=NAME`.\n\n"
         + _table(
             ("experiment", "what it is", "overrides"),
             ((f"`{each.name}`", each.description, _code(each.overrides)) for each in catalogue.experiments),

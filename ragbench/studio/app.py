@@ -309,7 +309,7 @@ def _checked(studio: Studio, command: str, words: str) -> list[str]:
 
 def _experiments(pages: Pages, asked: QueryParams) -> Response:
     command, preset, words = asked.get("command", COMMANDS[0]), asked.get("exp", ""), asked.get("words", "")
-    typed = " ".join(filter(None, [f"+exp={preset}" if preset else "", words]))
+    typed = " ".join(filter(None, [f"exp={preset}" if preset else "", words]))
     shown, wrong = "", ""
     if asked.get("command"):
         try:

@@ -108,7 +108,7 @@ class Searching:
             if odd := next((word for word in chosen if key_of(word).split(".")[0] in _FIXED), None):
                 raise ConfigError(f"'{odd[:80]}' cannot be changed here: give it to ragbench studio")
             if self.presets_only and any(key_of(word) != EXPERIMENT for word in chosen):
-                raise ConfigError("a read-only studio searches with presets only: write +exp=NAME")
+                raise ConfigError("a read-only studio searches with presets only: write exp=NAME")
             settings = app.compose([*self.words, *chosen])
             key = digest(settings.config["data"])
             if key not in self._benchmarks:

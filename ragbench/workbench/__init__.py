@@ -2,7 +2,7 @@
 
 from ragbench import Experiment
 
-results = Experiment.sweep("+exp=baseline,phase1").run()
+results = Experiment.sweep("exp=baseline,phase1").run()
 results.summary()
 results.plot_pareto()
 """

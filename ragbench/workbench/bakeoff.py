@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from ragbench.engine.executor import Arm
 
-SEARCH = "+exp=recommended"
+SEARCH = "exp=recommended"
 """What the encoders are put into unless overrides name another experiment."""
 SAMPLE = 32
 """Passages that are embedded to tell how long all of them take."""

@@ -30,7 +30,7 @@ def run(write_results, tmp_path: Path) -> Path:
 )
 def test_exit_code(run: Path, candidate: str, more: list[str], code: int, capsys) -> None:
     arms = run / "arms"
-    assert cli.main(["gate", "--baseline", f"{arms / 'old'}", "--candidate", f"{arms / candidate}", *more]) == code
+    assert cli.main(["gate", f"{arms / 'old'}", f"{arms / candidate}", *more]) == code
     assert ("FAILS" in capsys.readouterr().out) is bool(code)
 
 
@@ -47,7 +47,9 @@ def test_as_json(run: Path, capsys) -> None:
 
 
 def test_bad_input_is_one_sentence(run: Path, capsys) -> None:
-    assert cli.main(["gate", "--baseline", str(run), "--candidate", str(run)]) == 2
+    assert cli.main(["gate", str(run), str(run)]) == 2
     err = capsys.readouterr().err
     assert "has several arms" in err
     assert err.count("\n") == 1
+    assert cli.main(["gate", "a", "b", "c"]) == 2
+    assert "ragbench gate OLD NEW" in capsys.readouterr().err
