@@ -153,6 +153,7 @@ def test_reading_imports_nothing_heavy() -> None:
     ("begun", "completed"),
     [
         ("+ex", ["+exp="]),
+        ("exp=phase1,phase", [f"exp=phase1,phase{n}" for n in (2, 3, 4)]),
         ("+exp=baseline,phase", [f"+exp=baseline,phase{n}" for n in (1, 2, 3, 4)]),
         ("+exp=phase1,phase1", []),
         ("p6=", ["p6=off", "p6=on"]),
@@ -170,5 +171,5 @@ def test_overrides_are_completed(begun: str, completed: list[str]) -> None:
 
 def test_without_a_beginning_only_switches_are_offered() -> None:
     offered = completion.overrides("", FOUND)
-    assert {"+exp=", "p6=", "data="} <= set(offered)
+    assert {"exp=", "p6=", "data="} <= set(offered)
     assert not any("." in word for word in offered)
