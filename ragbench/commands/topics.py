@@ -13,6 +13,8 @@ from ragbench.overrides import key_of
 if TYPE_CHECKING:
     from ragbench.configuration import Settings
     from ragbench.experiment.results import Results
+    from ragbench.topics.derive import Derivation
+    from ragbench.topics.draft import Drafted
     from ragbench.workbench import Experiment
 
 HUMAN = "human"
@@ -106,10 +108,9 @@ def _derive(settings: Settings, arguments: argparse.Namespace) -> int:
     out = Path(arguments.out)
     write(out, made.topics, made.document_qrels, made.section_qrels, replace=arguments.replace)
     if arguments.json:
-        console.print_json({"file": str(out), "topics": len(made.topics), "dropped": dict(made.dropped)})
-        return 0
+        return _as_json(out, made)
     console.print_table(overview(made), f"{len(made.topics)} derived topics from {documents} documents")
-    print(f"not used: {', '.join(f'{count} {reason}' for reason, count in sorted(made.dropped.items()))}")
+    _print_counts("not used", made.dropped)
     print(f"wrote {out}; correct it, then use it with data.queries={out} and topics=given")
     console.next_command("run -m exp=baseline,phase1 topics=derived" + _data(settings))
     return 0
@@ -162,17 +163,14 @@ def _from_log(settings: Settings, arguments: argparse.Namespace) -> int:
     console.print_table(
         overview(made), f"{len(made.topics)} topics of {made.asked} queries in {made.searches} searches"
     )
-    if found.left_out:
-        print(f"left out: {', '.join(f'{count} {reason}' for reason, count in sorted(found.left_out.items()))}")
+    _print_counts("left out", found.left_out)
     if opened:
         shown = ", ".join(f"{rate:.1%}" for rate in made.rates[:5])
         bias = (
             f"opened by rank: {shown}" if shown else "the log does not say what was shown: the place has an influence"
         )
         print(f"{len(made.document_qrels)} topics have weak judgments from clicks ({bias})")
-    print(f"wrote {out}; read and correct it, then use it with data.queries={out}")
-    console.next_command(f"run -m exp=baseline,recommended{_data(settings)} data.queries={out}")
-    return 0
+    return _ended(settings, out)
 
 
 def _draft(settings: Settings, arguments: argparse.Namespace) -> int:
@@ -196,11 +194,24 @@ def _draft(settings: Settings, arguments: argparse.Namespace) -> int:
         made = draft(benchmark.documents, model.complete, spec, progress)
     write(out, made.topics, made.document_qrels, made.section_qrels, replace=arguments.replace)
     if arguments.json:
-        console.print_json({"file": str(out), "topics": len(made.topics), "dropped": dict(made.dropped)})
-        return 0
+        return _as_json(out, made)
     console.print_table(overview(made), f"{len(made.topics)} drafted topics from {len(benchmark.documents)} documents")
-    if made.dropped:
-        print(f"not used: {', '.join(f'{count} {reason}' for reason, count in sorted(made.dropped.items()))}")
+    _print_counts("not used", made.dropped)
+    return _ended(settings, out)
+
+
+def _as_json(out: Path, made: Derivation | Drafted) -> int:
+    console.print_json({"file": str(out), "topics": len(made.topics), "dropped": dict(made.dropped)})
+    return 0
+
+
+def _print_counts(title: str, counts: Mapping[str, int]) -> None:
+    if counts:
+        print(f"{title}: {', '.join(f'{count} {reason}' for reason, count in sorted(counts.items()))}")
+
+
+def _ended(settings: Settings, out: Path) -> int:
+    """Say which file was written and what to do with it."""
     print(f"wrote {out}; read and correct it, then use it with data.queries={out}")
     console.next_command(f"run -m exp=baseline,recommended{_data(settings)} data.queries={out}")
     return 0
