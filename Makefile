@@ -41,7 +41,7 @@ faults: .venv/installed
 
 # The pictures of docs/studio.md, from a small ablation in a folder of its own; needs chromium and its driver.
 screenshots: .venv/installed
-	$(BIN)/python tests/studio/screenshots.py $${TMPDIR:-/tmp}/ragbench-screenshots docs/images
+	$(BIN)/python -m tests.studio.screenshots $${TMPDIR:-/tmp}/ragbench-screenshots docs/images
 
 # A picture of the newest report for README, by Chromium.
 screenshot: .venv/installed

@@ -176,6 +176,16 @@ def test_a_store_of_no_known_kind_is_refused() -> None:
         tracking.check(tracking.target_of(app.compose(["tracking.uri=nonsense://x"])))
 
 
+def test_the_stores_of_plug_ins_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    from importlib import metadata
+
+    def entry_points(*, group: str) -> list[metadata.EntryPoint]:
+        return [metadata.EntryPoint("nonsense", "package:Store", group)] if group == "mlflow.tracking_store" else []
+
+    monkeypatch.setattr(metadata, "entry_points", entry_points)
+    tracking.check(tracking.target_of(app.compose(["tracking.uri=nonsense://x"])))
+
+
 def test_a_store_that_cannot_be_opened_is_refused_before_any_work(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no database, whatever its name says")
     with pytest.raises(TrackingError, match=r"tracking.enabled=false"):

@@ -76,7 +76,7 @@ def target_of(settings: Settings) -> Target:
 def check(target: Target) -> None:
     """Raise TrackingError when the store cannot be written; cheap, makes nothing, imports nothing heavy."""
     path, (scheme, separator, _) = target.database, target.uri.partition("://")
-    if separator and scheme.partition("+")[0] not in _SCHEMES:
+    if separator and scheme.partition("+")[0] not in _SCHEMES and scheme not in _plugin_schemes():
         raise TrackingError(
             f"tracking.uri={target.uri} begins with {scheme}://, which MLflow does not know: name a file with "
             "sqlite:///<file>, a server with http://<server>, or turn tracking off with tracking.enabled=false"
@@ -97,6 +97,13 @@ def check(target: Target) -> None:
             f"the MLflow store {path} cannot be used ({fault}): name another with tracking.uri=sqlite:///<file> "
             f"or turn tracking off with tracking.enabled=false"
         ) from None
+
+
+def _plugin_schemes() -> set[str]:
+    """Those of stores that other packages add to MLflow (`mlflow.tracking_store` entry points)."""
+    from importlib.metadata import entry_points
+
+    return {each.name for each in entry_points(group="mlflow.tracking_store")}
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,30 +11,14 @@ import pytest
 from ragbench.experiment.results import Results
 from ragbench.report import html
 from ragbench.report.cells import MINUS
+from tests.browser import BROWSER, DRIVER, MISSING, chromium
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
     from selenium.webdriver.remote.webelement import WebElement
 
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-DRIVER = shutil.which("chromedriver")
 DASH = "\u2013"
-pytestmark = pytest.mark.skipif(
-    not (BROWSER and DRIVER), reason="no browser: install chromium and chromium-driver (Debian's packages)"
-)
-
-OPTIONS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--disable-dev-shm-usage",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--window-size=1280,900",
-)
+pytestmark = pytest.mark.skipif(not (BROWSER and DRIVER), reason=MISSING)
 
 
 @pytest.fixture(scope="module")
@@ -48,17 +31,8 @@ def pages(ablation: Results, comparison: Results, alone: Results, tmp_path_facto
 
 @pytest.fixture(scope="module")
 def chrome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = str(BROWSER)
-    for option in (*OPTIONS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(option)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(str(DRIVER)))
-    yield driver
-    driver.quit()
+    with chromium(tmp_path_factory.mktemp("profile"), 1280, 900) as driver:
+        yield driver
 
 
 def open_page(chrome: Chrome, path: Path, scheme: str = "light", width: int = 1280) -> None:

@@ -1,4 +1,4 @@
-"""Pictures of the studio for docs/studio.md: `python tests/studio/screenshots.py WORK OUT`, or `make screenshots`.
+"""Pictures of the studio for docs/studio.md: `python -m tests.studio.screenshots WORK OUT`, or `make screenshots`.
 
 Runs a small ablation on the built-in benchmark in WORK unless there is one, and a run over a few notes with something
 left to judge; opens the pages and writes them to OUT.
@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import io
 import re
-import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlencode
 
+from tests.browser import chromium
+
 SIZE = (1180, 760)
-_BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 ABLATION = [
     *("+exp=baseline", "design=add_one", "factors=[p4,p10]", "split=test"),
     *("tracking.enabled=false", "latency.enabled=false"),
@@ -47,7 +46,8 @@ def main(work: Path, out: Path) -> None:
             assert process.stdout is not None
             found = re.search(r"(http://[^/]+)/\?token=(\S+)", process.stdout.readline())
             assert found is not None
-            with _browser() as chrome:
+            # Without a head, Chromium takes 139 pixels of the window away.
+            with tempfile.TemporaryDirectory() as profile, chromium(Path(profile), SIZE[0], SIZE[1] + 139) as chrome:
                 chrome.get(f"{found[1]}/?token={found[2]}")
                 for name, path in _pages(chrome):
                     chrome.get(f"{found[1]}{path}")
@@ -82,25 +82,6 @@ def _begin(chrome, run: str) -> None:  # type: ignore[no-untyped-def]
         chrome.find_element(By.CSS_SELECTOR, "form[action='/judging/pool'] button").click()
     chrome.find_element(By.CSS_SELECTOR, "[name=judge]").send_keys("Anna")
     chrome.find_element(By.CSS_SELECTOR, "form[action='/judging/begin'] button").click()
-
-
-@contextmanager
-def _browser():  # type: ignore[no-untyped-def]
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = str(_BROWSER)
-    with tempfile.TemporaryDirectory() as profile:
-        size = f"--window-size={SIZE[0]},{SIZE[1] + 139}"  # what a window without a head takes away
-        for option in ("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", size):
-            options.add_argument(option)
-        options.add_argument(f"--user-data-dir={profile}")
-        chrome = webdriver.Chrome(options=options, service=Service(str(shutil.which("chromedriver"))))
-        try:
-            yield chrome
-        finally:
-            chrome.quit()
 
 
 def _save(png: bytes, path: Path) -> None:

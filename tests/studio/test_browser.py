@@ -15,19 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.browser import BROWSER, DRIVER, MISSING, chromium
+
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
     from selenium.webdriver.remote.webelement import WebElement
 
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-DRIVER = shutil.which("chromedriver")
-pytestmark = pytest.mark.skipif(
-    not (BROWSER and DRIVER), reason="no browser: install chromium and chromium-driver (Debian's packages)"
-)
-OPTIONS = (
-    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-dev-shm-usage", "--no-first-run"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-)
+pytestmark = pytest.mark.skipif(not (BROWSER and DRIVER), reason=MISSING)
 WIDE = """
 if (document.documentElement.scrollWidth <= window.innerWidth) return [];
 return [...document.querySelectorAll("main *")]
@@ -107,25 +101,16 @@ class Visit:
 
 @pytest.fixture(scope="module")
 def visit(project: Path, words: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Visit]:
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-
     results = tmp_path_factory.mktemp("browser") / "results"
     shutil.copytree(project, results)
     command = [sys.executable, "-m", "ragbench", "studio", "--port", "0", *words, f"paths.results={results}"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         address, token = re.search(r"(http://[^/]+)/\?token=(\S+)", process.stdout.readline()).groups()
-        options = webdriver.ChromeOptions()
-        options.binary_location = str(BROWSER)
-        for option in (*OPTIONS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-            options.add_argument(option)
-        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-        driver = webdriver.Chrome(options=options, service=Service(str(DRIVER)))
         try:
-            yield Visit(driver, address, token)
+            with chromium(tmp_path_factory.mktemp("profile"), 1400, 900) as driver:
+                yield Visit(driver, address, token)
         finally:
-            driver.quit()
             process.send_signal(signal.SIGTERM)
             assert process.wait(60) == 0
 
