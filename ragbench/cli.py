@@ -98,14 +98,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         reason = (error.strerror or str(error)).lower()
         return _refuse(f"{where}cannot be used ({reason}): check the path, its permissions and free space")
     except KeyboardInterrupt:
-        print("ragbench: interrupted; finished parts are kept", file=sys.stderr)
-        return INTERRUPTED
+        return _refuse("interrupted; finished parts are kept", INTERRUPTED)
 
 
 def _refuse(sentence: str, code: int = BAD_INPUT) -> int:
-    """Say why nothing was done; characters that would end or colour the line are shown as their codes."""
-    line = "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in sentence)
-    print(f"ragbench: {line.encode(errors='backslashreplace').decode()}", file=sys.stderr)
+    """Say why nothing was done, in the log where the command keeps one (`--json-log`).
+
+    Characters that would end or colour the line are shown as their codes.
+    """
+    import logging
+
+    signs = "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in sentence)
+    line = signs.encode(errors="backslashreplace").decode()
+    log = logging.getLogger("ragbench")
+    if log.handlers:
+        log.error(line)
+    else:
+        print(f"ragbench: {line}", file=sys.stderr)
     return code
 
 

@@ -77,6 +77,15 @@ def flush(path: Path) -> None:
         os.close(descriptor)
 
 
+def identity(path: Path) -> tuple[int, int] | None:
+    """What tells a file from another that takes its place; None while there is none."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns
+
+
 def remove_drafts(folder: Path) -> None:
     """Remove what killed processes left in a folder that is this process's own."""
     for path in folder.rglob(".*.*-????????"):

@@ -35,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Refresh, once or for as long as asked."""
+    from ragbench.export.bundle import RECORD
     from ragbench.export.refresh import Refresher
     from ragbench.export.watching import changes
 
@@ -42,15 +43,20 @@ def main(arguments: argparse.Namespace) -> int:
         refresher = Refresher(
             arguments.bundle, arguments.corpus, threads=arguments.threads, progress=progress, say=console.say
         )
-        _tell(refresher.refresh(arguments.allow_shrink), arguments.json)
+        found = refresher.refresh(arguments.allow_shrink)
+        _tell(found, arguments.json)
     if arguments.watch:
         from ragbench.errors import RagbenchError
 
-        for _ in changes(refresher.corpus):
+        for _ in changes(refresher.corpus, refresher.folder / RECORD):
+            before = found.generation
             try:
-                _tell(refresher.refresh(arguments.allow_shrink), arguments.json)
+                found = refresher.refresh(arguments.allow_shrink)
             except RagbenchError as error:
                 console.say(f"ragbench: the bundle stays as it is ({error})")
+            else:
+                if found.generation != before:
+                    _tell(found, arguments.json)
     return 0
 
 

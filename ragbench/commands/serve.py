@@ -64,7 +64,11 @@ def add_http(parser: argparse.ArgumentParser) -> None:
         "--max-body", type=int, default=65_536, metavar="BYTES", help="size of a request (default 65536)"
     )
     parser.add_argument(
-        "--head-limit", type=float, default=5.0, metavar="SECONDS", help="time of a request's head (default 5)"
+        "--head-limit",
+        type=float,
+        default=5.0,
+        metavar="SECONDS",
+        help="time of a request's head, and of the handshake of TLS (default 5)",
     )
     parser.add_argument(
         "--per-client", type=int, default=32, metavar="N", help="searches of one caller at once (default 32)"
@@ -120,7 +124,9 @@ def main(arguments: argparse.Namespace) -> int:
 
         def ready() -> None:
             if not local and tls is None:
-                console.say("warning: tokens are sent unencrypted: add --tls-cert and --tls-key, or a proxy with TLS")
+                _say(arguments)(
+                    "warning: tokens are sent unencrypted: add --tls-cert and --tls-key, or a proxy with TLS"
+                )
             address = f"{'https' if tls else 'http'}://{shown}:{port}"
             print(
                 f"ragbench serves {about.bundle} ({about.documents} documents) on {address}; stop it with Ctrl-C",
@@ -150,6 +156,13 @@ def _sinks(arguments: argparse.Namespace) -> tuple[list[Sink], Callable[[], None
         return sinks, lambda: None
     spans, close = observed.traces()
     return [*sinks, spans], close
+
+
+def _say(arguments: argparse.Namespace) -> Callable[[str], None]:
+    """Where one-line messages go."""
+    from ragbench.serving.service import LOG
+
+    return LOG.info if getattr(arguments, "json_log", False) else console.say
 
 
 def _tls(arguments: argparse.Namespace) -> Tls | None:
@@ -186,7 +199,7 @@ def start(arguments: argparse.Namespace, limits: Limits) -> tuple[SearchService,
     from ragbench.serving.follow import Follower
     from ragbench.serving.reload import Reloader, signature
     from ragbench.serving.search_log import SearchLog
-    from ragbench.serving.service import LOG, SearchService
+    from ragbench.serving.service import SearchService
 
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # what is being loaded is new enough
     folder = arguments.bundle.expanduser()
@@ -195,7 +208,7 @@ def start(arguments: argparse.Namespace, limits: Limits) -> tuple[SearchService,
     seen = signature(folder)
     log = SearchLog(arguments.log.expanduser()) if arguments.log is not None else None
     service = SearchService(folder, limits, arguments.threads, os.environ.get("SEARCH_MODE"), log)
-    say = LOG.info if getattr(arguments, "json_log", False) else console.say
+    say = _say(arguments)
     reloader = Reloader(service, say, seen, _POLL_SECONDS if arguments.watch else None)
     signal.signal(signal.SIGHUP, lambda *_: reloader.ask())
     follower = Follower(folder, arguments.corpus.expanduser(), say) if arguments.corpus is not None else None

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ragbench import files
 from ragbench.arm_builder import Progress, Say
 from ragbench.corpus.links import Dialect, resolve_links
 from ragbench.corpus.markdown import parse_markdown
@@ -72,8 +73,9 @@ class Refreshed:
 class Refresher:
     """Keeps a bundle in step with a folder; what it has read and loaded serves the next refresh.
 
-    `corpus` is the folder of the documents, the one that the bundle names when None. Raises BundleError for a bundle
-    whose documents do not come from a folder of markdown.
+    Another bundle that was put in the place of `folder` is opened by the next refresh. `corpus` is the folder of the
+    documents, the one that the bundle names when None. Raises BundleError for a bundle whose documents do not come from
+    a folder of markdown.
     """
 
     def __init__(
@@ -86,22 +88,26 @@ class Refresher:
         say: Say = print,
     ) -> None:
         self.folder = folder.expanduser()
-        self._record = bundle.read_record(self.folder)
-        self._settings = settings_of(self.folder, self._record)
-        self._data = dict(self._settings.config["data"])
-        if self._data.get("loader") not in _FOLDERS:
-            loader = self._data.get("loader")
-            raise BundleError(f"{folder} was made with data.loader={loader}: only a folder of markdown can be followed")
-        self.corpus = _corpus(corpus, self._data)
-        self._models = Models(cache=self.folder / CACHE, threads=threads)
-        self._progress, self._say = progress, say
+        self._threads, self._progress, self._say = threads, progress, say
         self._read: dict[tuple[str, str], ReadFile] = {}
+        self._open()
+        self.corpus = _corpus(corpus, self._data)
 
     def refresh(self, allow_shrink: bool = False) -> Refreshed:
         """Serve what the folder holds now. Raises CorpusError when less than half of the documents are left.
 
-        `allow_shrink` takes that for intended.
+        `allow_shrink` takes that for intended. Of two processes at once the second waits, and finds nothing new.
         """
+        from filelock import FileLock
+
+        place = self.folder / CACHE
+        place.mkdir(exist_ok=True)
+        with FileLock(place / "refresh.lock"):
+            return self._refresh(allow_shrink)
+
+    def _refresh(self, allow_shrink: bool) -> Refreshed:
+        if files.identity(self.folder / bundle.RECORD) != self._identity:
+            self._open()
         before = generations.current(self.folder, self._record)
         last = self._index(before, SealedStore(self.folder / bundle.INDEX))
         digests = before.digests or _digests(last.chunks)
@@ -123,16 +129,34 @@ class Refresher:
             return found
         self._keep_vectors(last)
         generation = self._build(before, documents, kept)
+        if files.identity(self.folder / bundle.RECORD) != self._identity:
+            last.close()
+            raise BundleError(f"another bundle took the place of {self.folder} meanwhile: refresh again")
         generations.publish(self.folder, generation)
         last.close()
         self._prune(before, generation)
         return Refreshed(generation, found.added, found.changed, found.deleted)
+
+    def _open(self) -> None:
+        identity = files.identity(self.folder / bundle.RECORD)
+        record = bundle.read_record(self.folder)
+        settings = settings_of(self.folder, record)
+        data = dict(settings.config["data"])
+        if data.get("loader") not in _FOLDERS:
+            loader = data.get("loader")
+            raise BundleError(
+                f"{self.folder} was made with data.loader={loader}: only a folder of markdown can be followed"
+            )
+        self._identity, self._record, self._settings, self._data = identity, record, settings, data
+        self._models = Models(cache=self.folder / CACHE, threads=self._threads)
 
     def _documents(self, last: Index, digests: Mapping[str, str]) -> tuple[Sequence[Document], tuple[str, ...]]:
         """What is to be served, links resolved, and a sentence for each file that keeps its version before."""
         options = {name: self._data[name] for name in ("include", "dialect") if self._data.get(name)}
         vault = read_vault(self.corpus, memory=self._read, **options)
         documents = {document.docno: document for document in vault.documents}
+        current = {(document.path, document.digest) for document in vault.documents}
+        self._read = {key: read for key, read in self._read.items() if key in current}
         kept = []
         for warning in vault.warnings:
             docno = docno_of(warning.path)

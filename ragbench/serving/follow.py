@@ -33,7 +33,7 @@ class Follower:
         ]
         self._say = say
         self._stopped = threading.Event()
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[str] | None = None
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="follow", daemon=True)
         self._thread.start()
@@ -53,9 +53,19 @@ class Follower:
                     return
                 # What it prints is for people who run it themselves; its warnings are ours too.
                 self._process = subprocess.Popen(
-                    self._command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True
+                    self._command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                    errors="backslashreplace",
+                    start_new_session=True,
                 )
-            status = self._process.wait()
+            with self._process as process:
+                for line in process.stderr or ():
+                    if not self._stopped.is_set():  # "interrupted" is no news then
+                        self._say(line.rstrip())
+            status = process.returncode
             if not self._stopped.is_set():
                 self._say(f"ragbench: following the documents ended (status {status}) and begins again")
                 self._stopped.wait(_AGAIN_SECONDS)

@@ -13,11 +13,11 @@ class Limits(Checked):
 
     `max_body`: bytes of a request. `max_query`: characters of a query, and of a hypothesis. `max_top`: hits of one
     answer. `time_limit`: seconds from the arrival of a request to its answer, time in the queue included. `head_limit`:
-    seconds in which the head of a request must arrive. `workers`: threads that search; Java and the models gain little
-    from more than one. `queue`: requests that may wait for a worker; the next one is sent away. `per_client`: searches
-    of one caller (a token, or an address where none are asked for) at once, so that one cannot fill the queue.
-    `drain`: seconds in which a service that was told to end takes requests all the same, while it says that it is not
-    ready, so that others stop to send them.
+    seconds in which the head of a request must arrive, and before it the handshake of TLS be done. `workers`: threads
+    that search; Java and the models gain little from more than one. `queue`: requests that may wait for a worker; the
+    next one is sent away. `per_client`: searches of one caller (a token, or an address where none are asked for) at
+    once, so that one cannot fill the queue. `drain`: seconds in which a service that was told to end takes requests all
+    the same, while it says that it is not ready, so that others stop to send them.
     """
 
     max_body: Count = 65_536

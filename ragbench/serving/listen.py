@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import logging
 import signal
@@ -10,6 +11,7 @@ import ssl
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -80,18 +82,23 @@ def is_local(bound: socket.socket) -> bool:
 
 
 class _Announcing(uvicorn.Server):
-    """A server that says when it answers and when it is told to end, and then answers for `drain` seconds more."""
+    """A server that says when it answers and when it is told to end, and answers on for `limits.drain` seconds."""
 
     def __init__(
-        self, config: uvicorn.Config, ready: Callable[[], None], leaving: Callable[[], None], drain: float
+        self, config: uvicorn.Config, ready: Callable[[], None], leaving: Callable[[], None], limits: Limits
     ) -> None:
         super().__init__(config)
         self._ready = ready
         self._leaving = leaving
-        self._drain = drain
+        self._limits = limits
         self._end: float | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        if self.config.is_ssl:
+            # A connection begins for uvicorn after the handshake, for which asyncio waits a minute.
+            loop, most = asyncio.get_running_loop(), self._limits.head_limit
+            limited = partial(loop.create_server, ssl_handshake_timeout=most, ssl_shutdown_timeout=most)
+            loop.create_server = limited  # type: ignore[method-assign] # uvicorn has no option for either
         await super().startup(sockets)
         if self.started:
             self._ready()
@@ -99,8 +106,8 @@ class _Announcing(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Leave at once when told so twice."""
         self._leaving()
-        if self._drain and self._end is None:
-            self._end = time.monotonic() + self._drain
+        if self._limits.drain and self._end is None:
+            self._end = time.monotonic() + self._limits.drain
         else:
             super().handle_exit(sig, frame)
 
@@ -126,7 +133,9 @@ def run(
     config = uvicorn.Config(
         app,
         access_log=False,
+        log_config=None,  # its lines go where ours go
         log_level=logging.WARNING,
+        loop="asyncio",
         server_header=False,
         http=connection_class(limits),
         timeout_graceful_shutdown=max(1, round(limits.time_limit)),
@@ -136,7 +145,7 @@ def run(
     # uvicorn raises the signal that stopped it once more when it is done; that one must not end the process.
     before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
-        _Announcing(config, ready, leaving, limits.drain).run(sockets=[bound])
+        _Announcing(config, ready, leaving, limits).run(sockets=[bound])
     finally:
         for number, previous in before.items():
             signal.signal(number, previous)

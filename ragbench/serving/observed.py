@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -72,7 +73,7 @@ class Observed:
 
 
 def json_log() -> Sink:
-    """Let everything that the service logs be JSON on standard error, and add a line for every request.
+    """Let all that is logged, warned of or raised uncaught be JSON on standard error; a line for every request as well.
 
     Raises ConfigError without structlog.
     """
@@ -93,10 +94,13 @@ def json_log() -> Sink:
             ],
         )
     )
-    for name in ("ragbench", "uvicorn"):
-        logger = logging.getLogger(name)
-        logger.handlers, logger.propagate = [handler], False
-    logging.getLogger("ragbench").setLevel(logging.INFO)
+    everything, ours = logging.getLogger(), logging.getLogger("ragbench")
+    everything.handlers = ours.handlers = [handler]
+    ours.propagate = False
+    ours.setLevel(logging.INFO)
+    logging.captureWarnings(True)
+    sys.excepthook = lambda kind, error, trace: ours.critical("ended by an error", exc_info=(kind, error, trace))
+    threading.excepthook = lambda each: ours.critical("a thread was ended by an error", exc_info=each.exc_value)
     log = structlog.wrap_logger(
         logging.getLogger("ragbench.requests"),
         processors=[*stamped, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],

@@ -211,6 +211,35 @@ def test_other_machines_need_a_token_and_tls_is_spoken(small_bundle: Path, certi
         assert process.stderr.read() == ""
 
 
+def test_a_handshake_that_never_ends_is_given_up(small_bundle: Path, certified: Path) -> None:
+    files = ["--tls-cert", str(certified / "cert.pem"), "--tls-key", str(certified / "key.pem")]
+    with (
+        serving(small_bundle, "--head-limit", "0.2", *files) as (_, address),
+        opened(address.replace("https", "http")) as silent,
+    ):
+        assert silent.recv(1) == b""  # the service ends the connection
+
+
+def test_with_json_log_every_line_is_json(small_bundle: Path, tmp_path: Path) -> None:
+    bundle = Path(shutil.copytree(small_bundle, tmp_path / "bundle"))
+    notes = Path(shutil.copytree(Path(__file__).parent.parent / "data" / "phases", tmp_path / "notes"))
+    (notes / "caching.md").write_bytes(b"\xff\xfe")
+    with serving(bundle, "--json-log", "--watch", "--corpus", str(notes)) as (process, address):
+        with opened(address) as stranger:
+            stranger.sendall(b"no HTTP at all\r\n\r\n")
+            stranger.recv(1000)
+        httpx.post(f"{address}/search", json={"query": "keys"}).raise_for_status()
+        lines = []
+        while not any("kept as it was: caching.md" in line["event"] for line in lines):  # said by the refreshing
+            lines.append(json.loads(process.stderr.readline()))
+        process.terminate()
+        lines += map(json.loads, process.communicate(timeout=30)[1].splitlines())
+    said = [line["event"] for line in lines]
+    assert "Invalid HTTP request received." in said
+    assert "request" in said
+    assert process.returncode == 0
+
+
 def test_a_certificate_and_a_key_that_do_not_fit(certified: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cert, other = (str(certified / name) for name in ("cert.pem", "authority.pem"))
     assert cli.main(["serve", "x", "--port", "0", "--tls-cert", cert, "--tls-key", other]) == 2

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -124,6 +125,56 @@ def test_a_broken_file_keeps_its_version_before_and_is_named(make, copied: Path,
     assert (mended.changed, mended.generation.kept) == (("caching",), ())
 
 
+def test_another_bundle_in_its_place_is_brought_up_to_date(make, copied: Path, notes: Path, tmp_path: Path) -> None:
+    following = Path(shutil.copytree(copied, tmp_path / "following"))
+    (notes / "zebra.md").write_text("# Zebra\n\nA zebra crossing.\n", encoding="utf-8")
+    refresher = make()
+    refresher.refresh()
+    copied.rename(tmp_path / "before")
+    following.rename(copied)
+    assert refresher.refresh().added == ("zebra",)
+    with load(copied) as loaded:
+        assert loaded.search("zebra crossing", 1)[0].docno == "zebra"
+
+
+def test_of_two_at_once_the_second_finds_nothing_new(make, copied: Path, notes: Path, monkeypatch) -> None:
+    (notes / "zebra.md").write_text("# Zebra\n\nA zebra crossing.\n", encoding="utf-8")
+    first, second = make(), make()
+    build = first._build
+    with ThreadPoolExecutor(1) as pool:
+        began = []
+
+        def building(*given):
+            began.append(pool.submit(second.refresh))
+            return build(*given)
+
+        monkeypatch.setattr(first, "_build", building)
+        assert first.refresh().added == ("zebra",)
+        found = began[0].result(60)
+    assert (found.anything, found.generation.number) == (False, 1)
+
+
+def test_a_generation_is_not_given_to_a_bundle_it_was_not_made_for(
+    make, copied: Path, notes: Path, monkeypatch
+) -> None:
+    (notes / "zebra.md").write_text("# Zebra\n\nA zebra crossing.\n", encoding="utf-8")
+    refresher = make()
+    build = refresher._build
+
+    def exchanged(*given):
+        made = build(*given)
+        text = (copied / bundle.RECORD).read_bytes()
+        (copied / bundle.RECORD).unlink()
+        (copied / "other").write_bytes(text)
+        (copied / "other").rename(copied / bundle.RECORD)
+        return made
+
+    monkeypatch.setattr(refresher, "_build", exchanged)
+    with pytest.raises(BundleError, match="another bundle took the place of"):
+        refresher.refresh()
+    assert not (copied / generations.NAME).exists()
+
+
 def test_an_empty_folder_is_no_reason_to_serve_nothing(make, copied: Path, notes: Path) -> None:
     before = answers(copied)
     for path in sorted(notes.rglob("*.md"))[1:]:
@@ -156,11 +207,16 @@ def test_a_damaged_generation_is_refused(make, copied: Path, notes: Path) -> Non
 
 
 NAMES = st.sampled_from(["caching", "team", "zebra", "new/heron"])
-TEXTS = st.sampled_from(["A zebra crossing.", "The cache of [[zebra]] is slow.", "Programs prove who they are.", None])
+TEXTS = st.sampled_from(
+    [
+        *("A zebra crossing.", "The cache of [[zebra]] is slow.", "Programs prove who they are."),
+        *("deleted", "moved", b"", b"# Half \xff"),
+    ]
+)
 
 
 @given(edits=st.lists(st.tuples(NAMES, TEXTS), min_size=1, max_size=4))
-@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
 def test_many_small_refreshes_answer_as_one_build(
     bundle_of, handbook_folder: Path, tmp_path_factory: pytest.TempPathFactory, edits: list
 ) -> None:
@@ -168,16 +224,21 @@ def test_many_small_refreshes_answer_as_one_build(
     notes = Path(shutil.copytree(handbook_folder / "notes", place / "notes"))
     small, whole = (Path(shutil.copytree(bundle_of("baseline"), place / name)) for name in ("small", "whole"))
     refresher = Refresher(small, notes, say=lambda sentence: None)
-    for name, text in edits:
+    halves = [(name, "Mended.") for name, text in edits if isinstance(text, bytes)]
+    for name, text in [*edits, *halves]:
         path = notes / f"{name}.md"
-        if text is None:
+        path.parent.mkdir(exist_ok=True)
+        if text == "deleted":
             path.unlink(missing_ok=True)
+        elif text == "moved" and path.exists():
+            path.rename(notes / f"moved-{path.name}")
         else:
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(f"# {name}\n\n{text}\n", encoding="utf-8")
+            path.write_bytes(text if isinstance(text, bytes) else f"# {name}\n\n{text}\n".encode())
             os.utime(path, (1_700_000_000, 1_700_000_000))
         refresher.refresh()
-    Refresher(whole, notes, say=lambda sentence: None).refresh()
+    anew = Refresher(whole, notes, say=lambda sentence: None)
+    anew._keep_vectors = lambda last: None  # so that every chunk is embedded
+    anew.refresh()
     assert answers(small) == answers(whole)
     if all((each / generations.NAME).exists() for each in (small, whole)):  # edits may undo each other
         one, other = (json.loads((each / generations.NAME).read_text()) for each in (small, whole))

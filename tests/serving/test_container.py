@@ -13,21 +13,18 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from ragbench.commands import serve
 from ragbench.serving.access import OPEN
-from ragbench.serving.metrics import Metrics
 
 FOLDER = Path(__file__).parent.parent.parent / "docs" / "container"
 
 
-def test_the_dashboard_shows_metrics_that_exist() -> None:
+def test_the_dashboard_shows_metrics_that_the_service_has(service, ask) -> None:
     panels = json.loads((FOLDER / "dashboard.json").read_text())["panels"]
     asked = {
         name for panel in panels for each in panel["targets"] for name in re.findall(r"ragbench_\w+", each["expr"])
     }
-    metrics = Metrics(lambda: 0)
-    metrics.responses.labels("200")
-    families = text_string_to_metric_families(metrics.text().decode())
-    known = {sample.name for family in families for sample in family.samples}
-    assert asked <= known
+    assert ask(service, lambda client: client.post("/search", json={"query": "keys"})).status_code == 200
+    text = ask(service, lambda client: client.get("/metrics")).text
+    assert asked <= {sample.name for family in text_string_to_metric_families(text) for sample in family.samples}
     assert len({panel["id"] for panel in panels}) == len(panels)
 
 
@@ -42,6 +39,17 @@ def test_the_container_starts_the_service_with_options_it_has() -> None:
     assert str(parsed.token_file) == "/run/secrets/tokens"
     (probe,) = re.findall(r"8000(/\w+)", next(line for line in lines if line.startswith("HEALTHCHECK")))
     assert probe in OPEN
+
+
+def test_what_the_container_copies_exists() -> None:
+    copied = re.findall(r"^COPY (.*) \S+$", (FOLDER / "Containerfile").read_text(), re.MULTILINE)
+    contexts = yaml.safe_load((FOLDER / "compose.yaml").read_text())["services"]["search"]["build"][
+        "additional_contexts"
+    ]
+    from_here = [source for source in copied if "--from" not in source]
+    assert from_here == ["constraints.txt"]  # which docs/production.md says to put beside the file
+    assert all((FOLDER.parent.parent / source).is_file() for source in from_here)
+    assert {name for source in copied for name in re.findall(r"--from=(\w+)", source)} == set(contexts)
 
 
 def test_the_files_of_the_composition_exist() -> None:

@@ -5,21 +5,27 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import sys
+import threading
 from collections.abc import Iterator
 
 import httpx
 import pytest
 
-from ragbench.serving import observed
+from ragbench import cli
+from ragbench.serving import listen, observed
 from ragbench.serving.http import create_app
 
 
 @pytest.fixture
-def loggers() -> Iterator[None]:
-    """Loggers as they were."""
-    kept = [logging.getLogger(name) for name in ("ragbench", "uvicorn")]
+def loggers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Loggers and hooks as they were."""
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+    monkeypatch.setattr(threading, "excepthook", threading.excepthook)
+    kept = [logging.getLogger(name) for name in ("", "ragbench")]
     before = [(each, each.handlers, each.propagate, each.level) for each in kept]
     yield
+    logging.captureWarnings(False)
     for each, handlers, propagate, level in before:
         each.handlers, each.propagate = handlers, propagate
         each.setLevel(level)
@@ -55,6 +61,34 @@ def test_every_request_is_a_line_of_json(service, loggers, capsys: pytest.Captur
     assert (missing["path"], missing["status"]) == ("/documents/nowhere", 404)
     assert (refused["status"], refused["caller"]) == (400, "")
     assert "secret" not in json.dumps(lines)
+
+
+def test_whatever_is_said_is_json(loggers, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("structlog", reason="install ragbench[ops]")
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(listen, "bind", interrupted)
+    assert cli.main(["serve", "nowhere", "--json-log"]) == 130
+    monkeypatch.undo()
+    assert cli.main(["serve", "nowhere", "--json-log", "--host", "no.such.host.invalid"]) == 2
+    logging.getLogger("uvicorn.error").warning("Invalid HTTP request received.")
+    logging.getLogger("some.library").error("broken")
+    thread = threading.Thread(target=lambda: 1 / 0)
+    thread.start()
+    thread.join()
+    sys.excepthook(OSError, OSError("disk full"), None)
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert [line["event"].partition(";")[0].partition(" is no")[0] for line in lines] == [
+        "interrupted",
+        "--host no.such.host.invalid",
+        "Invalid HTTP request received.",
+        "broken",
+        "a thread was ended by an error",
+        "ended by an error",
+    ]
+    assert [line["exception"][0]["exc_type"] for line in lines[-2:]] == ["ZeroDivisionError", "OSError"]
 
 
 def test_every_request_is_a_span_of_its_trace(service) -> None:
