@@ -17,8 +17,11 @@ from ragbench.experiment.compare import gather
 from ragbench.experiment.results import Results
 from ragbench.export import gate, measured_arm
 from ragbench.report import evidence, page_tables
+from ragbench.studio import leaderboard
+from ragbench.studio.runs import ArmId, Runs
 from ragbench.tracking.write import verdict_tags
 from ragbench.workbench import Results as Shown
+from tests.notes import write_vault
 
 PACKAGE = Path(__file__).resolve().parents[2] / "ragbench"
 ARMS = {
@@ -45,7 +48,7 @@ def run(write_results, tmp_path_factory: pytest.TempPathFactory) -> Results:
     }
     passages = {arm: base + generator.normal(-0.12 if arm == "narrow" else 0.0, 0.03, 60) for arm in documents}
     folder = write_results(
-        tmp_path_factory.mktemp("verdicts") / "run",
+        tmp_path_factory.mktemp("verdicts") / "runs" / "run",
         {arm: list(values) for arm, values in documents.items()},
         {arm: 420.0 if arm == "slow" else 20.0 for arm in documents},
         {arm: list(values) for arm, values in passages.items()},
@@ -78,6 +81,69 @@ def test_the_commands(run: Results, tmp_path: Path, capsys) -> None:
     assert cli.main(["compare", str(run.folder), "--json", f"paths.results={tmp_path}"]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert {row["factor"]: (row["verdict"], row["reason"]) for row in rows} == told(run)
+
+
+def test_the_studio(run: Results) -> None:
+    arms = [ArmId(run.folder.name, arm) for arm in ARMS]
+    found = leaderboard.judge(Runs(run.folder.parents[1]), ArmId(run.folder.name, "base"), arms)
+    shown = {arm.arm: (each.verdict.outcome, each.verdict.reason) for arm, each in zip(arms, found, strict=True)}
+    assert shown == told(run)
+
+
+@pytest.mark.parametrize("arm", ARMS)
+def test_what_gate_and_export_end_with(arm: str, run: Results, tmp_path: Path, capsys) -> None:
+    words = [f"paths.results={run.folder.parents[1]}"]
+    rejected = ARMS[arm] == "reject"
+    assert cli.main(["gate", "run/base", f"run/{arm}", *words]) == (1 if rejected else 0)
+    out = tmp_path / "config.yaml"
+    refused = ARMS[arm] != "adopt"
+    given = ["export", str(run.folder), "--arm", arm, "--format", "ragdocs", "--out", str(out), *words]
+    assert cli.main(given) == (2 if refused else 0)
+    assert out.exists() != refused
+    capsys.readouterr()
+
+
+@pytest.fixture(scope="module")
+def own_words(workplace: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Overrides that measure 24 notes, each known by its first sentence."""
+    place = tmp_path_factory.mktemp("own")
+    notes = sorted(write_vault(place / "notes", 24).rglob("*.md"))
+    texts = [path.read_text(encoding="utf-8").split("\n\n")[1].split(". ")[0] for path in notes]
+    rows = [f'"{text}",{path.relative_to(place / "notes")}' for text, path in zip(texts, notes, strict=True)]
+    (place / "queries.csv").write_text("\n".join(["text,relevant", *rows]), encoding="utf-8")
+    return [
+        *("data=vault", f"data.corpus={place / 'notes'}", f"data.queries={place / 'queries.csv'}", "split=all"),
+        *(f"paths.results={place / 'results'}", f"paths.index={workplace / 'index'}", "statistics.draws=500"),
+        *("latency.enabled=false", "tracking.enabled=false"),
+    ]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["run", "-m", "+exp=lexical_only", "p8=off,on"],
+        ["ablate", "+exp=lexical_only", "design=add_one", "factors=[p8,p12]"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_a_run_and_an_ablation_say_what_their_readers_say(command: list[str], own_words: list[str], capsys) -> None:
+    assert cli.main([*command, *own_words, "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    expected = {row["factor"]: (row["verdict"], row["reason"]) for row in said["verdicts"]}
+    found = files.load(Path(said["folder"]))
+    assert expected == told(found) and len(expected) == len(found.arms) - 1
+    results = next(word for word in own_words if word.startswith("paths.results="))
+    assert cli.main(["compare", said["folder"], "--json", results]) == 0
+    compared = [(row["verdict"], row["reason"]) for row in json.loads(capsys.readouterr().out)]
+    assert compared == list(expected.values())
+    base, *rest = (ArmId(found.folder.name, arm) for arm in found.arms)
+    judged = leaderboard.judge(Runs(found.folder.parents[1]), base, rest)
+    assert [(each.verdict.outcome, each.verdict.reason) for each in judged] == compared
+    for (verdict, reason), arm in zip(compared, rest, strict=True):
+        exported = measured_arm.evidence(measured_arm.find(found.folder, arm.arm))
+        assert exported.gain == verdict and exported.sentence.endswith(reason)
+        assert verdict_tags(found, arm.arm)["ragbench.verdict"] == verdict
 
 
 @pytest.mark.parametrize("arm", ARMS)
