@@ -132,11 +132,19 @@ def require(folder: Path, expected: Mapping[str, str]) -> None:
             raise Damaged(f"{name} has changed since it was written")
 
 
-def write_sealed(path: Path, value: Mapping[str, Any]) -> dict[str, Any]:
-    """Write a mapping as sealed JSON, and give it back as it will be read; what JSON cannot say becomes text."""
+def sealed(value: Mapping[str, Any]) -> str:
+    """A mapping as sealed JSON; what JSON cannot say becomes text."""
     text = json.dumps(value, indent=1, default=str)
-    write_text(path, json.dumps({**json.loads(text), SEAL: _seal(text)}, indent=1))
-    return dict(json.loads(text))
+    return json.dumps({**json.loads(text), SEAL: _seal(text)}, indent=1)
+
+
+def write_sealed(path: Path, value: Mapping[str, Any]) -> dict[str, Any]:
+    """Write a mapping as sealed JSON, and give it back as it will be read."""
+    text = sealed(value)
+    write_text(path, text)
+    found = json.loads(text)
+    del found[SEAL]
+    return dict(found)
 
 
 def read_sealed(path: Path) -> dict[str, Any]:

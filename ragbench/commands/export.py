@@ -18,6 +18,7 @@ EXAMPLES = """examples:
   ragbench export 3f2a... --format librarian --out config.json --force    an MLflow run by its id
   ragbench export @1/hybrid --format opensearch --out opensearch.json
   ragbench export --without-index                     built again where it is used
+  ragbench export @1/hybrid --sign private.pem
 then: ragbench verify bundle
 """
 
@@ -36,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--baseline", metavar="ARM", help="the arm that it must be better than (default: the first)")
     parser.add_argument("--force", action="store_true", help="export although its gain is not established")
     parser.add_argument("--without-index", action="store_true", help="leave the index out of a bundle")
+    parser.add_argument("--sign", type=Path, metavar="FILE", help="sign the bundle with this Ed25519 key (PEM)")
     console.add_output(parser)
 
 
@@ -55,6 +57,7 @@ def main(arguments: argparse.Namespace) -> int:
             baseline=arguments.baseline,
             force=arguments.force,
             include_index=not arguments.without_index,
+            sign=arguments.sign,
             progress=progress,
             say=console.say,
         )

@@ -29,6 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--corpus", type=Path, metavar="PATH", help="the folder of the documents")
     parser.add_argument("--watch", action="store_true", help="go on, and refresh whenever a file changes")
     parser.add_argument("--allow-shrink", action="store_true", help="though over half of the documents are gone")
+    parser.add_argument("--sign", type=Path, metavar="FILE", help="sign it again with the key it is signed with (PEM)")
     parser.add_argument("--threads", type=int, metavar="N", help="threads of one call of a model")
     console.add_output(parser)
 
@@ -41,7 +42,12 @@ def main(arguments: argparse.Namespace) -> int:
 
     with console.progress(arguments.quiet or arguments.json) as progress:
         refresher = Refresher(
-            arguments.bundle, arguments.corpus, threads=arguments.threads, progress=progress, say=console.say
+            arguments.bundle,
+            arguments.corpus,
+            sign=arguments.sign,
+            threads=arguments.threads,
+            progress=progress,
+            say=console.say,
         )
         found = refresher.refresh(arguments.allow_shrink)
         _tell(found, arguments.json)

@@ -96,6 +96,12 @@ def add_limits(parser: argparse.ArgumentParser) -> None:
         "--corpus", type=Path, metavar="PATH", help="with --watch, take in files of this folder as they change"
     )
     parser.add_argument(
+        "--key", type=Path, metavar="FILE", help="the public key (PEM) that bundles must be signed with"
+    )
+    parser.add_argument(
+        "--sign", type=Path, metavar="FILE", help="with --corpus, the private key (PEM) that signs what is refreshed"
+    )
+    parser.add_argument(
         "--log", type=Path, metavar="FILE", help="add what is asked, shown and read to a .jsonl file (default: nothing)"
     )
 
@@ -205,13 +211,18 @@ def start(arguments: argparse.Namespace, limits: Limits) -> tuple[SearchService,
     folder = arguments.bundle.expanduser()
     if arguments.corpus is not None and not arguments.watch:
         raise ConfigError("--corpus goes with --watch: add --watch, or run ragbench refresh once")
+    if arguments.sign is not None and arguments.corpus is None:
+        raise ConfigError("--sign goes with --corpus: add --corpus PATH, or leave --sign out")
+    if arguments.key is not None and arguments.corpus is not None and arguments.sign is None:
+        raise ConfigError("--key refuses what is refreshed unsigned: add --sign FILE, or leave --corpus out")
     seen = signature(folder)
     log = SearchLog(arguments.log.expanduser()) if arguments.log is not None else None
-    service = SearchService(folder, limits, arguments.threads, os.environ.get("SEARCH_MODE"), log)
+    service = SearchService(folder, limits, arguments.threads, os.environ.get("SEARCH_MODE"), log, arguments.key)
     say = _say(arguments)
     reloader = Reloader(service, say, seen, _POLL_SECONDS if arguments.watch else None)
     signal.signal(signal.SIGHUP, lambda *_: reloader.ask())
-    follower = Follower(folder, arguments.corpus.expanduser(), say) if arguments.corpus is not None else None
+    corpus = arguments.corpus
+    follower = Follower(folder, corpus.expanduser(), say, arguments.sign) if corpus is not None else None
 
     def stop() -> None:
         if follower is not None:

@@ -7,6 +7,7 @@
     generation.json   the documents it serves now, once ragbench refresh has taken in others
     README.md         what it is and how it is used
     sbom.json         models and packages with digests and licences (CycloneDX)
+    signatures/       with --sign, a signature of each of the states that it may be in
     index/            the artefacts (built there when first loaded, with --without-index)
 
 It is written under another name and then renamed, so that it is either absent or complete. Its rankings are those of
@@ -29,10 +30,10 @@ from ragbench.arm_builder import ArmBuilder, Progress, Say
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.load import load
 from ragbench.benchmark.pool import read_run
-from ragbench.errors import BundleError, ResultsError
+from ragbench.errors import BundleError, ConfigError, ResultsError
 from ragbench.evaluation.measures import PRIMARY, document_run
 from ragbench.experiment import environment
-from ragbench.export import sbom
+from ragbench.export import sbom, signing
 from ragbench.export.measured_arm import Evidence, MeasuredArm
 from ragbench.files import settle, why_unreadable
 from ragbench.fingerprint import plain, text_digest
@@ -48,7 +49,8 @@ if TYPE_CHECKING:
     from ragbench.models import CrossEncoder, Encoder
 
 FORMAT = 1
-RECORD, CONFIG, GOLDEN, MODIFIED, INDEX = "bundle.json", "config.yaml", "golden.jsonl", "modified.json", "index"
+RECORD, INDEX = signing.RECORD, signing.INDEX
+CONFIG, GOLDEN, MODIFIED = "config.yaml", "golden.jsonl", "modified.json"
 README, SBOM = "README.md", "sbom.json"
 GOLDEN_DEPTH = 20
 """Hits of a golden query that are kept."""
@@ -92,10 +94,11 @@ def write(
     evidence: Evidence,
     caution: str | None = None,
     include_index: bool = True,
+    sign: Path | None = None,
     progress: Progress | None = None,
     say: Say = print,
 ) -> Path:
-    """Write the bundle of an arm into the new folder `out`.
+    """Write the bundle of an arm into the new folder `out`, signed with the key in the file `sign`.
 
     `caution` is what must be said about an unproven gain. Documents are served whole, also where passages were masked
     for the measurement. Raises BundleError when `out` exists, ResultsError when the
@@ -103,6 +106,9 @@ def write(
     """
     if out.exists():
         raise BundleError(f"{out} exists already: name a new folder with --out, or delete it first")
+    key = signing.private_key(sign) if sign is not None else None
+    if key is not None and not include_index:
+        raise ConfigError("--sign needs the index, which is signed as well: leave --without-index out")
     expected = measured.results.record["benchmark"]["digest"]
     if benchmark.digest != expected:
         raise ResultsError(
@@ -159,6 +165,8 @@ def write(
             "files": {name: text_digest(text) for name, text in texts.items()},
         }
         (draft / RECORD).write_text(json.dumps(record, indent=1, default=str), encoding="utf-8")
+        if key is not None:
+            signing.sign(draft, key, arm.index.artefacts())
         settle(draft, out)
     except OSError as error:
         raise BundleError(f"cannot write the bundle {out} ({error.strerror}): name another folder with --out") from None

@@ -14,11 +14,11 @@ from typing import Any
 
 from ragbench import files
 from ragbench.errors import BundleError
-from ragbench.export import bundle
+from ragbench.export import bundle, signing
 from ragbench.export.bundle import Golden
 from ragbench.types import Query
 
-NAME = "generation.json"
+NAME = signing.GENERATION
 
 
 @dataclass(frozen=True)
@@ -99,6 +99,11 @@ def measured(folder: Path, record: Mapping[str, Any]) -> Generation:
     )
 
 
-def publish(folder: Path, generation: Generation) -> None:
-    """Let the bundle in `folder` serve a generation whose artefacts are complete."""
-    files.write_sealed(folder / NAME, asdict(generation))
+def text_of(generation: Generation) -> str:
+    """What `generation.json` says of a generation."""
+    return files.sealed(asdict(generation))
+
+
+def publish(folder: Path, text: str) -> None:
+    """Let the bundle in `folder` serve a generation, given by its text, whose artefacts are complete."""
+    files.write_text(folder / NAME, text)

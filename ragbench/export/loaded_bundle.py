@@ -16,13 +16,13 @@ from ragbench.engine.answer import Answer, answer
 from ragbench.engine.pipeline import Pipeline, clean
 from ragbench.engine.request import SearchOptions
 from ragbench.errors import BundleError, ConfigError, IndexError_
-from ragbench.export import bundle
+from ragbench.export import bundle, signing
 from ragbench.export import generation as generations
 from ragbench.export.generation import Generation
 from ragbench.files import why_unreadable
 from ragbench.fingerprint import short
 from ragbench.index import documents
-from ragbench.index.artefacts import Artefact, ArtefactStore
+from ragbench.index.artefacts import Artefact, ArtefactStore, defect
 from ragbench.index.index import Index
 from ragbench.models.access import Models
 from ragbench.stages.filters import FilterDocuments
@@ -34,13 +34,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SealedStore(ArtefactStore):
-    """A folder of artefacts in which nothing is ever built: what is missing there is an error."""
+    """A folder of artefacts in which nothing is ever built: what is missing there is an error.
+
+    With `signed`, the digests of `ragbench.export.signing`, so is what was not signed.
+    """
+
+    signed: Mapping[str, str] | None = None
 
     def get(self, kind: str, inputs: Any, build: Callable[[Path], None]) -> Artefact:
         """The artefact of a kind shaped by `inputs`; IndexError_ when the folder does not hold it undamaged."""
         fingerprint = short([kind, inputs])
         folder = self.root / kind / fingerprint
         found = self._open(kind, fingerprint, folder, quietly=True)
+        if found is not None and self.signed is not None and not self._is_signed(found, self.signed):
+            raise BundleError(f"{folder} is not as it was signed: do not use the bundle")
         if found is not None:
             return found
         if folder.exists():
@@ -49,6 +56,11 @@ class SealedStore(ArtefactStore):
             f"the bundle has no {kind} artefact that fits this installation ({folder} is missing): it was made with "
             "another model or another version of ragbench, so export it again here"
         )
+
+    @staticmethod
+    def _is_signed(found: Artefact, signed: Mapping[str, str]) -> bool:
+        whole = defect(found.manifest, found.kind, found.fingerprint, found.folder, in_full=True) is None
+        return whole and signing.covers(signed, found)
 
 
 class LoadedBundle:
@@ -161,19 +173,22 @@ def load(
     folder: str | Path,
     *,
     corpus: str | Path | None = None,
+    key: str | Path | None = None,
     threads: int | None = None,
     models: Models | None = None,
 ) -> LoadedBundle:
     """Open a bundle, its index and its models.
 
     A bundle without an index builds it inside its folder, from the documents that it names. `corpus` says where these
-    lie now; documents that are named here are always compared with those that it serves. `threads` limits the threads
-    of one call of a model (None: all processors); `models` are those of another bundle, to share them. Raises
+    lie now; documents that are named here are always compared with those that it serves. With `key`, the file of a
+    public key, a bundle that is not signed with it is refused before anything of it is built. `threads` limits the
+    threads of one call of a model (None: all processors); `models` are those of another bundle, to share them. Raises
     BundleError for what is no bundle or was made of other documents, IndexError_ and ModelError for parts that do not
     fit.
     """
     place = Path(folder).expanduser()
     record = bundle.read_record(place)
+    signed = signing.require(place, signing.public_key(Path(key))) if key is not None else None
     settings = settings_of(place, record)
     serves = generations.current(place, record)
     sealed = bool(record["include_index"]) or serves.number > 0
@@ -188,7 +203,7 @@ def load(
         settings.index,
         serves.collection,
         _no_documents if benchmark is None else lambda: benchmark.documents,
-        SealedStore(place / bundle.INDEX) if sealed else ArtefactStore(place / bundle.INDEX),
+        SealedStore(place / bundle.INDEX, signed=signed) if sealed or signed else ArtefactStore(place / bundle.INDEX),
         models or Models(cache=None, threads=threads),
         sharding=settings.sharding,
         times=lambda: serves.modified,

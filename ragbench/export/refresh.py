@@ -21,13 +21,13 @@ from ragbench.corpus.links import Dialect, resolve_links
 from ragbench.corpus.markdown import parse_markdown
 from ragbench.corpus.reader import ReadFile, docno_of, read_vault
 from ragbench.errors import BundleError, CorpusError
-from ragbench.export import bundle
+from ragbench.export import bundle, signing
 from ragbench.export import generation as generations
 from ragbench.export.bundle import GOLDEN_DEPTH, Golden, scored_ids
 from ragbench.export.generation import Change, Drift, Generation
 from ragbench.export.loaded_bundle import SealedStore, settings_of
 from ragbench.index import documents as reading
-from ragbench.index.artefacts import ArtefactStore
+from ragbench.index.artefacts import Artefact, ArtefactStore
 from ragbench.index.chunks import ChunkTable
 from ragbench.index.index import Index, collection_digest
 from ragbench.models.access import Models
@@ -74,8 +74,9 @@ class Refresher:
     """Keeps a bundle in step with a folder; what it has read and loaded serves the next refresh.
 
     Another bundle that was put in the place of `folder` is opened by the next refresh. `corpus` is the folder of the
-    documents, the one that the bundle names when None. Raises BundleError for a bundle whose documents do not come from
-    a folder of markdown.
+    documents, the one that the bundle names when None. With `sign`, the file of a private key, the bundle must have
+    been signed with it, and every generation is. Raises BundleError for a bundle whose documents do not come from a
+    folder of markdown.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class Refresher:
         folder: Path,
         corpus: Path | None = None,
         *,
+        sign: Path | None = None,
         threads: int | None = None,
         progress: Progress | None = None,
         say: Say = print,
@@ -90,7 +92,10 @@ class Refresher:
         self.folder = folder.expanduser()
         self._threads, self._progress, self._say = threads, progress, say
         self._read: dict[tuple[str, str], ReadFile] = {}
+        self._key = signing.private_key(sign) if sign is not None else None
         self._open()
+        if sign is None and (self.folder / signing.FOLDER).exists():
+            say(f"{self.folder} is signed, and what is refreshed will not be: add --sign FILE")
         self.corpus = _corpus(corpus, self._data)
 
     def refresh(self, allow_shrink: bool = False) -> Refreshed:
@@ -108,8 +113,9 @@ class Refresher:
     def _refresh(self, allow_shrink: bool) -> Refreshed:
         if files.identity(self.folder / bundle.RECORD) != self._identity:
             self._open()
+        signed = self._signed()
         before = generations.current(self.folder, self._record)
-        last = self._index(before, SealedStore(self.folder / bundle.INDEX))
+        last = self._index(before, SealedStore(self.folder / bundle.INDEX, signed=signed))
         digests = before.digests or _digests(last.chunks)
         documents, kept = self._documents(last, digests)
         if not allow_shrink and 2 * len(documents) < len(digests):
@@ -128,11 +134,14 @@ class Refresher:
             last.close()
             return found
         self._keep_vectors(last)
-        generation = self._build(before, documents, kept)
+        generation, artefacts = self._build(before, documents, kept)
         if files.identity(self.folder / bundle.RECORD) != self._identity:
             last.close()
             raise BundleError(f"another bundle took the place of {self.folder} meanwhile: refresh again")
-        generations.publish(self.folder, generation)
+        text = generations.text_of(generation)
+        if self._key is not None:
+            signing.sign(self.folder, self._key, artefacts, text)
+        generations.publish(self.folder, text)
         last.close()
         self._prune(before, generation)
         return Refreshed(generation, found.added, found.changed, found.deleted)
@@ -140,6 +149,7 @@ class Refresher:
     def _open(self) -> None:
         identity = files.identity(self.folder / bundle.RECORD)
         record = bundle.read_record(self.folder)
+        self._signed()
         settings = settings_of(self.folder, record)
         data = dict(settings.config["data"])
         if data.get("loader") not in _FOLDERS:
@@ -149,6 +159,10 @@ class Refresher:
             )
         self._identity, self._record, self._settings, self._data = identity, record, settings, data
         self._models = Models(cache=self.folder / CACHE, threads=self._threads)
+
+    def _signed(self) -> Mapping[str, str] | None:
+        """What is signed of the bundle, where it must be."""
+        return signing.require(self.folder, self._key.public_key()) if self._key is not None else None
 
     def _documents(self, last: Index, digests: Mapping[str, str]) -> tuple[Sequence[Document], tuple[str, ...]]:
         """What is to be served, links resolved, and a sentence for each file that keeps its version before."""
@@ -169,7 +183,9 @@ class Refresher:
         resolved, _ = resolve_links([documents[docno] for docno in sorted(documents)], dialect)
         return resolved, tuple(kept)
 
-    def _build(self, before: Generation, documents: Sequence[Document], kept: tuple[str, ...]) -> Generation:
+    def _build(
+        self, before: Generation, documents: Sequence[Document], kept: tuple[str, ...]
+    ) -> tuple[Generation, list[Artefact]]:
         """Build the index of the documents and replay the golden queries in it."""
         modified = {document.docno: document.modified for document in documents}
         made = Generation(
@@ -193,7 +209,7 @@ class Refresher:
             **{**vars(made), "artefacts": index.fingerprints(needs), "golden": golden, "drift": drift}
         )
         index.close()
-        return generation
+        return generation, index.artefacts()
 
     def _index(self, serves: Generation, store: ArtefactStore, documents: Sequence[Document] = ()) -> Index:
         return Index(

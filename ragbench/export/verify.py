@@ -11,9 +11,9 @@ from typing import Any, Literal
 
 from ragbench.arm_builder import Progress
 from ragbench.engine.executor import Arm
-from ragbench.errors import BenchmarkError, ConfigError, CorpusError, ModelError, RagbenchError
+from ragbench.errors import BenchmarkError, BundleError, ConfigError, CorpusError, ModelError, RagbenchError
 from ragbench.experiment import environment
-from ragbench.export import bundle, generation
+from ragbench.export import bundle, generation, signing
 from ragbench.export.bundle import Golden
 from ragbench.export.loaded_bundle import LoadedBundle, documents_of, load, settings_of
 from ragbench.index.artefacts import defect
@@ -42,6 +42,7 @@ def verify(
     folder: Path,
     *,
     corpus: Path | None = None,
+    key: Path | None = None,
     latency_tolerance: float = LATENCY_TOLERANCE,
     latency: bool = True,
     progress: Progress | None = None,
@@ -49,16 +50,24 @@ def verify(
     """Check a bundle part by part, yielding each outcome as it is known. Raises BundleError for what is no bundle.
 
     `corpus`: where the documents lie now; without it a bundle with an index passes over documents that are not here.
+    With `key`, the file of a public key, a bundle that is not signed with it fails, and nothing else of it is opened.
     """
     if latency_tolerance < 0:
         raise ConfigError(f"--latency-tolerance must be at least 0, got {latency_tolerance:g}")
     record = bundle.read_record(folder)
+    if key is not None:
+        try:
+            signed = signing.require(folder, signing.public_key(key))
+        except BundleError as error:
+            yield Check("signature", "fails", str(error))
+            return
+        yield Check("signature", "passes", f"{len(signed)} files are as they were signed")
     yield _record(folder, record)
     yield _files(folder, record)
     yield from (_model(entry) for entry in record["models"])
     yield _corpus(folder, record, corpus)
     try:
-        loaded = load(folder, corpus=corpus)
+        loaded = load(folder, corpus=corpus, key=key)
     except RagbenchError as error:
         yield Check("index", "fails", str(error))
         for part in ("rankings", "latency"):

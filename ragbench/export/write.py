@@ -47,21 +47,24 @@ def write(
     baseline: str | None = None,
     force: bool = False,
     include_index: bool = True,
+    sign: Path | None = None,
     progress: Progress | None = None,
     say: Say = print,
 ) -> Written:
     """Write an arm of the run in the folder `run`; into its folder `exports` where `out` is not given.
 
-    `version` is that of the system which will read the file, where its keys depend on it (the newest when None).
-    Raises ConfigError for an unknown format or version and, without `force`, for a gain over `baseline` (the run's
-    first arm) that is not established; ResultsError for an arm that is not there; BundleError when a bundle's folder
-    exists.
+    `version` is that of the system which will read the file, where its keys depend on it (the newest when None); `sign`
+    is the file of a private key to sign a bundle with. Raises ConfigError for an unknown format or version and, without
+    `force`, for a gain over `baseline` (the run's first arm) that is not established; ResultsError for an arm that is
+    not there; BundleError when a bundle's folder exists.
     """
     form: Format | None = next((each for each in get_args(Format) if each == format), None)
     if form is None:
         raise ConfigError(f"--format must be one of {', '.join(FORMATS)}, got {format}")
     if version is not None and form != "ragdocs":
         raise ConfigError(f"--version is for --format ragdocs only, got --format {form}")
+    if sign is not None and form != "ragbench":
+        raise ConfigError(f"--sign is for bundles only, got --format {form}")
     found = measured_arm.find(run, arm)
     if found.settings.pipeline.live:
         raise ConfigError(f"arm '{found.name}' is a live search, which runs elsewhere already: export another arm")
@@ -69,7 +72,7 @@ def write(
     caution = measured_arm.require_gain(evidence, force)
     place = out or found.results.folder / "exports" / f"{arm_folder(found.name)}{FORMATS[form]}"
     if form == "ragbench":
-        missing = _bundle(found, place, evidence, caution, include_index, progress, say)
+        missing = _bundle(found, place, evidence, caution, include_index, sign, progress, say)
     else:
         missing = _file(form, version, found, place, evidence, caution)
     return Written(place, form, found.name, evidence, caution, tuple(missing))
@@ -81,6 +84,7 @@ def _bundle(
     evidence: Evidence,
     caution: str | None,
     include_index: bool,
+    sign: Path | None,
     progress: Progress | None,
     say: Say,
 ) -> list[str]:
@@ -95,6 +99,7 @@ def _bundle(
         evidence=evidence,
         caution=caution,
         include_index=include_index,
+        sign=sign,
         progress=progress,
         say=say,
     )

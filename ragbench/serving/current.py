@@ -23,13 +23,15 @@ class Opened:
     retired: bool = False
 
 
-def open_bundle(folder: Path, threads: int | None = None, models: Models | None = None) -> Opened:
+def open_bundle(
+    folder: Path, threads: int | None = None, models: Models | None = None, key: Path | None = None
+) -> Opened:
     """Open a bundle and search it once, so that no request pays for what is loaded late.
 
-    `threads` limits the threads of one call of a model; `models` are those of another bundle. Raises BundleError,
-    IndexError_ and ModelError like `load`.
+    `threads` limits the threads of one call of a model; `models` are those of another bundle, `key` is the file of the
+    public key that it must be signed with. Raises BundleError, IndexError_ and ModelError like `load`.
     """
-    bundle = load(folder, threads=threads, models=models)
+    bundle = load(folder, key=key, threads=threads, models=models)
     bundle.search("warm up", 1)
     return Opened(bundle, short([bundle.record, bundle.serves.collection, bundle.serves.artefacts]))
 

@@ -24,12 +24,16 @@ sys.exit(cli.main(sys.argv[2:]))
 
 
 class Follower:
-    """A thread that keeps the refreshing process running, and starts it again when it ends by itself."""
+    """A thread that keeps the refreshing process running, and starts it again when it ends by itself.
 
-    def __init__(self, bundle: Path, corpus: Path, say: Say) -> None:
+    `sign` is the file of the private key that every generation is signed with.
+    """
+
+    def __init__(self, bundle: Path, corpus: Path, say: Say, sign: Path | None = None) -> None:
         self._command = [
             *(sys.executable, "-c", _PROGRAM, str(os.getpid()), "refresh", str(bundle)),
             *("--corpus", str(corpus), "--watch", "--quiet"),
+            *(("--sign", str(sign)) if sign is not None else ()),
         ]
         self._say = say
         self._stopped = threading.Event()

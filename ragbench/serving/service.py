@@ -46,7 +46,8 @@ class Refused(Exception):
 class SearchService:
     """Answers searches from the bundle in `folder`. `threads` limits the threads of one call of a model.
 
-    `mode` is that of searches that name none; `log` notes what is asked and read. Raises BundleError, IndexError_ and
+    `mode` is that of searches that name none; `log` notes what is asked and read; `key` is the file of the
+    public key that bundles must be signed with. Raises BundleError, IndexError_ and
     ModelError when the bundle does not open, ConfigError when its pipeline has no such mode.
     """
 
@@ -57,6 +58,7 @@ class SearchService:
         threads: int | None = None,
         mode: str | None = None,
         log: SearchLog | None = None,
+        key: Path | None = None,
     ) -> None:
         self.folder = folder
         self.leaving = False
@@ -65,7 +67,8 @@ class SearchService:
         self._mode = mode
         self.limits = limits or Limits()
         self._threads = threads
-        opened = open_bundle(folder, threads)
+        self._key = key
+        opened = open_bundle(folder, threads, key=key)
         self._current = CurrentBundle(opened)
         self._workers: Workers[Any] = Workers(self.limits.workers, self.limits.queue)
         self.metrics = Metrics(lambda: len(self._workers))
@@ -212,7 +215,7 @@ class SearchService:
         When the new one does not open, the old one goes on answering and the error is raised.
         """
         try:
-            opened = open_bundle(self.folder, self._threads, self._current.opened.bundle.index.models)
+            opened = open_bundle(self.folder, self._threads, self._current.opened.bundle.index.models, self._key)
         except BaseException:
             self.metrics.reloads.labels("failed").inc()
             raise

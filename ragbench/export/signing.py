@@ -1,0 +1,127 @@
+"""Signatures of bundles: whoever has the public key can tell a bundle that was signed from any other.
+
+A signature (Ed25519) covers the digests of the files in a bundle's folder and of the manifests of its artefacts, which
+hold those of everything else. It lies in `signatures/`, in a file named by the digest of `generation.json` (before the
+first refresh of `bundle.json`), so that a generation and its signature begin to count in the same moment.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable, Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ragbench import files
+from ragbench.errors import BundleError, ConfigError
+from ragbench.fingerprint import canonical
+from ragbench.index.artefacts import MANIFEST, Artefact
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+FOLDER = "signatures"
+RECORD, GENERATION, INDEX = "bundle.json", "generation.json", "index"
+
+
+def private_key(path: Path) -> Ed25519PrivateKey:
+    """The key in a PEM file without a password. Raises ConfigError for any other file."""
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    key = _loaded("--sign", path, lambda raw: serialization.load_pem_private_key(raw, None))
+    if not isinstance(key, Ed25519PrivateKey):
+        raise ConfigError(f"--sign {path} is no Ed25519 key: make one with openssl genpkey -algorithm ed25519")
+    return key
+
+
+def public_key(path: Path) -> Ed25519PublicKey:
+    """The public half of a key in a PEM file. Raises ConfigError for any other file."""
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    key = _loaded("--key", path, serialization.load_pem_public_key)
+    if not isinstance(key, Ed25519PublicKey):
+        raise ConfigError(f"--key {path} is no Ed25519 key: write the public half with openssl pkey -pubout")
+    return key
+
+
+def sign(folder: Path, key: Ed25519PrivateKey, artefacts: Iterable[Artefact], generation: str | None = None) -> None:
+    """Sign a bundle with the artefacts that it serves, as it is or as it will be with this text in `generation.json`.
+
+    Signatures other than this one and those of what is served now and was exported are deleted.
+    """
+    names = [path.name for path in folder.iterdir() if path.is_file() and path.name[0] != "."]
+    names += [_manifest(each.kind, each.fingerprint) for each in artefacts]
+    before = {name: _digest(folder / name) for name in names}
+    after = before if generation is None else {**before, GENERATION: sha256(generation.encode()).hexdigest()}
+    signature = base64.b64encode(key.sign(_message(after))).decode()
+    place = folder / FOLDER
+    place.mkdir(exist_ok=True)
+    files.write_text(place / _name(after), json.dumps({"files": after, "signature": signature}, indent=1))
+    stays = {_name(after), _name(before), _name({RECORD: before[RECORD]})}
+    for path in place.iterdir():
+        if path.name not in stays:
+            path.unlink(missing_ok=True)
+
+
+def require(folder: Path, key: Ed25519PublicKey) -> Mapping[str, str]:
+    """The digests that were signed with a key. Raises BundleError when the bundle is not as it was signed."""
+    from cryptography.exceptions import InvalidSignature
+
+    path = folder / FOLDER
+    try:
+        path /= _name({name: _digest(folder / name) for name in (RECORD, GENERATION) if (folder / name).exists()})
+        row = json.loads(path.read_text(encoding="utf-8"))
+        digests, signature = dict(row["files"]), base64.b64decode(row["signature"], validate=True)
+        key.verify(signature, _message(digests))
+    except FileNotFoundError:
+        raise BundleError(
+            f"{folder} is not signed as it is now: sign it with ragbench export --sign or ragbench refresh --sign"
+        ) from None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise BundleError(f"{path} cannot be read ({files.why_unreadable(error)}): export the bundle again") from None
+    except InvalidSignature:
+        raise BundleError(
+            f"{folder} was signed with another key, or its signature was changed: do not use it"
+        ) from None
+    for name, digest in digests.items():
+        if not (folder / name).is_file() or _digest(folder / name) != digest:
+            raise BundleError(f"{folder / name} is not as it was signed: do not use the bundle")
+    return digests
+
+
+def covers(digests: Mapping[str, str], artefact: Artefact) -> bool:
+    """Whether an artefact, whose files are those of its manifest, was signed."""
+    signed = digests.get(_manifest(artefact.kind, artefact.fingerprint))
+    return signed == _digest(artefact.folder / MANIFEST)
+
+
+def _loaded(option: str, path: Path, load: Any) -> object:
+    from cryptography.exceptions import UnsupportedAlgorithm
+
+    try:
+        return load(path.expanduser().read_bytes())
+    except OSError as error:
+        raise ConfigError(f"{option} {path} cannot be read ({files.why_unreadable(error)}): name a PEM file") from None
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        half = "private key without a password" if option == "--sign" else "public key"
+        raise ConfigError(f"{option} {path} holds no {half} in PEM form: name the file of an Ed25519 key") from None
+
+
+def _manifest(kind: str, fingerprint: str) -> str:
+    return f"{INDEX}/{kind}/{fingerprint}/{MANIFEST}"
+
+
+def _name(digests: Mapping[str, str]) -> str:
+    return f"{digests.get(GENERATION, digests[RECORD])[:32]}.json"
+
+
+def _message(digests: Mapping[str, str]) -> bytes:
+    return b"ragbench bundle\n" + canonical(digests).encode()
+
+
+def _digest(path: Path) -> str:
+    return sha256(path.read_bytes()).hexdigest()
