@@ -77,6 +77,12 @@ def arms(named: Mapping[str, Sequence[str]], shared: Sequence[str] = ()) -> list
     return found
 
 
+def project_words() -> list[str]:
+    """The words with which every command in the folder begins; none without a project."""
+    with _hydra() as known:
+        return _words((), known)
+
+
 def standard_arms(overrides: Sequence[str]) -> list[Settings] | None:
     """The arms of the project, else baseline and recommended; None where an override is about the pipeline."""
     if len(around(overrides)) < len(overrides):

@@ -72,6 +72,11 @@ class Benchmark:
         _refuse_repeated(self.name, "document", [document.docno for document in self.documents])
         _refuse_repeated(self.name, "topic", [topic.qid for topic in self.topics])
 
+    @property
+    def by_section(self) -> bool:
+        """Whether sections were judged for at least half of the topics with judgments; else documents say more."""
+        return len(self.section_qrels) * 2 >= max(1, len(self.document_qrels))
+
     def __repr__(self) -> str:
         judged = sum(map(len, self.document_qrels.values()))
         counted = f"{len(self.documents)} documents, {len(self.topics)} topics, {judged} judgments"

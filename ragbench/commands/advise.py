@@ -23,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Read the run and print the advice."""
+    from ragbench import app
     from ragbench.experiment import ledger, results
     from ragbench.report import advice
     from ragbench.workbench.runs import named_runs
@@ -31,7 +32,7 @@ def main(arguments: argparse.Namespace) -> int:
     loaded = results.load(folder)
     ledger.of_results(settings.results, loaded, "advise")
     arm = arguments.arm or advice.best_arm(loaded)
-    levers = advice.advice(loaded, arm)
+    levers = advice.advice(loaded, arm, app.project_words())
     if arguments.json:
         console.print_json({"run": str(folder), "arm": arm, "levers": [asdict(lever) for lever in levers]})
     else:

@@ -8,8 +8,8 @@ from ragbench import console
 
 DESCRIPTION = """Say at which stage relevant sections were lost, for all queries of a finished run or for one of them.
 
-Documents take the place of sections where no section was judged. Headroom says what ordering and retrieval could still
-bring to each arm."""
+Documents take the place of sections where few topics have judged sections. Headroom says what ordering and retrieval
+could still bring to each arm."""
 EXAMPLES = """examples:
   ragbench diagnose                                     the newest run
   ragbench diagnose @2 --arms baseline,all              the run before it

@@ -16,7 +16,7 @@ from ragbench.comparison.policy import Policy
 from ragbench.comparison.statistics import compare_all
 from ragbench.comparison.verdict import Level, Verdict, judge
 from ragbench.errors import ResultsError
-from ragbench.evaluation.levels import DOCUMENT, PASSAGE
+from ragbench.evaluation.levels import DOCUMENT, FEWEST, PASSAGE
 from ragbench.evaluation.measures import PRIMARY, if_useful
 
 if TYPE_CHECKING:
@@ -94,7 +94,8 @@ class Arms:
 
         def of_level(arm: str, name: Any) -> dict[str, Values]:
             found = {level: measured.values(arm, name(measure), split, level) for level, measure in names.items()}
-            return {level: _plain(values) for level, values in found.items() if len(values)}
+            enough = min(FEWEST, max(map(len, found.values())))
+            return {level: _plain(values) for level, values in found.items() if len(values) and len(values) >= enough}
 
         found = {
             arm: Arm(of_level(arm, str), of_level(arm, if_useful), times.get(arm), configs[arm])

@@ -55,7 +55,7 @@ def sample(states: Sequence[QueryState], table: ChunkTable, benchmark: Benchmark
 
     A hit is relevant when a section it overlaps is, or its document in benchmarks that judge documents only.
     """
-    by_section = bool(benchmark.section_qrels)
+    by_section = benchmark.by_section
     qrels = benchmark.section_qrels if by_section else benchmark.document_qrels
     group_of = {topic.qid: topic.group or topic.qid for topic in benchmark.topics}
     relevant, answerable = [], []

@@ -26,8 +26,8 @@ COLUMNS = ("arm", "qid", "section", "grade", "outcome", "stage", "rank", "best_s
 
 
 def of_benchmark(outcome: Outcome, table: ChunkTable, benchmark: Benchmark, cutoff: int = 10) -> pd.DataFrame:
-    """`diagnose` by sections, by documents where the benchmark has no judged sections."""
-    if benchmark.section_qrels:
+    """`diagnose` by sections, by documents where few topics have judged sections."""
+    if benchmark.by_section:
         return diagnose(outcome, table, benchmark.section_qrels, cutoff)
     return diagnose(outcome, table, benchmark.document_qrels, cutoff, by_document=True)
 

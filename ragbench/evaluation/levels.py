@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from ragbench.types import QueryState
 
 DOCUMENT, SECTION, QUOTE, PASSAGE = "document", "section", "quote", "passage"
+FEWEST = 3
+"""With fewer topics a level decides nothing, and is left out where more topics have judged documents."""
 
 
 @dataclass(frozen=True)

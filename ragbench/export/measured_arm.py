@@ -44,11 +44,15 @@ class MeasuredArm:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the run says for an arm: the outcome against its baseline, in one word and in one sentence."""
+    """What the run says for an arm: the outcome against its baseline, in one word and in one sentence.
+
+    `lacking` is what keeps it from being adopted, in a few words.
+    """
 
     gain: Gain
     sentence: str
     baseline: str | None
+    lacking: str = ""
 
     @property
     def needs_force(self) -> bool:
@@ -94,7 +98,9 @@ def evidence(measured: MeasuredArm, baseline: str | None = None) -> Evidence:
         return Evidence("uncompared", "It is the baseline of its run.", None)
     judged = Arms.of(measured.results).against(base)
     verdict = next(each.verdict for each in judged if each.contrast.factors == (measured.name,))
-    return Evidence(verdict.outcome, f"Against {base} on {_topics(measured.results)}: {verdict.reason}", base)
+    sentence = f"Against {base} on {_topics(measured.results)}: {verdict.reason}"
+    lacking = f"quality is {verdict.quality}" if verdict.quality != "better" else verdict.cost.text
+    return Evidence(verdict.outcome, sentence, base, lacking)
 
 
 def _topics(found: Results) -> str:
@@ -108,7 +114,7 @@ def require_gain(found: Evidence, force: bool) -> str | None:
         return None
     if not force:
         raise ConfigError(
-            f"the gain of this configuration is not established ({found.sentence.rstrip('.')}): "
+            f"the gain of this configuration over {found.baseline} is not established ({found.lacking}): "
             "add --force (force=True in Python) to export it all the same"
         )
     return f"Exported although its gain is not established, as --force asks. {found.sentence}"

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+import textwrap
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ragbench.errors import ResultsError
 from ragbench.evaluation import diagnosis, headroom
 from ragbench.report import evidence
+from ragbench.report.screen import WIDTH
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,9 +41,10 @@ def best_arm(results: Results) -> str:
     return str(means.reindex(results.arms).idxmax())
 
 
-def advice(results: Results, arm: str | None = None) -> list[Lever]:
-    """The levers for an arm (the best one when None), the largest bound first.
+def advice(results: Results, arm: str | None = None, known: Collection[str] = ()) -> list[Lever]:
+    """The levers for an arm (the best one when None), the largest bound first, without those that the run tried.
 
+    Commands leave out the `known` words: those with which every command here begins.
     Raises ResultsError for an arm that is not there, and for a run that did not write its headroom.
     """
     arm = arm if arm is not None else best_arm(results)
@@ -54,7 +57,7 @@ def advice(results: Results, arm: str | None = None) -> list[Lever]:
             f"{results.folder} has no headroom of '{arm}': none of its topics has a relevant judgment, or it is old"
         )
     (room,) = evidence.rows(headroom.summary(frame))
-    run = _Run(results, arm, frame, room)
+    run = _Run(results, arm, frame, room, frozenset(known))
     found = [*_measuring(run), *_losses(run), *_ordering(run), *_depth(run), *_retrieval(run)]
     return sorted(found, key=lambda lever: -(1.0 if lever.bound is None else lever.bound))
 
@@ -65,6 +68,7 @@ class _Run:
     arm: str
     frame: pd.DataFrame
     room: Mapping[str, Any]
+    known: frozenset[str] = frozenset()
 
     @property
     def config(self) -> Mapping[str, Any]:
@@ -72,21 +76,41 @@ class _Run:
 
     def command(self, name: str, *more: str) -> str:
         """A command with the words that the arm was run with, and more."""
-        given = self.results.record["overrides"].get(self.arm, ())
-        keys = {word.partition("=")[0].lstrip("+") for word in more}
-        kept = [word for word in given if word.partition("=")[0].lstrip("+") not in {*keys, "name", "split"}]
-        return shlex.join(["ragbench", *name.split(), *kept, *more])
+        keys = {_key(word) for word in more}
+        kept = [word for word in self.words(self.arm) if _key(word) not in keys]
+        return shlex.join(["ragbench", *name.split(), *(word for word in kept if word not in self.known), *more])
+
+    def words(self, arm: str) -> list[str]:
+        """What an arm was run with, but for its name and topics."""
+        given = (str(word).lstrip("+") for word in self.results.record["overrides"].get(arm, ()))
+        return [word for word in given if _key(word) not in ("name", "split")]
+
+    def tried(self, *more: str) -> bool:
+        """Whether another arm of the run is this one with these changes."""
+        own = set(self.words(self.arm)) | set(more)
+        return any(set(self.words(arm)) == own for arm in self.results.arms if arm != self.arm)
 
     def off(self, switch: str) -> bool:
         return not self.config.get(switch)
 
     def changed(self, *more: str) -> str:
-        """The run again with something changed, to be compared by `ragbench compare`."""
-        return self.command("run", *more)
+        """The arm as it is and with something changed, side by side."""
+        return f"{self.command('run')} --arm as_is= --arm changed={shlex.quote(shlex.join(more))}"
+
+
+def _key(word: str) -> str:
+    return word.partition("=")[0].lstrip("+")
 
 
 def _measuring(run: _Run) -> Iterator[Lever]:
     """Levers on the benchmark: what cannot be seen cannot be improved."""
+    if (run.results.record.get("machine") or {}).get("busy"):
+        yield Lever(
+            "time it on a quiet machine",
+            "other programs were busy, so nothing can be adopted: type the command again, what it computed is kept",
+            None,
+            (),
+        )
     topics = int(run.room["topics"])
     if topics < FEW_TOPICS:
         yield Lever(
@@ -162,7 +186,7 @@ def _ordering(run: _Run) -> Iterator[Lever]:
             bound,
             (run.command("learn-weights"), run.command("tune")),
         )
-    if run.off("p6"):
+    if run.off("p6") and not run.tried("p6=on"):
         ten = float(run.room[f"oracle_{headroom.DEPTHS[0]}"]) - float(run.room[headroom.VALUE])
         yield Lever(
             "re-rank the first ten with a cross-encoder",
@@ -208,16 +232,19 @@ def _compared(run: _Run, preset: str) -> str:
     """A preset in place of the one the arm was run with, beside the baseline."""
     given = run.results.record["overrides"].get(run.arm, ())
     arms = f"{preset.partition('=')[0]}=baseline,{preset.partition('=')[2]}"
-    return shlex.join(["ragbench", "run", "-m", arms, *(word for word in given if word.startswith(("data", "topics")))])
+    kept = (word for word in given if word.startswith(("data", "topics")) and word not in run.known)
+    return shlex.join(["ragbench", "run", "-m", arms, *kept])
 
 
 def lines(levers: Sequence[Lever], results: Results, arm: str) -> list[str]:
     """One screen: where the arm stands, and the levers with their commands."""
     frame = evidence.headroom(results)
-    said = [*headroom.sentences(frame[frame["arm"] == arm]), ""]
+    stands = headroom.sentences(frame[frame["arm"] == arm])
+    said = [*(line for each in stands for line in textwrap.wrap(each, WIDTH)), ""]
     if not levers:
         return [*said, "Nothing here is worth a try: less than .02 of nDCG@10 is left anywhere."]
     for number, lever in enumerate(levers, start=1):
         bound = "" if lever.bound is None else f" (at most {headroom.signed(lever.bound)})"
-        said += [f"{number}. {lever.name}{bound}: {lever.why}.", *(f"     {command}" for command in lever.commands)]
-    return [*said, "", "Bounds are what a perfect lever would bring; judge what you try with `ragbench compare`."]
+        said += textwrap.wrap(f"{number}. {lever.name}{bound}: {lever.why}.", WIDTH, subsequent_indent="   ")
+        said += [f"     {command}" for command in lever.commands]
+    return [*said, "", "Bounds are what a perfect change would bring. A run with --arm says what it does."]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ragbench.catalogue import label
 from ragbench.comparison import own_mean
-from ragbench.evaluation.levels import DOCUMENT, PASSAGE
+from ragbench.evaluation.levels import DOCUMENT, FEWEST, PASSAGE
 from ragbench.evaluation.measures import PRIMARY
 from ragbench.experiment import ledger
 from ragbench.report import evidence
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from ragbench.experiment.results import Results
 
 WIDTH = 80
+_SHOWN = 4
 _NAME = 19
 """Characters of a name in one line; longer ones go on in the next."""
 
@@ -48,7 +50,7 @@ def table(results: Results) -> Table:
     made = Table(title=results.titled(title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
     by_arm = set(main["factor"]) <= set(results.arms)
     made.add_column("arm" if by_arm else "change", max_width=_NAME, overflow="fold")
-    levels = [DOCUMENT, *([PASSAGE] if (results.per_query["level"] == PASSAGE).any() else [])]
+    levels = [DOCUMENT, *([PASSAGE] if _enough(results) else [])]
     for name in (*(f"{level}s" for level in levels), "p95", "verdict"):
         made.add_column(name, justify="right" if name == "p95" else "left", no_wrap=True)
     judged = {str(row["factor"]): row for row in evidence.rows(main)}
@@ -76,7 +78,45 @@ def below(results: Results) -> list[str]:
         said = ["change of the mean, with its 95% interval"]
     if looks := ledger.sentence(results.looks, str(results.record["benchmark"]["name"])):
         said.append(looks)
-    return [*said, "why, by type and stage: --wide, or the report"]
+    return [*said, *_because(results), "by type and stage: the report, or ragbench compare"]
+
+
+def _enough(results: Results) -> bool:
+    topics = results.per_query.groupby("level")["qid"].nunique()
+    return int(topics.get(PASSAGE, 0)) >= min(FEWEST, int(topics.max()))
+
+
+def _because(results: Results) -> list[str]:
+    """Why an arm is not adopted, one line for each reason."""
+    frame = evidence.effects(results)
+    busy = bool((results.record.get("machine") or {}).get("busy"))
+    arms: dict[str, list[str]] = {}
+    for row in evidence.rows(frame[frame["kind"] == "main"] if len(frame) else frame):
+        if reason := _reason(row, busy):
+            arms.setdefault(reason, []).append(label(str(row["factor"])))
+    return [
+        line
+        for reason, names in arms.items()
+        for line in textwrap.wrap(f"{_listed(names)}: {reason}", WIDTH, subsequent_indent="  ", break_long_words=False)
+    ]
+
+
+def _reason(row: Mapping[str, Any], busy: bool) -> str:
+    if row["verdict"] not in ("inconclusive", "reject"):
+        return ""
+    if row["quality"] == "worse":
+        return "surely worse"
+    if row["cost"] == "over":
+        return f"over the budget of +{row['budget_ms']:g} ms"
+    if row["quality"] == "open":
+        return f"may be chance: {row['n']:.0f} topics do not tell so small a change"
+    if row["latency_ms"] != row["latency_ms"]:
+        return "better, but its time was not measured"
+    return f"better, but {'the machine was too busy to time it' if busy else 'perhaps over the budget of time'}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
 
 
 def _mean(results: Results, arm: str, level: str, row: Mapping[str, Any] | None) -> str:

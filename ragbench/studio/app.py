@@ -276,7 +276,12 @@ def _advice(pages: Pages, run: str, arm: str) -> Response:
     levers = []
     for lever in advice.advice(results, arm):
         words = [shlex.split(command) for command in lever.commands]
-        starts = [url("/experiments", command=w[1], words=shlex.join(w[2:])) if w[1] in COMMANDS else "" for w in words]
+        starts = [
+            url("/experiments", command=w[1], words=shlex.join(w[2:]))
+            if w[1] in COMMANDS and all("=" in each and each[0] != "-" for each in w[2:])
+            else ""
+            for w in words
+        ]
         levers.append((lever, list(zip(lever.commands, starts, strict=True))))
     return pages.page("advice.html.j2", id=ArmId(run, arm), levers=levers)
 

@@ -52,13 +52,18 @@ class Results(files.Results):
 
     @property
     def next_words(self) -> str:
-        """The command to type next: export the arm that is adopted with the largest effect, else the baseline."""
+        """The command to type next: export the arm that is adopted with the largest effect, else the baseline.
+
+        Where an arm is better and only its time is not known, advice comes first.
+        """
         import shlex
 
         if len(self.arms) == 1:
             return "diagnose"
         frame = self.verdicts
         adopted = frame[(frame["verdict"] == "adopt") & frame["factor"].isin(self.arms)]
+        if not len(adopted) and ((frame["quality"] == "better") & (frame["cost"] == "open")).any():
+            return "advise"
         arm = str(adopted.sort_values("effect")["factor"].iloc[-1]) if len(adopted) else self.arms[0]
         return f"export {shlex.quote(f'@1/{arm}')} --out bundle"
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ragbench.benchmark.benchmark import Benchmark, Topic, area, docno_of_section, topic_area
@@ -62,3 +64,11 @@ def test_the_built_in_benchmark_is_as_large_as_the_seed_asks() -> None:
 
 def test_a_benchmark_shows_itself_in_one_line(benchmark_small) -> None:
     assert repr(benchmark_small) == "Benchmark('lantern': 8 documents, 5 topics, 7 judgments)"
+
+
+def test_sections_count_where_half_of_the_topics_have_some(benchmark_small: Benchmark) -> None:
+    assert benchmark_small.by_section
+    first = next(iter(benchmark_small.section_qrels))
+    few = replace(benchmark_small, section_qrels={first: benchmark_small.section_qrels[first]})
+    assert not few.by_section
+    assert not replace(benchmark_small, section_qrels={}).by_section

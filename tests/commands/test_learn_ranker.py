@@ -119,7 +119,8 @@ def test_advice_names_levers_with_commands(capsys, place) -> None:
     (folder,) = map(str, (Path(place[0].partition("=")[2]) / "runs").glob("*-plain-*"))
     assert cli.main(["advise", folder]) == 0
     said = capsys.readouterr().out
-    assert "ragbench learn-ranker" in said and "at most +" in said
+    assert "ragbench learn-ranker" in said and "at most +" in said and "+exp" not in said
+    assert "--arm as_is= --arm changed=" in said
     assert len(said.splitlines()) <= 30
     assert cli.main(["advise", folder, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["arm"] == "plain"

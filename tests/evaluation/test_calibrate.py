@@ -51,13 +51,14 @@ def test_a_sample_reads_sections_where_they_are_judged_and_documents_where_not()
     benchmark = SimpleNamespace(
         section_qrels={"q1": {"a#y": 2, "b#x": 0}},
         document_qrels={"q1": {"a": 2}},
+        by_section=True,
         topics=(Topic("q1", "q1", group="g"), Topic("q2", "q2")),
     )
     judged = sample(states, table, benchmark)
     assert [each.tolist() for each in judged.relevant] == [[True, False, False], [False]]
     assert judged.answerable.tolist() == [True, False]
     assert judged.groups == ("g", "q2")
-    benchmark.section_qrels = {}
+    benchmark.by_section = False
     assert [each.tolist() for each in sample(states, table, benchmark, depth=2).relevant] == [[True, True], [False]]
 
 

@@ -88,7 +88,7 @@ def test_an_unknown_baseline(run: Path) -> None:
 def test_an_unproven_gain_needs_force_and_says_so(run: Path) -> None:
     arm = measured_arm.find(run, "same")
     found = measured_arm.evidence(arm)
-    said = r"not established \(Against base on the test topics: .*\): add --force"
+    said = r"over base is not established \(quality is open\): add --force"
     with pytest.raises(ConfigError, match=said) as caught:
         measured_arm.require_gain(found, force=False)
     assert "\n" not in str(caught.value)

@@ -77,3 +77,23 @@ def test_wide_tables_go_on_below_in_a_terminal(width: int, monkeypatch: pytest.M
     assert "…" not in said and max(map(len, said.splitlines())) <= width
     assert all(f"nDCG@{n} of it" in said and f"{n / 7:.4f}" in said for n in range(12))
     assert said.count("baseline") > 1
+
+
+def test_it_says_why_an_arm_is_not_adopted(write_results, tmp_path: Path) -> None:
+    arms = {"baseline": LOW, "slow": HIGH, "good": HIGH, "same": [*LOW[:-1], 0.6], "worse": [0.2, 0.3] * 15}
+    times = {"baseline": 20.0, "slow": 1190.0, "good": 21.0, "same": 21.0, "worse": 20.0}
+    said = screen.below(results.load(write_results(tmp_path / "run", arms, times)))
+    assert "slow: over the budget of +50 ms" in said
+    assert "same: may be chance: 30 topics do not tell so small a change" in said
+    assert "worse: surely worse" in said
+    assert not any(line.startswith("good") for line in said)
+    untimed = screen.below(results.load(write_results(tmp_path / "untimed", {"a": LOW, "b": HIGH})))
+    assert "b: better, but its time was not measured" in untimed
+
+
+def test_a_level_of_two_topics_is_left_out(write_results, tmp_path: Path) -> None:
+    arms = {"baseline": LOW, "better": HIGH}
+    few = {name: values[:2] for name, values in arms.items()}
+    found = results.load(write_results(tmp_path / "run", arms, {"baseline": 20.0, "better": 21.0}, passages=few))
+    assert "passages" not in printed(found, 80)
+    assert "passages" not in str(screen.evidence.effects(found)["reason"].iloc[0])
