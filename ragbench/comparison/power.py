@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,8 @@ _STEPS = 16  # of a bisection from eight standard deviations: to a ten-thousandt
 def detectable_effects(differences: Floats, here: NDArray[np.bool_], critical: float, *, seed: int) -> Floats:
     """For every row of (k, n), the true mean difference that exceeds `critical` in 80% of bootstrap experiments.
 
-    An experiment draws queries again, with the ties of the data; an effect moves every query that is no tie. NaN for
+    An experiment draws queries again, with the ties of the data; an effect moves every query that is no tie, upwards in
+    half of the experiments and downwards in the others, because skewed differences show one of these sooner. NaN for
     rows with fewer than `FEW` queries or changed queries.
     """
     n, changed = here.sum(axis=1), (differences != 0).sum(axis=1)
@@ -43,7 +44,7 @@ def detectable_effects(differences: Floats, here: NDArray[np.bool_], critical: f
     share = (rows != 0).sum(axis=1, keepdims=True) / n
     floor = least[enough][:, np.newaxis]
 
-    def power(effect: Floats, *, sign: float) -> Floats:
+    def found_with(effect: Floats, sign: float) -> Floats:
         """How often an effect of this size and sign is found, by row."""
         step = sign * effect[:, np.newaxis] / share
         sums = (
@@ -55,8 +56,7 @@ def detectable_effects(differences: Floats, here: NDArray[np.bool_], critical: f
         return np.asarray((sign * z > critical).mean(axis=1))
 
     spread = np.sqrt((rows**2).sum(axis=1) / n[:, 0])
-    either = [_least(partial(power, sign=sign), spread) for sign in (1.0, -1.0)]
-    found[enough] = np.maximum(*either)
+    found[enough] = _least(lambda effect: (found_with(effect, 1.0) + found_with(effect, -1.0)) / 2, spread)
     return found
 
 
