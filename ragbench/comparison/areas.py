@@ -1,10 +1,11 @@
-"""Does a finding hang on one area of the collection? Whole areas drawn again, and the mean without each.
+"""Does an effect depend on one area of the collection? Resamples whole areas, and leaves out each in turn.
 
-The usual interval takes topics for a sample of topics such as these. Topics of one area share documents, words and
-writers, so for *other* areas an effect is known less well: here whole areas are drawn again, with all their topics (the
-bootstrap of clusters, Davison and Hinkley, "Bootstrap Methods and their Application", 1997, section 3.8). A few areas
-vary too little among themselves: their standard error is widened by the root of G / (G - 1), and reached over by t
-with G - 1 degrees of freedom (Hesterberg, The American Statistician 69, 2015). All intervals of a table hold together.
+The usual interval treats topics as a sample of topics such as these. Topics of one area share documents, words and
+writers, so the effect in *other* areas is less certain: here whole areas are resampled with all their topics (cluster
+bootstrap, Davison and Hinkley, "Bootstrap Methods and their Application", 1997, section 3.8). With few areas the
+bootstrap underestimates the spread: the standard error is multiplied by the root of G / (G - 1), and the interval uses
+t with G - 1 degrees of freedom (Hesterberg, The American Statistician 69, 2015). All intervals of a table hold
+together.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 LEAST = 4
-"""Of fewer areas nothing is said."""
+"""The fewest areas for which intervals are computed."""
 COLUMNS = ("factor", "level", "effect", "low", "high", "areas", "area_low", "area_high", "weakest", "without")
 
 
 def areas(arms: Arms, judged: Sequence[Judged], area_of: Mapping[str, str]) -> pd.DataFrame:
     """A row for every contrast of one factor and level, with `COLUMNS`; none of fewer than `LEAST` areas.
 
-    `low` and `high` are the usual interval, `area_low` and `area_high` that of whole areas drawn again. `weakest` is
-    the area without which the effect is nearest to nothing, or turns round, and `without` the effect without it.
-    `area_of` has the area of a topic by qid.
+    `low` and `high` are the usual interval, `area_low` and `area_high` that of resampled areas. `weakest` is the area
+    whose removal brings the effect nearest to zero, or reverses it; `without` is the effect without it. `area_of` has
+    the area of a topic by qid.
     """
     import pandas as pd
 
@@ -72,7 +73,9 @@ def areas(arms: Arms, judged: Sequence[Judged], area_of: Mapping[str, str]) -> p
 
 
 def sentences(frame: pd.DataFrame) -> list[str]:
-    """What is sure for topics such as these, but not for other areas: `p6: documents +0.031 ... gate ...`."""
+    """Effects that are significant for topics such as these, but not for other areas: `p6: documents +0.031 ... gate
+    ...`.
+    """
     said = []
     for row in frame.to_dict(orient="records"):
         sure = row["low"] > 0 or row["high"] < 0
@@ -86,7 +89,7 @@ def sentences(frame: pd.DataFrame) -> list[str]:
 
 
 def _reach(sums: Floats, counts: Floats, seed: int, draws: int, confidence: float) -> Floats:
-    """By how much the mean of every row may be off, from (rows, areas) sums and numbers of topics."""
+    """The half-width of the interval of every row, from sums and numbers of topics of shape (rows, areas)."""
     from scipy.special import ndtr, stdtrit
 
     n_areas = sums.shape[1]

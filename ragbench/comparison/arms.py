@@ -1,4 +1,4 @@
-"""The comparison of arms: what a run measured of each, judged against a base. Every command calls this one."""
+"""The comparison of arms: their measured values, judged against a base. Every command uses this one."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ Values = Mapping[str, float]
 
 
 class Measured(Protocol):
-    """What a finished run offers; `ragbench.experiment.results.Results` does."""
+    """The parts of a finished run that a comparison reads; `ragbench.experiment.results.Results` has them."""
 
     @property
     def record(self) -> Mapping[str, Any]:
-        """What it recorded."""
+        """The record of the run."""
 
     @property
     def arms(self) -> list[str]:
@@ -50,7 +50,7 @@ class Measured(Protocol):
 
 @dataclass(frozen=True)
 class Arm:
-    """What is known of one arm: values by level and qid, samples of its time, its configuration.
+    """One arm: values by level and qid, samples of its time, its configuration.
 
     `useful` are the values if unjudged hits were as useful as judged ones. `times` is None where it was not timed.
     """
@@ -71,13 +71,13 @@ class Judged:
 
     @property
     def cost(self) -> Cost:
-        """What it adds to p95, and its budget."""
+        """The time that it adds to p95, and its budget."""
         return self.verdict.cost
 
 
 @dataclass(frozen=True)
 class Arms:
-    """Arms over the same topics, and the policy by which they are judged; `busy` says why times are not trusted."""
+    """Arms over the same topics, and the policy that judges them; `busy` says why times cannot be trusted."""
 
     arms: Mapping[str, Arm]
     policy: Policy
@@ -118,7 +118,7 @@ class Arms:
         return self.judged([Contrast.of(arm, base) for arm in self.arms if arm != base])
 
     def judged(self, contrasts: Sequence[Contrast]) -> list[Judged]:
-        """The verdicts on contrasts, judged together; none where nothing was judged. Raises as `levels_of`."""
+        """The verdicts on contrasts as one family; none where no values exist. Raises as `levels_of`."""
         effect = self.policy.statistics.smallest_effect
         found = self.levels_of(contrasts)
         return [
@@ -129,7 +129,7 @@ class Arms:
     def levels_of(self, contrasts: Sequence[Contrast]) -> list[dict[str, Level]]:
         """The comparisons of contrasts by level: one family over all of them and both levels.
 
-        None where nothing was judged. Raises ResultsError for an arm without values where others have some.
+        Empty where no values exist. Raises ResultsError for an arm without values where others have some.
         """
         if not contrasts or not self.judgeable:
             return []
@@ -197,7 +197,7 @@ class Arms:
         return np.array([values.get(qid, np.nan) for qid in qids], dtype=np.float64)
 
     def _if_useful(self, contrast: Contrast, level: str) -> float | None:
-        """The effect were unjudged hits as useful as judged ones; None where that is not known."""
+        """The effect if unjudged hits were as useful as judged ones; None where that is unknown."""
         if any(level not in self.arms[arm].useful for arm in contrast.weights):
             return None
         plus, minus = self._pair(contrast, level, useful=True)

@@ -1,4 +1,4 @@
-"""The same comparison for every query type apart, with a warning where a type has few queries."""
+"""The comparison for each query type, with a warning where a type has few queries."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def types(kinds: Sequence[str | None]) -> dict[str, NDArray[np.bool_]]:
 
 
 def warning(kind: str, n: int) -> str:
-    """What to keep in mind about a type with `n` queries; empty when nothing."""
+    """A warning for a type with few queries; empty for others."""
     if n >= FEW:
         return ""
     return f"only {n} {'query' if n == 1 else 'queries'} of type '{kind}': at least {FEW} make a conclusion stable"
@@ -38,8 +38,8 @@ def warning(kind: str, n: int) -> str:
 def by_type(values: Mapping[str, ArrayLike], base: str, kinds: Sequence[str | None], policy: Policy) -> pd.DataFrame:
     """Every type and arm: kind, n, warning, arm, mean, difference from the base with its interval (low, high).
 
-    `values` (n,) by arm and `kinds` belong to the same queries in the same order. The arms of a type are one family;
-    types are not, so this is for looking closer, not for deciding.
+    `values` (n,) by arm and `kinds` belong to the same queries in the same order. The arms of a type are one family,
+    different types are not: use this table to explore, not to decide.
     """
     import pandas as pd
 

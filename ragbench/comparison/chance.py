@@ -1,10 +1,9 @@
 """How large the largest statistic of a family grows by chance: by sign flips, and by resampling under the null.
 
-Both treat a query as one unit over all rows, so that whatever the rows share, such as the base they are compared with,
-is shared by chance too: single-step maxT (Westfall and Young, "Resampling-Based Multiple Testing", 1993). Sign flips
-are exact where a difference may as well have the other sign (Smucker, Allan and Carterette, CIKM 2007); the bootstrap
-(Romano and Wolf, Econometrica 73, 2005) keeps the shape of differences that are skewed and mostly ties. A claim must
-survive both.
+Both treat a query as one unit over all rows, so that dependence between rows, such as a common base, is kept:
+single-step maxT (Westfall and Young, "Resampling-Based Multiple Testing", 1993). Sign flips are exact where differences
+are symmetric under the null (Smucker, Allan and Carterette, CIKM 2007); the bootstrap (Romano and Wolf, Econometrica
+73, 2005) keeps the shape of differences that are skewed and mostly ties. An effect must be significant by both.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ _NEAR = 1e-9  # statistics this near are equal: one sum, added up in another ord
 def largest(differences: Floats, here: NDArray[np.bool_], seed: int, draws: int) -> tuple[Floats, ...]:
     """The largest |z| of the rows of (k, n) in every sign pattern, and in every bootstrap sample of the null.
 
-    `differences` are 0 where `here` is not: queries that a row has no value for. Where so few queries changed that all
-    sign patterns are taken, these alone.
+    `differences` are 0 where `here` is False: the row has no value for the query. Where few queries changed, all sign
+    patterns are used, and no bootstrap samples.
     """
     n = here.sum(axis=1)[:, np.newaxis]
     floor = skew.floor(differences, n[:, 0])[:, np.newaxis]
@@ -50,7 +49,7 @@ def largest(differences: Floats, here: NDArray[np.bool_], seed: int, draws: int)
 
 
 def sign_patterns(queries: int, rows: int, draws: int, seed: int) -> Iterator[Floats]:
-    """Blocks of sign patterns, (queries, patterns), 1 or -1; all but that of the data where these are few enough."""
+    """Blocks of sign patterns, (queries, patterns), 1 or -1; where they are few, all but that of the data."""
     step = max(1, _CELLS // max(queries, rows))
     if 2**queries <= draws + 1:
         numbers = np.arange(1, 2**queries)
@@ -72,7 +71,7 @@ def resamples(queries: int, rows: int, draws: int, seed: int) -> Iterator[Floats
 
 
 def p_values(observed: Floats, by_chance: Sequence[Floats]) -> Floats:
-    """p = (b + 1) / (m + 1), b of m draws being as large (Phipson and Smyth 2010); the larger of the references."""
+    """p = (b + 1) / (m + 1), where b of m draws are as large (Phipson and Smyth 2010); the largest of all references."""
 
     def one(draws: Floats) -> Floats:
         as_large = len(draws) - np.searchsorted(np.sort(draws), observed - _NEAR, side="left")
@@ -84,8 +83,8 @@ def p_values(observed: Floats, by_chance: Sequence[Floats]) -> Floats:
 def critical(by_chance: Sequence[Floats], level: float, n: int, rows: int) -> float:
     """The largest statistic whose p is above `level`.
 
-    Where so few queries changed that every p is, it is that of Student's t for `n` queries, with Bonferroni's
-    correction for the `rows`: it bounds the means, and refuses none of them.
+    Where so few queries changed that every p is above it, the critical value of Student's t for `n` queries with
+    Bonferroni's correction for the `rows`: it gives intervals, and no row is significant.
     """
     from scipy.special import stdtrit  # scipy.stats has it and takes three times as long to import
 

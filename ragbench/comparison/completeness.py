@@ -1,13 +1,13 @@
-"""How much of what is relevant the judgments hold, estimated from what several systems found of it.
+"""Which share of the relevant items is judged, estimated from the items that several systems found.
 
-Systems are treated as independent samples: what many find alike was hard to miss, what only one finds says how much all
-missed. Chao's lower bound (A. Chao, Biometrics 43, 1987), bias-corrected, from what one and what two of t systems
-found:
+Systems are treated as independent samples: the number of items that only one system found tells how many all of them
+missed. Chao's lower bound (A. Chao, Biometrics 43, 1987), bias-corrected, from the numbers of items found by one and by
+two of t systems:
 
     relevant >= found + (t - 1) / t * once (once - 1) / (2 (twice + 1))
 
 and Chapman's form of Lincoln and Petersen for the two systems that overlap least (Chapman, Univ. of California
-Publications in Statistics 1, 1951). Systems that find the same things for the same reasons make both too small.
+Publications in Statistics 1, 1951). Systems that are alike find the same items, which makes both estimates too small.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Floats = NDArray[np.float64]
 class Estimate:
     """An estimate of how many relevant items there are, and of the share that is judged (at most 1).
 
-    With the interval of the share over topics drawn again.
+    The interval of the share is a bootstrap over topics.
     """
 
     method: str
@@ -56,7 +56,7 @@ class Completeness:
     estimates: tuple[Estimate, ...]
 
     def sentences(self) -> list[str]:
-        """What it says, in words."""
+        """The estimates in words."""
         told = [
             f"{self.known} sections or documents are judged relevant; the first {self.depth} hits of "
             f"{len(self.estimates[0].systems)} systems hold {self.found} of them, {self.once} found by one system only"

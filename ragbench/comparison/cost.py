@@ -33,9 +33,9 @@ class Added:
 
 @dataclass(frozen=True)
 class Cost:
-    """The cost axis of a verdict: `budget_ms` None sets no limit, `added` None was not measured.
+    """The cost axis of a verdict. `budget_ms` is None without a limit, `added` None where time was not measured.
 
-    `busy` says why the times are not to be trusted, empty when they are.
+    `busy` says why the times cannot be trusted; empty when they can.
     """
 
     added: Added | None
@@ -44,7 +44,7 @@ class Cost:
 
     @property
     def axis(self) -> Axis:
-        """Within, over, or open where it was not measured, or its interval reaches across the budget."""
+        """Within, over, or open: not measured, or the interval contains the budget."""
         if self.budget_ms is None:
             return "within"
         if self.added is None or self.busy:
@@ -68,7 +68,7 @@ class Cost:
 
 
 def added(contrast: Contrast, times: Mapping[str, pd.DataFrame], seed: int) -> Added | None:
-    """The contrast in p95 with its 95% interval (`ragbench.timing.intervals`), None where an arm was not timed.
+    """The difference in p95 with its 95% interval (`ragbench.timing.intervals`); None where an arm was not timed.
 
     `times` has the samples of every arm: qid and total, in milliseconds.
     """

@@ -1,8 +1,8 @@
-"""Several arms as one field: how likely each is the best of it, which are ruled out, how many topics would tell more.
+"""Several arms as one field: how likely each is the best, which are ruled out, and how many topics are missing.
 
-An arm is ruled out when another is surely better at one level and not surely worse at the other, all pairs of the field
-being one family. The probability of being best is the share of bootstrap samples of the topics in which an arm has the
-largest mean, equal ones sharing it.
+An arm is ruled out when another is significantly better at one level and not significantly worse at the other; all
+pairs of the field are one family. The probability of being best is the share of bootstrap samples of the topics in
+which an arm has the largest mean; arms with equal means share it.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 FEWEST = 3
-"""Of fewer arms the verdict says all there is to say."""
+"""With fewer arms the verdict is enough."""
 MOST = 24
-"""Of more arms nobody is ruled out: 300 pairs are the most that are compared."""
+"""With more arms none is ruled out: at most 300 pairs are compared."""
 COLUMNS = ("arm", "mean", "best", "passage_mean", "passage_best", "ruled_out_by", "more_topics")
 
 
 def field(arms: Arms) -> pd.DataFrame:
-    """A row for every arm, the likeliest first, with `COLUMNS`; without rows for fewer than `FEWEST` arms.
+    """A row for every arm, the most likely best first, with `COLUMNS`; no rows for fewer than `FEWEST` arms.
 
-    `best` is the probability that no other arm of the field is better, by documents; `passage_best` by passages, NaN
-    where these were not measured. `more_topics` is how many more topics such as these would separate the arm from the
-    one with the largest mean; NaN for that one, one that is ruled out, and one whose difference is too small to matter.
+    `best` is the probability of being the best by documents; `passage_best` by passages, NaN where these were not
+    measured. `more_topics` is how many more topics would separate the arm from the one with the largest mean; NaN for
+    that arm, for arms that are ruled out, and for arms whose difference is too small to matter.
     """
     import pandas as pd
 
@@ -70,7 +70,7 @@ def _best(arms: Arms, level: str) -> dict[str, tuple[float, float]]:
 
 
 def _ruled_out(arms: Arms) -> dict[str, str]:
-    """By arm, one that beats it: the one with the largest effect of documents."""
+    """By arm that is ruled out, the arm that rules it out: the one with the largest effect on documents."""
     found: dict[str, tuple[float, str]] = {}
     pairs = list(combinations(arms.arms, 2))
     for pair, levels in zip(pairs, arms.levels_of([Contrast.of(*pair) for pair in pairs]), strict=True):
@@ -84,7 +84,7 @@ def _ruled_out(arms: Arms) -> dict[str, str]:
 
 
 def _more_topics(arms: Arms, out: dict[str, str]) -> dict[str, float]:
-    """By arm, the topics that are lacking to tell it from the leader, by documents."""
+    """By arm, how many more topics would separate it from the leader, by documents."""
     pairs = len(arms.levels) * len(arms.arms) * (len(arms.arms) - 1) // 2
     policy = arms.policy.statistics
     means = dict(zip(arms.arms, np.nanmean(arms.matrix(DOCUMENT), axis=1), strict=True))
@@ -103,7 +103,7 @@ def _more_topics(arms: Arms, out: dict[str, str]) -> dict[str, float]:
 
 
 def sentences(frame: pd.DataFrame) -> list[str]:
-    """The field in words: who leads, who is ruled out, what more topics would do."""
+    """The field in words: which arms lead, which are ruled out, and what more topics would show."""
     if not len(frame):
         return []
     out = frame[frame["ruled_out_by"] != ""]

@@ -1,7 +1,7 @@
-"""Whether the two halves of a benchmark agree: effects on train and test, and whether only chance sets them apart.
+"""Whether the two halves of a benchmark agree: effects on train and test, and whether they differ by more than chance.
 
-Topics are dealt to the halves again and again, the same way for all rows, and p is adjusted for the family by the
-largest statistic (Westfall and Young, as in `ragbench.comparison.chance`).
+A permutation test: topics are assigned to the halves at random many times, in the same way for all rows. p is adjusted
+for the family by the largest statistic (Westfall and Young, as in `ragbench.comparison.chance`).
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ Floats = NDArray[np.float64]
 
 TRAIN, TEST = "train", "test"
 LEAST = 5
-"""Fewer topics in a half say nothing of it."""
+"""The fewest topics in a half for which the halves are compared."""
 COLUMNS = ("factor", "level", "train", "n_train", "test", "n_test", "p")
 _BLOCK = 1_000
 
 
 def halves(arms: Arms, contrasts: Sequence[Contrast], splits: Mapping[str, str]) -> pd.DataFrame:
-    """A row for every contrast and level: the mean effect on train and on test, and p that they are one; `COLUMNS`.
+    """A row for every contrast and level: the mean effect on train and on test, and p that both are equal; `COLUMNS`.
 
-    `splits` has the split of a topic by qid. Without the levels at which a half has fewer than `LEAST` topics.
+    `splits` has the split of a topic by qid. Levels at which a half has fewer than `LEAST` topics are left out.
     """
     import pandas as pd
 
@@ -60,7 +60,7 @@ def halves(arms: Arms, contrasts: Sequence[Contrast], splits: Mapping[str, str])
 
 
 def sentences(frame: pd.DataFrame, alpha: float = 0.05) -> list[str]:
-    """What the halves do not agree about: `p6: +0.107 on train, -0.007 on test topics (p = 0.01) ...`"""
+    """What the halves disagree about: `p6: +0.107 on train, -0.007 on test topics (p = 0.01) ...`"""
     return [
         f"{row['factor']}: {row['level']}s {row['train']:+.3f} on train and {row['test']:+.3f} on test topics "
         f"(p = {row['p']:.2g}): the halves disagree, so look at which topics it helps before you rely on the mean"
@@ -72,7 +72,7 @@ def sentences(frame: pd.DataFrame, alpha: float = 0.05) -> list[str]:
 def heterogeneity(
     differences: Floats, present: NDArray[np.bool_], in_train: NDArray[np.bool_], seed: int, draws: int
 ) -> Floats:
-    """p for every row of (k, n) that both halves have one mean: a permutation of halves, adjusted for the rows.
+    """p for every row of (k, n) that both halves have the same mean: a permutation test, adjusted for the rows.
 
     The statistic is Welch's t; its square is Cochran's Q of two groups (W. G. Cochran, Biometrics 10, 1954).
     """
@@ -85,7 +85,7 @@ def heterogeneity(
 
 
 def _statistic(differences: Floats, present: NDArray[np.bool_], first: Floats) -> Floats:
-    """|Welch's t| of every row in every deal of (n, deals) queries to the first half."""
+    """|Welch's t| of every row for every column of `first`, shape (n, deals): 1 for queries in the first half."""
     squares, counted = differences**2, present.astype(np.float64)
 
     def moments(side: Floats) -> tuple[Floats, Floats]:

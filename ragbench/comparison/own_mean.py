@@ -1,4 +1,4 @@
-"""How sure the mean of one arm over topics is, alone; a difference between arms has its own, paired interval."""
+"""The interval of one arm's mean over topics; a difference between arms has its own, paired interval."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 
 class Mean(NamedTuple):
-    """The mean of `n` values, and its interval; NaN where fewer than three say nothing about it."""
+    """The mean of `n` values, and its interval; NaN for fewer than three values."""
 
     mean: float
     low: float
@@ -20,7 +20,7 @@ class Mean(NamedTuple):
 
 
 def mean(values: ArrayLike, confidence: float = 0.95) -> Mean:
-    """The mean of values of shape (n,) with Student's interval, cut to 0 and 1 where no value lies outside of them."""
+    """The mean of values of shape (n,) with Student's interval, cut to 0 and 1 where all values lie between them."""
     from scipy.stats import t
 
     row = np.asarray(values, dtype=np.float64)
@@ -34,6 +34,6 @@ def mean(values: ArrayLike, confidence: float = 0.95) -> Mean:
 
 
 def interval(values: Sequence[float], confidence: float = 0.95) -> tuple[float, float]:
-    """The ends of the interval alone."""
+    """The ends of the interval."""
     found = mean(values, confidence)
     return found.low, found.high

@@ -1,4 +1,4 @@
-"""What a verdict depends on besides what was measured: one policy, read from the configuration that a run recorded."""
+"""What a verdict depends on besides the measurements: one policy, read from the configuration that a run recorded."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ragbench.evaluation.measures import PRIMARY
 
 @dataclass(frozen=True)
 class Policy:
-    """How sure a difference must be, what is too small to matter, and what it may cost."""
+    """The confidence a difference needs, the size below which it does not matter, and what it may cost."""
 
     measure: str
     statistics: StatisticsSpec
@@ -30,20 +30,20 @@ class Policy:
         )
 
     def budget_ms(self, plus: Iterable[Mapping[str, Any]], minus: Iterable[Mapping[str, Any]]) -> float | None:
-        """What the change from the configurations `minus` to `plus` may add to p95; None when nothing limits it.
+        """Milliseconds that the change from configurations `minus` to `plus` may add to p95; None without a limit.
 
-        A change that turns re-ranking on has the larger of the two budgets.
+        A change that turns re-ranking on has a budget of its own.
         """
         turned_on = all(map(reranks, plus)) and not any(map(reranks, minus))
         return self.budget.of_rerank_ms if turned_on else self.budget.p95_ms
 
 
 def primary(config: Mapping[str, Any]) -> str:
-    """The measure of documents that verdicts are about: `primary`, else nDCG@10, or the first of other measures."""
+    """The document measure that verdicts use: `primary`, else nDCG@10, else the first measure listed."""
     names = [str(name) for name in config["measures"]]
     return str(config.get("primary") or (PRIMARY if PRIMARY in names else names[0]))
 
 
 def reranks(config: Mapping[str, Any]) -> bool:
-    """Whether a configuration re-ranks with a cross-encoder; one that is not known does not."""
+    """Whether a configuration re-ranks with a cross-encoder; False for an empty configuration."""
     return bool(config) and any(str(node["_target_"]).endswith(".Rerank") for _, node in active(config))

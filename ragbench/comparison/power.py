@@ -1,4 +1,4 @@
-"""What a comparison could have found: the minimum detectable effect, and how many queries a difference needs."""
+"""Power: the minimum detectable effect of a comparison, and how many queries a difference needs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ragbench.errors import ConfigError
 Floats = NDArray[np.float64]
 
 FEW = 20
-"""Below this many queries, or queries that changed, no effect is called detectable: the claim would not hold."""
+"""With fewer queries, or fewer changed queries, no detectable effect is given: it would not be reliable."""
 POWER = 0.8
 _DRAWS = 1_000
 _STEPS = 16  # of a bisection from eight standard deviations: to a ten-thousandth of one
@@ -24,9 +24,8 @@ _STEPS = 16  # of a bisection from eight standard deviations: to a ten-thousandt
 def detectable_effects(differences: Floats, here: NDArray[np.bool_], critical: float, *, seed: int) -> Floats:
     """For every row of (k, n), the true mean difference that exceeds `critical` in 80% of bootstrap experiments.
 
-    An experiment draws queries again, with the ties of the data; an effect moves every query that is no tie, upwards in
-    half of the experiments and downwards in the others, because skewed differences show one of these sooner. NaN for
-    rows with fewer than `FEW` queries or changed queries.
+    An experiment resamples queries, ties included; an effect shifts every query that is not a tie, upwards in half of
+    the experiments and downwards in the others, because skew makes one direction easier to find. NaN for rows with fewer than `FEW` queries or changed queries.
     """
     n, changed = here.sum(axis=1), (differences != 0).sum(axis=1)
     least = skew.floor(differences, n)
@@ -45,7 +44,7 @@ def detectable_effects(differences: Floats, here: NDArray[np.bool_], critical: f
     floor = least[enough][:, np.newaxis]
 
     def found_with(effect: Floats, sign: float) -> Floats:
-        """How often an effect of this size and sign is found, by row."""
+        """The share of experiments that find an effect of this size and sign, by row."""
         step = sign * effect[:, np.newaxis] / share
         sums = (
             first + step * moved,
@@ -71,7 +70,7 @@ def _least(power: Callable[[Floats], Floats], start: Floats) -> Floats:
 
 
 def _centred(differences: Floats) -> Floats:
-    """The rows with mean 0 and the same ties: all differences that are none of them move by the same amount."""
+    """The rows with mean 0 and the same ties: all other differences are shifted by the same amount."""
     changed = differences != 0
     shift = differences.sum(axis=1, keepdims=True) / np.maximum(changed.sum(axis=1, keepdims=True), 1)
     return np.where(changed, differences - shift, 0.0)

@@ -1,8 +1,8 @@
-"""Prediction-powered inference: a mean from a few topics that persons judged and many that a model judged.
+"""Prediction-powered inference: a mean from few topics judged by persons and many judged by a model.
 
-The mean of the model's values is corrected by how far it is off where both judged. The correction is weighted so that
-the variance is least (PPI++; Angelopoulos, Duchi and Zrnic 2023): a model that says nothing gets weight 0, and what is
-left is the mean of the persons. Valid however bad the model is, as long as the persons' topics are a random sample.
+The mean of the model's values is corrected by its error on the topics that both judged. The weight of the model
+minimises the variance (PPI++; Angelopoulos, Duchi and Zrnic 2023): a useless model gets weight 0, which leaves the mean
+of the persons. Valid however bad the model is, as long as the persons' topics are a random sample.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ragbench.comparison.statistics import TIE
 from ragbench.errors import ResultsError
 
 LEAST = 10
-"""Topics that persons must have judged; fewer say nothing of how far a model is off."""
+"""The fewest topics that persons must have judged to estimate the error of a model."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Do the effects of one collection come again on another? The same changes in several runs, side by side."""
+"""Do the effects on one collection repeat on another? The same changes in several runs, side by side."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FEWEST = 3
-"""Changes; two are in one order or in the other."""
+"""The fewest shared changes: two can only agree or disagree."""
 COLUMNS = ("first", "second", "changes", "rank_correlation", "same_sign", "sure", "sure_alike")
 
 
@@ -41,10 +41,11 @@ def effects(verdicts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def agreement(frame: pd.DataFrame) -> pd.DataFrame:
-    """For every two runs of `effects`, with `COLUMNS`: how alike they find the changes.
+    """A row for every two runs of `effects`, with `COLUMNS`: how well their effects agree.
 
     `rank_correlation` is Spearman's rho of the effects; `same_sign` the share of changes that both help or both harm;
-    `sure` how many changes both are sure of (0 outside both intervals), `sure_alike` how many of them alike.
+    `sure` how many changes are significant in both (0 outside both intervals), `sure_alike` how many of these have the
+    same sign.
     """
     import pandas as pd
 

@@ -1,4 +1,4 @@
-"""What arms lose when the same topics are typed in another way: each variant against its topic, all as one family."""
+"""What arms lose when topics are typed differently: each variant against its topic, all as one family."""
 
 from __future__ import annotations
 

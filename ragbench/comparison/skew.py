@@ -1,8 +1,8 @@
-"""The t of a mean with its skew taken out, and the bounds of the mean that it gives.
+"""The t of a mean corrected for skew, and the bounds of the mean that it gives.
 
-Hall's transformation makes the distribution of a studentised mean nearly symmetric, so that both ends of an interval
-miss the truth equally often (P. Hall, "On the removal of skewness by transformation", JRSS B 54, 1992). With w the mean
-over the standard deviation, g the skewness and n the number of queries:
+Hall's transformation makes the distribution of a studentised mean nearly symmetric, so that an interval misses the
+truth equally often on both sides (P. Hall, "On the removal of skewness by transformation", JRSS B 54, 1992). With w the
+mean over the standard deviation, g the skewness and n the number of queries:
 
     z = sqrt(n - 1) * (w + g w^2 / 3 + g^2 w^3 / 27 + g / 6n)
 
@@ -24,7 +24,7 @@ _NOTHING = 1e-30  # added to every variance: a row of ties is divided by somethi
 TYPICAL = 8.0
 """The variance of a row is at least that of so many queries with a typical difference of the family.
 
-A row of which few queries changed in this sample would else be taken for one that never changes. The value is chosen
+Otherwise a row with few changed queries in a sample would look as if it never changed. The value is chosen
 by the simulation in `tests/bench/promises.py`.
 """
 

@@ -1,10 +1,10 @@
-"""How sure the differences between arms are: one family of paired comparisons, one critical value for all of them.
+"""Significance of differences between arms: one family of paired comparisons with one critical value.
 
-The statistic of a row of differences is the t of its mean with its skew taken out (`ragbench.comparison.skew`). How
-large the largest of a family grows by chance is found by flipping the signs of whole queries, and by drawing queries
-again (`ragbench.comparison.chance`). p is adjusted for the family, and an interval holds the means that are not refused
-at its critical value: it leaves 0 out exactly when p <= 1 - confidence, and all intervals of a family hold together at
-the stated confidence. docs/methods.md has what a simulation found: family-wise errors, coverage and power.
+The statistic of a row of differences is the t of its mean, corrected for skew (`ragbench.comparison.skew`). The
+distribution of the largest statistic of a family under the null comes from flipping the signs of whole queries and from
+resampling queries (`ragbench.comparison.chance`). p is adjusted for the family, and an interval contains the means that
+are not rejected at the critical value: it excludes 0 exactly when p <= 1 - confidence, and all intervals of a family
+hold together at the stated confidence. docs/methods.md has simulated family-wise errors, coverage and power.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ragbench.errors import BenchmarkError, ConfigError
 Floats = NDArray[np.float64]
 
 TIE = 1e-9
-"""Differences up to this size are ties: they come from adding floats in another order, not from a ranking."""
+"""Differences up to this size are ties: they come from the order of float additions, not from a ranking."""
 
 _DIGITS = 12  # results are rounded so that the order in which a matrix product adds up leaves no trace
 
@@ -57,7 +57,7 @@ class Comparison:
 def compare(
     candidate: ArrayLike, baseline: ArrayLike, *, seed: int, draws: int = 10_000, confidence: float = 0.95
 ) -> Comparison:
-    """Compare two arms alone; `candidate[i]` and `baseline[i]`, shape (n,), belong to the same query."""
+    """Compare two arms; `candidate[i]` and `baseline[i]`, shape (n,), belong to the same query."""
     ours, theirs = (np.asarray(values, dtype=np.float64)[np.newaxis] for values in (candidate, baseline))
     return compare_all(ours, theirs, seed=seed, draws=draws, confidence=confidence)[0]
 
@@ -67,7 +67,7 @@ def compare_all(
 ) -> list[Comparison]:
     """Compare row by row, shapes (k, n), as one family; a column is one query in every row.
 
-    NaN in both stands for a query that a row has no value for. Raises BenchmarkError for values that cannot be paired.
+    NaN in both means that the row has no value for the query. Raises BenchmarkError for values that cannot be paired.
     """
     candidate, baseline = np.asarray(candidates, dtype=np.float64), np.asarray(baselines, dtype=np.float64)
     _check(candidate, baseline, draws, confidence)

@@ -1,10 +1,10 @@
-"""Whether topics that nobody wrote lead to the same conclusions as topics that persons wrote.
+"""Whether derived topics lead to the same conclusions as topics that persons wrote.
 
-Both sets have measured the same arms. Three questions, by documents: do they put the arms in the same order (Kendall's
-tau-b of the means), do they find the same differences to the first arm, and where both are sure which of two arms is
-better, is it the same one (active agreement; Moffat, Scholer and Thomas, ADCS 2012). Intervals draw the topics of both
-sets anew, each by itself. No set agrees better with another than persons' topics agree with themselves: `ceiling` is
-the mean tau of two samples of these, of the sizes of the two sets.
+The same arms are measured on both sets. Three questions, by documents: do both sets order the arms alike (Kendall's
+tau-b of the means), do they find the same differences to the first arm, and where the difference of two arms is
+significant on both, has it the same sign (active agreement; Moffat, Scholer and Thomas, ADCS 2012)? Intervals resample
+the topics of each set independently. The agreement is limited by how well persons' topics agree with themselves:
+`ceiling` is the mean tau of two samples of these, of the sizes of the two sets.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 FEWEST = 3
-"""Arms; two are in one order or in the other."""
+"""The fewest shared arms: two can only agree or disagree."""
 _DRAWS = 4_000
 
 
@@ -52,9 +52,9 @@ class Validity:
 
     `same_sign`: the share of all pairs of arms of which both find the same one better. `correlation` (Pearson) and
     `bias` (mean difference, other minus persons') are of the effects against the first arm. `sure_same`, `sure_other`,
-    `sure_one`, `sure_none`: pairs on which both are sure and agree, both and contradict, one is sure, none is.
-    `effects`: a row for every arm but the first: arm, effect, low, high, quality, other_effect, other_low, other_high,
-    other_quality, difference, difference_low, difference_high.
+    `sure_one`, `sure_none`: pairs whose difference is significant on both sets with the same sign, on both with
+    opposite signs, on one set, on none. `effects`: a row for every arm but the first: arm, effect, low, high, quality,
+    other_effect, other_low, other_high, other_quality, difference, difference_low, difference_high.
     """
 
     topics: tuple[int, int]
@@ -74,7 +74,7 @@ class Validity:
 
     @property
     def sentences(self) -> list[str]:
-        """What was found, in words."""
+        """The agreement in words."""
         pairs = self.sure_same + self.sure_other + self.sure_one + self.sure_none
         sure = f"both sets are sure of {self.sure_same + self.sure_other} of {pairs} pairs"
         return [
@@ -89,7 +89,7 @@ class Validity:
 
 
 def validate(persons: Arms, other: Arms) -> Validity:
-    """Compare what two sets of topics say of the arms they share, judged by the policy of the persons' run.
+    """Compare the conclusions of two sets of topics about the arms they share, by the policy of the persons' run.
 
     Raises ResultsError for fewer than `FEWEST` shared arms.
     """
@@ -158,14 +158,14 @@ def _resampled(values: Floats, seed: int, size: int | None = None) -> Floats:
 
 
 def _signs(means: Floats) -> Floats:
-    """By pair of arms and draw: which is better, 0 for none."""
+    """By pair of arms and draw: the sign of the difference, 0 for a tie."""
     pairs = np.array(list(combinations(range(len(means)), 2)))
     gap = means[pairs[:, 0]] - means[pairs[:, 1]]
     return np.asarray(np.where(np.abs(gap) <= TIE, 0.0, np.sign(gap)))
 
 
 def _tau(one: Floats, other: Floats) -> Floats:
-    """Kendall's tau-b by draw; NaN where one side has nothing but ties."""
+    """Kendall's tau-b by draw; NaN where all values of one side are ties."""
     first, second = _signs(one), _signs(other)
     ranked = np.sqrt((first != 0).sum(axis=0) * (second != 0).sum(axis=0))
     with np.errstate(invalid="ignore"):
@@ -184,7 +184,7 @@ def _correlation(one: Floats, other: Floats) -> Floats:
 
 
 def _sure(arms: Arms) -> NDArray[np.int64]:
-    """By pair of arms: 1 where the first is surely better, -1 where it is surely worse, else 0; one family."""
+    """By pair of arms: 1 where the first is significantly better, -1 where it is worse, else 0; one family."""
     found = arms.levels_of([Contrast.of(*pair) for pair in combinations(arms.arms, 2)])
     return np.array([int(each[DOCUMENT].better) - int(each[DOCUMENT].worse) for each in found])
 

@@ -1,7 +1,7 @@
 """Two axes, then one word: what a comparison means for the person who has to decide.
 
 Quality is better, worse, equivalent or open; cost is within, over or open. Quality is judged at two levels, whole
-documents and passages as the reader gets them, and nothing is adopted that is surely worse at either.
+documents and passages as the reader gets them. A change that is surely worse at either level is not adopted.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from ragbench.comparison.statistics import Comparison
 Quality = Literal["better", "worse", "equivalent", "open"]
 Outcome = Literal["adopt", "reject", "equivalent", "inconclusive"]
 OUTCOMES: tuple[Outcome, ...] = ("adopt", "equivalent", "inconclusive", "reject")
-"""In the order of a decision."""
+"""Ordered from acceptance to rejection."""
 
 
 @dataclass(frozen=True)
 class Level:
     """A comparison at one level. `useful` is the effect if unjudged hits were as useful as judged ones at their rank.
 
-    With the effect as measured, where unjudged hits are useless, it bounds what judging them could bring; None where
-    nothing is unjudged, or the measure has no such bound.
+    The measured effect counts unjudged hits as useless; the two values bound what judging them could show. None where
+    all hits are judged, or the measure has no such bound.
     """
 
     name: str
@@ -42,18 +42,18 @@ class Level:
 
     @property
     def worse(self) -> bool:
-        """Whether the candidate is surely worse, even by little."""
+        """Whether the candidate is significantly worse, by however little."""
         return self._sure and self.comparison.difference < 0
 
     @property
     def better(self) -> bool:
-        """Whether it is surely better, even by little."""
+        """Whether the candidate is significantly better, by however little."""
         return self._sure and self.comparison.difference > 0
 
     def quality(self, smallest_effect: float) -> Quality:
-        """What can be said at this level; equivalent is what is surely smaller than the smallest effect of interest.
+        """The quality at this level; equivalent means that the effect is smaller than the smallest one of interest.
 
-        That is two one-sided tests (Schuirmann, J. Pharmacokinetics and Biopharmaceutics 15, 1987).
+        Equivalence is shown by two one-sided tests (Schuirmann, J. Pharmacokinetics and Biopharmaceutics 15, 1987).
         """
         found = self.comparison
         if found.ties == found.n:
@@ -90,7 +90,7 @@ class Level:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Both axes, the word and one sentence with the reason."""
+    """Quality, cost, the outcome in one word, and the reason."""
 
     quality: Quality
     cost: Cost
@@ -110,7 +110,7 @@ def judge(levels: Mapping[str, Level], cost: Cost, smallest_effect: float) -> Ve
 
 
 def combined(levels: tuple[Level, ...], smallest_effect: float) -> Quality:
-    """One quality for all levels: worse at one is worse; better needs one that is better and none surely worse."""
+    """One quality for all levels: worse if any is worse; better if one is better and none is significantly worse."""
     found = {level.quality(smallest_effect) for level in levels}
     if "worse" in found:
         return "worse"
@@ -130,9 +130,9 @@ def _outcome(quality: Quality, cost: Cost) -> Outcome:
 def more_topics(levels: tuple[Level, ...], smallest_effect: float) -> list[str]:
     """How many more topics would settle it: `About 340 more topics such as these would show a difference of 0.020.`
 
-    By documents, else by passages: the difference that was found, or the smallest that matters where it is smaller;
-    what can be detected shrinks with the root of the number of topics. Empty where that is not known, or where judging
-    is what is lacking.
+    Uses the first level whose detectable effect is known, documents before passages. The target is the difference
+    found, but at least the smallest that matters; the detectable effect shrinks with the root of the number of topics.
+    Empty where no detectable effect is known, or where judgments are missing and not topics.
     """
     known = next((level for level in levels if not np.isnan(level.comparison.mde)), None)
     if known is None or not known.settled:
@@ -145,7 +145,7 @@ def more_topics(levels: tuple[Level, ...], smallest_effect: float) -> list[str]:
 
 
 def power_sentence(levels: tuple[Level, ...]) -> str:
-    """What this many topics show reliably: `84 topics show differences of 0.07 (documents) or more.`"""
+    """The differences that this many topics can show: `84 topics show differences of 0.07 (documents) or more.`"""
     known = [level for level in levels if not np.isnan(level.comparison.mde)]
     if not known:
         n = max((level.comparison.n for level in levels), default=0)

@@ -1,4 +1,4 @@
-"""A query's answer: hits with all that is known about them, and what the stages did on the way."""
+"""The answer to a query: hits with all that is known about them, and what the stages did."""
 
 from __future__ import annotations
 
@@ -69,9 +69,10 @@ def answer(
 ) -> Answer:
     """The guaranteed hits and the best `top_n` (at least 1) others; with `explain`, each says why it is where it is.
 
-    `filters` are those of this search alone, `options` what else it asks for. A failure of a pipeline of lexical search
-    v3 is noted, and the documents that hold the query answer (seed 002, "Failure fallback"). Raises TimeoutError at the
-    first stage that would begin after `deadline` (of `time.monotonic`), ConfigError for what cannot be asked for.
+    `filters` apply to this search only, `options` are its other options. A failure of a pipeline of lexical search v3
+    is noted, and the documents that hold the query answer (seed 002, "Failure fallback"). Raises TimeoutError at the
+    first stage that would begin after `deadline` (of `time.monotonic`), ConfigError for an option that the pipeline
+    does not support.
     """
     if top_n < 1:
         raise ConfigError(f"top_n must be at least 1, got {top_n}")
@@ -135,7 +136,7 @@ def _found_by(hit: Hit) -> Sequence[str]:
 def _fallen_back(
     state: QueryState, ranks: RankCandidates, pipeline: Pipeline, index: Index, error: Exception
 ) -> QueryState:
-    """The documents that hold the query, by their place, with the notes that it names; nothing when that fails too."""
+    """The documents that contain the query, in their order, with the notes that it names; empty if that fails too."""
     note = f"ranked by place among the files that hold the query, because the search failed: {error}"
     states = [replace(state, fused=ranks.second_best(state, index)).with_note(note)]
     for _, stage in pipeline:
@@ -160,7 +161,7 @@ def as_mapping(answer: Answer) -> dict[str, Any]:
 
 
 def show(answer: Answer, in_full: bool) -> None:
-    """Print the hits: breadcrumb and snippet; in full, also every stage's part."""
+    """Print the hits: breadcrumb and snippet; in full, also what every stage did."""
     from rich.console import Console
     from rich.text import Text
 

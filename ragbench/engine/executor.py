@@ -1,8 +1,8 @@
-"""Quality: run many pipelines over the same queries, doing shared work once.
+"""Runs many pipelines over the same queries, doing shared work once.
 
-A stage that follows the same stages over the same artefacts runs once, whatever the pipelines are called. Below that, a
-retriever answers each distinct question once, so that a change of a fusion weight, or of a classification before it,
-does not search again. The results equal those of each pipeline alone.
+A stage that follows the same stages over the same artefacts runs once for all pipelines. A retriever answers each
+distinct question once, so a change of a fusion weight or of a classification does not repeat the search. The results
+equal those of each pipeline alone.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Arm:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one arm did: the names of its stages and the states after each of them."""
+    """The run of one arm: the names of its stages and the states after each of them."""
 
     arm: str
     stages: tuple[str, ...]
@@ -59,7 +59,7 @@ def stage_key(stage: Stage, index: Index) -> str:
 
 
 def prefix_keys(arm: Arm) -> list[str]:
-    """For each stage of an arm, a name for the work up to and with it. Equal names stand for equal states."""
+    """For each stage of an arm, a name for the work up to and including it. Equal names mean equal states."""
     keys = (stage_key(stage, arm.index) for _, stage in arm.pipeline)
     return list(accumulate(keys, lambda before, key: digest([before, key]), initial=""))[1:]
 
@@ -67,8 +67,8 @@ def prefix_keys(arm: Arm) -> list[str]:
 class Session:
     """Runs pipelines over the same queries one after another; later ones reuse what earlier ones computed.
 
-    Keeps the states after every prefix and every retriever's answers, up to `limit_bytes` of them; what was not used
-    for longest goes first. `computed` and `reused` count stages; `tick` is called after each that was computed.
+    Keeps the states after every prefix and the answers of every retriever, up to `limit_bytes`; the least recently used
+    go first. `computed` and `reused` count stages; `tick` is called after each that was computed.
     """
 
     def __init__(
@@ -158,5 +158,5 @@ def _bytes_of_ranking(ranking: Ranking) -> int:
 
 
 def _bytes_of_states(states: Sequence[QueryState]) -> int:
-    """Roughly: a state and its containers, and the fused ranking; those of sources are the retrievers' answers."""
+    """A rough size: a state with its fused ranking; rankings of sources count as answers of retrievers."""
     return sum(1500 + 8 * len(state.fused or ()) for state in states)

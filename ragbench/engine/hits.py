@@ -1,4 +1,4 @@
-"""Chunks of a ranking as hits: with their text and context, where they stand, and how they were found."""
+"""Chunks of a ranking as hits: with text and context, place in the document, and the sources that found them."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ def family(chunk: int, table: ChunkTable) -> list[int]:
 
 
 def _sources(chunk: int, state: QueryState, table: ChunkTable) -> list[str]:
-    """The sources in whose rankings the chunk or one of its children stands, sorted."""
+    """The sources whose rankings contain the chunk or one of its children, sorted."""
     members = family(chunk, table)
     return sorted(name for name, ranking in state.rankings.items() if np.isin(ranking.chunks, members).any())
 
 
 def joined(table: ChunkTable, chunks: Sequence[int]) -> str:
-    """The texts of chunks of one document, in its order, what overlaps written once and a gap as a blank line."""
+    """The texts of chunks of one document in order, overlaps written once, gaps as a blank line."""
     text, end = "", 0
     for chunk in chunks:
         start, stop = table.span(chunk)

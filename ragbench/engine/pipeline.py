@@ -24,7 +24,7 @@ Step = Callable[[str, Stage, Sequence[QueryState], "Index"], Sequence[QueryState
 
 
 def call(name: str, stage: Stage, states: Sequence[QueryState], index: Index) -> Sequence[QueryState]:
-    """The step that does nothing else."""
+    """The step that only runs the stage."""
     return stage(states, index)
 
 
@@ -32,8 +32,8 @@ def call(name: str, stage: Stage, states: Sequence[QueryState], index: Index) ->
 class Pipeline:
     """Named stages in the order they run.
 
-    Raises ConfigError when the order makes no sense: a stage that finds nothing to work on, one that comes too late, a
-    pipeline that never fuses.
+    Raises ConfigError for an invalid order: a stage whose input no earlier stage provides, a stage that comes too late,
+    a pipeline without fusion.
     """
 
     stages: tuple[tuple[str, Stage], ...]
@@ -83,7 +83,7 @@ class Pipeline:
 
     @property
     def models(self) -> tuple[CrossEncoderSpec | ChatSpec, ...]:
-        """The models that its stages ask besides the index's encoder, each once, in order."""
+        """The models that its stages use besides the index's encoder, each once, in order."""
         return tuple(dict.fromkeys(model for _, stage in self.stages for model in models_of(stage)))
 
     def digests(self, index: Index) -> dict[str, str]:
@@ -94,7 +94,7 @@ class Pipeline:
 
     @property
     def live(self) -> bool:
-        """Whether it asks a search that runs elsewhere: such a pipeline cannot be prepared, masked or exported here."""
+        """Whether it asks an external search: such a pipeline cannot be prepared, masked or exported."""
         return any(getattr(stage, "outside", False) for _, stage in self.stages)
 
     @property
@@ -133,7 +133,7 @@ _MEANING = {
 
 
 def start(queries: Sequence[Query]) -> list[QueryState]:
-    """The states with which a pipeline begins; control characters and outer white space leave the text."""
+    """The states with which a pipeline begins; the texts lose control characters and outer white space."""
     return [QueryState(replace(q, text=clean(q.text))) for q in queries]
 
 

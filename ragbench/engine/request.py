@@ -1,4 +1,4 @@
-"""What one search asks for beyond its query, the same in Python, over HTTP, over MCP and on the command line."""
+"""The options of one search besides its query, the same in Python, over HTTP, over MCP and on the command line."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _WORDS: tuple[type, ...] = (RetrieveLexical, RankCandidates)
 
 @dataclass(frozen=True)
 class SearchOptions(Checked):
-    """What a search may ask for; what is not given stays as the pipeline has it.
+    """The options of a search; options that are not given stay as the pipeline has them.
 
     `hypothesis` is a supposed answer, for pipelines with HyDE. `phrasings` are other phrasings of the query, in place
     of those that a model would be asked for, and `salient_terms` its important words and #tags, for pipelines that
@@ -57,11 +57,11 @@ class SearchOptions(Checked):
     return_all: bool = False
 
     def in_mode(self, mode: str | None) -> SearchOptions:
-        """The same with a mode where it has none; ConfigError for what is no mode."""
+        """The options with this mode where they have none. ConfigError for an unknown mode."""
         return self if self.mode or not mode else replace(self, mode=cast(Mode, mode))
 
     def query(self, text: str) -> Query:
-        """The query with what the caller says of it."""
+        """The query with the hypothesis, phrasings and terms that the caller gives."""
         return Query("q", text, self.hypothesis, phrasings=self.phrasings, salient_terms=self.salient_terms)
 
     @property
@@ -112,7 +112,7 @@ _Stages = tuple[tuple[str, Stage], ...]
 
 
 def _of_time(stages: _Stages, options: SearchOptions) -> _Stages:
-    """The notes of a time alone: no search is made (seed 002, "Time-Range Flow")."""
+    """Return only the notes of a time range, without a search (seed 002, "Time-Range Flow")."""
     kept: list[tuple[str, Stage]] = [("search", _NoSearch())]
     for name, stage in stages:
         if isinstance(stage, FilterDocuments):
@@ -154,7 +154,7 @@ def _in_mode(stages: _Stages, mode: Mode) -> _Stages:
 
 @dataclass(frozen=True)
 class _NoSearch:
-    """Find nothing."""
+    """Return an empty ranking."""
 
     needs: ClassVar[frozenset[str]] = NOTHING
     requires: ClassVar[frozenset[str]] = NOTHING

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Node:
-    """A stage at its place in the prefix tree. `key` names the stage, all before it and the artefacts they read."""
+    """A stage in the prefix tree. `key` names the stage, all stages before it and the artefacts they read."""
 
     key: str
     name: str
@@ -27,7 +27,7 @@ class Node:
 
 
 def tree(arms: Sequence[Arm]) -> dict[str, Node]:
-    """The roots of the tree by key. Builds only what the names of artefacts depend on."""
+    """The roots of the tree by key. Builds only the artefacts that the names of others depend on."""
     roots: dict[str, Node] = {}
     for arm in arms:
         level = roots

@@ -1,7 +1,7 @@
-"""What a fresh process needs for its first query, in time and memory: `python -m ragbench.timing.coldstart`.
+"""Time and memory that a fresh process needs for its first query: `python -m ragbench.timing.coldstart`.
 
-It is fed a configuration on standard input. Memory is measured here, for each arm apart, as the experiment's own
-process holds all arms at once.
+Reads a configuration from standard input. Memory is measured here because the process of the experiment holds all arms
+at once.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def main() -> None:
 
 
 def peak_memory_bytes() -> int:
-    """The largest resident set this process has had."""
+    """The peak resident set of this process."""
     try:
         status = Path("/proc/self/status").read_text(encoding="ascii")
     except OSError:

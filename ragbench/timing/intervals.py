@@ -1,10 +1,10 @@
-"""Percentiles of latency and how sure they are: queries are resampled, never single samples.
+"""Percentiles of latency with intervals: whole queries are resampled, never single samples.
 
-The repeats of a query are alike and no new queries, so the bootstrap draws queries and keeps all repeats of each (a
-cluster bootstrap; Davison and Hinkley 1997, section 3.8). Forty queries hold hardly any beyond the 95th percentile, so
-a drawn query is also moved a little on the log scale, by a normal deviate with Silverman's bandwidth (a smoothed
-bootstrap, ibid., section 3.4): else an interval of p95 cannot reach beyond the slowest query asked and covers too
-seldom. The differences of two arms draw the same queries for both.
+Repeats of a query are not independent, so the bootstrap draws queries with all their repeats (a cluster bootstrap;
+Davison and Hinkley 1997, section 3.8). Few of forty queries lie beyond the 95th percentile, so a drawn query is also
+shifted on the log scale by a normal deviate with Silverman's bandwidth (a smoothed bootstrap, ibid., section 3.4):
+otherwise an interval of p95 could not reach beyond the slowest query and would cover too rarely. Differences of two
+arms use the same draws for both.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ def summary(samples: Samples, seed: int = 13, resamples: int = 1000) -> Mapping[
 
 
 def difference(base: Samples, arm: Samples, seed: int = 13, resamples: int = 1000) -> Mapping[str, float]:
-    """By how many milliseconds the arm's p50 and p95 are above those of the base, with 95% intervals.
+    """The difference of the arm's p50 and p95 to those of the base in milliseconds, with 95% intervals.
 
-    Keys are those of `summary`. Both arms count with the queries that both answered; ValueError when there are none.
+    Keys are those of `summary`. Only queries that both answered count; ValueError when there are none.
     """
     return weighted(((arm, 1.0), (base, -1.0)), seed, resamples)
 
@@ -71,7 +71,7 @@ def weighted(arms: Sequence[tuple[Samples, float]], seed: int = 13, resamples: i
 
 
 class _Draws:
-    """Which queries each resample has, and where between the queries asked each of them lies."""
+    """The queries of each resample, and by how much each is shifted."""
 
     def __init__(self, n_queries: int, seed: int, resamples: int) -> None:
         generator = np.random.default_rng(seed)

@@ -1,11 +1,11 @@
-"""Speed: how long one query takes, one at a time, when it is new.
+"""Latency of single queries, each asked for the first time.
 
 Protocol: warm up, then rounds; in every round every arm answers every sampled query once, arms in a new seeded order
-for each query, so that a slow moment of the machine falls on all arms alike. Models run without caches on disk and with
-pinned threads; what is kept of earlier queries (`ragbench.query_memory`) is dropped before each of them. In the last
-round every query is asked again at once, when all that is kept of it is there. Garbage is collected as always. The time
-is service time in a closed loop: the next query starts when the last one is answered. Starting cold is measured apart,
-in a fresh process (`ragbench.timing.coldstart`).
+for each query, so that a slow moment of the machine affects all arms alike. Models run without caches on disk and with
+pinned threads; the memory of earlier queries (`ragbench.query_memory`) is cleared before each query. In the last round
+every query is repeated at once, with that memory filled. Garbage collection stays on. The time is service time in a
+closed loop: the next query starts when the last one is answered. Cold starts are measured separately, in a fresh
+process (`ragbench.timing.coldstart`).
 """
 
 from __future__ import annotations
@@ -32,15 +32,14 @@ if TYPE_CHECKING:
 
 TOTAL = "total"
 NOTABLE = 0.1
-"""First ask and asked again are both told where they differ by more than this share of the first."""
+"""Both first and repeated times are reported where they differ by more than this share of the first."""
 
 
 @dataclass(frozen=True)
 class Timing:
     """Samples of one arm: milliseconds of shape (samples, stages + 1), the last column being the whole query.
 
-    `again_ms` are those of queries that had just been asked, each once, of shape (queries, stages + 1); without rows
-    when none was.
+    `again_ms` are those of repeated queries, one each, of shape (queries, stages + 1); no rows when none was repeated.
     """
 
     arm: str
@@ -108,7 +107,7 @@ def measure(
 
 
 def _column(name: str, stage: Stage) -> str:
-    """A stage's name; the time of one that asks elsewhere includes the way there and back."""
+    """The name of a stage; for a live search it says that the time includes the network."""
     return f"{name} (end to end)" if getattr(stage, "outside", False) else name
 
 
@@ -136,7 +135,7 @@ def time_query(arm: Arm, query: Query) -> list[float]:
 
 
 def repeated(table: pd.DataFrame) -> list[str]:
-    """A sentence for every arm whose times differ notably when a query is asked again, from `Results.latency`."""
+    """A sentence for every arm whose times differ when a query is repeated, from `Results.latency`."""
     if "again_p50" not in table:
         return []
     said = []

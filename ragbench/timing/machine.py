@@ -1,4 +1,4 @@
-"""What else the machine does while time is measured: on a busy one, times say more about others than about the arms."""
+"""How busy the machine is while time is measured: on a busy one, times depend on other programs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 BEFORE_S = 0.25
-"""How long the machine is looked at before timing, while this process rests."""
+"""Seconds for which the machine is observed before timing, while this process is idle."""
 MOST_OTHERS = 0.25
 """Share of the processors that other programs may use."""
 MOST_STEAL = 0.02
@@ -35,7 +35,7 @@ class Observed:
 
     @property
     def busy(self) -> str | None:
-        """Why times are not to be trusted, None when they are."""
+        """Why times cannot be trusted, None when they can."""
         if self.others > MOST_OTHERS * self.processors:
             return f"other programs kept {self.others:.1f} of {self.processors} processors busy"
         if self.steal > MOST_STEAL:
@@ -59,13 +59,13 @@ class Watch:
         self.timing = _Counters().since(self._start)
 
     def record(self) -> dict[str, Any]:
-        """Both observations and `busy`: why times are not to be trusted, None when they are."""
+        """Both observations and `busy`: why times cannot be trusted, None when they can."""
         reasons = [each.busy for each in (self.before, self.timing) if each.busy]
         return {"before": asdict(self.before), "timing": asdict(self.timing), "busy": reasons[0] if reasons else None}
 
 
 class _Counters:
-    """Those of the machine and of this process at one moment."""
+    """The counters of the machine and of this process at one moment."""
 
     def __init__(self) -> None:
         import psutil

@@ -1,8 +1,8 @@
-"""Open loop: queries arrive when they like, one worker answers them in order, and late answers make later ones wait.
+"""Open loop: queries arrive independently of answers, and one worker answers them in order.
 
-Arrivals are a Poisson process, seeded, the same for every arm. The response time of a query is what its sender
-sees, from its arrival to its answer: waiting in the queue, then service. A closed loop, where the next query comes when
-the last is answered, hides the waiting.
+Arrivals are a Poisson process, seeded, the same for every arm. The response time of a query runs from its arrival to
+its answer: waiting in the queue, then service. A closed loop, where the next query comes when the last is answered,
+hides the waiting.
 
 Saturation: an arm keeps up with a rate when its load there, rate times mean service time as measured at that rate, is
 below 1; otherwise the queue grows for as long as queries come (Loynes 1962). The saturation point is the largest of
@@ -52,7 +52,7 @@ class Served:
 
     @property
     def load(self) -> float:
-        """Rate times mean service time: the share of time that the worker would have to work."""
+        """Rate times mean service time: the share of time that the worker needs."""
         return self.qps * float((self.answered - self.begun).mean()) / 1e3
 
     @property
@@ -62,7 +62,7 @@ class Served:
 
     @property
     def queue_at_end(self) -> int:
-        """How many queries were not answered yet when the last one arrived, itself included."""
+        """How many queries were unanswered when the last one arrived, that one included."""
         return int((self.answered > self.arrived[-1]).sum())
 
 
@@ -93,7 +93,7 @@ def measure(
 def poisson_ms(qps: float, n: int, seed: int) -> Floats:
     """`n` arrivals of a Poisson process in the `n / qps` seconds they take, in milliseconds, in order.
 
-    Given their number, its arrivals are uniform: the rate is then exactly `qps` however few they are.
+    Given their number, arrivals of a Poisson process are uniform; so the rate is exactly `qps` for any number.
     """
     return np.sort(np.random.default_rng(seed).uniform(0.0, 1e3 * n / qps, n))
 
@@ -128,8 +128,8 @@ def table(served: Iterable[Served], timings: Mapping[str, Timing], seed: int) ->
 
     p50 to mean are response times, with intervals for independent arrivals; `service` is the mean service time,
     `waiting_p95` that of the wait alone. `expected_p95` is the p95 of the same arrivals in a simulated queue with
-    service times drawn from the closed loop's (`timings`): where it differs, serving under load is another matter than
-    serving one by one.
+    service times drawn from those of the closed loop (`timings`): a difference means that service times change under
+    load.
     """
     import pandas as pd
 
@@ -157,7 +157,7 @@ def table(served: Iterable[Served], timings: Mapping[str, Timing], seed: int) ->
 
 
 def saturation(frame: pd.DataFrame) -> dict[str, float]:
-    """By arm, the largest rate that it keeps up with and below which it keeps up with every one given; 0 for none."""
+    """By arm, the largest rate such that it keeps up with this and all lower given rates; 0 for none."""
     found = {}
     for arm, rows in frame.sort_values("qps").groupby("arm", sort=False):
         steady = rows["keeps_up"].astype(bool).cummin()

@@ -1,9 +1,9 @@
-"""What a search found, on the test topics: one evaluation of the winner, as an ordinary experiment.
+"""Evaluates the winner of a search once on the test topics, as an ordinary experiment.
 
-The winner is judged against the preset and against a plain hybrid: to beat a weak preset is no reason to change.
+The winner is compared with the preset and with a plain hybrid: beating a weak preset is no reason to change.
 
-`test.json` in the folder of the search says which winners were asked already. The same winner is not asked again;
-another one, after more trials, is, and the number of evaluations is said.
+`test.json` in the folder of the search lists the winners that were evaluated. The same winner is not evaluated again;
+another one, after more trials, is, and the number of evaluations is reported.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ PLAIN = "plain_hybrid"
 
 @dataclass(frozen=True)
 class Confirmation:
-    """The evaluation on the test topics; `evaluations` counts the winners of this search that they were asked for.
+    """The evaluation on the test topics; `evaluations` counts the winners of this search that were evaluated on them.
 
-    `judged` is the winner against the preset, `plain` against a plain hybrid, None where the preset is one.
+    `judged` compares the winner with the preset, `plain` with a plain hybrid; None where the preset is one.
     """
 
     results: Results
@@ -52,19 +52,19 @@ class Confirmation:
 
     @property
     def verdict(self) -> Verdict:
-        """On the winner, against the preset."""
+        """The verdict on the winner against the preset."""
         return self.judged.verdict
 
     @property
     def keeps(self) -> str:
-        """What the winner is not shown to beat: `preset`, `plain_hybrid` or nothing."""
+        """Which arm the winner is not shown to beat: `preset`, `plain_hybrid`, or `""` for none."""
         if self.verdict.outcome != "adopt":
             return PRESET
         return PLAIN if self.plain is not None and self.plain.verdict.quality != "better" else ""
 
 
 def nested(tuned: Tuned) -> Judged:
-    """The verdict where no topics are held out: every topic while the search of its fold had not seen it."""
+    """The verdict where no topics are held out: every topic is judged by the search of the fold that did not see it."""
     levels = {DOCUMENT: tuned.pairs(), PASSAGE: tuned.pairs(passages=True)}
     settings = arms(tuned)
     compared = {
@@ -80,7 +80,7 @@ def nested(tuned: Tuned) -> Judged:
 
 
 def check(base: Settings, benchmark: Benchmark) -> None:
-    """Refuse, before the search, what could not be confirmed after it."""
+    """Refuse, before the search, settings whose result could not be confirmed afterwards."""
     if base.split != TEST:
         raise ConfigError(
             f"split={base.split} cannot be tuned: the search is on train topics, its check on test topics"
@@ -116,19 +116,19 @@ def confirm(
 
 
 def _asked(file: Path) -> list[dict[str, str]]:
-    """The winners that were measured on the test topics; how many there were is part of the verdict."""
+    """The winners that were measured on the test topics; their number is part of the verdict."""
     try:
         return list(read_sealed(file)["asked"]) if file.is_file() else []
     except Damaged as damage:
         raise ResultsError(
-            f"{file.parent}: {damage}; it counts how often test topics were asked: restore it, or move the folder away"
+            f"{file.parent}: {damage}; it counts the evaluations on test topics: restore it, or move the folder away"
         ) from None
 
 
 def arms(tuned: Tuned, plain: Settings | None = None) -> tuple[Settings, ...]:
-    """Preset, winner and `plain` as settings, judged by the objective; from what was searched, not composed anew.
+    """Preset, winner and `plain` as settings whose primary measure is the objective, taken from the search.
 
-    Where `tune.p95_ms` limits a query, what the preset leaves of it is the budget.
+    Where `tune.p95_ms` limits a query, the budget is that limit less the p95 of the preset.
     """
     base, changes, said = tuned.base, dict[str, Any](), list[str]()
     if tuned.spec.p95_ms is not None:

@@ -1,4 +1,4 @@
-"""The journal of a search: a line of JSON for every step, with a digest of its own. Imported only by who searches."""
+"""The journal of a search: a line of JSON with a digest for every step. Imports Optuna, so only searches import it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ragbench.files import SEAL
 
 
 class SealedJournal(JournalFileBackend):
-    """Optuna's file of lines. A line that has changed since it was written raises ValueError when it is read."""
+    """Optuna's journal file. Reading a line that has changed since it was written raises ValueError."""
 
     def append_logs(self, logs: list[dict[str, Any]]) -> None:
         """Write steps, each with its digest."""

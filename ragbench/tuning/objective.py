@@ -1,7 +1,7 @@
-"""What a search for parameters can see: the training topics, what a configuration is worth on them, what it costs.
+"""What a search for parameters can see: the training topics, the values of a configuration on them, and its cost.
 
-The topics are split before anything else: the searching side is given a benchmark in which test topics and their
-judgments do not exist (`train_only`), and refuses any other.
+The topics are split first: the search gets a benchmark without test topics and their judgments (`train_only`), and
+refuses any other.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ PerQuery = Mapping[str, Mapping[str, float]]
 
 @dataclass(frozen=True)
 class Objective:
-    """What a search raises or lowers: `name` as in MLflow, `measure` as ir_measures has it, None for latency."""
+    """What a search optimises: `name` as in MLflow; `measure` as in ir_measures, None for latency."""
 
     name: str
     measure: str | None
 
     @property
     def sign(self) -> int:
-        """1 where more is better, -1 where less is."""
+        """1 to maximise, -1 to minimise."""
         return -1 if self.measure is None else 1
 
 
 def objectives(names: Sequence[str], measures: Sequence[str]) -> tuple[Objective, ...]:
-    """The objectives of these names; `measures` are those configured, known beside the usual ones."""
+    """The objectives of these names; `measures` are the configured ones, allowed in addition to the usual ones."""
     check(measures)
     known = {metric_name(measure): measure for measure in (*MEASURES, SILENCE, *measures)}
     found = []
@@ -66,10 +66,10 @@ def objectives(names: Sequence[str], measures: Sequence[str]) -> tuple[Objective
 
 
 def searchable(benchmark: Benchmark) -> tuple[Benchmark, bool]:
-    """What a search may see, and whether test topics are held out from it.
+    """The benchmark that a search may see, and whether test topics are held out from it.
 
-    Where the topics have no two halves and are too few for them (`ragbench.benchmark.split.LEAST`), all of them may be
-    seen, and nested folds judge. Raises BenchmarkError for more topics without halves.
+    Where the topics have no train and test halves and are too few to make them (`ragbench.benchmark.split.LEAST`), the
+    search may see all of them, and nested folds give the verdict. Raises BenchmarkError for more topics without halves.
     """
     if {TRAIN, TEST} <= set(benchmark.splits):
         return train_only(benchmark), True
@@ -101,7 +101,7 @@ def train_only(benchmark: Benchmark) -> Benchmark:
 
 
 class TrainingValues:
-    """Measures configurations on the training queries; remembers, as a session does and by pipeline."""
+    """Measures configurations on the training queries; keeps the states of stages and the values of pipelines."""
 
     def __init__(
         self,
@@ -141,7 +141,7 @@ class TrainingValues:
         return replace(self._arms[key], name=name)
 
     def identity(self, values: Values) -> str:
-        """What these values make: equal for the same pipeline over the same index."""
+        """A key of the pipeline and index that these values give; equal for equal ones."""
         arm = self.arm(values)
         return digest([arm.pipeline.fingerprint, arm.index.spec])
 
@@ -180,7 +180,7 @@ class TrainingValues:
 
 
 def parts(benchmark: Benchmark, seed: int) -> tuple[tuple[Topic, ...], ...]:
-    """The topics in a seeded order, in parts of which the first ones together are a third, a ninth ... of all.
+    """The topics in a seeded order, cut into parts that end after a ninth, a third (and so on) and all of them.
 
     The first part has `FIRST` topics or more.
     """
@@ -193,7 +193,7 @@ def parts(benchmark: Benchmark, seed: int) -> tuple[tuple[Topic, ...], ...]:
 
 
 def mean(values: Mapping[str, float], qids: frozenset[str] | None = None) -> float:
-    """The mean over the queries that have a value (those of `qids`), 0 over none; rounded: order does not matter."""
+    """The mean over queries (of `qids`) that have a value, 0 without any; rounded, so that order does not matter."""
     chosen = [value for qid, value in sorted(values.items()) if qids is None or qid in qids]
     return round(float(np.mean(chosen)), 9) if chosen else 0.0
 
@@ -202,9 +202,9 @@ def mean(values: Mapping[str, float], qids: frozenset[str] | None = None) -> flo
 class Cost:
     """A cheap guess at a configuration's p95 in milliseconds: the preset's, plus what each costly parameter adds.
 
-    Timed once, one parameter at a time: `points` holds by key (value, p95) pairs, between which numbers are
-    interpolated. What parameters cost together, and what a threshold saves later stages, it does not know; that is why
-    the candidates are timed in the end.
+    Each costly parameter is timed once, alone: `points` holds its (value, p95) pairs by key, and numbers between them
+    are interpolated. The guess ignores how parameters act together and the time that a threshold saves later stages;
+    therefore the candidates are timed in the end.
     """
 
     preset_ms: float
@@ -228,7 +228,7 @@ class Cost:
 
 
 def time_cost(values: TrainingValues, preset: Values, progress: Progress | None) -> Cost:
-    """Time the preset, and it with every costly parameter at its least and greatest (or every choice), in one round."""
+    """Time the preset, and the preset with each costly parameter at its ends (or at every choice), side by side."""
     costly = [p for p in values.parameters if p.costly and p.key in preset]
     marks = {p.key: [preset[p.key], *(end for end in _extremes(p) if end != preset[p.key])] for p in costly}
     variants = {f"{key}={mark}": {**preset, key: mark} for key, each in marks.items() for mark in each[1:]}
@@ -242,7 +242,7 @@ def time_cost(values: TrainingValues, preset: Values, progress: Progress | None)
 
 
 def _extremes(parameter: Parameter) -> tuple[Value, ...]:
-    """Least and greatest where values are numbers, between which can be interpolated; else all."""
+    """The least and the greatest value of a numeric parameter, which are interpolated; else all choices."""
     numbers = [end for end in parameter.ends if isinstance(end, int | float) and not isinstance(end, bool)]
     return (min(numbers), max(numbers)) if len(numbers) == len(parameter.ends) else parameter.ends
 
@@ -267,7 +267,7 @@ def time_samples(values: TrainingValues, variants: Mapping[str, Values], progres
 
 
 def cost_to_plain(cost: Cost) -> dict[str, object]:
-    """As JSON can say it."""
+    """As plain values for JSON."""
     return asdict(cost)
 
 

@@ -1,4 +1,4 @@
-"""What a search was asked for, and what came of it."""
+"""The request of a search and its outcome."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PRESET, TUNED = "preset", "tuned"
-"""The arms that are compared in the end."""
+"""The names of the arms that are compared in the end."""
 
 
 @dataclass(frozen=True)
 class Fold:
-    """What the search without these topics chose: `pairs` has by held-out qid the value of that and of the preset.
-
-    `passages` has the same by passages as they are returned.
+    """What the search without the topics of this fold chose: `pairs` has by held-out qid the value of the chosen
+    pipeline and of the preset. `passages` has the same for passages as they are returned.
     """
 
     number: int
@@ -36,10 +35,10 @@ class Fold:
 
 @dataclass(frozen=True)
 class Tuned:
-    """The outcome of a search; `measure` is the first objective that is one, all else refers to it.
+    """The outcome of a search; all values are of `measure`, the first objective that is a measure.
 
-    `held_out_topics`: test topics exist, which the search has not seen. Without them the folds judge, and `samples` has
-    the times of the preset and the winner by `PRESET` and `TUNED`.
+    `held_out_topics`: there are test topics, which the search has not seen. Without them the folds give the verdict,
+    and `samples` has the times of the preset and the winner by `PRESET` and `TUNED`.
     """
 
     folder: Path
@@ -61,7 +60,7 @@ class Tuned:
 
     @property
     def unchanged(self) -> bool:
-        """Whether nothing was found that is better than the configured values."""
+        """Whether the search found nothing better than the configured values."""
         return self.winner.number == self.preset.number
 
     @property
@@ -73,34 +72,34 @@ class Tuned:
 
     @property
     def place(self) -> int:
-        """Which of the objectives `measure` is."""
+        """The place of `measure` among the objectives."""
         return next(n for n, each in enumerate(self.rules.objectives) if each.measure == self.measure)
 
     @property
     def inner(self) -> float:
-        """The mean over folds of what the chosen values reach on the topics they were chosen on."""
+        """The mean over folds of the value that the chosen parameters have on the topics they were chosen on."""
         return sum(fold.inner for fold in self.folds) / len(self.folds)
 
     @property
     def held_out(self) -> float:
-        """The mean of what values chosen elsewhere reach, over all training topics."""
+        """The mean over all training topics, each with the parameters chosen without it."""
         pairs = list(self.pairs().values())
         return sum(tuned for tuned, _ in pairs) / len(pairs)
 
     @property
     def optimism(self) -> float:
-        """Train minus held-out: what a search promises too much."""
+        """Inner minus held-out: by how much the search overestimates its gain."""
         return self.inner - self.held_out
 
     def held_out_gain(self) -> Comparison:
-        """The chosen values against the preset, every training topic while it was held out."""
+        """The chosen values against the preset, each training topic with the parameters chosen without it."""
         tuned, preset = zip(*self.pairs().values(), strict=True)
         spec = self.base.statistics
         seed = int(self.base.config["seed"])
         return compare(tuned, preset, seed=seed, draws=spec.draws, confidence=spec.confidence)
 
     def pairs(self, *, passages: bool = False) -> dict[str, tuple[float, float]]:
-        """By topic, the chosen values and the preset while it was held out: the mean over repeats."""
+        """By topic, the value of the parameters chosen without it and that of the preset: the means over repeats."""
         found: dict[str, list[tuple[float, float]]] = {}
         for fold in self.folds:
             for qid, pair in sorted((fold.passages if passages else fold.pairs).items()):

@@ -57,7 +57,7 @@ def search_all(
 
 
 def _count(processes: int, execution: ExecutionSpec) -> int:
-    """How many search, this process among them: `tune.processes`, or the workers of `execution` where they are more."""
+    """How many processes search, this one included: at least as many as `execution` has workers."""
     if execution.kind == "local":
         return processes
     # The workers of a cluster that runs elsewhere leave this machine its processors.
@@ -66,7 +66,7 @@ def _count(processes: int, execution: ExecutionSpec) -> int:
 
 @contextmanager
 def _spawned(jobs: Sequence[Job]) -> Iterator[Callable[[], int]]:
-    """Processes of this machine; yields what waits for them and says how many failed."""
+    """Start processes of this machine; yields a function that waits for them and returns how many failed."""
     # Started afresh: a Java machine does not survive a fork.
     context = multiprocessing.get_context("spawn")
     others = [context.Process(target=_here_beside, args=(os.getpid(), *job), daemon=True) for job in jobs]
@@ -108,7 +108,7 @@ def _beside(
     memory: float,
     number: int,
 ) -> None:
-    """A process of its own, with its own Java machine, that takes part in the searches."""
+    """Take part in the searches, in a process of its own with its own Java machine."""
     measures = [each.measure for each in rules.objectives if each.measure is not None]
     builder = ArmBuilder.of(base, train)
     fetch_caches(builder.store, builder.models)
@@ -121,7 +121,7 @@ def _beside(
 
 
 def _turned(searches: Sequence[Search], number: int, processes: int) -> list[Search]:
-    """The searches in another order for every process, so that they meet in one as late as possible."""
+    """The searches in a different order for every process, so that two work on the same one as late as possible."""
     begin = number * len(searches) // processes
     return [*searches[begin:], *searches[:begin]]
 

@@ -1,4 +1,4 @@
-"""What a search has to say: the warnings, the tables, the files.
+"""The report of a search: its warnings, tables and files.
 
 trials.csv      every trial of every search: objectives, guessed and measured p95, values
 front.csv       the Pareto front of the candidates, the preset beside it
@@ -35,7 +35,7 @@ FILES = ("trials.csv", "front.csv", "folds.csv", "parameters.csv", "overrides.tx
 
 
 def warnings(tuned: Tuned, confirmation: Confirmation | None) -> list[str]:
-    """What a person must know before using the winner, a sentence each."""
+    """What users must know before they use the winner, one sentence each."""
     found = []
     limit, winner = tuned.spec.p95_ms, tuned.winner
     if limit is not None and (winner.p95_ms or 0.0) > limit:
@@ -72,7 +72,7 @@ def warnings(tuned: Tuned, confirmation: Confirmation | None) -> list[str]:
 
 
 def agreement(parameter: Parameter, chosen: Sequence[Values]) -> float | None:
-    """How much the folds agree on a parameter, from 0 to 1; None where fewer than two have a say.
+    """How much the folds agree on a parameter, from 0 to 1; None where it applies in fewer than two of them.
 
     Numbers: 1 minus the distance between the least and the greatest, on the scale of the search. Choices: the share of
     the most frequent.
@@ -232,7 +232,7 @@ def _repeated(tuned: Tuned) -> str:
 
 
 def tables(tuned: Tuned) -> dict[str, pd.DataFrame]:
-    """What is shown, by title."""
+    """The tables that are shown, by title."""
     shown = {"Parameters": parameters(tuned)}
     if tuned.folds:
         shown["Folds"] = folds(tuned)

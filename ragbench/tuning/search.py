@@ -1,13 +1,13 @@
-"""Tuning: search for parameters on the training topics, and say how much of the gain is only the search's luck.
+"""Tuning: search for parameters on the training topics, and estimate how much of the gain is luck of the search.
 
     <results>/tune/<name>-<digest>/journal.log, cost.json, timed.json, test.json   what is continued
                                    and the files of `tune_report`
 
-Nested cross-validation: besides the search over all training topics, every outer fold gets a search of its own that
-sees only the topics outside the fold; what it chooses is then measured on the fold. Groups of topics stay whole.
-Nothing is fitted but the parameters, so the mean over inner folds is the mean over the inner topics, which the searches
-use. Test topics are not here: `confirm` reads them once, afterwards. Where there are too few topics to hold any out,
-the folds are repeated, and what they say of every topic while it was held out is the verdict.
+Nested cross-validation: besides the search over all training topics, every outer fold has a search of its own that sees
+only the topics outside the fold; its choice is then measured on the fold. Groups of topics stay whole. Nothing but the
+parameters is fitted, so the mean over inner folds is the mean over the inner topics, which the searches use. Test
+topics are not used here: `confirm` reads them once, afterwards. Where there are too few topics to hold any out, the
+folds are repeated, and the verdict rests on the values of every topic while it was held out.
 
 Latency is guessed in trials (`Cost`) and timed for the candidates at the end.
 """
@@ -49,9 +49,9 @@ from ragbench.tuning.study import Rules, Search, Trial
 JOURNAL = "journal.log"
 ALL = "all"
 REPEATS = 3
-"""Times that all folds are dealt anew where they have to judge."""
+"""How often all folds are drawn anew where they give the verdict."""
 PRESET = -1
-"""The number of the configured values where the space does not hold them, so that they are in no trial."""
+"""The trial number of the configured values where the space does not hold them, so that no trial has them."""
 
 
 def tune(
@@ -63,9 +63,9 @@ def tune(
     progress: Progress | None = None,
     say: Say = print,
 ) -> Tuned:
-    """Search. `train` is what may be seen; `compose` turns overrides into settings.
+    """Search. `train` is the benchmark that the search may see; `compose` turns overrides into settings.
 
-    Without `held_out_topics` the folds judge: they are repeated, and the winner is timed beside the preset.
+    Without `held_out_topics` the folds give the verdict: they are repeated, and the winner is timed beside the preset.
     """
     spec = base.tune
     repeats = spec.repeats or (1 if held_out_topics else REPEATS)
@@ -163,7 +163,7 @@ def _held_out(train: Benchmark, folds: int, seed: int) -> list[frozenset[str]]:
 
 
 def _cost(folder: Path, values: TrainingValues, preset: Values, progress: Progress | None) -> Cost:
-    """The guess at latency, timed once for a search."""
+    """The estimate of latency, timed once for a search."""
     file = folder / "cost.json"
     known = _read(file) or write_sealed(file, cost_to_plain(time_cost(values, preset, progress)))
     return cost_from_plain(known)
@@ -172,7 +172,7 @@ def _cost(folder: Path, values: TrainingValues, preset: Values, progress: Progre
 def _with_preset(
     trials: Sequence[Trial], rules: Rules, values: TrainingValues, preset: Values, qids: frozenset[str] | None
 ) -> list[Trial]:
-    """The trials, and the preset where none of them is it: nothing worse than what was there is ever chosen."""
+    """The trials, and the preset where it is not among them, so that nothing worse than the preset is chosen."""
     if any(values.identity(trial.values) == values.identity(preset) for trial in trials):
         return list(trials)
     guess = rules.cost(preset) if rules.cost is not None else None
@@ -180,7 +180,7 @@ def _with_preset(
 
 
 def _candidates(trials: Sequence[Trial], rules: Rules, most: int, values: TrainingValues) -> list[Trial]:
-    """Those worth timing: the front of several objectives, else the best; different pipelines, the very best first."""
+    """The trials to time: the front of several objectives, else the best; different pipelines, the best first."""
     ordered = rules.front(trials) if len(rules.objectives) > 1 else rules.better(trials)
     distinct: dict[str, Trial] = {}
     for trial in ordered or rules.better(trials):
@@ -196,7 +196,7 @@ def _candidates(trials: Sequence[Trial], rules: Rules, most: int, values: Traini
 def _timed(
     folder: Path, values: TrainingValues, trials: Sequence[Trial], rules: Rules, progress: Progress | None
 ) -> dict[int, Mapping[str, float]]:
-    """Percentiles by trial number, timed side by side; kept, so that the same trials are not timed again."""
+    """Percentiles by trial number, timed side by side and saved, so that the same trials are not timed again."""
     by_number = {str(trial.number): trial.values for trial in trials}
     file, key = folder / "timed.json", digest([by_number, values.base.latency])
     known = _read(file)
@@ -206,7 +206,7 @@ def _timed(
 
 
 def _read(file: Path) -> dict[str, Any] | None:
-    """What was timed before; None where nothing was, or the file has changed since: then it is timed again."""
+    """The saved times; None where there are none or the file has changed since: then timing is repeated."""
     try:
         return read_sealed(file)
     except (FileNotFoundError, Damaged):
@@ -229,7 +229,7 @@ def _fold(
     preset: Values,
     measure: str,
 ) -> Fold:
-    """What the search chose, on its own topics and, now for the first time, on those held out from it."""
+    """The choice of a search, measured on its own topics and, for the first time, on those held out from it."""
     chosen: Mapping[str, Value] = rules.better(_with_preset(trials, rules, values, preset, search.qids))[0].values
     tuned, original = values(chosen)[measure], values(preset)[measure]
     pairs = {qid: (value, original[qid]) for qid, value in tuned.items() if qid in out}

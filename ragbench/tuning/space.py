@@ -1,14 +1,15 @@
-"""Search spaces: which parameters of a configuration are varied, and between what.
+"""Search spaces: which parameters of a configuration are varied, and over which values.
 
-A space mirrors the configuration: `tune.space.p6.depth` says what `p6.depth` may be. A leaf has `low` and `high` (whole
-numbers make a whole-number parameter), optionally `step` or `log`; or `choices`. `when` names a stage that must be on,
-another parameter that must be true, or, as `fuse.method=convex`, must have a value; `unless` names a key that must have
-none; `costly` says that the value changes how long a query takes. Parameters of stages that are off are passed over.
+A space mirrors the configuration: `tune.space.p6.depth` holds the values that `p6.depth` may take. A leaf has `low` and
+`high` (whole numbers make a whole-number parameter), optionally `step` or `log`; or `choices`. `when` names a stage
+that must be on, another parameter that must be true, or, as `fuse.method=convex`, must have a value; `unless` names a
+key that must have none; `costly` says that the value changes how long a query takes. Parameters of stages that are off
+are ignored.
 
-`tune.starts` are overrides, each a place to begin besides the preset: other experiments, or what shapes the index.
-Which one is best is a parameter as others are, `start`. `tune.index_variants` adds starts, drawn from the choices of
-`tune.space.index`, until there are so many indexes: each is built once. `tune.switches` are switches that a trial turns
-on and off; they do not shape the index.
+`tune.starts` are overrides, each a starting point besides the preset: other experiments, or settings that shape the
+index. The parameter `start` chooses one of them. `tune.index_variants` adds starts, drawn from the choices of
+`tune.space.index`, until there are that many indexes; each is built once. `tune.switches` are switches that a trial
+turns on and off; they must not shape the index.
 """
 
 from __future__ import annotations
@@ -36,18 +37,18 @@ _INDEX = "index."
 DRAWS = 200
 """At most so many draws of index variants."""
 START = "start"
-"""The key of the parameter that says which of `tune.starts` a trial changes; the preset is `""`."""
+"""The key of the parameter that chooses which of `tune.starts` a trial changes; `""` is the preset."""
 
 Value = bool | int | float | str
 Values = Mapping[str, Value]
-"""By key, the value of every parameter whose condition holds; others are absent."""
+"""By key, the value of every parameter whose condition holds."""
 
 
 @dataclass(frozen=True)
 class Parameter(Checked):
-    """One parameter: its `key` in the configuration and what it may be; `also` are keys that interpolate it.
+    """One parameter: its `key` in the configuration and its possible values; `also` are keys that interpolate it.
 
-    `start` and switches, whose values are options, hold what they choose from in `structures`.
+    The parameters `start` and switches choose among options, which `structures` holds.
     """
 
     key: str
@@ -86,7 +87,7 @@ class Parameter(Checked):
 
     @property
     def ends(self) -> tuple[Value, ...]:
-        """The values between which it lies, or all choices."""
+        """Its lower and upper limit, or all choices."""
         return self.choices or (self.low or 0, self.high or 0)
 
     def suggest(self, trial: BaseTrial) -> Value:
@@ -99,7 +100,7 @@ class Parameter(Checked):
         return tidy(trial.suggest_float(self.key, self.low or 0.0, self.high or 0.0, step=self.step, log=self.log))
 
     def contains(self, value: Any) -> bool:
-        """Whether a search could try the value."""
+        """Whether the search space holds the value."""
         if self.choices:
             return value in self.choices
         low, high = float(self.low or 0), float(self.high or 0)
@@ -115,25 +116,26 @@ class Parameter(Checked):
 
 
 def tidy(value: float) -> float:
-    """Three significant digits: what a person would write, and what tells nearly equal trials they are the same."""
+    """Round to three significant digits, so that values read well and nearly equal trials become equal."""
     return float(f"{value:.3g}") if isinstance(value, float) else value
 
 
 def space(
     base: Settings, compose: Callable[[Sequence[str]], Settings], say: Say = lambda sentence: None
 ) -> tuple[Parameter, ...]:
-    """The parameters of `base.config['tune']['space']` that have a say in any start or with any switch.
+    """The parameters of `base.config['tune']['space']` that apply to any start with any switch.
 
     `start` comes first where there is more than one, then the switches of `tune.switches`, then parameters without a
-    condition. `compose` turns overrides into settings: those of starts and switches, and with all parameters changed to
-    learn which keys follow. A start or a switch that does not go with the preset is left out, and `say` is told.
+    condition. `compose` turns overrides into settings: those of starts and switches, and one with all parameters
+    changed, which shows which keys follow them. A start or switch that does not fit the preset is left out, and `say`
+    gets a sentence.
     """
     known = Structures(base, compose)
     for words in base.tune.starts:
         try:
             known.add(words)
         except ConfigError as error:
-            say(f"tune.starts: '{words}' does not go with this preset and is left out: {error}")
+            say(f"tune.starts: '{words}' does not fit this preset and is left out:  {error}")
     known.sample()
     switches = [each for each in (known.switch(name, say) for name in base.tune.switches) if each is not None]
     kept: dict[str, Parameter] = {}
@@ -151,7 +153,7 @@ def space(
 
 
 class Structures:
-    """The settings of every start with every choice of switches, composed when they are first asked for."""
+    """The settings of every start with every choice of switches, composed when first needed."""
 
     def __init__(self, base: Settings, compose: Callable[[Sequence[str]], Settings]) -> None:
         self.base = base
@@ -197,9 +199,9 @@ class Structures:
                 self.add(words)
 
     def switch(self, name: str, say: Say) -> Parameter | None:
-        """A switch as a parameter; None, and said, where fewer than two of its options go with the preset.
+        """A switch as a parameter; None, with a sentence to `say`, where fewer than two of its options fit the preset.
 
-        Raises ConfigError for what is no switch.
+        Raises ConfigError for a name that is not a switch.
         """
         known = {group.name: group for group in catalogue.read().switches}
         if name not in known:
@@ -208,13 +210,15 @@ class Structures:
         for start in self.starts:
             usable |= {each.name: None for each in known[name].options if self.goes({START: start}, name, each.name)}
         if len(usable) < 2:
-            say(f"tune.switches: '{name}' is left out, its options do not go with this preset or shape the index")
+            say(f"tune.switches: '{name}' is left out: its options do not fit this preset, or they shape the index")
             return None
         self.options[name] = tuple(usable)
         return Parameter(name, choices=tuple(usable), costly=True, is_switch=True, structures=self)
 
     def goes(self, values: Values, name: str, option: Value) -> bool:
-        """Whether a switch may have this option beside the values: it is accepted, and the index stays the same."""
+        """Whether a switch may have this option with the values: they are accepted together, and the index stays the
+        same.
+        """
         words = self._words({**values, name: option}, (*self.options, name))
         if words not in self._known:
             try:
@@ -227,7 +231,7 @@ class Structures:
         return settings is not None and settings.index == self.of({START: values.get(START, "")}).index
 
     def options_of(self, start: str) -> dict[str, Value]:
-        """The options that a start has; without a switch whose parameters it changed such that no option gives them."""
+        """The options of a start, without those switches whose parameters it changed to values that no option has."""
         begun, found = self.of({START: start}), {}
         for name, options in self.options.items():
             for option in options:
@@ -249,7 +253,7 @@ class Structures:
         return settings
 
     def varied(self, values: Values) -> frozenset[str]:
-        """The keys of the parameters that have a say with this start and these switches."""
+        """The keys of the parameters that apply to this start with these switches."""
         words = self._words(values, tuple(self.options))
         if words not in self._varied:
             self._varied[words] = frozenset(each.key for each in _applicable(self.base, self.of(values)))
@@ -270,7 +274,7 @@ class Structures:
 
 
 def _index_choices(base: Settings) -> dict[str, tuple[Value, ...]]:
-    """By key, the values of what shapes the index."""
+    """By key, the choices of parameters that shape the index."""
     found = {}
     for key, node in _leaves(base.config["tune"]["space"] or {}, ""):
         if key.startswith(_INDEX):
@@ -283,7 +287,7 @@ def _index_choices(base: Settings) -> dict[str, tuple[Value, ...]]:
 
 
 def _applicable(base: Settings, settings: Settings) -> list[Parameter]:
-    """The parameters of the space of `base` that have a say in these settings."""
+    """The parameters of the space of `base` that apply to these settings."""
     stages = [name for name, _ in settings.pipeline]
     kept = []
     for key, node in _leaves(base.config["tune"]["space"] or {}, ""):
@@ -301,7 +305,7 @@ def _applicable(base: Settings, settings: Settings) -> list[Parameter]:
 
 
 def _of_structure(settings: Settings, known: Structures) -> list[Parameter]:
-    """The parameters that have a say in these settings, each checked and with the keys that follow it."""
+    """The parameters that apply to these settings, each checked and with the keys that follow it."""
     found = _applicable(known.base, settings)
     follows = _followers(found, settings, known) if found else {}
     return [_checked(replace(parameter, also=follows[parameter.key]), settings) for parameter in found]
@@ -312,7 +316,7 @@ def _key(condition: str | None) -> str:
 
 
 def _structures(parameters: Sequence[Parameter]) -> Structures | None:
-    """What the starts and switches among the parameters choose from; None without any."""
+    """The options that the starts and switches among the parameters choose from; None without any."""
     return next((each.structures for each in parameters if each.structures is not None), None)
 
 
@@ -335,7 +339,7 @@ def apply(base: Settings, parameters: Sequence[Parameter], values: Values) -> Se
 def suggest(parameters: Sequence[Parameter], trial: BaseTrial) -> dict[str, Value]:
     """The values that a trial tries; a parameter whose condition does not hold is left out.
 
-    So is a switch whose option does not go with the start and the switches before it: it stays as the start has it.
+    So is a switch whose option does not fit the start and the switches before it: it keeps the option of the start.
     """
     known = _structures(parameters)
     values: dict[str, Value] = {}
@@ -375,7 +379,7 @@ def changed(parameters: Sequence[Parameter], base: Settings, values: Values) -> 
 
 
 def _structural(parameters: Sequence[Parameter], start: str) -> dict[str, Value]:
-    """A start and the options that it has, as far as they are varied."""
+    """A start, with those of its options that are varied."""
     known = _structures(parameters)
     if known is None:
         return {}
@@ -390,7 +394,7 @@ def _varied(parameters: Sequence[Parameter], values: Values) -> frozenset[str]:
 
 
 def _has_a_say(parameter: Parameter, varied: Collection[str], values: Values) -> bool:
-    """Whether the condition holds; one on what is not varied has been looked at already."""
+    """Whether the condition holds; conditions on keys that are not varied were checked before."""
     key, equals, wanted = (parameter.when or "").partition("=")
     if key not in varied:
         return True
@@ -405,7 +409,7 @@ def overrides(values: Values) -> list[str]:
 
 
 def value_of(settings: Settings, key: str) -> Any:
-    """The value of a dotted key, None where there is none; a field of words without a weight has 0."""
+    """The value of a dotted key, None where there is none; a searched field without a weight has 0."""
     value = at(settings.config, key.split("."))
     *parents, _ = key.split(".")
     no_weight = value is None and parents[-1:] == ["fields"] and isinstance(at(settings.config, parents), Mapping)
@@ -434,7 +438,7 @@ def _is_on(base: Settings, condition: str, stages: Sequence[str]) -> bool:
 
 
 def _followers(parameters: Sequence[Parameter], base: Settings, known: Structures) -> dict[str, tuple[str, ...]]:
-    """By parameter, the other keys that interpolate it: found by changing all at once, else one by one."""
+    """By parameter, the other keys that interpolate it, found by changing all parameters at once, else one by one."""
     other = {p.key: next(end for end in p.ends if end != value_of(base, p.key)) for p in parameters}
     composed = known.recomposed(base, overrides(other))
     follows: dict[str, list[str]] = {key: [] for key in other}
@@ -455,7 +459,7 @@ def _followers(parameters: Sequence[Parameter], base: Settings, known: Structure
 
 
 def _checked(parameter: Parameter, base: Settings) -> Parameter:
-    """The parameter; every end of it must make a pipeline over the same index."""
+    """The parameter, after a check that both its ends give a pipeline over the same index."""
     for end in parameter.ends:
         settings = apply(base, [parameter], {parameter.key: end})
         _ = settings.pipeline

@@ -1,8 +1,8 @@
-"""One search by Optuna: trials in a journal, drawn one after another, continued where they stopped.
+"""One search by Optuna: its trials are drawn one after another, kept in a journal, and continued after a stop.
 
-Every trial gets a fresh sampler, seeded by the seed and the number of finished trials: what it draws depends on nothing
-but those trials, so that a search that was stopped goes on as if it had not been. With several processes the order in
-which trials finish is chance, and so is what they draw.
+Every trial gets a fresh sampler, seeded by the seed and the number of finished trials: its suggestion depends only on
+those trials, so a stopped search continues as if it had not been stopped. With several processes the order in which
+trials finish is random, and so are the suggestions.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import optuna
 
 POPULATION = 24
-"""Of NSGA-II: 200 trials are eight generations."""
+"""The population of NSGA-II: 200 trials are eight generations."""
 _PROCESS_STRIDE = 1_000_003
 
 
@@ -53,7 +53,7 @@ class Search:
 
 @dataclass(frozen=True)
 class Rules:
-    """What all searches share; `key` keeps those of another configuration apart, in a journal that holds both.
+    """The rules that all searches share; `key` separates configurations whose searches share a journal.
 
     With more than one of `parts` a trial is judged after each and may be pruned (`Halving`)."""
 
@@ -75,7 +75,7 @@ class Rules:
         )
 
     def better(self, trials: Sequence[Trial]) -> list[Trial]:
-        """Best first: within the budget, then by the first objective, the second ..., then the earlier trial."""
+        """The trials, best first: within the budget, then by the first objective, the second ..., then by age."""
 
         def key(trial: Trial) -> tuple[Any, ...]:
             over = max(0.0, (trial.p95_ms or 0.0) - self.p95_ms) if self.p95_ms is not None else 0.0
@@ -128,7 +128,7 @@ def open_storage(path: Path) -> optuna.storages.JournalStorage:
 
 
 class _Lock:
-    """Who may write to the journal. The system takes it back from a killed process; Optuna's own stays for 30 s."""
+    """The lock of the journal. The system releases it when a process is killed; Optuna's own would stay for 30 s."""
 
     def __init__(self, path: Path) -> None:
         from filelock import FileLock
@@ -136,12 +136,12 @@ class _Lock:
         self._lock = FileLock(f"{path}.lock")
 
     def acquire(self) -> bool:
-        """Wait for it."""
+        """Wait for the lock."""
         self._lock.acquire(poll_interval=0.005)
         return True
 
     def release(self) -> None:
-        """Let the next have it."""
+        """Release the lock."""
         self._lock.release()
 
 
@@ -181,9 +181,9 @@ def optimise(
     report: Callable[[int], None] | None = None,
     begun: Sequence[optuna.trial.FrozenTrial] = (),
 ) -> None:
-    """Try configurations until the study has its trials; first those that a stopped search had begun.
+    """Run trials until the study has enough; first those that a stopped search had begun.
 
-    An interrupted trial stays begun: the next search ends it under its number, with the same suggestions.
+    An interrupted trial stays open: the next search finishes it under its number, with the same suggestions.
     """
     import optuna
 
@@ -213,7 +213,7 @@ def optimise(
 
 
 def _is_pruned(trial: optuna.Trial, search: Search, rules: Rules, values: TrainingValues, tried: Values) -> bool:
-    """Whether the trial falls behind before it has seen all topics."""
+    """Whether the trial is pruned before it has seen all topics."""
     measure = rules.objectives[0].measure
     if rules.parts == 1 or measure is None:
         return False
@@ -229,8 +229,8 @@ def _is_pruned(trial: optuna.Trial, search: Search, rules: Rules, values: Traini
 def make_pruner() -> optuna.pruners.BasePruner:
     """Successive halving as trials come (Li et al., ASHA, MLSys 2020), here by thirds.
 
-    A trial goes on from a part of the topics when its value is among the best third of those that ended and were judged
-    there. Unlike Optuna's own it keeps nothing but the values: a trial that was interrupted is decided the same again.
+    A trial continues after a part of the topics when its value there is among the best third of finished trials. Unlike
+    Optuna's own pruner it keeps only the values, so an interrupted trial gets the same decision again.
     """
     from optuna.pruners import BasePruner
 
@@ -255,7 +255,7 @@ def begun(study: optuna.Study) -> list[optuna.trial.FrozenTrial]:
 
 
 def finished(study: optuna.Study) -> list[optuna.trial.FrozenTrial]:
-    """The trials that came to an end."""
+    """The trials that ended."""
     from optuna.trial import TrialState
 
     return study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
@@ -305,7 +305,7 @@ def importances(study: optuna.Study, rules: Rules) -> dict[str, dict[str, float]
 
 
 def _cost_of(place: int, objective: Objective) -> Callable[[optuna.trial.FrozenTrial], float]:
-    """The evaluator takes less as better where a target is given, whatever the direction of the study."""
+    """The evaluator minimises a given target, whatever the direction of the study."""
     return lambda trial: -objective.sign * float(trial.values[place])
 
 
@@ -322,7 +322,7 @@ def make_sampler(name: str, seed: int) -> optuna.samplers.BaseSampler:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Without Optuna's announcements of every study and trial, and of what is new in its versions."""
+    """Silence Optuna's messages about studies, trials and new features."""
     import optuna
 
     logger = logging.getLogger("optuna")
