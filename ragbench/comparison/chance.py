@@ -71,7 +71,7 @@ def resamples(queries: int, rows: int, draws: int, seed: int) -> Iterator[Floats
 
 
 def p_values(observed: Floats, by_chance: Sequence[Floats]) -> Floats:
-    """p = (b + 1) / (m + 1), where b of m draws are as large (Phipson and Smyth 2010); the largest of all references."""
+    """p = (b + 1) / (m + 1), where b of m draws are as large (Phipson and Smyth 2010); the largest over references."""
 
     def one(draws: Floats) -> Floats:
         as_large = len(draws) - np.searchsorted(np.sort(draws), observed - _NEAR, side="left")
