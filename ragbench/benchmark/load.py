@@ -19,6 +19,8 @@ from ragbench.errors import ConfigError
 from ragbench.suggestions import did_you_mean
 
 LOADERS = ("builtin", "native", "beir", "trec", "ir_datasets", "vault", "git")
+VERSION = 2
+"""The version of the built-in benchmark that `data=builtin` reads."""
 _VALUES = {"id": "ID", "url": "URL", "commit": "COMMIT"}
 
 
@@ -55,13 +57,13 @@ def load_builtin(
     name: str = "builtin",
     on_error: Literal["warn", "fail"] = "warn",
     unknown_topics: UnknownTopics = "fail",
-    version: int = 1,
+    version: int = VERSION,
     dialect: Dialect = "auto",
     topics: bool = True,
 ) -> Benchmark:
     """The benchmark that comes with ragbench; `corpus` and `qrels` replace its folders.
 
-    Version 1 has 86 documents, version 2 all of `corpus`, of the kinds and lengths that real collections have.
+    Version 2 has all of `corpus`, of the kinds and lengths that real collections have; version 1 has 86 of them.
     """
     from ragbench import locations
     from ragbench.benchmark.native import listed_documents, read_benchmark
@@ -74,12 +76,14 @@ def load_builtin(
             "add data=vault for notes of your own"
         )
     only = listed if corpus is None else None
-    return read_benchmark(
+    found = read_benchmark(
         corpus or root / "corpus", qrels or own, name, on_error, unknown_topics, dialect, topics, only
     )
+    # Mistakes in the frontmatter and links of our own documents are part of the collection: nobody is to correct them.
+    return replace(found, warnings=()) if corpus is None and qrels is None else found
 
 
-def builtin_judgments(version: int) -> Path:
+def builtin_judgments(version: int = VERSION) -> Path:
     """The folder of topics and judgments of a version of the built-in benchmark. Raises ConfigError for no version."""
     from ragbench import locations
 

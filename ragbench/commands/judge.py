@@ -100,14 +100,14 @@ def _by_model(pool: Path, arguments: argparse.Namespace) -> int:
 def _folder(data: Mapping[str, Any], into_builtin: bool) -> Path:
     """Where the judgments lie. Raises ConfigError for those that may not be written."""
     from ragbench import locations
-    from ragbench.benchmark.load import builtin_judgments
+    from ragbench.benchmark.load import VERSION, builtin_judgments
     from ragbench.errors import ConfigError
 
     if data["loader"] not in ("builtin", "native", "vault", "git"):
         raise ConfigError(f"grades cannot be merged into data={data['loader']}: use data=native or data=vault")
     if data["loader"] in ("vault", "git") and not data["qrels"]:
         raise ConfigError("name the folder for the judgments with data.qrels=FOLDER")
-    folder = Path(data["qrels"] or builtin_judgments(data.get("version", 1)))
+    folder = Path(data["qrels"] or builtin_judgments(data.get("version", VERSION)))
     if folder.resolve().is_relative_to((locations.builtin() / "qrels").resolve()) and not into_builtin:
         raise ConfigError(
             "grades are not merged into the benchmark that comes with ragbench: name yours with data=native or "

@@ -84,7 +84,10 @@ def with_presets(page: str, presets: Results) -> str:
 
     def told(mark: re.Match[str]) -> str:
         names = mark[1].split()
-        return f"<!-- presets: {mark[1]} -->\n\n{markdown(_chosen(presets, names))}\n\n<!-- end of presets -->"
+        benchmark, n = presets.record["benchmark"], len(presets.values(names[0], PRIMARY, TEST))
+        about = f"{benchmark['name']}: {benchmark['documents']} documents, {n} test topics with an answer."
+        table = markdown(_chosen(presets, names))
+        return f"<!-- presets: {mark[1]} -->\n\n{about}\n\n{table}\n\n<!-- end of presets -->"
 
     return re.sub(r"<!-- presets: ([\w ]+) -->.*?<!-- end of presets -->", told, page, flags=re.S)
 

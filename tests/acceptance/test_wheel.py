@@ -44,4 +44,4 @@ def test_a_wheel_works_in_a_clean_environment(tmp_path: Path) -> None:
     assert called("--version").startswith("ragbench ")
     assert "recommended" in called("list", "experiments")
     assert "retrieve" in called("config", "exp=recommended").splitlines()[0].lower()
-    assert '"documents": 86' in called("data", "describe", "--json")
+    assert '"documents": 521' in called("data", "describe", "--json")

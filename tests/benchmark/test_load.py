@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from ragbench import app
 from ragbench.benchmark.load import LOADERS, load, load_benchmark
 from ragbench.errors import ConfigError
 
@@ -84,8 +85,11 @@ def test_every_loader_has_a_configuration_of_all_its_options(name: str) -> None:
         assert value == (list(expected) if isinstance(expected, tuple) else expected), key
 
 
-def test_version_1_keeps_a_name_of_its_own() -> None:
-    from ragbench import app
-
-    default, version_1 = (app.compose(words).config["data"] for words in ([], ["data=builtin_v1"]))
-    assert load(version_1).digest == load(default).digest
+def test_the_default_is_version_2_and_version_1_keeps_a_name_and_its_digest() -> None:
+    default, version_1, version_2 = (
+        load(app.compose(words).config["data"]) for words in ([], ["data=builtin_v1"], ["data=builtin_v2"])
+    )
+    assert (default.name, version_1.name, version_2.name) == ("builtin", "builtin_v1", "builtin_v2")
+    assert default.digest == version_2.digest
+    assert default.warnings == (), "the mistakes of its documents are meant"
+    assert version_1.digest == "dc0baf0ac06ea53b8ad8bc97eae789e0ab33de50be457b1b784bd14fcc93826f"

@@ -61,7 +61,7 @@ def test_folders() -> None:
 
 
 def test_the_benchmarks_authors_agree_with_more_than_80_percent() -> None:
-    """55 of 62 documents, which the rules were written with in view; the rules of seed 004 alone agree with 14."""
+    """61 of 68 documents; of the 62 of version 1, which the rules were written with in view, 55 (seed 004's: 14)."""
     declared = [
         (document, DECLARED[kind])
         for document in load({"loader": "builtin"}, topics=False).documents

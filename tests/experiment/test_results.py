@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from ragbench.benchmark.pool import read_run
 from ragbench.evaluation.measures import decreasing
 from ragbench.experiment import results, store
+from ragbench.experiment.bound import benchmark_of
 from ragbench.experiment.results import PER_QUERY_COLUMNS, Results
 
 
@@ -74,3 +76,13 @@ def test_a_run_line_by_hand() -> None:
     assert results.trec({"q2": [("a", 0.5)], "q1": [("b", 2.0), ("c", 1.25)]}, "tag") == (
         "q1 Q0 b 1 2.0 tag\nq1 Q0 c 2 1.25 tag\nq2 Q0 a 1 0.5 tag\n"
     )
+
+
+def test_a_run_of_version_1_by_its_former_name_is_read_as_version_1(tmp_path: Path) -> None:
+    """It says data=builtin with version 1, which the default was then."""
+    digest = "dc0baf0ac06ea53b8ad8bc97eae789e0ab33de50be457b1b784bd14fcc93826f"
+    run = made(tmp_path, ("baseline",))
+    config = {"data": {"loader": "builtin", "name": "builtin", "version": 1}, "topics": {"kind": "given"}}
+    store.RunFolder(tmp_path).arm("baseline").yaml(results.CONFIG, config)
+    found = replace(run, record={**run.record, "benchmark": {"name": "builtin", "digest": digest}})
+    assert benchmark_of(found).digest == digest
