@@ -31,9 +31,6 @@ def find_files(root: Path, include: Sequence[str]) -> tuple[list[FoundFile], lis
     files: list[FoundFile] = []
     warnings: list[FileWarning] = []
 
-    def below(folder: str, name: str) -> str:
-        return (Path(folder) / name).relative_to(root).as_posix()
-
     def refuse(path: str, name: str, message: str) -> None:
         warnings.append(FileWarning(printable(path), name, message))
 
@@ -42,16 +39,19 @@ def find_files(root: Path, include: Sequence[str]) -> tuple[list[FoundFile], lis
         refuse(path, "unreadable", f"{error.strerror}; correct the folder's permissions.")
 
     for folder, folders, names in os.walk(root, onerror=unreadable):
+        inner = Path(folder).relative_to(root).as_posix()
+        above = "" if inner == "." else f"{inner}/"
         for name in list(folders):
             place = Path(folder) / name
             if name.startswith("."):
                 folders.remove(name)
             elif place.is_symlink() and not _leads_inside(place, inside):
-                refuse(below(folder, name), "symlink-outside", "it leads out of the folder; copy the files in instead.")
+                refuse(above + name, "symlink-outside", "it leads out of the folder; copy the files in instead.")
         for name in names:
-            path, place = below(folder, name), Path(folder) / name
+            path = above + name
             if name.startswith(".") or not any(pattern.fullmatch(path) for pattern in patterns):
                 continue
+            place = Path(folder) / name
             if place.is_symlink() and place.exists() and not _leads_inside(place, inside):
                 refuse(path, "symlink-outside", "it leads out of the folder; copy the file in instead.")
             else:

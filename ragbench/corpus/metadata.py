@@ -37,6 +37,8 @@ class Metadata:
 
 def read_metadata(frontmatter: Mapping[str, Any]) -> Metadata:
     """The fields of a frontmatter mapping; never raises."""
+    if not frontmatter:
+        return Metadata()
     dates = (timestamp(frontmatter.get(key)) for key in ("modified", "date", "created"))
     return Metadata(
         title=_first(frontmatter, "title"),

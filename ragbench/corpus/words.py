@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import pairwise
 from urllib.parse import unquote
 
@@ -19,9 +20,11 @@ _SEPARATORS = re.compile(r"[\s/_.\-~+,;:()\[\]{}]+")
 _HEXADECIMAL = re.compile(r"(?=.*\d)[0-9a-f]{7,}", re.IGNORECASE)
 _NUMBER = re.compile(r"\d{8,}")
 _LONG = 10
+_KEPT = 65_536  # paths: several parts of an index ask for the same ones, and so does every refresh
 _SHORT_PIECES = 2.1  # characters to a piece, on average
 
 
+@lru_cache(_KEPT)
 def words_of_path(docno: str, path: str) -> str:
     """The words of folders and file name; a word that changes case is followed by its parts of two letters or more.
 

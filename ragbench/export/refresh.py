@@ -1,8 +1,8 @@
 """Take changed documents into a bundle: a new generation of its index is built beside the one that answers.
 
-Only what is new is embedded: vectors and scores are kept by content in the bundle's folder `cache/`. Artefacts are
-named by content, so a refresh gives what a build from nothing gives. A file that cannot be used as it is (half-saved,
-emptied, broken) keeps its version before, and that is said.
+Only what is new is embedded and analysed: vectors, scores and segments of words are kept by content in the bundle's
+folder `cache/`. Artefacts are named by content, so a refresh gives what a build from nothing gives. A file that cannot
+be used as it is (half-saved, emptied, broken) keeps its version before, and that is said.
 """
 
 from __future__ import annotations
@@ -179,6 +179,8 @@ class Refresher:
                 continue
             documents[docno] = _before(last, docno, digests[docno])
             kept.append(f"{warning}")
+        if not kept:
+            return vault.documents, ()
         dialect: Dialect = self._data.get("dialect") or "auto"
         resolved, _ = resolve_links([documents[docno] for docno in sorted(documents)], dialect)
         return resolved, tuple(kept)
@@ -221,6 +223,7 @@ class Refresher:
             self._progress,
             self._settings.sharding,
             times=lambda: serves.modified,
+            kept=self.folder / CACHE / "words",
         )
 
     def _replayed(self, golden: Golden, index: Index) -> Golden:

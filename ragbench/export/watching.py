@@ -8,7 +8,7 @@ from threading import Event
 
 from ragbench import files
 
-QUIET_MS = 200
+QUIET_MS = 100
 """A burst of changes is one change when no two of them lie further apart."""
 _MOST_MS = 2_000  # so that a folder which is never quiet is refreshed all the same
 _LOOK_MS = 500

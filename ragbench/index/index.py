@@ -30,6 +30,8 @@ from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec
 from ragbench.query_memory import QueryMemory
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ragbench.index.chunks import ChunkTable
     from ragbench.index.code import CodeIndex
     from ragbench.index.dense import DenseIndex
@@ -118,11 +120,13 @@ class Index:
         sharding: Sharding | None = None,
         opened: MutableMapping[Hashable, Any] | None = None,
         times: Callable[[], Mapping[str, float]] | None = None,
+        kept: Path | None = None,
     ) -> None:
         """`collection` is a digest over all documents: with `spec` it names every artefact.
 
         Indexes that are given the same `opened` share what reads the artefacts they have in common. `times` tells when
-        each docno was modified; the documents do when it is None.
+        each docno was modified; the documents do when it is None. In the folder `kept` lies what builds of similar
+        collections can share.
         """
         self.spec = spec
         self.collection = collection
@@ -133,6 +137,7 @@ class Index:
         self._sharding = sharding or Sharding()
         self._opened = {} if opened is None else opened
         self._times = times
+        self._kept = kept
         self._artefacts: dict[str, Artefact] = {}
         self._parts: dict[str, Any] = {}
         # Filters are parameters of a stage or a request and no text of a query, so these answers are kept.
@@ -208,7 +213,8 @@ class Index:
                 raise ConfigError(f"the part '{name}' of an index is made in memory and has no artefact")
             inputs = part.inputs(self)
             place = self.store.root / "shards" / short([name, inputs, self._sharding.shard_documents])
-            shards = Shards(place, self._sharding)
+            kept = self._kept / short([name, self.spec]) if self._kept is not None else None
+            shards = Shards(place, self._sharding, kept)
             build = part.build
             self._artefacts[name] = self.store.get(
                 name.partition(":")[0], inputs, lambda folder: build(Building(folder, shards, self._progress), self)

@@ -5,13 +5,17 @@ Memory holds a few shards and never the collection. The result answers as one th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ragbench.errors import IndexError_
+from ragbench.fingerprint import text_digest
 from ragbench.index import chunks, dense, lexical
 from ragbench.index.chunks import ChunkTable
 from ragbench.index.texts import lexical_rows
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
     from ragbench.types import Document
 
 _VECTORS = "part.npy"
+_PIECE_DOCUMENTS = 256
 
 
 def build_chunks(folder: Path, documents: Sequence[Document], chunker: Chunker, shards: Shards, tick: Tick) -> None:
@@ -44,6 +49,9 @@ def build_chunks(folder: Path, documents: Sequence[Document], chunker: Chunker, 
 
 def build_lexical(folder: Path, spec: LexicalSpec, source: Path, shards: Shards, tick: Tick) -> None:
     """The Lucene index of the chunk table in `source`: a segment for each shard, then merged into one."""
+    if shards.kept is not None:
+        _build_from_pieces(folder, spec, source, shards, shards.kept, tick)
+        return
     ranges = _ranges(source, shards)
     if spec.unit == "document":
         ranges = ((first, last, first, last) for first, last, _, _ in ranges)
@@ -51,6 +59,30 @@ def build_lexical(folder: Path, spec: LexicalSpec, source: Path, shards: Shards,
         (stop - start, partial(_index_words, source, spec, first, last, start)) for first, last, start, stop in ranges
     ]
     lexical.merge_lexical(folder, spec, shards.run(tasks, tick))
+
+
+def _build_from_pieces(folder: Path, spec: LexicalSpec, source: Path, shards: Shards, kept: Path, tick: Tick) -> None:
+    """The same, with a segment for every few documents, made anew only where their words or numbers have changed."""
+
+    def pieces() -> list[Path]:
+        table, found = ChunkTable(source), []
+        for first in range(0, table.n_documents, _PIECE_DOCUMENTS):
+            last = min(first + _PIECE_DOCUMENTS, table.n_documents)
+            rows = list(lexical_rows(table.part(first, last), spec.fields, spec.unit))
+            number = first if spec.unit == "document" else table.chunks_of(first)[0]
+            named = text_digest(json.dumps([lexical.VERSION, spec.fields, spec.analyzer, number, rows]), 32)
+            found.append(shards.piece(named, partial(_index_rows, spec, rows, number)))
+            tick(len(rows))
+        return found
+
+    places = pieces()
+    try:
+        lexical.merge_lexical(folder, spec, places)
+    except IndexError_:  # a piece is damaged
+        shutil.rmtree(kept)
+        lexical.merge_lexical(folder, spec, pieces())
+    for place in set(kept.iterdir()) - set(places):
+        shutil.rmtree(place, ignore_errors=True)
 
 
 def build_dense(folder: Path, spec: VectorsSpec, source: Path, models: Models, shards: Shards, tick: Tick) -> None:
@@ -94,6 +126,10 @@ def _chunk(documents: Sequence[Document], chunker: Chunker, folder: Path) -> Non
 
 def _index_words(source: Path, spec: LexicalSpec, first: int, last: int, number: int, folder: Path) -> None:
     rows = lexical_rows(ChunkTable(source).part(first, last), spec.fields, spec.unit)
+    lexical.build_lexical(folder, spec, rows, number=number)
+
+
+def _index_rows(spec: LexicalSpec, rows: Sequence[Mapping[str, str]], number: int, folder: Path) -> None:
     lexical.build_lexical(folder, spec, rows, number=number)
 
 

@@ -48,10 +48,14 @@ class Sharding(Checked):
 
 @dataclass(frozen=True)
 class Shards:
-    """The shards of one artefact, below `folder`."""
+    """The shards of one artefact, below `folder`.
+
+    In the folder `kept`, if there is one, pieces named by their content stay for builds of later collections.
+    """
 
     folder: Path
     sharding: Sharding
+    kept: Path | None = None
 
     def run(self, tasks: Iterable[tuple[int, Task]], tick: Tick) -> list[Path]:
         """The folders of all shards in the order of the tasks, after running those that were not finished before.
@@ -77,6 +81,15 @@ class Shards:
         else:
             self._spread(iter(unfinished()), tick)
         return places
+
+    def piece(self, name: str, task: Task) -> Path:
+        """The folder of a kept piece, which the task fills when there is none."""
+        assert self.kept is not None
+        place = self.kept / name
+        if not place.is_dir():
+            self.kept.mkdir(parents=True, exist_ok=True)
+            _fill(task, place)
+        return place
 
     def discard(self) -> None:
         """Delete them, once the artefact they were made for is finished."""

@@ -19,7 +19,7 @@ def of_source(source: str) -> StoredPart[LexicalIndex]:
     def build(building: Building, index: Index) -> None:
         table, spec = index.chunks, index.spec.words(source)
         total = table.n_retrievable if spec.unit == "chunk" else table.n_documents
-        if building.in_shards(table.n_documents):
+        if building.in_shards(table.n_documents) or building.shards.kept is not None:
             tick = building.ticks("indexing words", total)
             sharded.build_lexical(building.folder, spec, index.artefact("chunks").folder, building.shards, tick)
         else:
