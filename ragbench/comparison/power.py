@@ -25,8 +25,8 @@ def detectable_effects(differences: Floats, here: NDArray[np.bool_], critical: f
     """For every row of (k, n), the true mean difference that exceeds `critical` in 80% of bootstrap experiments.
 
     An experiment resamples queries, ties included; an effect shifts every query that is not a tie, upwards in half of
-    the experiments and downwards in the others, because skew makes one direction easier to find. NaN for rows with fewer
-    than `FEW` queries or changed queries.
+    the experiments and downwards in the others, because skew makes one direction easier to find. NaN for rows with
+    fewer than `FEW` queries or changed queries.
     """
     n, changed = here.sum(axis=1), (differences != 0).sum(axis=1)
     least = skew.floor(differences, n)
