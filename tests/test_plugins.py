@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,8 +19,8 @@ from ragbench.benchmark.benchmark import Benchmark
 from ragbench.configuration.own_stage import FunctionStage
 from ragbench.engine.pipeline import start
 from ragbench.errors import ConfigError, ModelError
-from ragbench.evaluation import measures
-from ragbench.models import endpoint
+from ragbench.evaluation import fusion_methods, measures
+from ragbench.models import endpoint, usage
 from ragbench.models.access import Models
 from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, check_name, load_cross_encoder, load_encoder
 from ragbench.types import Query, Ranking
@@ -197,8 +198,8 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
         monkeypatch.setenv("OPENAI_BASE_URL", f"{here}/v1")
         monkeypatch.setenv("OPENAI_API_KEY", "secret")
         monkeypatch.setenv("OLLAMA_HOST", here.removeprefix("http://"))
-        monkeypatch.setattr(endpoint, "_WAIT_S", 0.001)
-        endpoint.take_usage()
+        monkeypatch.setattr(usage, "_WAIT_S", 0.001)
+        usage.take_usage()
         yield running
         running.shutdown()
         thread.join()
@@ -208,24 +209,24 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 def test_an_endpoint_gives_unit_vectors_in_batches(
     name: str, path: str, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(endpoint.PRICE, "2.0")
+    monkeypatch.setenv(usage.PRICE, "2.0")
     texts = ["x" * n for n in range(1, endpoint.BATCH + 3)]
     models = Models(cache=tmp_path)
     vectors = models.encoder(EncoderSpec(name)).encode_passages(texts)
     assert vectors[2].tolist() == pytest.approx([3 / 10**0.5, 1 / 10**0.5])
     assert [(where, len(asked)) for where, asked, _ in server.asked] == [(path, 64), (path, 2)]
     assert server.asked[0][2] == ("Bearer secret" if name.startswith("openai") else None)
-    usage = endpoint.take_usage()[name]
-    assert (usage["texts"], usage["requests"], usage["tokens"]) == (66, 2, 7 * 66)
-    assert usage["usd"] == pytest.approx(2.0 * 7 * 66 / 1e6) and usage["ms_per_text"] > 0
+    used = usage.take_usage()[name]
+    assert (used["texts"], used["requests"], used["tokens"]) == (66, 2, 7 * 66)
+    assert used["usd"] == pytest.approx(2.0 * 7 * 66 / 1e6) and used["ms_per_text"] > 0
     again = Models(cache=tmp_path).encoder(EncoderSpec(name)).encode_passages(texts)
-    assert np.array_equal(again, vectors) and len(server.asked) == 2 and endpoint.take_usage() == {}
+    assert np.array_equal(again, vectors) and len(server.asked) == 2 and usage.take_usage() == {}
 
 
 def test_a_busy_server_is_asked_again(server: Server) -> None:
     server.busy = 2
     assert load_encoder(EncoderSpec("openai:small")).encode_queries(["ab"]).shape == (1, 2)
-    assert endpoint.take_usage()["openai:small"]["requests"] == 3
+    assert usage.take_usage()["openai:small"]["requests"] == 3
     server.busy = 99
     with pytest.raises(ModelError, match=r"gave no vectors \(status 429, 5 times\): check the server"):
         load_encoder(EncoderSpec("openai:small")).encode_queries(["ab"])
@@ -245,3 +246,26 @@ def test_what_an_endpoint_cannot_do_is_one_sentence(server: Server, monkeypatch:
 def test_the_package_offers_what_is_for_people() -> None:
     assert dir(ragbench) == sorted(ragbench.__all__)
     assert all(getattr(ragbench, name).__doc__ for name in dir(ragbench))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_encoders_behind_endpoints_are_measured_compared_and_advised_on(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(Path(__file__).parent / "data" / "phases", tmp_path / "notes")
+    monkeypatch.chdir(tmp_path)
+    shared = ["data=vault", "data.corpus=notes", "topics=derived", "split=all", "latency.enabled=false"]
+    shared += ["tracking.enabled=false", "statistics.draws=1000", "paths.results=results"]
+    words = ["exp=recommended", "index.encoder.name=openai:small", *shared]
+    assert cli.main(["run", *words]) == 0
+    (folder,) = (tmp_path / "results" / "runs").iterdir()
+    used = json.loads((folder / "experiment.json").read_text())["endpoints"]["openai:small"]
+    assert used["texts"] > 19 and used["tokens"] > 0
+    assert cli.main(["advise", "paths.results=results"]) == 0
+    assert "index.encoder.name=openai:small" in capsys.readouterr().out
+    monkeypatch.setattr(fusion_methods, "has_ranx", lambda: False)  # compiles for a minute
+    assert cli.main(["fusion", "paths.results=results", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["arm"] == "recommended"
+    assert cli.main(["bakeoff", "openai:small", "ollama:small", *shared, "--json"]) == 0
+    said = capsys.readouterr().out
+    assert "openai:small" in said and "ollama:small" in said

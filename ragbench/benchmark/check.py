@@ -209,7 +209,7 @@ def _splits(benchmark: Benchmark, limits: Limits) -> Iterator[Finding]:
                 "warning",
                 "few-topics",
                 split,
-                f"{len(topics)} topics, fewer than {limits.min_topics}: differences will drown in noise",
+                f"it has {len(topics)}, fewer than {limits.min_topics}: differences will drown in noise",
             )
     types = Counter(topic.type for topic in benchmark.topics)
     for kind, total in sorted(types.items()):
@@ -218,7 +218,7 @@ def _splits(benchmark: Benchmark, limits: Limits) -> Iterator[Finding]:
                 "note",
                 "rare-type",
                 kind,
-                f"{total} topics, fewer than {limits.min_type_topics}: no mean of it means much",
+                f"topics of this type: {total}, fewer than {limits.min_type_topics}: no mean of it means much",
             )
         for split, topics in sorted(by_split.items()):
             expected = total * len(topics) / len(benchmark.topics)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import shlex
 import textwrap
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -100,11 +101,21 @@ def main(arguments: argparse.Namespace) -> int:
         )
         return 0
     _print(learned, judged, gain, by_folder, confirmed)
+    print(_conclusion(gain if confirmed is None else confirmed))
     if written:
-        print(f"written to {written}; use it with: rank={arguments.write}")
+        print(f"written to {console.shown(written)}; rank={arguments.write} uses it")
+        given = [word for word in arguments.overrides if not word.startswith(("rank=", "split="))]
+        console.next_command(shlex.join(["run", "-m", *given, f"rank=off,{arguments.write}", "split=test"]))
     else:
         print("keep it with --write NAME, and use it with rank=NAME")
     return 0
+
+
+def _conclusion(gain: Comparison) -> str:
+    """What the gain means for who has to decide."""
+    if gain.ci_low > 0:
+        return "The learned order is better than fusion."
+    return "The gain may be chance: keep rank=off, or judge more topics and learn again."
 
 
 def _before(settings: Settings, benchmark: Benchmark, progress: Progress) -> Arm:
@@ -192,8 +203,9 @@ def _print(
     console.print_table(read, "What the model reads most", {"share of the gain of splits": ".1%"})
     if by_folder is not None and by_folder.difference < gain.difference / 2:
         print(
-            "On folders it has not learned from it gains less than half: part of what it learned is which documents "
-            "the topics are about. Expect the smaller gain where other documents are asked for."
+            "On folders it has not learned from it gains less than half: part of what it\n"
+            "learned is which documents the topics are about. Expect the smaller gain where\n"
+            "other documents are asked for."
         )
 
 

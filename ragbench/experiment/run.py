@@ -183,7 +183,7 @@ def _conclude(
         "peak_memory_bytes": coldstart.peak_memory_bytes(),
         "peak_memory_mb": times.memory,
         "index_bytes": {name: sum(a.size_bytes for a in _artefacts(arm)) for name, (_, arm) in planned.arms.items()},
-        "endpoints": endpoint.take_usage() if (endpoint := sys.modules.get("ragbench.models.endpoint")) else {},
+        "endpoints": usage.take_usage() if (usage := sys.modules.get("ragbench.models.usage")) else {},
         "models": {name: arm.pipeline.digests(arm.index) for name, (_, arm) in planned.arms.items()},
     }
     found = Results(place.path, record, quality, times.table)

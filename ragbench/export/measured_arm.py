@@ -117,7 +117,7 @@ def require_gain(found: Evidence, force: bool) -> str | None:
             f"the gain of this configuration over {found.baseline} is not established ({found.lacking}): "
             "add --force (force=True in Python) to export it all the same"
         )
-    return f"Exported although its gain is not established, as --force asks. {found.sentence}"
+    return f"Exported although its gain is not established ({found.lacking}), as --force asks."
 
 
 def total_latency(found: Results, arm: str) -> dict[str, float] | None:

@@ -29,6 +29,4 @@ def sentences(measured: MeasuredArm, evidence: Evidence, caution: str | None) ->
         + ", ".join(f"{name} {latency[name]:.1f} ms" for name in ("p50", "p95", "p99"))
         + "."
     )
-    if not caution:
-        lines.append(evidence.sentence)
-    return lines
+    return [*lines, evidence.sentence]

@@ -117,7 +117,8 @@ def _record(folder: Path, record: Mapping[str, Any]) -> Check:
         missing.append("any golden query" if not golden else f"{record['golden'] - len(golden)} golden queries")
     if missing:
         return Check("record", "fails", f"it lacks {', '.join(missing)}: export the bundle again")
-    return Check("record", "passes", f"{len(record['models'])} models, {len(record['artefacts'])} parts of an index")
+    models = "1 model" if len(record["models"]) == 1 else f"{len(record['models'])} models"
+    return Check("record", "passes", f"{models}, {len(record['artefacts'])} parts of an index")
 
 
 def _files(folder: Path, record: Mapping[str, Any]) -> Check:

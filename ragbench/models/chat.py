@@ -15,9 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Protocol
 
+from tenacity import RetryError
+
 from ragbench.bounds import Checked, Count, Holds, Name, Positive, Weight, as_options
 from ragbench.errors import ConfigError, ModelError
+from ragbench.models import usage
 from ragbench.models.store import Store, key_of
+from ragbench.models.usage import Usage
 from ragbench.query_memory import QueryMemory
 
 _LARGEST_ANSWER = 2**20
@@ -94,15 +98,24 @@ class EndpointModel:
         self.spec = spec
 
     def complete(self, prompt: str) -> str:
-        """The endpoint's answer. ModelError when it does not come in time, is an error or holds no text."""
+        """The endpoint's answer, asked for again while it is busy. ModelError when none comes in time or holds text."""
         request = urllib.request.Request(
             f"{self.spec.endpoint.rstrip('/')}/chat/completions",
             data=json.dumps(self._question(prompt)).encode(),
             headers={"Content-Type": "application/json", **self._authorization()},
         )
+        began = time.monotonic()
         try:
-            answer = json.loads(_read(request, self.spec.timeout_s))
+            for attempt in usage.attempts((usage.Busy,), self.spec.timeout_s):
+                with attempt:
+                    answer = json.loads(_read(request, began + self.spec.timeout_s))
+                    requests = attempt.retry_state.attempt_number
             text = answer["choices"][0]["message"]["content"]
+            tokens = int((answer.get("usage") or {}).get("total_tokens") or 0)
+            usage.count(usage.CHAT + self.spec.model, Usage(1, requests, tokens, time.monotonic() - began))
+        except RetryError as error:
+            last = error.last_attempt
+            raise self._failure(f"{last.exception()}, {last.attempt_number} times") from None
         except urllib.error.HTTPError as error:
             reason = f"status {error.code}"
             error.close()
@@ -163,15 +176,20 @@ class RememberingChatModel:
         self.complete = memory.keep(model.complete, size)
 
 
-def _read(request: urllib.request.Request, timeout_s: float) -> bytes:
-    """The body of the answer; the time limit holds for all of it, not only for its next part."""
-    deadline = time.monotonic() + timeout_s
+def _read(request: urllib.request.Request, deadline: float) -> bytes:
+    """The body of the answer; the time limit holds for all of it, not only for its next part. Raises `usage.Busy`."""
     body = b""
-    with urllib.request.urlopen(request, timeout=timeout_s) as response:
-        while part := response.read1(2**16):
-            body += part
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"no complete answer after {timeout_s:g} s")
-            if len(body) > _LARGEST_ANSWER:
-                raise ValueError("too long an answer")
+    try:
+        with urllib.request.urlopen(request, timeout=max(0.001, deadline - time.monotonic())) as response:
+            while part := response.read1(2**16):
+                body += part
+                if time.monotonic() > deadline:
+                    raise TimeoutError("no complete answer in time")
+                if len(body) > _LARGEST_ANSWER:
+                    raise ValueError("too long an answer")
+    except urllib.error.HTTPError as error:
+        if error.code not in usage.BUSY:
+            raise
+        error.close()
+        raise usage.Busy(f"status {error.code}") from None
     return body

@@ -11,79 +11,23 @@ may change a model under its name: then remove the cache.
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
 from typing import Any
 
 import httpx
-from tenacity import RetryError, Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
+from tenacity import RetryError
 
 from ragbench.errors import ModelError
+from ragbench.models import usage
 from ragbench.models.functions import FunctionEncoder
+from ragbench.models.usage import Usage
 
-BATCH, ATTEMPTS, TIMEOUT_S = 64, 5, 60.0
-PRICE = "RAGBENCH_USD_PER_MILLION_TOKENS"
-_BUSY = frozenset({408, 425, 429, 500, 502, 503, 504})
-_WAIT_S = 0.5
-"""Before the second attempt; doubled each time."""
+BATCH, TIMEOUT_S = 64, 60.0
 _DEFAULTS = {
     "openai": ("OPENAI_BASE_URL", "https://api.openai.com/v1"),
     "ollama": ("OLLAMA_HOST", "http://localhost:11434"),
 }
-
-
-@dataclass(frozen=True)
-class Usage:
-    """What a model behind an endpoint was asked: texts, requests, tokens as the server counts them, seconds."""
-
-    texts: int = 0
-    requests: int = 0
-    tokens: int = 0
-    seconds: float = 0.0
-
-    def __add__(self, other: Usage) -> Usage:
-        pairs = zip(astuple(self), astuple(other), strict=True)
-        return Usage(*(mine + theirs for mine, theirs in pairs))
-
-    def record(self) -> dict[str, Any]:
-        """Plain values, with the time of a text, and its price where one is set."""
-        found: dict[str, Any] = {"texts": self.texts, "requests": self.requests, "tokens": self.tokens}
-        found["seconds"] = round(self.seconds, 3)
-        if self.texts:
-            found["ms_per_text"] = round(1000 * self.seconds / self.texts, 3)
-        try:
-            price = float(os.environ.get(PRICE, ""))
-        except ValueError:
-            return found
-        found["usd"] = round(price * self.tokens / 1e6, 6)
-        if self.texts:
-            found["usd_per_text"] = found["usd"] / self.texts
-        return found
-
-
-_used: dict[str, Usage] = {}
-_lock = threading.Lock()
-
-
-def _count(name: str, more: Usage) -> None:
-    with _lock:
-        _used[name] = _used.get(name, Usage()) + more
-
-
-def take_usage() -> dict[str, dict[str, Any]]:
-    """What this process asked models behind endpoints since this was last called, by name; vectors that were cached
-    cost nothing and are not in it.
-    """
-    with _lock:
-        found = {name: usage.record() for name, usage in sorted(_used.items())}
-        _used.clear()
-    return found
-
-
-class _Busy(Exception):
-    """An answer that may be another one in a moment."""
 
 
 class EndpointEncoder(FunctionEncoder):
@@ -109,7 +53,7 @@ class EndpointEncoder(FunctionEncoder):
                 answer, requests = self._answer(client, batch)
                 found, tokens = self._read(answer, len(batch))
                 vectors += found
-                _count(self.name, Usage(len(batch), requests, tokens, time.perf_counter() - began))
+                usage.count(self.name, Usage(len(batch), requests, tokens, time.perf_counter() - began))
         return vectors
 
     def _headers(self) -> dict[str, str]:
@@ -118,24 +62,20 @@ class EndpointEncoder(FunctionEncoder):
 
     def _answer(self, client: httpx.Client, batch: Sequence[str]) -> tuple[Any, int]:
         """The answer to a batch, and how many requests it took. Raises ModelError."""
-        attempts = Retrying(
-            stop=stop_after_attempt(ATTEMPTS),
-            wait=wait_random_exponential(multiplier=_WAIT_S, max=20),
-            retry=retry_if_exception_type((_Busy, httpx.TransportError)),
-        )
+        attempts = usage.attempts((usage.Busy, httpx.TransportError))
         path = "/embeddings" if self.kind == "openai" else "/api/embed"
         try:
             for attempt in attempts:
                 with attempt:
                     response = client.post(self.base + path, json={"model": self.model, "input": list(batch)})
-                    if response.status_code in _BUSY:
-                        raise _Busy(f"status {response.status_code}")
+                    if response.status_code in usage.BUSY:
+                        raise usage.Busy(f"status {response.status_code}")
                     if response.is_error:
                         raise self._failure(f"status {response.status_code}: {' '.join(response.text.split())[:120]}")
                     return response.json(), attempt.retry_state.attempt_number
         except RetryError as error:
             last = error.last_attempt.exception()
-            raise self._failure(f"{str(last) or type(last).__name__}, {ATTEMPTS} times") from None
+            raise self._failure(f"{str(last) or type(last).__name__}, {usage.ATTEMPTS} times") from None
         except (ValueError, httpx.HTTPError) as error:
             raise self._failure(f"{type(error).__name__}: {error}") from None
         raise AssertionError("tenacity ends with an answer or an error")

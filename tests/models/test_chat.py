@@ -10,8 +10,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from tenacity import wait_fixed
 
 from ragbench.errors import ConfigError, ModelError
+from ragbench.models import usage
 from ragbench.models.access import Models
 from ragbench.models.chat import CachedChatModel, ChatSpec, EndpointModel
 
@@ -21,6 +23,7 @@ class Server:
 
     def __init__(self) -> None:
         self.asked: list[dict] = []
+        self.statuses: list[int] = []  # of the next answers
         self.headers: dict[str, str] = {}
         self.paths: list[str] = []
         self.status, self.body, self.delay_s, self.drip_s = 200, _answer("  It is so.\n"), 0.0, 0.0
@@ -32,7 +35,7 @@ class Server:
                 outer.headers = dict(self.headers)
                 outer.paths.append(self.path)
                 time.sleep(outer.delay_s)
-                self.send_response(outer.status)
+                self.send_response(outer.statuses.pop(0) if outer.statuses else outer.status)
                 self.end_headers()
                 try:
                     for byte in outer.body if outer.drip_s else [outer.body]:
@@ -51,6 +54,12 @@ class Server:
 
 def _answer(text: object) -> bytes:
     return json.dumps({"choices": [{"message": {"role": "assistant", "content": text}}]}).encode()
+
+
+@pytest.fixture(autouse=True)
+def without_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(usage, "_WAIT_S", 0.001)
+    usage.take_usage()
 
 
 @pytest.fixture
@@ -90,7 +99,8 @@ def test_a_key_comes_from_the_environment(server: Server, monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("status", "body", "said"),
     [
-        (500, b"oops", "status 500"),
+        (500, b"oops", "status 500, 5 times"),
+        (400, b"oops", "status 400"),
         (401, b"", "status 401"),
         (200, b"not json", "an answer without choices"),
         (200, b'{"choices": []}', "an answer without choices"),
@@ -116,6 +126,28 @@ def test_gives_up_in_time_also_when_the_answer_only_trickles(server: Server, slo
 def test_nobody_there_is_one_sentence() -> None:
     with pytest.raises(ModelError, match=r"http://127\.0\.0\.1:9/v1 gave no text \(.*refused"):
         EndpointModel(ChatSpec("http://127.0.0.1:9/v1", "small")).complete("Why?")
+
+
+def test_a_busy_server_is_asked_again_and_what_was_asked_is_counted(
+    server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    server.statuses = [503, 429]
+    server.body = json.dumps({**json.loads(_answer("Yes.")), "usage": {"total_tokens": 500}}).encode()
+    model = CachedChatModel(spec(server), tmp_path / "answers.sqlite")
+    assert model.complete("Why?") == "Yes." and len(server.asked) == 3
+    assert model.complete("Why?") == "Yes." and len(server.asked) == 3
+    monkeypatch.setenv(usage.CHAT_PRICE, "4")
+    (found,) = usage.take_usage().items()
+    assert found[0] == "chat:small" and found[1]["ms_per_text"] > 0
+    counted = {name: found[1][name] for name in ("texts", "requests", "tokens", "usd", "usd_per_text")}
+    assert counted == {"texts": 1, "requests": 3, "tokens": 500, "usd": 0.002, "usd_per_text": 0.002}
+
+
+def test_it_is_not_asked_again_when_the_time_is_over(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(usage, "wait_random_exponential", lambda **options: wait_fixed(60))
+    server.status = 503
+    with pytest.raises(ModelError, match=r"status 503, 1 times"):
+        EndpointModel(spec(server, timeout_s=5.0)).complete("Why?")
 
 
 def test_a_kept_answer_is_not_asked_for_again(server: Server, tmp_path: Path) -> None:

@@ -1,0 +1,84 @@
+"""What models behind endpoints were asked in this process, and how often they are asked again when they are busy."""
+
+from __future__ import annotations
+
+import os
+import threading
+from dataclasses import astuple, dataclass
+from typing import Any
+
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, stop_before_delay, wait_random_exponential
+
+ATTEMPTS = 5
+PRICE, CHAT_PRICE = "RAGBENCH_USD_PER_MILLION_TOKENS", "RAGBENCH_USD_PER_MILLION_CHAT_TOKENS"
+CHAT = "chat:"
+"""How the names of chat models begin."""
+BUSY = frozenset({408, 425, 429, 500, 502, 503, 504})
+_WAIT_S = 0.5
+"""Before the second attempt; doubled each time."""
+
+
+class Busy(Exception):
+    """An answer that may be another one in a moment."""
+
+
+def attempts(again: tuple[type[Exception], ...], within_s: float = float("inf")) -> Retrying:
+    """Attempts that go on after these exceptions, with growing waits, and begin none later than `within_s`."""
+    return Retrying(
+        stop=stop_after_attempt(ATTEMPTS) | stop_before_delay(within_s),
+        wait=wait_random_exponential(multiplier=_WAIT_S, max=20),
+        retry=retry_if_exception_type(again),
+    )
+
+
+def _price(name: str) -> str:
+    return CHAT_PRICE if name.startswith(CHAT) else PRICE
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a model behind an endpoint was asked: texts, requests, tokens as the server counts them, seconds."""
+
+    texts: int = 0
+    requests: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+
+    def __add__(self, other: Usage) -> Usage:
+        pairs = zip(astuple(self), astuple(other), strict=True)
+        return Usage(*(mine + theirs for mine, theirs in pairs))
+
+    def record(self, variable: str = PRICE) -> dict[str, Any]:
+        """Plain values, with the time of a text, and its price where the environment variable sets one."""
+        found: dict[str, Any] = {"texts": self.texts, "requests": self.requests, "tokens": self.tokens}
+        found["seconds"] = round(self.seconds, 3)
+        if self.texts:
+            found["ms_per_text"] = round(1000 * self.seconds / self.texts, 3)
+        try:
+            price = float(os.environ.get(variable, ""))
+        except ValueError:
+            return found
+        found["usd"] = round(price * self.tokens / 1e6, 6)
+        if self.texts:
+            found["usd_per_text"] = found["usd"] / self.texts
+        return found
+
+
+_used: dict[str, Usage] = {}
+_lock = threading.Lock()
+
+
+def count(name: str, more: Usage) -> None:
+    """Add to what a model was asked."""
+    with _lock:
+        _used[name] = _used.get(name, Usage()) + more
+
+
+def take_usage() -> dict[str, dict[str, Any]]:
+    """What this process asked models behind endpoints since this was last called, by name; answers that were cached
+    cost nothing and are not in it.
+    """
+    with _lock:
+        found = {name: used.record(_price(name)) for name, used in sorted(_used.items())}
+        _used.clear()
+    return found
