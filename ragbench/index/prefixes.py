@@ -144,13 +144,14 @@ class PrefixIndex:
         return Ranking.of(found, scores[found], depth)
 
     def matches(self, text: str, chunk: int, weights: Mapping[str, float]) -> tuple[tuple[str, str, float], ...]:
-        """(field, query term, weight) of every field of a chunk that a term of the text matches."""
+        """(field, query term, weight) of every field of a chunk that a term of the text matches, heavy fields first."""
+        heavy_first = sorted(weights.items(), key=lambda item: (-item[1], item[0]))
         alone = np.zeros(self._n_chunks, np.bool_)
         alone[chunk] = True
         return tuple(
             (name, term, weight)
             for term in dict.fromkeys(tokens(text))
-            for name, weight in weights.items()
+            for name, weight in heavy_first
             if weight and len(self._holding(self._fields[name], term, alone))
         )
 

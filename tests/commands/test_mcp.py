@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 from mcp import Client, StdioServerParameters, stdio_client
 
+import ragbench
 from ragbench import cli
+from ragbench.engine.answer import as_mapping
 
 HELLO = {
     "jsonrpc": "2.0",
@@ -39,6 +41,9 @@ def test_an_agent_searches(small_bundle: Path) -> None:
     tools, found = asyncio.run(session())
     assert [tool.name for tool in tools.tools] == ["search", "get_document", "list_documents", "health"]
     assert {result.structured_content["hits"][0]["docno"] for result in found} == {"api-reference"}
+    with ragbench.load(small_bundle) as loaded:
+        expected = as_mapping(loaded.answer("getUserById", 1))["hits"]
+    assert all(result.structured_content["hits"] == expected for result in found)
 
 
 @pytest.mark.parametrize("stop", ["end of input", signal.SIGTERM, signal.SIGINT])

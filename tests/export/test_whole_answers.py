@@ -1,4 +1,7 @@
-"""The library, HTTP and MCP answer alike: the same fields, the same texts, for every kind of hit."""
+"""The library, HTTP, MCP in a process and over HTTP, and the command answer alike, for every kind of hit.
+
+MCP on standard input and output is in tests/commands/test_mcp.py.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
+import httpx2
 import pytest
 from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
 
+from ragbench import cli
 from ragbench.engine.answer import as_mapping
+from ragbench.export import measured_arm
 from ragbench.export.loaded_bundle import LoadedBundle, load
 from ragbench.serving.http import create_app
 from ragbench.serving.mcp import create_server
@@ -58,6 +65,19 @@ def over_mcp(service: SearchService, tool: str, arguments: dict) -> dict:
     return result.structured_content
 
 
+def over_mcp_over_http(service: SearchService, tool: str, arguments: dict) -> dict:
+    async def session():
+        app = create_app(service)
+        async with (
+            app.router.lifespan_context(app),
+            httpx2.AsyncClient(transport=httpx2.ASGITransport(app)) as http,
+            Client(streamable_http_client("http://localhost:8000/mcp", http_client=http)) as client,
+        ):
+            return await client.call_tool(tool, arguments)
+
+    return asyncio.run(session()).structured_content
+
+
 @pytest.mark.parametrize("explain", [False, True])
 def test_hits_are_the_same_by_every_way(asked, explain: bool) -> None:
     service, loaded, question = asked
@@ -65,8 +85,17 @@ def test_hits_are_the_same_by_every_way(asked, explain: bool) -> None:
     body = {"query": question, "top_n": 5, "explain": explain}
     assert over_http(service, "POST", "/search", json=body)["hits"] == expected
     assert over_mcp(service, "search", body)["hits"] == expected
+    assert over_mcp_over_http(service, "search", body)["hits"] == expected
     assert list(expected[0]) == [field.name for field in dataclasses.fields(Hit)]
     assert all((hit["explanation"] is not None) == explain for hit in expected)
+
+
+def test_the_command_gives_the_same_hits(asked, finished, capsys: pytest.CaptureFixture[str]) -> None:
+    _, loaded, question = asked
+    overrides = measured_arm.find(finished.folder, loaded.name).settings.overrides
+    assert cli.main(["search", question, "--top", "5", "--json", "--quiet", *overrides]) == 0
+    said = json.loads(capsys.readouterr().out)["hits"]
+    assert said == as_mapping(loaded.answer(question, 5, explain=True))["hits"]
 
 
 # What a search may ask for, by the preset of `QUESTIONS` that can do it.
