@@ -63,8 +63,13 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.docs and (not pages or arguments.no_ablations):
         raise ConfigError("--docs needs a folder with pages (*.md), and the ablations")
     readme = Path(arguments.readme).read_text("utf-8") if arguments.readme else ""
+    chosen = arguments.presets.split(",") if arguments.presets else every_preset()
+    if missing := [name for name in reference.presets_named(readme) if name not in chosen]:
+        raise ConfigError(
+            f"--readme {arguments.readme} has a table of preset '{missing[0]}', which --presets leaves out: add it"
+        )
     quiet = arguments.quiet or arguments.json
-    sweep = [f"exp={arguments.presets or ','.join(every_preset())}", "split=all", *arguments.overrides]
+    sweep = [f"exp={','.join(chosen)}", "split=all", *arguments.overrides]
     presets = _run(Experiment.sweep(*sweep), quiet)
     commands = [_told("run -m", sweep)]
     ablations: dict[str, Results] = {}

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ragbench.experiment.results import Results
 
 _SHOWN = ("nDCG@5", PRIMARY, "RR", "R@10", *ANSWERED, "Judged@10")
+_PRESETS = r"<!-- presets: ([\w ]+) -->.*?<!-- end of presets -->"
 _FORMATS = {
     **dict.fromkeys(("p50 ms", "p95 ms", "latency ms"), ".1f"),
     **dict.fromkeys(("effect", "ci low", "ci high"), "+.3f"),
@@ -89,7 +90,12 @@ def with_presets(page: str, presets: Results) -> str:
         table = markdown(_chosen(presets, names))
         return f"<!-- presets: {mark[1]} -->\n\n{about}\n\n{table}\n\n<!-- end of presets -->"
 
-    return re.sub(r"<!-- presets: ([\w ]+) -->.*?<!-- end of presets -->", told, page, flags=re.S)
+    return re.sub(_PRESETS, told, page, flags=re.S)
+
+
+def presets_named(page: str) -> list[str]:
+    """The presets in the marks of a page, for `with_presets`."""
+    return [name for names in re.findall(_PRESETS, page, flags=re.S) for name in names.split()]
 
 
 def _chosen(presets: Results, names: Sequence[str]) -> pd.DataFrame:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pandas as pd
+import pytest
 
-from ragbench import app, locations
+from ragbench import app, cli, locations
 from ragbench.commands.reference import every_preset
 from ragbench.experiment import ablate
 from ragbench.experiment.run import run
@@ -50,6 +51,15 @@ def test_every_preset_is_measured_and_both_grounds() -> None:
     for ground in ("baseline", "ragdocs"):
         factors = ablate.plan(app.compose([f"+exp={ground}", "design=add_one"]), app.compose).design.factors
         assert {f"p{number}" for number in range(1, 14)} <= set(factors)
+
+
+def test_a_page_that_names_a_preset_which_is_not_measured_is_refused_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "README.md"
+    page.write_text("<!-- presets: baseline phase1 -->\n<!-- end of presets -->\n", encoding="utf-8")
+    assert cli.main(["reference", "--presets", "baseline,all", "--no-ablations", "--readme", str(page)]) == 2
+    assert "has a table of preset 'phase1', which --presets leaves out: add it" in capsys.readouterr().err
 
 
 def test_a_page_gets_the_presets_it_names(settings_of, tmp_path: Path) -> None:
