@@ -1,4 +1,4 @@
-"""How far two judges agree: Krippendorff's alpha and Cohen's kappa over the pairs that both have graded."""
+"""Agreement of two judges: Krippendorff's alpha and Cohen's kappa over the pairs that both have graded."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ragbench.types import Document
 
 Qrels = Mapping[str, Mapping[str, int]]
-"""Grades (0-3, or as the collection has them) by qid and by docno or section id; what is absent is unjudged."""
+"""Grades (0-3, or those of the collection) by qid and by docno or section id; absent pairs are unjudged."""
 
 NO_ANSWER = "no_answer"
 
@@ -28,8 +28,8 @@ class Topic:
 
     `type`: factual, navigational, exploratory, vocabulary, code, multi_document or no_answer in the built-in benchmark,
     anything in others. `split`: train or test. Topics of one `group` paraphrase one need and share a split.
-    `provenance` says who or what wrote it (derived, log, model), empty for a person; `masked` is the text it was made
-    from where that must not stand in the documents (`ragbench.benchmark.masked`).
+    `provenance` says how it was made (derived, log, model), empty for a person; `masked` is its source text where the
+    documents must not contain that (`ragbench.benchmark.masked`).
     """
 
     qid: str
@@ -43,7 +43,7 @@ class Topic:
     masked: str = ""
 
     def query(self) -> Query:
-        """What the pipeline sees of it."""
+        """The part that the pipeline sees."""
         return Query(self.qid, self.text, self.hypothesis, self.type)
 
 
@@ -51,9 +51,9 @@ class Topic:
 class Benchmark:
     """Documents with topics and judgments; `section_qrels` is empty where only documents were judged.
 
-    `warnings` are what the loader met; `version` names the conventions of the source where they are not the usual ones
-    (such as what a grade means); `source` is what `load` was asked for, None for a benchmark built in memory. `quotes`
-    are passages that answer topics; the documents and sections they were found in are judged as well.
+    `warnings` come from the loader; `version` names unusual conventions of the source (such as the meaning of grades);
+    `source` is the specification that `load` got, None for a benchmark built in memory. `quotes` are passages that
+    answer topics; the documents and sections they were found in are judged as well.
     """
 
     name: str
@@ -74,7 +74,7 @@ class Benchmark:
 
     @property
     def by_section(self) -> bool:
-        """Whether sections were judged for at least half of the topics with judgments; else documents say more."""
+        """Whether sections were judged for at least half of the topics with judgments; else use documents."""
         return len(self.section_qrels) * 2 >= max(1, len(self.document_qrels))
 
     def __repr__(self) -> str:
@@ -99,7 +99,7 @@ class Benchmark:
 
     @cached_property
     def unanswerable(self) -> frozenset[str]:
-        """Topics that are known to have no answer: by their type, or as what was judged of them is all irrelevant."""
+        """Topics known to have no answer: by their type, or because all their judgments are irrelevant."""
         judged = {qid for qid, grades in self.document_qrels.items() if grades and max(grades.values()) <= 0}
         typed = {topic.qid for topic in self.topics if topic.type == NO_ANSWER}
         answered = {qid for qid, grades in self.document_qrels.items() if grades and max(grades.values()) > 0}
@@ -107,7 +107,7 @@ class Benchmark:
 
     @property
     def provenance(self) -> str:
-        """Who wrote the topics, for every table that rests on them; empty when persons wrote all of them."""
+        """How the topics were made, for tables that use them; empty when persons wrote all of them."""
         counts = Counter(topic.provenance for topic in self.topics)
         if set(counts) <= {""}:
             return ""

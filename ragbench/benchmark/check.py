@@ -1,4 +1,4 @@
-"""Lint for a benchmark: what would make its numbers wrong, or easier than they look."""
+"""Lint for a benchmark: mistakes that make its values wrong or too easy to reach."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing found: `code` is its kind, `where` a topic, document, group, type or split, `message` a sentence."""
+    """One finding: `code` is its kind, `where` a topic, document, group, type or split, `message` a sentence."""
 
     severity: Severity
     code: str
@@ -33,11 +33,11 @@ class Finding:
 
 @dataclass(frozen=True)
 class Limits:
-    """When something is worth a finding.
+    """The limits from which a finding is reported.
 
     `min_topics`: topics a split should have. `min_type_topics`: topics a type should have. `leak_words`: a query of at
-    least so many words must not occur word for word in what is relevant to it. `near_duplicate`: share of common words
-    (Jaccard, 0-1) from which two queries count as nearly the same.
+    least this many words must not occur verbatim in a document that is relevant to it. `near_duplicate`: share of
+    common words (Jaccard, 0-1) from which two queries count as nearly the same.
     """
 
     min_topics: int = 25
@@ -47,7 +47,7 @@ class Limits:
 
 
 def check(benchmark: Benchmark, limits: Limits | None = None) -> list[Finding]:
-    """Everything that is wrong or doubtful, errors first, sorted."""
+    """All findings, errors first, sorted."""
     limits = limits or Limits()
     documents = {document.docno: document for document in benchmark.documents}
     found = [
@@ -64,7 +64,7 @@ def check(benchmark: Benchmark, limits: Limits | None = None) -> list[Finding]:
 
 
 def _dangling(benchmark: Benchmark, documents: dict[str, Document]) -> Iterator[Finding]:
-    """Judgments that name what does not exist."""
+    """Judgments of topics, documents or sections that do not exist."""
     qids = {topic.qid for topic in benchmark.topics}
     anchors = {docno: [section.anchor for section in document.sections] for docno, document in documents.items()}
     for qid in sorted({*benchmark.document_qrels, *benchmark.section_qrels} - qids):
@@ -92,7 +92,7 @@ def _dangling(benchmark: Benchmark, documents: dict[str, Document]) -> Iterator[
 
 
 def _judgments(benchmark: Benchmark) -> Iterator[Finding]:
-    """Topics and documents whose grades do not fit together."""
+    """Topics and documents with inconsistent grades."""
     best = best_sections(benchmark.section_qrels)
     for topic in benchmark.topics:
         grades = benchmark.document_qrels.get(topic.qid, {})
@@ -127,7 +127,7 @@ def _judgments(benchmark: Benchmark) -> Iterator[Finding]:
 
 
 def _leaks(benchmark: Benchmark, documents: dict[str, Document], limits: Limits) -> Iterator[Finding]:
-    """Queries that stand word for word in what they look for: a test of copying, not of search."""
+    """Queries that occur verbatim in their answer: they test copying, not search."""
     for topic in benchmark.topics:
         query = _words(topic.text)
         if query.count(" ") + 1 < limits.leak_words:
@@ -143,7 +143,7 @@ def _leaks(benchmark: Benchmark, documents: dict[str, Document], limits: Limits)
 
 
 def _unmasked(benchmark: Benchmark) -> Iterator[Finding]:
-    """Sources of topics that documents still hold."""
+    """Sources of topics that documents still contain."""
     missed = masks_of(benchmark, benchmark.topics).missed(benchmark.documents)
     holding = list({document.docno: document for document, _ in missed}.values())
     for topic in benchmark.topics if holding else ():
@@ -157,13 +157,13 @@ def _unmasked(benchmark: Benchmark) -> Iterator[Finding]:
 
 
 def _quotes(benchmark: Benchmark, documents: dict[str, Document]) -> Iterator[Finding]:
-    """Quotes that no longer stand where they were cited from."""
+    """Quotes that their documents no longer contain."""
     for quote, said in quotes.report(benchmark.quotes, documents):
         yield Finding("error" if quote.state == "lost" else "warning", f"{quote.state}-quote", quote.qid, said)
 
 
 def _repetition(benchmark: Benchmark, limits: Limits) -> Iterator[Finding]:
-    """Queries and documents that are there twice."""
+    """Duplicate queries and documents."""
     for first, second, likeness in near_duplicates([topic.text for topic in benchmark.topics], limits.near_duplicate):
         one, other = benchmark.topics[first], benchmark.topics[second]
         if one.group and one.group == other.group:
@@ -233,7 +233,7 @@ def _splits(benchmark: Benchmark, limits: Limits) -> Iterator[Finding]:
 
 
 def _never_relevant(benchmark: Benchmark) -> Iterator[Finding]:
-    """Documents that no topic is about: no harm, but nothing tests whether they are found."""
+    """Documents without a topic: harmless, but nothing tests whether they are found."""
     relevant = {docno for grades in benchmark.document_qrels.values() for docno, grade in grades.items() if grade > 0}
     by_area: dict[str, list[str]] = defaultdict(list)
     for document in benchmark.documents:

@@ -1,4 +1,4 @@
-"""Records of other collections as documents, and the names by which judgments may call a document."""
+"""Records of other collections as documents, and the names that judgments may use for a document."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _TEXTS = ("text", "contents", "content", "body")
 
 @dataclass(frozen=True)
 class Form:
-    """How the text of a record is to be read.
+    """How to read the text of a record.
 
     `markdown`: as markdown with headings, code blocks and links; else as plain text, one section. `title_in_text`: the
     title opens the text as its heading, so that searching the text finds it; else it is in `Document.title` only.
@@ -99,7 +99,7 @@ def read_documents(path: Path, form: Form, encoding: str = "utf-8") -> Iterator[
 
 @dataclass
 class Collected:
-    """Documents as they are read: refuses a repeated id, counts those without text."""
+    """Collects documents: refuses a repeated id, counts documents without text."""
 
     form: Form
     documents: dict[str, Document] = field(default_factory=dict)
@@ -107,7 +107,7 @@ class Collected:
     _where: dict[str, str] = field(default_factory=dict)
 
     def add(self, where: str, document: Document) -> None:
-        """Take one more; BenchmarkError when its id was there before."""
+        """Add a document; BenchmarkError for a repeated id."""
         if document.docno in self.documents:
             raise BenchmarkError(
                 f"{where} has document id '{document.docno}' again: the first is at {self._where[document.docno]}"
@@ -137,7 +137,7 @@ class Collected:
 
 
 class Names:
-    """Finds the document a person or another tool means: by docno, path, file name, or wikilink."""
+    """Finds documents by the names that people and tools use: docno, path, file name, or wikilink."""
 
     def __init__(self, documents: Iterable[Document]) -> None:
         """Know the names of these documents."""
@@ -157,7 +157,7 @@ class Names:
         return None
 
     def section(self, name: str) -> str | None:
-        """The section id for `document#anchor` or `document#Heading`; None when nothing answers to it."""
+        """The section id of `document#anchor` or `document#Heading`; None when there is none."""
         text = name.strip().removeprefix("[[").removesuffix("]]").split("|", 1)[0]
         # Both names and headings may hold `#`: try every place where one could end and the other begin.
         for place in (place for place, character in enumerate(text) if character == "#"):

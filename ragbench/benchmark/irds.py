@@ -1,4 +1,4 @@
-"""Load any collection of the ir_datasets catalogue (MacAvaney et al., SIGIR 2021); downloads what is not there yet."""
+"""Load any collection of the ir_datasets catalogue (MacAvaney et al., SIGIR 2021); downloads missing data."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ragbench.types import Document
 
 _HOST = re.compile(r"https?://([^/\s'\"]+)|host=\\?'([^'\\]+)")
 _REVERSED = {"cranfield": "{1: 4, 2: 3, 3: 2, 4: 1, -1: 4}"}
-"""Collections whose grades run from 1, the best, upwards; with the mapping that turns them round."""
+"""Collections in which grade 1 is the best, with the mapping that reverses their grades."""
 
 
 def load_ir_datasets(

@@ -1,4 +1,4 @@
-"""Grading a pool: a session that can be stopped and taken up again, and the way of its grades into the judgments.
+"""Grading a pool: a session that can be stopped and continued, and merging its grades into the judgments.
 
 All state is in the pool's CSV: the column `grade` holds 0-3, `s` for skipped, or nothing yet.
 """
@@ -40,9 +40,9 @@ class Item:
 
 @dataclass
 class JudgingSession:
-    """Walks through what is ungraded, in the order of the file, then once through what was skipped.
+    """Goes through the ungraded pairs in the order of the file, then once through the skipped ones.
 
-    Every `grade`, `skip` and `undo` saves the file before it returns: killing the process loses nothing.
+    Every `grade`, `skip` and `undo` saves the file before it returns, so a killed process loses nothing.
     """
 
     path: Path
@@ -74,7 +74,7 @@ class JudgingSession:
 
     @property
     def item(self) -> Item | None:
-        """The pair to grade next, None when there is none left."""
+        """The pair to grade next, None at the end."""
         if self._place >= len(self._queue):
             return None
         row = self._pool.rows[self._queue[self._place]]
@@ -152,8 +152,8 @@ def require_pairs(pool: Path, qids: Collection[str], documents: Sequence[Documen
 def merge(pool: Path, qrels: Qrels, overwrite: bool = False) -> Merged:
     """Judgments with the grades of a pool added.
 
-    A pair that both grade differently raises BenchmarkError naming all such pairs, and nothing is merged; `overwrite`
-    takes the pool's grade instead. Pairs without a grade, or skipped, are left out.
+    BenchmarkError names all pairs with conflicting grades, and nothing is merged; `overwrite` takes the grades of the
+    pool instead. Pairs without a grade, or skipped, are left out.
     """
     merged = {qid: dict(grades) for qid, grades in qrels.items()}
     graded, left = _graded(pool)

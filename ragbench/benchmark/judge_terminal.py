@@ -83,7 +83,7 @@ def keys(stream: TextIO) -> Callable[[], str]:
 
 
 def _act(session: JudgingSession, key: str) -> str:
-    """Do what a key says; the answer is shown above the next pair."""
+    """Act on a key; the answer is shown above the next pair."""
     if key.isdigit() and int(key) in GRADES:
         session.grade(int(key))
         return f"graded {key}"

@@ -1,4 +1,4 @@
-"""Judgments in the forms other tools write them, and what a collection's grades mean."""
+"""Judgments in the formats of other tools, and the meaning of a collection's grades."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from ragbench.benchmark.lines import read_lines
 from ragbench.errors import BenchmarkError, ConfigError
 
 MAX_GRADE = 1000
-"""Grades beyond this are refused: evaluation tools reserve memory for every possible grade."""
+"""Larger grades are refused: evaluation tools reserve memory for every possible grade."""
 
 Grades = Mapping[int, int | None]
-"""What to read a collection's grades as; None leaves the judgment out."""
+"""By grade of the collection, the grade to use; None leaves the judgment out."""
 
 QrelsOption = str | Sequence[str] | Mapping[str, str] | None
-"""Files of judgments: one name, several, or names by split; None takes all there are."""
+"""Files of judgments: one name, several, or names by split; None takes all files."""
 
 UnknownTopics = Literal["fail", "warn"]
-"""What judgments of a topic that is not among the topics do: end the reading, or be left out and counted."""
+"""What to do with judgments of unknown topics: fail, or leave them out and count them."""
 
 _NUMBER = re.compile(r"[+-]?[0-9]{1,300}(\.[0-9]*)?([eE][+-]?[0-9]+)?")
 _QUERY = {"query-id", "query_id", "qid", "topic", "query"}
@@ -122,7 +122,7 @@ def convention(grades: Grades | None) -> str:
 
 
 def qrels_files(folder: Path, option: QrelsOption) -> dict[str, Path]:
-    """The files of judgments by split; a name that is no path from here is looked for in `folder`."""
+    """The files of judgments by split; a name that is not an existing path is looked up in `folder`."""
     if option is None or option == []:
         found = sorted(path for path in folder.glob("*") if path.name.endswith((".tsv", ".tsv.gz", ".qrels", ".txt")))
         if not found:
@@ -158,7 +158,7 @@ def _existing(folder: Path, given: str) -> Path:
 
 @dataclass(frozen=True)
 class Judged:
-    """Topics with the judgments of their documents, after everything that does not fit has been set aside."""
+    """Topics with the judgments of their documents, without those that do not match."""
 
     topics: tuple[Topic, ...]
     qrels: dict[str, dict[str, int]]
@@ -171,10 +171,10 @@ def reconcile(
     by_split: Mapping[str, Qrels],
     find: Callable[[str], str | None],
 ) -> Judged:
-    """Put topics into the splits that judge them; set aside what does not fit, with one warning for each kind.
+    """Assign topics to the splits that judge them; leave out what does not match, with one warning for each kind.
 
-    `find` gives the id of a judged document in the collection, None when it is not there. Set aside: judgments of
-    unknown topics and documents, topics without judgments, topics whose relevant documents are all missing. Raises
+    `find` gives the id of a judged document in the collection, None when it is missing. Left out: judgments of unknown
+    topics and documents, topics without judgments, topics whose relevant documents are all missing. Raises
     BenchmarkError when a topic is judged in two splits or no topic is left.
     """
     split_of: dict[str, str] = {}
@@ -244,7 +244,7 @@ def _cells(line: str, tabs: bool) -> list[str]:
 
 
 def _places(cells: Sequence[str], where: str) -> tuple[tuple[int, int, int], bool]:
-    """Where query, document and grade stand, and whether the line is a header."""
+    """The columns of query, document and grade, and whether the line is a header."""
     if len(cells) not in (3, 4):
         raise BenchmarkError(
             f"{where} must have three fields (query-id corpus-id score) or four (qid 0 docno grade), got {len(cells)}"

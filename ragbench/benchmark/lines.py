@@ -23,7 +23,7 @@ _SUFFIXES = {".csv": "", ".tsv": "\t", ".txt": "\t"}
 def raw_lines(
     path: Path, encoding: str = "utf-8", max_bytes: int = MAX_LINE_BYTES
 ) -> Generator[tuple[int, str], None, None]:
-    """(number from 1, text with its line end) of every line; a name in `.gz` is unpacked on the way.
+    """(number from 1, text with its line end) of every line; files named `.gz` are unpacked.
 
     Lines end at LF only: a U+2028 inside a JSON text is no line end. A UTF-8 byte order mark is dropped. Raises
     BenchmarkError for a missing or damaged file, bytes that do not fit `encoding` and lines over `max_bytes`;
@@ -144,7 +144,7 @@ def _checked(
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Write a UTF-8 file so that at every moment it holds the old text or the new one, also through a power cut."""
+    """Write a UTF-8 file atomically: at any moment, even after a power cut, it holds the old text or the new one."""
     try:
         files.write_text(path, text)
     except OSError as error:

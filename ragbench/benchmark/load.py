@@ -1,4 +1,4 @@
-"""One way in: a mapping with a loader and its options gives a benchmark. The `data` group of the configuration."""
+"""Load a benchmark from a mapping with a loader and its options: the `data` group of the configuration."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def load_benchmark(loader: str = "builtin", **options: Any) -> Benchmark:
 
 
 def check(spec: Mapping[str, Any]) -> None:
-    """Raise ConfigError for an unknown or unusable option; nothing is read, and what is missing is not missed yet."""
+    """Raise ConfigError for an unknown or unusable option; reads nothing and does not check for missing options."""
     _read(spec)
 
 
@@ -146,7 +146,7 @@ def _parameters(loader: Callable[..., Benchmark]) -> dict[str, inspect.Parameter
 
 
 def _complete(name: str, loader: Callable[..., Benchmark], given: dict[str, Any], topics: bool) -> dict[str, Any]:
-    """The options with what a loader cannot do without; ConfigError says what is missing."""
+    """The options, after a check that the required ones are there. ConfigError names the missing ones."""
     for key, parameter in _parameters(loader).items():
         if key in given or parameter.default is not inspect.Parameter.empty:
             continue

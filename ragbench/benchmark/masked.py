@@ -1,4 +1,4 @@
-"""A benchmark whose documents no longer hold what its topics were made from."""
+"""A benchmark whose documents no longer contain the texts that its topics were made from."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def without_sources(benchmark: Benchmark) -> Benchmark:
 
 
 def masks_of(benchmark: Benchmark, topics: Iterable[Topic]) -> Masks:
-    """What the sources and texts of topics take out of the documents of a benchmark."""
+    """The passages of a benchmark's documents that the sources and texts of topics mask."""
     return Masks.of(
         (text, [docno for docno, grade in benchmark.document_qrels.get(topic.qid, {}).items() if grade > 0])
         for topic in topics

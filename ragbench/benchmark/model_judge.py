@@ -1,4 +1,4 @@
-"""Grades by a language model, kept apart from judgments: they count only beside those of persons, who judge blind.
+"""Grades by a language model, kept separate from judgments: they count only together with blind grades of persons.
 
 The prompt is of the family of UMBRELA (Upadhyay et al. 2024; Thomas et al., SIGIR 2024), in words of our own. A pool
 gives two files: one with the model's grades, which no command merges into judgments, and one with all pairs of some
@@ -40,7 +40,7 @@ _GRADE = re.compile(r"(?<![\d.])[0-3](?!\.?\d)")
 
 @dataclass(frozen=True)
 class ModelGraded:
-    """How many pairs a model graded, of how many; the two files, and the topics that a person should judge."""
+    """How many of the pairs a model graded, the two files, and the topics that a person should judge."""
 
     graded: int
     pairs: int

@@ -1,7 +1,7 @@
-"""Pooling: the section-query pairs that runs return and nobody has judged, as a table a person can fill.
+"""Pooling: the unjudged section-query pairs that runs return, as a table for a person to fill in.
 
 Depth-k pooling after Sparck Jones and van Rijsbergen (1975), as TREC does it. The table says neither which system found
-a section nor at what rank, so that a judge cannot be swayed by it.
+a section nor at what rank, so that it cannot influence the judge.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def pool(runs: Mapping[str, Run], qrels: Qrels, depth: int = 20, by_topic: bool 
     """The pairs in the first `depth` of any run that `qrels` does not judge.
 
     Best first: by best rank, then by the number of runs, then by qid and section; so the first n rows of the table are
-    the n most worth judging. `by_topic` keeps the pairs of a topic together instead, which is easier on a judge who
-    will do all of them.
+    the n most useful to judge. `by_topic` keeps the pairs of a topic together instead, which is easier for a judge who
+    grades all of them.
     """
     if depth < 1:
         raise ConfigError(f"depth must be at least 1, got {depth}")
@@ -85,18 +85,18 @@ def write_pool(
 
 
 def source_of(path: Path) -> Path:
-    """The file beside a pool that says what it was pooled from."""
+    """The file beside a pool that records its source."""
     return path.with_name(f"{path.name}.source.json")
 
 
 def about(benchmark: Benchmark, config: Mapping[str, Any]) -> dict[str, Any]:
-    """What a pool was pooled from: the benchmark's name and digests, and the data settings that read it."""
+    """The source of a pool: the benchmark's name and digests, and the data settings that read it."""
     digests = {"collection": benchmark.collection, "questions": benchmark.questions}
     return {"benchmark": benchmark.name, **digests, "data": config["data"], "topics": config["topics"]}
 
 
 def read_source(path: Path) -> dict[str, Any] | None:
-    """What `about` wrote beside a pool; None where there is nothing. BenchmarkError for what cannot be read."""
+    """What `about` wrote beside a pool; None where there is nothing. BenchmarkError for a file that cannot be read."""
     file = source_of(path)
     if not file.is_file():
         return None
@@ -118,7 +118,9 @@ class PoolFile:
 
 
 def read_pool(path: Path) -> PoolFile:
-    """Read a pool, as written or as a spreadsheet has saved it. BenchmarkError with the line for what cannot be one."""
+    """Read a pool, as written or as a spreadsheet has saved it. BenchmarkError with the line for a file that is not a
+    pool.
+    """
     header, separator, records = read_table(path)
     columns = tuple(name.strip().lower() for name in header)
     absent = [name for name in ("qid", "section", "grade") if name not in columns]

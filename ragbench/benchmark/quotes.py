@@ -1,7 +1,7 @@
-"""Relevant passages quoted from documents: gold that survives edits, moved files and other chunks.
+"""Relevant passages quoted from documents: judgments that survive edits, moved files and other chunkings.
 
-A quote is found by its words, so markup and line breaks do not matter; in another document when its own no longer holds
-it; and, when it was edited, where most of its words stand together.
+A quote is found by its words, so markup and line breaks do not matter. It is searched in other documents when its own
+no longer holds it; an edited quote is found where most of its words are together.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _most_like(quote: Sequence[str], text: str) -> tuple[float, int, int]:
 
 
 def sections_of(quote: Quote, document: Document) -> list[str]:
-    """The ids of the sections that hold at least half of a quote; all that it touches when none does."""
+    """The ids of the sections that hold at least half of a quote; if none does, of all that it touches."""
     touched = sections_between(document.sections, quote.start, quote.end)
     half = [section for section in touched if quote.covered_by(section.start, section.end)]
     return [section_id(document, section) for section in half or touched]

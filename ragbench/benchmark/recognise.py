@@ -1,4 +1,4 @@
-"""Which kind of collection a folder holds, seen from the names of its files; nothing is read."""
+"""Recognise the kind of collection in a folder by the names of its files, without reading them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Recognised:
 
 
 def recognise(folder: Path) -> Recognised:
-    """Look at a folder. Raises ConfigError where there is nothing to search."""
+    """Look at a folder. Raises ConfigError for a folder without documents."""
     if not folder.is_dir():
         what = "is not a folder" if folder.exists() else "does not exist"
         raise ConfigError(f"{folder} {what}: name the folder of your notes")

@@ -1,4 +1,4 @@
-"""A collection that lies in a git repository: one commit is fetched once, and checked whenever it is read."""
+"""A collection in a git repository: one commit is fetched once, and checked whenever it is read."""
 
 from __future__ import annotations
 
@@ -45,8 +45,7 @@ def load_git(
 ) -> Benchmark:
     """Read the markdown of a commit as a vault (`load_vault`); `corpus` names a copy that is there already.
 
-    Raises BenchmarkError where the commit cannot be fetched or its copy has changed, ConfigError for what cannot be
-    asked for.
+    Raises BenchmarkError where the commit cannot be fetched or its copy has changed, ConfigError for invalid options.
     """
     place = corpus or fetched(url, commit, subfolder, cache or locations.results())
     return load_vault(
@@ -55,7 +54,7 @@ def load_git(
 
 
 def fetched(url: str, commit: str, subfolder: str, cache: Path) -> Path:
-    """The folder of a commit below `cache`, fetched when it is not there yet.
+    """The folder of a commit below `cache`, fetched when it is missing.
 
     A commit's name is a digest of all its files: git compares what arrives with it, and here every read compares the
     files with it again.
@@ -77,7 +76,7 @@ def fetched(url: str, commit: str, subfolder: str, cache: Path) -> Path:
 
 
 def _fetch(url: str, commit: str, inside: PurePosixPath, place: Path) -> None:
-    """Make `place`, which is absent or whole."""
+    """Create `place`; it never exists incomplete."""
     place.parent.mkdir(parents=True, exist_ok=True)
     draft = draft_of(place)
     try:
@@ -120,7 +119,7 @@ def _require_unchanged(place: Path, commit: str) -> None:
 
 
 class _Refused(Exception):
-    """What git said, in one line."""
+    """The error message of git, in one line."""
 
 
 def _git(*arguments: str) -> str:

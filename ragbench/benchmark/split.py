@@ -13,7 +13,7 @@ from ragbench.fingerprint import drawn
 TRAIN, TEST = "train", "test"
 
 LEAST = 100
-"""Fewer topics are too few to hold half of them out."""
+"""The fewest topics of which half can be held out."""
 
 # What an imbalance in each respect costs: types are reported one by one, so they come first.
 _COST = {"type": 8.0, "all": 4.0, "stratum": 2.0, "area": 2.0}
@@ -24,8 +24,8 @@ def split(topics: Iterable[Topic], qrels: Qrels, seed: int = 13, share: float = 
 
     Strata are type x area, the area of a topic being that of its best documents. Each group goes to the side where it
     leaves the least imbalance (squared difference from the share, over types, strata, areas and all), large groups
-    first, the rest in an order drawn by hashing the seed with the qid: no order of topics and no library's random
-    numbers have a say in it.
+    first, the rest in an order drawn by hashing the seed with the qid: the result depends neither on the order of
+    topics nor on the random numbers of a library.
     """
     if not 0 < share < 1:
         raise ConfigError(f"share must lie between 0 and 1, got {share}")
@@ -56,9 +56,9 @@ def halved(topics: Sequence[Topic]) -> bool:
 
 
 def fitted_on(benchmark: Benchmark) -> tuple[Topic, ...]:
-    """The topics that something may be fitted to: train; all of fewer than `LEAST` without halves.
+    """The topics for fitting: train, or all topics where they are fewer than `LEAST` and have no halves.
 
-    For what is judged by topics left out of the fit.
+    For fits that are judged on topics they did not use.
     """
     few = len(benchmark.topics) < LEAST and TRAIN not in benchmark.splits
     return benchmark.topics if few else benchmark.select(TRAIN)
@@ -84,5 +84,5 @@ def _stratum(unit: Sequence[Topic], qrels: Qrels) -> tuple[str, str]:
 
 
 def _cost(excess: Mapping[tuple[str, str], float], marks: Mapping[tuple[str, str], int], step: float) -> float:
-    """The cost of what a unit touches after it has gone to a side; rounded, so that equal costs are equal."""
+    """The imbalance cost after a unit is assigned to a side; rounded, so that equal costs compare equal."""
     return round(sum(_COST[mark[0]] * (excess.get(mark, 0.0) + n * step) ** 2 for mark, n in marks.items()), 9)

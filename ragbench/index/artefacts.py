@@ -1,8 +1,8 @@
-"""Index artefacts: immutable folders named by what shaped them, built once, never half-built.
+"""Index artefacts: immutable folders named by a digest of their inputs, built once and never left half-built.
 
 An artefact lives at `<root>/<kind>/<fingerprint>/` and holds its files and `manifest.json`. It is built in a temporary
 folder beside it, flushed to disk and renamed into place under a file lock, so a killed build leaves nothing that looks
-finished and two processes that want the same artefact build it once.
+finished, and two processes build the same artefact once.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Artefact:
-    """A finished artefact: where it is, what made it, how large it is and whether this process built it."""
+    """A finished artefact: its folder, what made it, its size, and whether this process built it."""
 
     kind: str
     fingerprint: str
@@ -51,9 +51,9 @@ class Artefact:
 
 @dataclass(frozen=True)
 class ArtefactStore:
-    """A folder of artefacts. `say` receives one sentence when something was found damaged and is rebuilt.
+    """A folder of artefacts. `say` gets a sentence when an artefact is damaged and built again.
 
-    `remote` shares them with other machines: what it has is fetched, what it lacks is built here and put there.
+    `remote` shares them with other machines: artefacts that it has are fetched, others are built here and uploaded.
     """
 
     root: Path
@@ -87,7 +87,7 @@ class ArtefactStore:
             ) from None
 
     def check(self) -> Iterator[tuple[str, str, str | None]]:
-        """Read every artefact in full: kind, fingerprint and what is wrong with it, None when nothing is."""
+        """Read every artefact in full: kind, fingerprint, and its damage or None."""
         for folder in sorted(path for path in self.root.glob("*/*") if path.is_dir() and path.name[0] != "."):
             _, reason = self._read(folder.parent.name, folder.name, folder, in_full=True)
             yield folder.parent.name, folder.name, reason
@@ -171,7 +171,7 @@ class ArtefactStore:
 
 @dataclass(frozen=True)
 class Survey(ArtefactStore):
-    """A store that builds chunk tables alone: what else is missing is an empty artefact with `built` set.
+    """A store that builds only chunk tables: other missing artefacts are empty, with `built` set.
 
     Names of other artefacts depend on the size of the chunk table, which is quick to build.
     """
@@ -187,7 +187,7 @@ class Survey(ArtefactStore):
 
 
 def defect(manifest: Mapping[str, Any], kind: str, fingerprint: str, folder: Path, in_full: bool = False) -> str | None:
-    """What is wrong with an artefact, None when nothing is.
+    """The damage of an artefact, None without any.
 
     Of more than `_AT_ONCE` blocks a sample is read, seeded by the name, unless `in_full`; small files always are.
     """
@@ -218,7 +218,7 @@ def defect(manifest: Mapping[str, Any], kind: str, fingerprint: str, folder: Pat
 
 
 def _entry(path: Path) -> dict[str, Any]:
-    """What the manifest says of a file: its size and the digests of its blocks."""
+    """The entry of a file in the manifest: its size and the digests of its blocks."""
     size = path.stat().st_size
     return {"bytes": size, "blocks": [_block(path, n) for n in range(max(1, -(-size // _BLOCK_BYTES)))]}
 

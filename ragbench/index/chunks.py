@@ -1,4 +1,4 @@
-"""The chunk table: what every other artefact points into, kept as memory-mapped Arrow columns.
+"""The chunk table, which all other artefacts refer to, as memory-mapped Arrow columns.
 
 Chunks that can be retrieved come first, in document order; parent chunks (P13) follow. A chunk's number is its row.
 """
@@ -35,7 +35,7 @@ _CHUNKS, _DOCUMENTS, _BLOCKS = "chunks.arrow", "documents.arrow", "blocks.arrow"
 def build_chunks(folder: Path, documents: Sequence[Document], chunks_of: Iterable[list[Chunk]]) -> None:
     """Write the tables of chunks, documents and code blocks; `chunks_of` yields one list per document, in order.
 
-    A document of which no chunk comes has one all the same when it has a title: `stand_in`.
+    A document without chunks gets one from its title where it has one: `stand_in`.
     """
     import pyarrow as pa
 

@@ -61,7 +61,7 @@ def build_code(folder: Path, blocks: Iterable[tuple[int, str, str]]) -> None:
 
 
 def canonical(language: str) -> str:
-    """One name for a language whose fences are written in several ways: `py` and `Python` are `python`."""
+    """The common name of a language with several spellings: `py` and `Python` are `python`."""
     language = language.strip().lower()
     return _SAME.get(language, language)
 
@@ -93,8 +93,8 @@ class CodeIndex:
     ) -> Ranking:
         """The `depth` (at least 1) best blocks that hold any identifier of the text, or any part of one.
 
-        Function words do not count, unless the text has no others. A block must hold the `share` (0 to 1) of all
-        different terms that do. `language` and `allowed`, shape (n_blocks,), restrict the search itself.
+        Function words do not count, unless the text has no others. A block must hold the `share` (0 to 1) of the
+        distinct terms that count. `language` and `allowed`, shape (n_blocks,), restrict the search itself.
         """
         if language is not None:
             spoken = self._in_language(canonical(language))
@@ -108,5 +108,5 @@ class CodeIndex:
         self._index.check()
 
     def close(self) -> None:
-        """Let go of the files; searches fail from now on."""
+        """Close the files; later searches fail."""
         self._index.close()

@@ -109,7 +109,7 @@ class DenseIndex:
         wanted: int,
         parameters: Any,
     ) -> Ranking:
-        """Look deeper while a tie may cross the cut-off, then order ties by chunk number."""
+        """Search deeper while a tie may cross the cut-off, then order ties by chunk number."""
         while wanted < len(self) and len(scores) > depth and scores[-1] == scores[depth - 1] and chunks[-1] >= 0:
             wanted = min(2 * wanted, len(self))
             deeper, numbers = self._index.search(query[None, :], wanted, params=parameters)
@@ -118,7 +118,7 @@ class DenseIndex:
         return Ranking.of(chunks[found], scores[found], depth)
 
     def _rescored(self, query: NDArray[np.float32], candidates: NDArray[np.int64], depth: int) -> Ranking:
-        """What one byte a component found, in the order of the vectors themselves."""
+        """Candidates of the compressed vectors, scored and ordered by the full vectors."""
         chunks = np.sort(candidates[candidates >= 0])
         return Ranking.of(chunks, self.vectors[chunks] @ query, depth)
 

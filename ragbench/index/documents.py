@@ -1,4 +1,4 @@
-"""The documents of an index, to be listed and read: what hits were cut from."""
+"""The documents of an index, to list and to read."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def listed(index: Index, row: int) -> ListedDocument:
 def stored(index: Index, docno: str, lines: tuple[int, int] | None = None) -> StoredDocument | None:
     """The document with this id, None when there is none; with `lines` the text of these lines of its file alone.
 
-    The first and the last line are counted from 1 and both included; what lies outside the text is passed over.
+    The first and the last line count from 1, both included; lines outside the text are ignored.
     """
     table = index.chunks
     row = table.document_number.get(docno)

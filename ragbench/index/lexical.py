@@ -47,10 +47,10 @@ _HIT = re.compile(r"doc=(\d+) score=(\S+) ")
 
 @dataclass(frozen=True)
 class LexicalSpec(Checked):
-    """What is indexed: the names of the `fields`, and the `analyzer` of all of them (`ragbench.index.analyzers`).
+    """The indexed `fields`, and the `analyzer` of all of them (`ragbench.index.analyzers`).
 
-    `unit`: `chunk`, or `document` for one entry of each document with all of its text; what is said of chunks in this
-    module then holds of documents.
+    `unit`: `chunk`, or `document` for one entry per document with all of its text; then "chunk" in this module means
+    document.
     """
 
     fields: tuple[str, ...] = FIELDS
@@ -82,10 +82,10 @@ _CONTENT = Bm25F()
 
 @dataclass(frozen=True)
 class TermMatch:
-    """What one term of a query gives to the score of one chunk.
+    """The part of a chunk's score that one term of a query gives.
 
-    `count` is how often the query holds the term; `score` includes it. `fields` shares the score out by weighted
-    occurrences, so its values add up to `score`.
+    `count` is how often the query holds the term; `score` includes it. `fields` divides the score by weighted
+    occurrences; its values add up to `score`.
     """
 
     term: str
@@ -103,9 +103,9 @@ def build_lexical(
 ) -> None:
     """Write the index of `rows` into `folder`: field -> text for chunk 0, 1, 2 ...; None is a chunk never found.
 
-    Fields that the specification does not name are passed over, missing ones are empty. `notes` is asked after the last
-    row for texts to keep with the index (`LexicalIndex.notes`). `number` is that of the first chunk, other than 0 only
-    for `merge_lexical`. Raises `IndexError_` when the folder cannot be written.
+    Fields that the specification does not name are ignored, missing ones are empty. `notes` is called after the last
+    row and returns texts to keep with the index (`LexicalIndex.notes`). `number` is the number of the first chunk,
+    other than 0 only for `merge_lexical`. Raises `IndexError_` when the folder cannot be written.
     """
 
     def add(writer: Any) -> int:
@@ -117,7 +117,7 @@ def build_lexical(
 def merge_lexical(folder: Path, spec: LexicalSpec, parts: Sequence[Path]) -> None:
     """Write into `folder` one index of several, whose chunks follow each other in number from 0.
 
-    It is the index that their rows in one piece would give. Raises `IndexError_` as `build_lexical` does.
+    The result equals an index built from all their rows at once. Raises `IndexError_` as `build_lexical` does.
     """
 
     def add(writer: Any) -> int:
@@ -163,7 +163,7 @@ def _write(
 
 
 def _directory(folder: Path) -> Any:
-    """A folder for Lucene. No lock file: whoever builds holds the artefact's lock, and a finished one never changes."""
+    """A folder for Lucene. No lock file: the builder holds the artefact's lock, and a finished index never changes."""
     no_locks = java("org.apache.lucene.store.NoLockFactory").INSTANCE
     path = str(folder.absolute())  # a relative one would start where the process was when Java was started
     return java("org.apache.lucene.store.FSDirectory").open(java("java.nio.file.Paths").get(path), no_locks)
@@ -223,7 +223,7 @@ def _verify_numbers(directory: Any, first: int, n_chunks: int, folder: Path) -> 
 
 
 def _layout(spec: LexicalSpec) -> str:
-    """What the files depend on, in one line."""
+    """The settings that shape the files, in one line."""
     return f"version {VERSION}, analyzer {spec.analyzer}, fields {' '.join(sorted(spec.fields))}"
 
 
@@ -286,13 +286,14 @@ class LexicalIndex:
         self._views: dict[Bm25F, LexicalIndex] = {scoring: self}
 
     def terms(self, text: str) -> list[str]:
-        """What the analyzer makes of a text."""
+        """The terms of a text, by the analyzer."""
         return analyze(self._analyzer, text)
 
     def search(self, text: str, depth: int, allowed: NDArray[np.bool_] | None = None) -> Ranking:
         """The `depth` (at least 1) best chunks that hold any term of the text; a term counts as often as it occurs.
 
-        `allowed`, shape (n_chunks,) or longer, restricts the search itself: `depth` chunks are found if so many match.
+        `allowed`, shape (n_chunks,) or longer, restricts the search itself: `depth` chunks are found if that many
+        match.
         """
         return self.search_terms(Counter(self.terms(text)), depth, allowed)
 
@@ -371,7 +372,7 @@ class LexicalIndex:
             raise IndexError_(f"the Lucene index in {self.folder} is damaged; delete the folder and build it again")
 
     def close(self) -> None:
-        """Let go of the files; searches fail from now on."""
+        """Close the files; later searches fail."""
         if not self._closed.is_set():
             self._closed.set()
             self._restriction.cache_clear()
@@ -433,12 +434,12 @@ class LexicalIndex:
 
 
 def _numbered(chunks: NDArray[Any]) -> Any:
-    """A query for these chunks; slow once, for Lucene keeps one that returns as bits."""
+    """A query for these chunks; slow the first time, then Lucene keeps the result as bits."""
     return java("org.apache.lucene.document.NumericDocValuesField").newSlowSetQuery(_NUMBER, *chunks.tolist())
 
 
 def _within(query: Any, restriction: Any) -> Any:
-    """A query with the same scores for what another finds too, and nothing else."""
+    """A query with the same scores, restricted to the chunks that another query finds."""
     occur = java("org.apache.lucene.search.BooleanClause$Occur")
     builder = lucene().BooleanBuilder()
     builder.add(query, occur.MUST)

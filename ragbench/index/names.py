@@ -1,4 +1,4 @@
-"""What documents are called, to find the notes that a query mentions: ids, ends of paths, titles and aliases."""
+"""The names of documents, to find the notes that a query mentions: ids, ends of paths, titles and aliases."""
 
 from __future__ import annotations
 
@@ -41,14 +41,16 @@ class NoteNames:
     def called(self, name: str) -> tuple[int, ...]:
         """The rows of the documents that a mention means, in order.
 
-        A whole path means one document. Another name means all that bear it: as title, alias, or end of their path.
+        A whole path means one document. Any other name means all documents with this title, alias, or end of path.
         """
         wanted = _folded(re.sub(r"\.(md|markdown)$", "", name.strip().strip("/"), flags=re.IGNORECASE))
         return self._paths.get(wanted) or self._others.get(wanted, ())
 
     @cached_property
     def days(self) -> tuple[tuple[int, float], ...]:
-        """(row, day) of every daily note: one called by a day such as 2026-01-31, in seconds since the epoch."""
+        """(row, day) of every daily note, which is named by a day such as 2026-01-31; the day is in seconds since the
+        epoch.
+        """
         days = ((timestamp(name), rows) for name, rows in self._others.items() if _DAY.fullmatch(name))
         return tuple(sorted((row, day) for day, rows in days if day is not None for row in rows))
 

@@ -42,12 +42,12 @@ def kind_for(n_vectors: int) -> Kind:
 
 
 def lists_for(n_vectors: int) -> int:
-    """How many cells `ivf_sq8` has unless it is told: 4 sqrt(n), at most a vector each."""
+    """The default number of cells of `ivf_sq8`: 4 sqrt(n), at most one per vector."""
     return max(1, min(n_vectors, round(4 * math.sqrt(n_vectors))))
 
 
 def probes_for(lists: int) -> int:
-    """How many of its cells `ivf_sq8` looks into unless it is told.
+    """The default number of cells that `ivf_sq8` searches.
 
     On a million synthetic vectors 256 of 4,000 find 94.5% of the ten nearest in 7 ms, 400 find 96.8% in 11 ms.
     """
@@ -90,12 +90,13 @@ def opened(path: Path) -> Any:
 
 
 def library() -> Any:
-    """FAISS with results that depend neither on the number of queries in a call nor on threads; ask before every use.
+    """FAISS, set up so that results depend neither on the number of queries in a call nor on threads; call before every
+    use.
 
     Above a number of queries FAISS changes to matrix products, whose rounding differs from that of single queries; the
     threshold is moved out of reach (measured at 20,000 x 384: 1.1 ms a query, against 5.9 ms alone in a matrix
-    product). Its threads wait for one another even when a single query gives work to one of them: on a busy machine of
-    two processors that costs 46 ms instead of 1.4 ms. The number of threads belongs to the thread that asks.
+    product). Its threads wait for one another even when a single query keeps only one of them busy: on a busy machine
+    of two processors that costs 46 ms instead of 1.4 ms. The number of threads belongs to the thread that asks.
     """
     import faiss
 

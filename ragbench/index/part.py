@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ragbench.index.index import Index
 
 Progress = Callable[[str, int, int], None]
-"""Is told a task, how much of it is done and how much there is."""
+"""Called with a task, how much of it is done, and how much there is."""
 
 T = TypeVar("T")
 Item = TypeVar("Item")
@@ -21,7 +21,7 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class Building:
-    """Where a part is built: an empty `folder` to fill, and `shards` for the work on a large collection."""
+    """The place where a part is built: an empty `folder` to fill, and `shards` for a large collection."""
 
     folder: Path
     shards: Shards

@@ -1,8 +1,8 @@
 """Ranking of candidates by terms and their beginnings: BM25+ over five fields, as in lexical search v3 (seed 002).
 
 Every field keeps its terms in alphabetical order, so that the terms with a common beginning, and their postings, stand
-together. Statistics (document frequency, mean length) are those of the candidates: the seed indexes them anew for every
-query. Lucene cannot say this: its prefix queries give every match the same score.
+together. Statistics (document frequency, mean length) are those of the candidates, which the seed indexes anew for
+every query. Lucene cannot compute this: its prefix queries give every match the same score.
 
 score(chunk) = m * sum over fields, query terms t and terms u that begin with t of
     weight(field) * near(t, u) * idf(u) * (d + tf * (k1 + 1) / (tf + k1 * (1 - b + b * length / mean length)))
@@ -55,7 +55,7 @@ def build_prefixes(folder: Path, table: ChunkTable) -> None:
 
 
 def _shared(table: ChunkTable) -> Iterator[tuple[dict[str, Counter[str]], str]]:
-    """The terms that every document lends to its chunks, and the values of its frontmatter."""
+    """The terms that every chunk takes from its document, and the values of the frontmatter."""
     for title, path, tags, frontmatter in zip(
         table.titles, table.document_column("path"), table.document_column("tags"), table.frontmatter, strict=True
     ):

@@ -1,13 +1,13 @@
-"""Index artefacts shared between machines, in a folder or an object store: fetched where they lack, built once.
+"""Index artefacts shared between machines in a folder or an object store: built once, fetched by the others.
 
     <url>/<kind>/<fingerprint>/artefact.json     {"archive": NAME}, written last: without it there is no artefact
                                <NAME>.tar        the artefact's folder, manifest included
                                claim-<n>         somebody is building; only its builder renews it
           caches/                                see `ragbench.index.shared_caches`
 
-`url` is anything fsspec opens: a folder, `s3://bucket/prefix`, `memory://`. Nothing depends on renaming or on clocks:
-an archive gets a name nobody else uses and counts once `artefact.json` names it; a claim has ended when it did not
-change for `EXPIRY_SECONDS` of the watcher's own time; then creating the next number, which only one can, takes it over.
+`url` is anything fsspec opens: a folder, `s3://bucket/prefix`, `memory://`. Nothing depends on renaming or on common
+clocks: an archive gets a unique name and counts once `artefact.json` names it. A claim ends when it does not change for
+`EXPIRY_SECONDS` by the clock of the watcher, who then takes over by creating the next number, which only one can do.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ Say = Callable[[str], None]
 
 @dataclass
 class RemoteStore:
-    """Artefacts below a URL. `expiry_seconds`: how long a claim may stand unrenewed before another takes it over."""
+    """Artefacts below a URL. `expiry_seconds`: how long a claim may go without renewal before another machine takes
+    over.
+    """
 
     url: str
     say: Say = lambda message: None
@@ -62,9 +64,10 @@ class RemoteStore:
         self._buckets = bool({"s3", "gs", "abfs"} & set(_several(self._files.protocol)))
 
     def obtain(self, kind: str, fingerprint: str, draft: Path, build: Callable[[], Artefact]) -> Artefact | None:
-        """Fetch an artefact's folder into `draft` and give None; or build it, as the only one to do so, and share it.
+        """Fetch an artefact's folder into `draft` and return None; or build it, while no other machine does, and share
+        it.
 
-        While somebody else builds it, this waits. Raises IndexError_ when the store cannot be used.
+        Waits while another machine builds it. Raises IndexError_ when the store cannot be used.
         """
         place = f"{self._root}/{kind}/{fingerprint}"
         watched, since = "", time.monotonic()
@@ -90,7 +93,7 @@ class RemoteStore:
             time.sleep(min(1.0, self.expiry_seconds / 10))
 
     def offer(self, artefact: Artefact) -> None:
-        """Share an artefact that is here already, unless the store has it or gets it from somebody else."""
+        """Share an artefact that exists here, unless the store has it or another machine is sharing it."""
         place = f"{self._root}/{artefact.kind}/{artefact.fingerprint}"
         if place in self._offered:
             return
@@ -113,14 +116,14 @@ class RemoteStore:
             return bytes(self._files.cat_file(f"{self._root}/{name}"))
 
     def put(self, name: str, content: bytes) -> None:
-        """Write a file of the store; others may see a part of it meanwhile."""
+        """Write a file of the store; other machines may see an incomplete file meanwhile."""
         with self._spoken():
             if not self._buckets:
                 self._files.makedirs(f"{self._root}/{name}".rpartition("/")[0], exist_ok=True)
             self._files.pipe_file(f"{self._root}/{name}", content)
 
     def _fetch(self, place: str, kind: str, fingerprint: str, draft: Path) -> bool:
-        """Unpack what is there; False when nothing is, or what is there is damaged."""
+        """Unpack the artefact; False when it is missing or damaged."""
         archive = self._pointer(place)
         if archive is None or archive in self._damaged:
             return False
@@ -140,7 +143,7 @@ class RemoteStore:
         return reason is None
 
     def _publish(self, place: str, artefact: Artefact) -> None:
-        """Pack the folder under a new name, then point to it, then remove the claims and what other attempts left."""
+        """Pack the folder under a new name, then point to it, then remove the claims and files of other attempts."""
         archive = f"{uuid.uuid4().hex}.tar"
         with self._spoken():
             with self._files.open(f"{place}/{archive}", "wb") as stream, tarfile.open(fileobj=stream, mode="w|") as tar:
@@ -160,7 +163,7 @@ class RemoteStore:
         return [name for name in self._names(place) if "/claim-" in name]
 
     def _claim(self, place: str, held: list[str]) -> str | None:
-        """Create the claim after those held; None when another was faster."""
+        """Create the next claim; None when another machine was faster."""
         name = f"{place}/claim-{int(held[-1].rpartition('-')[2]) + 1 if held else 1:06}"
         try:
             if not self._buckets:
@@ -172,7 +175,7 @@ class RemoteStore:
 
     @contextlib.contextmanager
     def _renewing(self, claim: str) -> Iterator[None]:
-        """Change the claim now and then; after a failure it is removed, so that others need not wait for its end."""
+        """Renew the claim regularly; after a failure remove it, so that others need not wait for its expiry."""
         done = threading.Event()
 
         def renew() -> None:
@@ -213,7 +216,7 @@ class RemoteStore:
 
     @contextlib.contextmanager
     def _spoken(self) -> Iterator[None]:
-        """What the store's own library raises, as one sentence."""
+        """Turn errors of the store's library into one sentence."""
         try:
             yield
         except Exception as error:

@@ -1,8 +1,8 @@
 """Recall by substring: which files hold a term in their path or content (seed 002, "Candidate recall").
 
 A term without white space lies inside a word, and the distinct words of a collection are far fewer than its characters.
-So the words stand once in a buffer that is scanned (`bytes.find`), and each knows its files; a term with white space is
-looked for in the files that hold all its words. The answers are those of a scan of every file.
+So a buffer holds each word once and is scanned (`bytes.find`), and each word knows its files; a term with white space
+is searched in the files that hold all its words. The results equal those of scanning every file.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def build_scan(folder: Path, documents: Sequence[Document]) -> None:
 
 
 def content(document: Document) -> str:
-    """What is scanned of a document: the values of its frontmatter and its text, lower-cased, blanks as one space."""
+    """The scanned text of a document: its frontmatter values and text, lower-cased, white space as one space."""
     frontmatter = (f"{key}: {value}" for key, value in primitive_values(document.frontmatter))
     return _one_line(" ".join([*frontmatter, document.text]).lower())
 
@@ -93,8 +93,8 @@ class ScanIndex:
     ) -> tuple[tuple[int, ...], int]:
         """The first `limit` files that hold a term, and how many of them by their path.
 
-        First those whose path holds most of the terms, then those whose content does; equals in the order of rows.
-        `allowed`, shape (n_documents,), leaves files out before any are counted. Terms too short are passed over.
+        Files whose path holds most of the terms come first, then those whose content does; ties in the order of rows.
+        `allowed`, shape (n_documents,), excludes files before counting. Terms that are too short are ignored.
         """
         wanted = [term for term in dict.fromkeys(map(_one_line, (t.lower() for t in terms))) if searchable(term)]
         passes = np.ones(len(self), dtype=np.bool_) if allowed is None else allowed

@@ -1,6 +1,6 @@
-"""Artefacts of large collections, built in shards and put together: chunk table, Lucene index and vectors.
+"""Artefacts of large collections, built in shards and merged: chunk table, Lucene index and vectors.
 
-Memory holds a few shards and never the collection. The result answers as one that was built in one piece.
+Memory holds a few shards and never the whole collection. The result gives the same answers as one built in one piece.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _build_from_pieces(folder: Path, spec: LexicalSpec, source: Path, shards: Sh
 
 
 def build_dense(folder: Path, spec: VectorsSpec, source: Path, models: Models, shards: Shards, tick: Tick) -> None:
-    """The vectors of the chunk table in `source`, written to their place shard by shard, and the structure over them.
+    """The vectors of the chunk table in `source`, written shard by shard, and the search structure over them.
 
     Worker processes load the model for themselves and share the processors.
     """

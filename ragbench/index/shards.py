@@ -1,7 +1,7 @@
-"""Work on a large collection piece by piece: in worker processes, and never twice.
+"""Work on a large collection in pieces, by worker processes, with finished pieces kept.
 
-A shard is a folder that one task fills. It gets its name when it is complete, so what a killed build had finished is
-found by the next one. Results depend on the tasks alone, not on how many processes ran them.
+A shard is a folder that one task fills. It gets its name when it is complete, so the next build finds the shards that a
+killed one finished. Results depend only on the tasks, not on the number of processes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
 Task = Callable[[Path], None]
-"""Fills an empty folder; it must survive pickling."""
+"""A task that fills an empty folder; it must be picklable."""
 Tick = Callable[[int], None]
 
 # Tasks sent ahead of each process: one that waits costs memory, none costs time.
@@ -32,10 +32,10 @@ _AHEAD = 2
 
 @dataclass(frozen=True)
 class Sharding(Checked):
-    """How indexes are built: collections of more than `shard_documents` (at least 1) documents in shards of so many.
+    """How indexes are built: collections of more than `shard_documents` (at least 1) documents in shards of that size.
 
     `workers` (at least 1) processes share the shards; 1 is this process, whose models use all processors by themselves.
-    Neither shapes what is found.
+    Neither changes results.
     """
 
     shard_documents: Count = 2000
@@ -60,7 +60,7 @@ class Shards:
     def run(self, tasks: Iterable[tuple[int, Task]], tick: Tick) -> list[Path]:
         """The folders of all shards in the order of the tasks, after running those that were not finished before.
 
-        Each task comes with a number that `tick` is told when it is done. The first failure is raised at once.
+        Each task has a number, which `tick` gets when it is done. The first failure is raised at once.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         places: list[Path] = []
@@ -92,12 +92,12 @@ class Shards:
         return place
 
     def discard(self) -> None:
-        """Delete them, once the artefact they were made for is finished."""
+        """Delete the shards once their artefact is finished."""
         if self.folder.exists():
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def _spread(self, work: Any, tick: Tick) -> None:
-        """Processes are started afresh, never forked: Java may run in this one."""
+        """A pool of fresh processes, never forked ones: Java may run in this one."""
         from concurrent.futures import FIRST_COMPLETED, wait
         from concurrent.futures.process import BrokenProcessPool
 

@@ -1,8 +1,8 @@
-"""Embeddings, scores and answers shared between machines beside the artefacts, so that none computes them again.
+"""Embeddings, scores and answers shared between machines beside the artefacts, so that each is computed once.
 
     <url>/caches/<table>/<digest>.arrow     rows of a cache (`ragbench.models.segments`), never changed
 
-An experiment first imports what other machines have computed, and shares in the end what it computed itself.
+An experiment first imports the values that other machines computed, and in the end shares its own.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PLACE = "caches"
 
 
 def fetch(remote: RemoteStore, folder: Path) -> None:
-    """Take in every segment that the caches in `folder` lack. IndexError_ when the store cannot be used."""
+    """Fetch every segment that the caches in `folder` lack. IndexError_ when the store cannot be used."""
     for table, store in _stores(folder):
         there = [name for name in remote.names(f"{_PLACE}/{table}") if name.endswith(segments.SUFFIX)]
         if not there:
@@ -31,7 +31,7 @@ def fetch(remote: RemoteStore, folder: Path) -> None:
 
 
 def publish(remote: RemoteStore, folder: Path) -> None:
-    """Give away what the caches in `folder` have and nobody was given. IndexError_ when the store cannot be used."""
+    """Upload the segments of the caches in `folder` that the store lacks. IndexError_ when the store cannot be used."""
     for table, store in _stores(folder):
         if not store.path.exists():
             continue

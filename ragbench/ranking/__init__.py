@@ -1,1 +1,1 @@
-"""Learned ranking: what is known of a query's candidates, and the trees that order them."""
+"""Learned ranking: features of a query's candidates, and the trees that order them."""

@@ -1,6 +1,6 @@
-"""What is known of a query's candidate documents, as numbers: docs/ranking.md says what each of them is.
+"""The features of a query's candidate documents; docs/ranking.md describes each.
 
-A candidate is a document, seen through the first of its chunks in the fused ranking.
+A candidate is a document, represented by its first chunk in the fused ranking.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ DOCUMENT = (
     *("links.in", "links.out", "links.rank"),
 )
 RECENCY = "document.age"
-"""Days that a document is older than the newest of the collection; only where it is asked for."""
+"""The age of a document in days, from the newest of the collection; only on request."""
 
 
 def names(sources: Sequence[str], recency: bool = False) -> tuple[str, ...]:
-    """The features over these sources, in order."""
+    """The features of these sources, in order."""
     of_sources = (f"{source}.{name}" for source in ("fused", *sorted(sources)) for name in BY_SOURCE)
     return (*of_sources, *WORDS, *QUERY, *DOCUMENT, *([RECENCY] if recency else []))
 
 
 def sources_of(features: Sequence[str]) -> tuple[str, ...]:
-    """The sources that features were computed over, without the fused ranking."""
+    """The sources that the features use, without the fused ranking."""
     found = (name.rpartition(".")[0] for name in features if name.endswith(".norm"))
     return tuple(source for source in found if source != "fused")
 
@@ -55,8 +55,8 @@ def sources_of(features: Sequence[str]) -> tuple[str, ...]:
 class Candidates:
     """The documents of a ranking's first hits, best first.
 
-    `documents`: rows, shape (n,). `owner`: of every hit, which of them it belongs to, shape (h,). `leads`: the chunk
-    that each is seen through, shape (n,). `norm`: the fused score of each lead, from 0 to 1 over the hits, shape (n,).
+    `documents`: rows, shape (n,). `owner`: the document of every hit, as a place among them, shape (h,). `leads`: the
+    chunk that represents each, shape (n,). `norm`: the fused score of each lead, from 0 to 1 over the hits, shape (n,).
     """
 
     documents: Numbers
@@ -82,8 +82,8 @@ def table(
 ) -> Values:
     """The features `wanted` of every candidate, shape (n, f).
 
-    `hits` is the part of the fused ranking that `found` was made of; `signals` says whether the query names something
-    exact, and a place.
+    `hits` is the part of the fused ranking that gave `found`; `signals` says whether the query names something exact,
+    and whether it names a place.
     """
     terms: TermIndex = index.part("terms")
     columns: dict[str, Values] = {}
@@ -164,7 +164,7 @@ def _add_words(
 def _phrases(
     query: Numbers, number: Numbers, places: Numbers, which: Numbers, owner: Numbers, n: int
 ) -> tuple[Values, Values]:
-    """The share of the query's neighbouring pairs that stand so in a text, and its longest such run, in terms."""
+    """The share of the query's adjacent pairs that are adjacent in a text, and the longest such run in terms."""
     asked = np.where(query >= 0, number[query], -1)
     pairs, runs = np.zeros(n), np.zeros(n)
     np.maximum.at(runs, owner, 1.0)
@@ -185,7 +185,7 @@ def _phrases(
 
 
 def _near(at: Numbers, which: Numbers, owner: Numbers, idf: Values, n: int, m: int) -> tuple[Values, Values]:
-    """The most of the query, by number and by idf, that stands within WINDOW terms of a text.
+    """The largest part of the query, by number of terms and by idf, within WINDOW terms of a text.
 
     `at` are the places of matches; those of different texts lie at least WINDOW apart.
     """
@@ -214,7 +214,7 @@ def _add_documents(columns: dict[str, Values], found: Candidates, index: Index, 
 
 
 def _idf(unique: Numbers, terms: TermIndex) -> Values:
-    """The weight of each term; one that no document holds counts as the rarest there is."""
+    """The idf of each term; a term that no document holds counts as the rarest."""
     if not len(terms.idf):
         return np.ones(len(unique))
     return np.where(unique >= 0, terms.idf[np.maximum(unique, 0)], terms.idf.max())

@@ -28,7 +28,7 @@ class Trees:
 
     QuickScorer (Lucchese et al., SIGIR 2015): node i of tree t asks whether `feature[t, i]` is at most `threshold[t,
     i]`; where it is not, the leaves below it on the left cannot be reached, and `reachable[t, i]` has the bits of all
-    others. The first leaf left, from the left, is the one. `leaves` has shape (trees, leaves).
+    others. The leftmost reachable leaf gives the value. `leaves` has shape (trees, leaves).
     """
 
     features: tuple[str, ...]
@@ -50,7 +50,7 @@ class Trees:
 
 
 def short(text: str) -> str:
-    """A model's text reduced to what prediction needs; LightGBM can still read it."""
+    """The parts of a model's text that prediction needs; LightGBM can still read it."""
     head, *blocks = text.partition("end of trees")[0].split("Tree=")
     parts = ["\n".join(["tree", *_lines(head, _HEAD)])]
     parts += ["\n".join([f"Tree={number}", *_lines(block, _TREE)]) for number, block in enumerate(blocks)]
@@ -63,7 +63,7 @@ def _lines(block: str, names: tuple[str, ...]) -> list[str]:
 
 @lru_cache(8)
 def parse(text: str) -> Trees:
-    """The trees of a model's text. ConfigError when it is none, or splits by anything but numbers."""
+    """The trees of a model's text. ConfigError for other texts, and for splits that are not numeric."""
     head, *blocks = text.partition("end of trees")[0].split("Tree=")
     try:
         features = tuple(_values(head)["feature_names"].split())

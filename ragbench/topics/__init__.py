@@ -1,1 +1,1 @@
-"""Topics from what there is: the structure of a collection, a search log, drafts; how far they can be trusted."""
+"""Topics from other sources: the structure of a collection, a search log, a model; and how far to trust them."""

@@ -1,4 +1,4 @@
-"""What in a collection reads like a query for one of its documents: the sources of derived topics.
+"""Texts of a collection that read like a query for one of its documents: the sources of derived topics.
 
 Known-item topics need no judge: the text was written about one document, which is then the answer. Azzopardi, de Rijke
 and Balog, SIGIR 2007; texts of links as queries: Dang and Croft, WSDM 2010.
@@ -33,7 +33,7 @@ _MARKS = re.compile(r"\{\{.*?\}\}|\[![A-Za-z]+\][+-]?")
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A query and its only answer: `text` as a person may type it, `masked` what must leave the documents for it.
+    """A query and its only answer: `text` as a person may type it, `masked` the text to remove from the documents.
 
     `docno` is the document that answers it; `target` is that docno, or a section id where a section answers.
     """
@@ -46,7 +46,7 @@ class Candidate:
 
 
 def candidates(documents: Sequence[Document], kinds: Sequence[Kind] = KINDS) -> Iterator[Candidate]:
-    """Everything that the sources in `kinds` give, in the order of the documents."""
+    """All candidates of the sources in `kinds`, in the order of the documents."""
     titles = {document.docno: document.title for document in documents}
     for document in documents:
         spoken = list(sentences(document.text)) if {"link", "first_sentence"} & {*kinds} else []
@@ -71,7 +71,7 @@ def _aliases(document: Document, _: Sequence[Sentence], __: Titles) -> Iterator[
 def _links(document: Document, spoken: Sequence[Sentence], titles: Titles) -> Iterator[Candidate]:
     """Sentences that begin or end with a link to another document, and so say something about it.
 
-    Left out are the name of that document and what only says that there is a link.
+    The name of that document, and words that only announce the link, are left out.
     """
     targets = {(link.kind, link.text): link.target for link in document.links}
     for sentence in spoken:

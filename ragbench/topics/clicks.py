@@ -1,7 +1,7 @@
-"""Weak judgments from clicks: a document is relevant that is opened at least as often as others at its ranks are.
+"""Weak judgments from clicks: a document is relevant if it is opened at least as often as others at its ranks.
 
-COEC, clicks over expected clicks (Zhang and Jones, WWW 2007): what is expected of a rank is the share of all its
-showings that were opened, made monotone, so that a document gains nothing from having stood first.
+COEC, clicks over expected clicks (Zhang and Jones, WWW 2007): the expected clicks of a rank are the share of its
+showings that were opened, made monotone, so that a document gains nothing from being shown first.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from numpy.typing import NDArray
 from ragbench.topics.log import Search
 
 LEAST = 2
-"""So many searches must have led to a document before it counts as relevant."""
+"""The fewest searches that must have opened a document before it counts as relevant."""
 
 
 @dataclass
 class Clicks:
-    """Of one query: by name, how often each document was opened and how often that was to be expected."""
+    """The clicks of one query: by name, how often each document was opened and how often that was expected."""
 
     opened: Counter[str] = field(default_factory=Counter)
     expected: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
 
     def add(self, search: Search, rates: NDArray[np.float64]) -> None:
-        """Count a search."""
+        """Add a search."""
         self.opened.update(dict.fromkeys(search.clicked, search.count))
         for rank, name in enumerate(search.shown):
             self.expected[name] += search.count * float(rates[rank])
 
     def relevant(self, least: int = LEAST) -> list[str]:
-        """What was opened `least` times or more, and at least as often as is expected of its ranks."""
+        """The documents that were opened `least` times or more, and at least as often as expected at their ranks."""
         return sorted(
             name for name, count in self.opened.items() if count >= max(least, self.expected.get(name, 0.0) - 1e-9)
         )

@@ -1,7 +1,7 @@
-"""Derived topics: known-item queries from a collection's own structure, for those who have nothing but documents.
+"""Derived topics: known-item queries from a collection's own structure, for collections without queries.
 
-Seeded and stratified: equal shares of the sources as far as they reach, each in proportion over the areas of the
-collection. What a topic was made from is masked in the documents that are indexed (`ragbench.corpus.masking`).
+Seeded and stratified: equal numbers from all sources where possible, each in proportion to the areas of the collection.
+The text that a topic was made from is masked in the indexed documents (`ragbench.corpus.masking`).
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ _LIKENESS = 0.7  # share of common words from which two queries count as one
 class DeriveSpec(Checked):
     """Which topics to derive.
 
-    `kinds`: the sources; `limit`: topics in all; `per_document`: with one answer at most. `least_words`, `most_words`:
-    of a query. `train`: share of the topics for tuning. `kind`: `given` for none, those that the data comes with.
+    `kinds`: the sources; `limit`: the total number; `per_document`: at most this many topics with the same answer.
+    `least_words`, `most_words`: of a query. `train`: share of the topics for tuning. `kind`: `given` derives none and
+    uses the topics of the data.
     """
 
     kinds: Annotated[tuple[Kind, ...], MinLen(1)] = KINDS
@@ -60,7 +61,7 @@ class DeriveSpec(Checked):
 
 @dataclass(frozen=True)
 class Derivation:
-    """The topics of a benchmark before anything is masked; `dropped` counts candidates by why they are none."""
+    """The topics of a benchmark before anything is masked; `dropped` counts dropped candidates by reason."""
 
     topics: tuple[Topic, ...]
     document_qrels: Qrels
@@ -110,7 +111,7 @@ def choose(documents: Sequence[Document], spec: DeriveSpec, name: str = "the col
 def _usable(
     found: Sequence[Candidate], documents: Sequence[Document], spec: DeriveSpec, dropped: Counter[str]
 ) -> Iterator[Candidate]:
-    """Those of a fitting length whose answer is one document, keeps a text, and does not tell the query elsewhere."""
+    """Candidates of suitable length with one answer that keeps enough text and does not contain the query elsewhere."""
     by_docno = {document.docno: document for document in documents}
     texts = Counter(document.text.strip() for document in documents)
     told = _link_words(documents)
@@ -136,7 +137,7 @@ def _usable(
 
 
 def _link_words(documents: Sequence[Document]) -> Mapping[str, str]:
-    """By docno, what links to a document are written as."""
+    """By docno, the texts of links to a document."""
     found: dict[str, list[str]] = defaultdict(list)
     for document in documents:
         for link in document.links:
@@ -146,7 +147,7 @@ def _link_words(documents: Sequence[Document]) -> Mapping[str, str]:
 
 
 def _tells(answer: Document, candidate: Candidate, link_words: str) -> bool:
-    """Whether the answer would hold the query word for word although its source is masked."""
+    """Whether the answer contains the query verbatim although its source is masked."""
     finder = Finder([words(candidate.text)])
     if any(place in finder for place in (answer.title, answer.docno, link_words)):
         return True
@@ -158,7 +159,7 @@ def _tells(answer: Document, candidate: Candidate, link_words: str) -> bool:
 
 
 def _distinct(found: Sequence[Candidate], dropped: Counter[str]) -> list[Candidate]:
-    """Without queries that are nearly the same: all of them where they ask for different documents, else but one."""
+    """Without near-duplicate queries: all of them are dropped where their answers differ, else all but one."""
     gone: set[int] = set()
     for one, other, _ in near_duplicates([each.text for each in found], _LIKENESS):
         gone |= {other} if found[one].docno == found[other].docno else {one, other}
@@ -182,7 +183,7 @@ def _chosen(found: Iterable[Candidate], spec: DeriveSpec) -> Iterator[Candidate]
 
 
 def _by_area(found: Iterable[Candidate], seed: int) -> deque[Candidate]:
-    """In an order drawn by the seed in which every beginning holds the areas in their proportions."""
+    """In a seeded order in which every prefix holds the areas in their proportions."""
     areas: dict[str, list[Candidate]] = defaultdict(list)
     for each in found:
         areas[area(each.docno)].append(each)
@@ -196,5 +197,5 @@ def _draw(seed: int, candidate: Candidate) -> str:
 
 
 def _qid(candidate: Candidate) -> str:
-    """The same for the same query and answer, whatever else is derived."""
+    """An id that depends only on the query and its answer."""
     return f"d-{text_digest(f'{candidate.target} {candidate.text}', 10)}"

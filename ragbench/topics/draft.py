@@ -1,9 +1,9 @@
-"""Topics drafted by a language model: a question for a section, kept only when it holds up.
+"""Topics drafted by a language model: questions about sections, kept only when they pass several checks.
 
-The model is asked for a question that the section answers. Dropped are questions that repeat the section word for word,
-that stand in its title or headings, that the model, asked afresh, does not find answered by the section, and that
-several other sections answer as well: of these, the most likely ones are found by words and shown to the model one by
-one. Round-trip filtering after Alberti et al., ACL 2019, and Dai et al. (Promptagator), ICLR 2023.
+The model is asked for a question that the section answers. A question is dropped when it repeats the section verbatim,
+when its title or heading contains it, when the model, asked again, says that the section does not answer it, and when
+several other sections answer it: the most likely ones are found by words and shown to the model one by one. Round-trip
+filtering after Alberti et al., ACL 2019, and Dai et al. (Promptagator), ICLR 2023.
 """
 
 from __future__ import annotations
@@ -63,10 +63,10 @@ Ask = Callable[[str], str]
 
 @dataclass(frozen=True)
 class DraftSpec(Checked):
-    """How many topics (`limit`), which share is for tuning (`train`), and how strict to be.
+    """How many topics (`limit`), the share for tuning (`train`), and how strict the checks are.
 
-    `others`: how many other sections are tried; `answers`: how many sections may answer a question in all, its own
-    included; `tries`: sections asked about for each topic wanted, at most.
+    `others`: how many other sections are tried; `answers`: the most sections that may answer a question, its own
+    included; `tries`: the most sections that are tried for each topic.
     """
 
     limit: Count = 100
@@ -79,7 +79,7 @@ class DraftSpec(Checked):
 
 @dataclass(frozen=True)
 class Drafted:
-    """Topics with the sections that answer them; `dropped` counts questions by why they are none."""
+    """Topics with the sections that answer them; `dropped` counts dropped questions by reason."""
 
     topics: tuple[Topic, ...]
     document_qrels: Qrels
@@ -121,7 +121,7 @@ def draft(
 
 
 def _answers(question: str, passage: Passage, evidence: Evidence, ask: Ask, spec: DraftSpec) -> tuple[list[str], str]:
-    """The ids of the sections that answer a question, and why it is none, empty when it is."""
+    """The ids of the sections that answer a question, and why it is dropped; empty when it is kept."""
     asked = words(question)
     if not 3 <= len(asked) <= 40:
         return [], "too short or too long"
@@ -143,7 +143,7 @@ def _answers(question: str, passage: Passage, evidence: Evidence, ask: Ask, spec
 
 
 def _order(found: Sequence[Passage], seed: int) -> list[Passage]:
-    """In an order drawn by the seed, one area after the other, each document once before any is asked about again."""
+    """In a seeded order, areas in proportion, each document once before any comes again."""
     turns: Counter[str] = Counter()
     areas: dict[str, list[tuple[int, int, Passage]]] = defaultdict(list)
     for place, each in enumerate(sorted(found, key=lambda each: drawn(seed, each.id))):
@@ -167,7 +167,7 @@ def _filled(prompt: str, passage: Passage, question: str = "") -> str:
 
 
 def _line(answer: str) -> str:
-    """The first line of an answer without quotation marks, white space and what some models put before it."""
+    """The first line of an answer without quotation marks, white space and the prefix `Question:`."""
     first = next((line for line in answer.splitlines() if words(line)), "")
     return " ".join(first.split()).removeprefix("Question:").strip(" \"'*`\u201c\u201d")
 

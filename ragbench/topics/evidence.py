@@ -1,8 +1,8 @@
-"""Sections that may answer a query, found without any of the searches that are measured: by words and by structure.
+"""Sections that may answer a query, found by words and structure, without any of the searches under test.
 
 Words: BM25 (k1 1.2, b 0.75) over sections in plain Python, words cut to their first six letters, headings and title
-counted three times. Structure: sections of documents that link to what is known to be relevant, or are linked from it.
-A pool made only of the runs under test favours them; this uses none of their indexes, encoders or fusions.
+counted three times. Structure: sections of documents that link to relevant documents or are linked from them.
+A pool made only from the runs under test favours them; this search shares no index, encoder or fusion with them.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _stems(text: str) -> list[str]:
 def unjudged(benchmark: Benchmark, depth: int) -> list[PoolRow]:
     """The first `depth` sections that may answer each topic and that nobody has judged, topics without an answer first.
 
-    A topic is looked for by its text and by what its author says of the need. ConfigError for a depth below 1.
+    A topic is searched by its text and its author's description of the need. ConfigError for a depth below 1.
     """
     if depth < 1:
         raise ConfigError(f"--depth must be at least 1, got {depth}")

@@ -1,4 +1,4 @@
-"""Topics from a search log: what people really ask, sampled as often as they ask it, with a share of rare queries."""
+"""Topics from a search log: real queries, sampled in proportion to their frequency, with a share of rare ones."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def sample(asked: Sequence[Asked], spec: LogSpec) -> list[Asked]:
 def proportional(sizes: NDArray[np.float64], n: int, rng: np.random.Generator) -> list[int]:
     """`n` different places, each with a probability proportional to its size; all where there are no more.
 
-    A size of more than an `n`-th of what is left is certain.
+    A place whose size exceeds an `n`-th of the rest is always drawn.
     """
     left = list(range(len(sizes)))
     if n >= len(left):
@@ -160,7 +160,7 @@ def proportional(sizes: NDArray[np.float64], n: int, rng: np.random.Generator) -
 
 
 def _asked(searches: Sequence[Search], by_rank: NDArray[np.float64]) -> list[Asked]:
-    """Distinct queries in the order of their words: the same words in any order are one query.
+    """Distinct queries sorted by their words; queries with the same words in any order are one.
 
     A session that asks a query again counts once; without sessions every search counts.
     """

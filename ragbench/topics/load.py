@@ -1,4 +1,4 @@
-"""The benchmark of a configuration: what `data` reads, with the topics that `topics` asks for."""
+"""The benchmark of a configuration: what `data` reads, with the topics of its `topics` group."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def read(path: Path) -> Log:
 
 
 def normalised(query: str) -> str:
-    """What two spellings of a query have in common: case, width, white space and closing marks do not count."""
+    """A query in normal form: without differences in case, width, white space and closing marks."""
     return " ".join(unicodedata.normalize("NFKC", query).casefold().split()).strip(" .,;:!?\"'")
 
 

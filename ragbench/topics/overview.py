@@ -16,7 +16,7 @@ ENOUGH = 25
 
 
 class HasTopics(Protocol):
-    """A benchmark, or what becomes one."""
+    """A benchmark, or topics that will become one."""
 
     @property
     def topics(self) -> Sequence[Topic]:

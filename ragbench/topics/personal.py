@@ -21,7 +21,7 @@ _RUN = re.compile(r"[A-Za-z0-9+/_-]{24,}")
 
 
 def personal(text: str) -> str:
-    """What a text holds that should not be kept (`a mail address`, `a token` ...), empty when nothing is recognised."""
+    """The kind of personal data in a text (`a mail address`, `a token` ...), empty when none is recognised."""
     for name, form in _FORMS.items():
         if form.search(text):
             return name
@@ -29,6 +29,6 @@ def personal(text: str) -> str:
 
 
 def _random(run: str) -> bool:
-    """Whether a long run of characters is no word or path: digits stand between its letters in many places."""
+    """Whether a long run of characters looks random: digits between its letters in many places."""
     changes = sum(one.isdigit() != other.isdigit() for one, other in pairwise(run))
     return changes >= len(run) / 6

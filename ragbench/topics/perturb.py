@@ -1,4 +1,4 @@
-"""The same topics as people also type them: with slips, in other case, as keywords, in another order, in quotes.
+"""Variants of topics as people may type them: with typing errors, in other case, as keywords, reordered, in quotes.
 
 A few lines of our own: libraries of augmentations bring language models and change what a query means; these changes
 keep it, `drop` excepted. Seeded by topic and kind, so a topic has the same variants in every benchmark.

@@ -1,4 +1,4 @@
-"""An order in which every beginning holds the groups of a collection in their proportions."""
+"""An order in which every prefix holds the groups of a collection in their proportions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 def interleaved(groups: Mapping[str, Sequence[T]], tie: Callable[[str, T], str]) -> list[T]:
-    """All members, those of a group in their order; `tie` gives the key that orders members at the same place."""
+    """All members, each group in its own order; `tie` gives the key that orders members at equal places."""
     placed = [
         ((place + 0.5) / len(members), tie(name, each), each)
         for name, members in groups.items()

@@ -1,4 +1,4 @@
-"""Topics as a file that `data.queries` reads: one JSON object a line, with what is relevant."""
+"""Topics as a file that `data.queries` reads: one JSON object a line, with the relevant documents or sections."""
 
 from __future__ import annotations
 
