@@ -79,7 +79,7 @@ def require(folder: Path, key: Ed25519PublicKey) -> Mapping[str, str]:
         key.verify(signature, _message(digests))
     except FileNotFoundError:
         raise BundleError(
-            f"{folder} is not signed as it is now: sign it with ragbench export --sign or ragbench refresh --sign"
+            f"{folder} is not signed as it is now: export it with --sign, and refresh it with --sign only"
         ) from None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise BundleError(f"{path} cannot be read ({files.why_unreadable(error)}): export the bundle again") from None

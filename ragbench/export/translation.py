@@ -133,4 +133,7 @@ def _parameters(stage: Any) -> dict[str, Any]:
 
 
 def _shown(value: Any) -> str:
-    return textwrap.shorten(json.dumps(plain(value), ensure_ascii=True, default=str), 200, placeholder=" ...")
+    found = plain(value)
+    if isinstance(found, Mapping):
+        found = {key: each for key, each in found.items() if key}  # without the name of the class
+    return textwrap.shorten(json.dumps(found, ensure_ascii=True, default=str), 200, placeholder=" ...")

@@ -62,6 +62,8 @@ def verify(
             yield Check("signature", "fails", str(error))
             return
         yield Check("signature", "passes", f"{len(signed)} files are as they were signed")
+    elif (folder / signing.FOLDER).exists():
+        yield Check("signature", "not checked", "name the public key with --key")
     yield _record(folder, record)
     yield _files(folder, record)
     yield from (_model(entry) for entry in record["models"])

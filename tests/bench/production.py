@@ -260,7 +260,8 @@ def measure(count: int, arguments: argparse.Namespace, kept: Path) -> Iterator[t
             serving(place / "bundle", place / "notes") as (process, port),
             httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as http,
         ):
-            first = until_found(http, edit(place / "notes", 0, count))  # the process that refreshes begins
+            # The process that refreshes begins, and prepares what makes later refreshes quick.
+            first = until_found(http, edit(place / "notes", 0, count), 10 * PATIENCE)
             resting = sum(_held(each) for each in _family(process))
             memory = Memory(process)
             fresh = []
@@ -317,7 +318,8 @@ def main() -> None:
     rows: dict[str, list[list[str]]] = {name: [] for name in HEADS}
     with tempfile.TemporaryDirectory() as passing:
         for count in arguments.notes:
-            kept = (arguments.keep or Path(passing)) / "-".join([str(count), *arguments.overrides])
+            named = re.sub(r"[^\w-]+", "-", "-".join([str(count), *arguments.overrides]))
+            kept = (arguments.keep or Path(passing)).absolute() / named
             for table, cells in measure(count, arguments, kept):
                 rows[table].append(cells)
                 print(" | ".join(cells), flush=True)
