@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -149,6 +152,61 @@ def test_plug_ins_of_a_variable_reach_the_command_line(
     monkeypatch.setenv("RAGBENCH_PLUGINS", "no_such_plugin")
     assert cli.main(["config", "other=on"]) == 2
     assert "RAGBENCH_PLUGINS names no_such_plugin, which cannot be imported" in capsys.readouterr().err
+
+
+PACKAGE = """
+import ragbench
+
+@ragbench.stage
+def from_package(query, hits, weight: float = 0.5):
+    return [hit.score * weight for hit in hits]
+
+@ragbench.encoder
+def package_letters(texts):
+    return [[text.count("e"), text.count("a"), 1] for text in texts]
+
+@ragbench.reranker
+def package_words(query, passages):
+    return [len(set(query.split()) & set(passage.split())) for passage in passages]
+
+@ragbench.measure
+def package_first(ranked, grades):
+    return float(bool(ranked) and grades.get(ranked[0], 0) > 0)
+"""
+
+
+def test_a_package_that_pip_installs_adds_to_the_command_line(tmp_path: Path) -> None:
+    source, target = tmp_path / "source", tmp_path / "installed"
+    source.mkdir()
+    (source / "small_package.py").write_text(PACKAGE, encoding="utf-8")
+    (source / "pyproject.toml").write_text(
+        '[build-system]\nrequires = ["setuptools"]\nbuild-backend = "setuptools.build_meta"\n'
+        '[project]\nname = "small-package"\nversion = "1"\n'
+        '[project.entry-points.ragbench]\nsmall = "small_package"\n'
+        '[tool.setuptools]\npy-modules = ["small_package"]\n',
+        encoding="utf-8",
+    )
+    pip = ["-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
+    subprocess.run([sys.executable, *pip, "--target", str(target), str(source)], check=True)
+    here = {**os.environ, "PYTHONPATH": os.pathsep.join([str(target), str(Path(ragbench.__file__).parent.parent)])}
+
+    def said(*words: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "ragbench", *words],
+            check=True,
+            env=here,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+        )
+        return done.stdout
+
+    found = {row["name"]: row for row in json.loads(said("list", "plugins", "--json"))}
+    kinds = {"from_package": "stage", "package_letters": "encoder", "package_words": "reranker"}
+    assert {name: row["kind"] for name, row in found.items()} == {**kinds, "package_first": "measure"}
+    assert {row["module"] for row in found.values()} == {"small_package"}
+    words = [word for row in found.values() for word in row["use"].split()]
+    assert "from_package weight=0.5" in said("config", *words)
 
 
 class Server(ThreadingHTTPServer):

@@ -9,24 +9,26 @@ from typing import Any
 
 from ragbench import console
 from ragbench.catalogue import Catalogue, label
+from ragbench.extensions import Kind
 
-DESCRIPTION = "Show what there is: experiments, switches, parameters with their defaults, kinds of data, models."
+DESCRIPTION = "Show what there is: experiments, switches, parameters with their defaults, data, models, plug-ins."
 EXAMPLES = """examples:
   ragbench list                      experiments, switches, data and models
   ragbench list switches
   ragbench list parameters p6        every key that begins with p6
   ragbench list experiments --json
+  ragbench list plugins              what installed packages and RAGBENCH_PLUGINS add
   ragbench list --markdown           all of it as one page, docs/configuration.md
   ragbench list --conformance        the requirements of the seeds and what shows them, docs/conformance.md
 """
 
-KINDS = ("experiments", "switches", "parameters", "data", "models")
+KINDS = ("experiments", "switches", "parameters", "data", "models", "plugins")
 Rows = list[dict[str, Any]]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What to show and how."""
-    parser.add_argument("kind", nargs="?", choices=KINDS, help="what to show (default: all but parameters)")
+    parser.add_argument("kind", nargs="?", choices=KINDS, help="what to show (default: all but parameters and plugins)")
     parser.add_argument("prefix", nargs="?", default="", help="only what begins with this, such as p6 or index.")
     parser.add_argument("--markdown", action="store_true", help="print everything as one page of documentation")
     parser.add_argument("--conformance", action="store_true", help="print what the seeds require, and what shows it")
@@ -55,9 +57,9 @@ def main(arguments: argparse.Namespace) -> int:
 
         print(configuration_page.document(found, BUNDLED), end="")
         return 0
-    shown = [arguments.kind] if arguments.kind else [kind for kind in KINDS if kind != "parameters"]
+    shown = [arguments.kind] if arguments.kind else [kind for kind in KINDS if kind not in ("parameters", "plugins")]
     rows = {kind: [row for row in _ROWS[kind](found) if _key(row).startswith(arguments.prefix)] for kind in shown}
-    if not any(rows.values()):
+    if not any(rows.values()) and (arguments.prefix or arguments.kind != "plugins"):
         raise ConfigError(f"none of the {' and '.join(shown)} begins with '{arguments.prefix}': see ragbench list")
     if arguments.json:
         console.print_json(rows[arguments.kind] if arguments.kind else rows)
@@ -117,12 +119,29 @@ def _models(found: Catalogue) -> Rows:
     ]
 
 
+def _plugins(found: Catalogue) -> Rows:
+    from ragbench import extensions
+
+    return [
+        {"name": name, "kind": kind, "module": extensions.find(kind, name).__module__, "use": use.format(name)}
+        for kind, use in _USES.items()
+        for name in extensions.names(kind)
+    ]
+
+
+_USES: Mapping[Kind, str] = {
+    "stage": "{}=on",
+    "encoder": "index.encoder.name={}",
+    "reranker": "p6=on p6.model={}",
+    "measure": "measures=[{}]",
+}
 _ROWS: Mapping[str, Callable[[Catalogue], Rows]] = {
     "experiments": _experiments,
     "switches": _switches,
     "parameters": _parameters,
     "data": _data,
     "models": _models,
+    "plugins": _plugins,
 }
 _COLUMNS: Mapping[str, Sequence[str]] = {
     "experiments": ("name", "description"),
@@ -130,6 +149,7 @@ _COLUMNS: Mapping[str, Sequence[str]] = {
     "parameters": ("key", "short", "comment"),
     "data": ("name", "description"),
     "models": ("name", "kind", "backend", "wheel", "installed"),
+    "plugins": ("name", "kind", "module", "use"),
 }
 _TITLES = {
     "experiments": "experiments, taken by exp=NAME",
@@ -137,6 +157,7 @@ _TITLES = {
     "parameters": "parameters, set by KEY=VALUE while their switch is on",
     "data": "data, taken by data=NAME",
     "models": "models that come with the installation; any folder or hub name works as well",
+    "plugins": "plug-ins of installed packages and of RAGBENCH_PLUGINS",
 }
 
 

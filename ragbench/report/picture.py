@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ragbench.report.canvas import GREY, arm_colors
@@ -24,10 +25,10 @@ def svg(results: Results) -> str:
 
     if not len(results.latency):
         raise ResultsError(f"{results.folder} holds no times to draw: run again with latency.enabled=true")
-    return draw(pareto(results), evidence.primary(results))
+    return _draw(pareto(results), evidence.primary(results), arm_colors(results.arms))
 
 
-def draw(frame: pd.DataFrame, measure: str) -> str:
+def _draw(frame: pd.DataFrame, measure: str, colors: Mapping[str, str]) -> str:
     """A point for every row of `frame` (as `pareto` makes it), with p95's interval; a line joins the frontier."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
@@ -39,7 +40,6 @@ def draw(frame: pd.DataFrame, measure: str) -> str:
         axes = figure.add_subplot()
         best = frame[frame["frontier"]].sort_values("p95")
         axes.step(best["p95"], best["quality"], where="post", color=GREY, linestyle=":", linewidth=1.5)
-        colors = arm_colors(frame["arm"])
         for arm, quality, p95, low, high, frontier in zip(*(frame[name] for name in _COLUMNS), strict=True):
             spread = [[p95 - low], [high - p95]]
             sign, color = "D" if frontier else "o", colors[arm]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ragbench.experiment.results import Results
-from ragbench.report import canvas, figures, pareto
+from ragbench.report import canvas, figures, pareto, picture
 
 PNG = bytes([0x89]) + b"PNG"
 
@@ -27,4 +27,6 @@ def test_an_arm_has_one_colour_in_every_figure(ablation: Results) -> None:
     for trace in pareto.plot_pareto(ablation).data[1:]:
         drawn |= dict(zip(trace.text, trace.marker.color, strict=True))
         assert trace.error_y.array is not None
+    svg = picture.svg(ablation)
+    assert all(f"fill: {color}" in svg for color in drawn.values())
     assert drawn == {label: colors[arm] for arm, label in zip(ablation.arms, canvas.labels(ablation.arms), strict=True)}
