@@ -124,7 +124,8 @@ def _check(benchmark: Benchmark, arguments: argparse.Namespace) -> int:
     elif findings:
         console.print_table(pd.DataFrame([vars(finding) for finding in findings]))
     if not arguments.json:
-        print(", ".join(f"{counts[severity]} {severity}s" for severity in ("error", "warning", "note")))
+        numbers = [(counts[severity], severity) for severity in ("error", "warning", "note")]
+        print(", ".join(f"{number} {severity}{'s' * (number != 1)}" for number, severity in numbers))
         if not counts["error"]:
             console.next_command("run")
     return FAILED if counts["error"] else 0

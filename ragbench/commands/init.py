@@ -47,7 +47,7 @@ def main(arguments: argparse.Namespace) -> int:
     found = recognise(arguments.folder)
     asks = not arguments.yes and not arguments.json and sys.stdin.isatty()
     if not arguments.json:
-        print(f"{arguments.folder}: {found.said}")
+        print(f"{arguments.folder}: {found.said if arguments.queries is None else f'{found.documents} markdown files'}")
     queries = arguments.queries or (_asked_file() if asks and not found.queries else None)
     if queries is not None and not queries.is_file():
         raise ConfigError(f"--queries {queries} is no file: name a CSV or JSONL file with the column text")

@@ -24,6 +24,11 @@ _KEPT = 65_536  # paths: several parts of an index ask for the same ones, and so
 _SHORT_PIECES = 2.1  # characters to a piece, on average
 
 
+def readable(docno: str) -> str:
+    """The name of a document as a person reads it: `my notes/a b` for `my%20notes/a%20b`."""
+    return unquote(docno, errors="replace")
+
+
 @lru_cache(_KEPT)
 def words_of_path(docno: str, path: str) -> str:
     """The words of folders and file name; a word that changes case is followed by its parts of two letters or more.
@@ -32,7 +37,7 @@ def words_of_path(docno: str, path: str) -> str:
     """
     if path == docno and "/" not in docno:
         return ""
-    folders, _, name = unquote(docno, errors="replace").rpartition("/")
+    folders, _, name = readable(docno).rpartition("/")
     words: list[str] = []
     for word in _words(folders if name.casefold() in _FOLDER_PAGES else f"{folders}/{name}"):
         pieces = _pieces(word)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from ragbench.corpus.words import readable
 from ragbench.engine.explanation import explanation
 from ragbench.engine.hits import first, hits
 from ragbench.engine.pipeline import Pipeline, start
@@ -47,7 +48,7 @@ class Answer:
         from html import escape
 
         rows = "".join(
-            f"<tr><td>{hit.rank}</td><td><b>{escape(hit.docno)}</b><br>"
+            f"<tr><td>{hit.rank}</td><td><b>{escape(readable(hit.docno))}</b><br>"
             f"{escape(' > '.join(hit.header_path) or hit.title)}</td>"
             f"<td>{escape(snippet(hit.text, self.query))}</td><td>{escape(', '.join(_found_by(hit)))}</td></tr>"
             for hit in self.hits
@@ -179,7 +180,7 @@ def show(answer: Answer, in_full: bool) -> None:
         if answer.filter_results and hit.rank in (1, answer.filter_results + 1):
             console.print(Text("notes that the query names" if hit.guaranteed else "found by the search", style="bold"))
         crumb = " > ".join(hit.header_path) or hit.title
-        console.print(Text.assemble((f"{hit.rank:2d}. ", "bold"), (hit.docno, "bold cyan"), "  ", crumb))
+        console.print(Text.assemble((f"{hit.rank:2d}. ", "bold"), (readable(hit.docno), "bold cyan"), "  ", crumb))
         console.print(Text(f"    {snippet(hit.text, answer.query)}"))
         if in_full and (why := hit.explanation) is not None:
             found = "; ".join(f"{name} rank {place.rank} ({place.score:.4g})" for name, place in why.sources.items())

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ragbench.corpus.words import readable
 from ragbench.experiment.top_hits import stems
 from ragbench.report import evidence
 from ragbench.report.figures import fate
@@ -94,7 +95,8 @@ def _passages(rows: list[Row], arms: list[str]) -> dict[str, Any]:
         number = numbers.setdefault((row["chunk_id"], row["snippet"]), len(passages))
         if number == len(passages):
             grades = (_grade(row[f"{level}_grade"]) for level in ("document", "section"))
-            passages.append([*(row[name] for name in ("docno", "title", "header_path", "snippet")), *grades])
+            shown = [readable(str(row["docno"])), *(row[name] for name in ("title", "header_path", "snippet"))]
+            passages.append([*shown, *grades])
         hits[row["arm"]].append([number, float(f"{row['score']:.4g}")])
     return {"passages": passages, "hits": list(hits.values())}
 
@@ -110,7 +112,7 @@ def _losses(rows: list[Row], arms: list[str]) -> list[list[Any]]:
     told: dict[str, list[Any]] = {}
     place = {arm: n for n, arm in enumerate(arms)}
     for row in rows:
-        entry = told.setdefault(row["section"], [row["section"], int(row["grade"]), [""] * len(arms)])
+        entry = told.setdefault(row["section"], [readable(row["section"]), int(row["grade"]), [""] * len(arms)])
         rank = f" at {row['rank']}" if row["rank"] else ""
         entry[2][place[row["arm"]]] = fate(row["outcome"], row["stage"]) + rank
     return sorted(told.values(), key=lambda entry: (-entry[1], entry[0]))

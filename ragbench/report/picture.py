@@ -25,10 +25,10 @@ def svg(results: Results) -> str:
 
     if not len(results.latency):
         raise ResultsError(f"{results.folder} holds no times to draw: run again with latency.enabled=true")
-    return _draw(pareto(results), evidence.primary(results), arm_colors(results.arms))
+    return draw(pareto(results), evidence.primary(results), arm_colors(results.arms))
 
 
-def _draw(frame: pd.DataFrame, measure: str, colors: Mapping[str, str]) -> str:
+def draw(frame: pd.DataFrame, measure: str, colors: Mapping[str, str]) -> str:
     """A point for every row of `frame` (as `pareto` makes it), with p95's interval; a line joins the frontier."""
     import matplotlib as mpl
     from matplotlib.figure import Figure

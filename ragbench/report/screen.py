@@ -108,6 +108,8 @@ def _reason(row: Mapping[str, Any], busy: bool) -> str:
         return "surely worse"
     if row["cost"] == "over":
         return f"over the budget of +{row['budget_ms']:g} ms"
+    if row["quality"] == "open" and row["ties"] == row["n"]:
+        return f"none of {row['n']:.0f} topics changed, too few to call them equal"
     if row["quality"] == "open":
         return f"may be chance: {row['n']:.0f} topics do not tell so small a change"
     if row["latency_ms"] != row["latency_ms"]:

@@ -24,6 +24,7 @@ from starlette.staticfiles import StaticFiles
 
 from ragbench.app import compose
 from ragbench.benchmark.judge import GRADES
+from ragbench.corpus.words import readable
 from ragbench.errors import ConfigError, RagbenchError
 from ragbench.evaluation.levels import DOCUMENT, PASSAGE
 from ragbench.evaluation.measures import PRIMARY
@@ -212,6 +213,7 @@ class Pages:
             trim_blocks=True,
             lstrip_blocks=True,
         )
+        self._templates.filters["readable"] = readable
         self._templates.globals.update(
             access=studio.access,
             marks=MARKS,

@@ -11,7 +11,7 @@ import pytest
 from ragbench import cli
 from ragbench.errors import ResultsError
 from ragbench.experiment.results import Results
-from ragbench.report import picture
+from ragbench.report import canvas, picture
 
 
 def test_every_arm_is_named_in_words(ablation: Results) -> None:
@@ -44,5 +44,5 @@ def test_a_name_is_no_formula_and_no_markup() -> None:
     odd = "p6=$x^2$ <b>"
     columns = {"arm": [odd, "b"], "quality": [0.5, 0.4], "p50": [9.0, 19.0], "p95": [10.0, 20.0]}
     frame = pd.DataFrame({**columns, "p95_low": [9.5, 19.0], "p95_high": [11.0, 30.0], "frontier": [True, False]})
-    root = ElementTree.fromstring(picture.draw(frame, "nDCG@10"))
+    root = ElementTree.fromstring(picture.draw(frame, "nDCG@10", canvas.arm_colors(frame["arm"])))
     assert odd in {"".join(each.itertext()).strip() for each in root.iter("{http://www.w3.org/2000/svg}text")}

@@ -1,0 +1,57 @@
+"""Documents with blanks and percent signs in their names: links, queries, hits, the report and the studio."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from ragbench import app, cli
+from ragbench.corpus.words import readable
+from ragbench.studio.app import Studio, create_app
+from ragbench.topics.load import load
+
+NOTES = {
+    "alpha note.md": "# Alpha\n\nSee [beta](sub%20dir/beta%20note.md#usage) and [[gamma note]]. Keys rotate daily.\n",
+    "sub dir/beta note.md": "# Beta\n\n## Usage\n\nTokens are stored in a vault.\n",
+    "sub dir/gamma note.md": "# Gamma\n\nRequests are counted by minute. See [alpha](../alpha%20note.md).\n",
+    "100%25 sure.md": "# Sure\n\nA discount of half the price on every plan.\n",
+}
+QUERIES = """text,relevant
+where are tokens stored,sub dir/beta note.md
+how often do keys rotate,alpha note.md
+requests by minute,sub%20dir/gamma%20note
+discount on plans,100%25 sure.md
+"""
+
+
+def test_names_are_found_linked_and_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, text in NOTES.items():
+        (tmp_path / "my notes" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "my notes" / name).write_text(text, encoding="utf-8")
+    (tmp_path / "q.csv").write_text(QUERIES, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["init", "my notes", "--queries", "q.csv", "--yes"]) == 0
+    assert "no queries" not in capsys.readouterr().out
+    benchmark = load(app.compose([]).config)
+    targets = {document.docno: sorted(link.target for link in document.links) for document in benchmark.documents}
+    assert targets["alpha%20note"] == ["sub%20dir/beta%20note", "sub%20dir/gamma%20note"]
+    assert targets["sub%20dir/gamma%20note"] == ["alpha%20note"]
+    quick = ["latency.enabled=false", "tracking.enabled=false", "statistics.draws=1000"]
+    assert cli.main(["run", "-m", "exp=lexical_only", "lexical.k1=0.9,1.2", "split=all", *quick]) == 0
+    said = capsys.readouterr().out
+    assert "1.000" in said and "none of 4 topics changed" in said
+    (folder,) = (tmp_path / "results" / "runs").iterdir()
+    report = (folder / "report.html").read_text(encoding="utf-8")
+    assert "sub dir/beta note" in report and '"sub%20dir/beta%20note"' not in report
+    assert cli.main(["search", "discount", "exp=lexical_only", "--top", "1"]) == 0
+    assert "100% sure" in capsys.readouterr().out
+    assert readable("sub%20dir/beta%20note") == "sub dir/beta note"
+    studio = Studio(tmp_path / "results")
+    client = TestClient(create_app(studio), base_url="http://127.0.0.1")
+    client.cookies.set(studio.access.cookie, studio.access.token)
+    page = client.get("/search", params={"q": "tokens", "left": "exp=lexical_only"}).text
+    assert 'class="docno">sub dir/beta note<' in page
