@@ -122,10 +122,10 @@ def row_of(null: str, n: int, simulations: int) -> str:
         covered.append(np.mean(inside))
         all_covered.append(all(inside))
         claims = [(place, row.mde) for place, row in enumerate(family) if not np.isnan(row.mde)]
-        if claims:
+        for number in range(3 if claims else 0):
             place, effect = claims[int(generator.integers(len(claims)))]
             truth = np.zeros(2 * ARMS)
-            truth[place] = effect * (1 if seed % 2 else -1)
+            truth[place] = effect * (1 if (seed + number) % 2 else -1)
             again = rows_of(moved(sample(generator, n), truth, share), seed)[place]
             found.append(again.p_value <= 0.05 and (again.difference > 0) == (truth[place] > 0))
     power = f"{np.mean(found):.3f} of {len(found)}" if found else "withheld"
