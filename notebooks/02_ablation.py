@@ -56,8 +56,8 @@ for row in results.verdicts.itertuples():
 results.plot_effects()
 
 # %% [markdown]
-# Of three proposals 81 topics cannot tell. Two are worse: P8 for the passages a reader gets, P10 for documents. Where do
-# they do their damage? Every relevant section has a fate: found, buried below rank 10, or lost at a stage that has a name.
+# Two are worse, P8 and P10; two surely change nothing when the others are on, P4 and P9. Where is the damage done? Every
+# relevant section has a fate: found, buried below rank 10, or lost at a stage that has a name.
 
 # %%
 results.plot_losses()
@@ -71,3 +71,7 @@ added = Experiment.ablate(
 ).run()
 both = results.verdicts.set_index("factor")[["effect"]].rename(columns={"effect": "with the others"})
 both.join(added.verdicts.set_index("factor")["effect"].rename("alone")).round(3)
+
+# %% [markdown]
+# P4 and P9 both search the names of documents. Either of them alone gains; beside the other it has nothing left to add.
+# That is why a table of one kind of design is not enough to throw a proposal away.

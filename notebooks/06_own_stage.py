@@ -41,7 +41,7 @@ results = experiment.run()
 results.verdicts[["factor", "effect", "ci_low", "ci_high", "p", "wins", "ties", "losses", "verdict"]].round(3)
 
 # %% [markdown]
-# It moves few topics, some up and some down. Does it depend on field weights
+# It moves few topics, and more of them down than up. Does it depend on field weights
 # (P4), which let titles count more? A two-by-two factorial answers with an interaction.
 
 # %%

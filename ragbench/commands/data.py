@@ -256,11 +256,12 @@ def _power(settings: Settings, run: str, arguments: argparse.Namespace) -> int:
 
     found = results.load(find(run, settings, console.say))
     splits = sorted(found.per_query["split"].unique())
+    values = {(arm, split): found.values(arm, PRIMARY, split) for arm in found.arms for split in splits}
     rows = []
     for place, arm in enumerate(found.arms):
         for other in found.arms[place + 1 :]:
             for split in splits:
-                difference = found.values(arm, PRIMARY, split) - found.values(other, PRIMARY, split)
+                difference = values[arm, split] - values[other, split]
                 sd = float(difference.std(ddof=1))
                 rows.append((split, arm, other, len(difference), sd, minimum_detectable_effect(sd, len(difference))))
     table = pd.DataFrame(rows, columns=["split", "arm", "other", "n", "sd of differences", f"detectable {PRIMARY}"])

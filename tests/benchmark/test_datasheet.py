@@ -7,6 +7,8 @@ from collections import Counter
 import pytest
 
 from ragbench import locations
+from ragbench.benchmark.benchmark import area, topic_area
+from ragbench.benchmark.load import load
 from ragbench.benchmark.native import listed_documents, read_judgment_folder, read_topics
 
 FOLDER = locations.builtin() / "qrels" / "v2"
@@ -34,3 +36,20 @@ def test_its_documents_and_judgments_are_counted(sheet: str) -> None:
     assert f"{sum(grades.values()):,} of sections, of which {useful:,} above 0" in sheet
     assert f"({grades[3]:,} of grade 3, {grades[2]:,} of grade 2, {grades[1]:,} of grade 1)" in sheet
     assert f"{sum(map(len, documents.values())):,} of documents" in sheet
+
+
+def test_the_right_area_alone_is_not_the_answer(sheet: str) -> None:
+    """R@10 of the documents of a topic's area in random order: at most .25, and as the datasheet says."""
+    benchmark = load({"loader": "builtin"})
+    sizes = Counter(area(document.docno) for document in benchmark.documents)
+    values = []
+    for topic in benchmark.topics:
+        grades = benchmark.document_qrels.get(topic.qid, {})
+        relevant = [docno for docno, grade in grades.items() if grade > 0]
+        if relevant:
+            place = topic_area(grades)
+            inside = sum(area(docno) == place for docno in relevant) / len(relevant)
+            values.append(inside * min(10, sizes[place]) / sizes[place])
+    mean = sum(values) / len(values)
+    assert mean <= 0.25
+    assert f"| .57 | {mean:.2f} |".replace("0.", ".") in sheet
