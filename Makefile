@@ -43,8 +43,6 @@ faults: .venv/installed
 screenshots: .venv/installed
 	$(BIN)/python -m tests.studio.screenshots $${TMPDIR:-/tmp}/ragbench-screenshots docs/images
 
-# A picture of the newest report for README, by Chromium.
+# The picture of the report in README, from the run that README shows, in a folder of its own; some minutes.
 screenshot: .venv/installed
-	$(BIN)/python -m ragbench report --out /tmp/ragbench-report.html
-	chromium --headless --no-sandbox --hide-scrollbars --window-size=1280,1500 \
-		--screenshot=docs/report.png file:///tmp/ragbench-report.html
+	$(BIN)/python -m tests.report.screenshot $${TMPDIR:-/tmp}/ragbench-report docs/images/report.png

@@ -44,11 +44,10 @@ def verdicts(results: Results) -> Table:
                 Cell(f"{MARKS[row['verdict']]} {row['verdict']}", "", f"verdict {row['verdict']}"),
                 _effect(row),
                 *([_effect(row, "passage_")] if passages else []),
-                Cell(p_value(row["p"])),
-                *([Cell(p_value(row["passage_p"]))] if passages else []),
+                *([_cost(row)] if timed else []),
+                Cell(p_value(row["p"]), p_value(row["passage_p"]) if passages else ""),
                 _counts(row),
                 Cell(plain(row["mde"])),
-                *([_cost(row)] if timed else []),
             )
         )
     subject = "Effect of turning each proposal on" if ablation else f"Every configuration against '{results.arms[0]}'"
@@ -59,11 +58,10 @@ def verdicts(results: Results) -> Table:
             ("Verdict", ""),
             (f"{measure}, documents", "mean difference over queries with its interval; all of the table hold together"),
             *([(f"{PRIMARY}, passages", "the same for passages as they are returned")] if passages else []),
-            ("p", "adjusted for all comparisons of this table, at both levels"),
-            *([("p, passages", "")] if passages else []),
+            *([("p95, ms", "what it adds to the p95 of a query, and the budget")] if timed else []),
+            ("p", "adjusted for all comparisons of this table, at both levels; below it that of passages"),
             ("W / T / L", "queries that win, tie and lose, by documents"),
             ("MDE", "the true difference of documents that 80% of such comparisons find"),
-            *([("p95, ms", "what it adds to the p95 of a query, and the budget")] if timed else []),
         ),
         tuple(rows),
         tuple(map(str, effects["reason"])),

@@ -6,7 +6,6 @@ left to judge; opens the pages and writes them to OUT.
 
 from __future__ import annotations
 
-import io
 import re
 import signal
 import subprocess
@@ -16,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlencode
 
-from tests.browser import chromium
+from tests.browser import chromium, save
 
 SIZE = (1180, 760)
 ABLATION = [
@@ -51,7 +50,7 @@ def main(work: Path, out: Path) -> None:
                 chrome.get(f"{found[1]}/?token={found[2]}")
                 for name, path in _pages(chrome):
                     chrome.get(f"{found[1]}{path}")
-                    _save(chrome.get_screenshot_as_png(), out / f"{name}.png")
+                    save(chrome.get_screenshot_as_png(), out / f"{name}.png")
         finally:
             process.send_signal(signal.SIGTERM)
 
@@ -82,13 +81,6 @@ def _begin(chrome, run: str) -> None:  # type: ignore[no-untyped-def]
         chrome.find_element(By.CSS_SELECTOR, "form[action='/judging/pool'] button").click()
     chrome.find_element(By.CSS_SELECTOR, "[name=judge]").send_keys("Anna")
     chrome.find_element(By.CSS_SELECTOR, "form[action='/judging/begin'] button").click()
-
-
-def _save(png: bytes, path: Path) -> None:
-    """With 64 colours, which are enough for a page and a third of the bytes."""
-    from PIL import Image
-
-    Image.open(io.BytesIO(png)).convert("RGB").quantize(64).save(path, optimize=True)
 
 
 if __name__ == "__main__":
