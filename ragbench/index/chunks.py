@@ -263,13 +263,18 @@ class ChunkTable:
     @cached_property
     def labels(self) -> list[list[str]]:
         """The labels of the links that point to each document row from other documents, each once, in their order."""
+        return [list(self._labels_by_docno.get(docno, ())) for docno in self.docnos]
+
+    @cached_property
+    def _labels_by_docno(self) -> Mapping[str, Iterable[str]]:
+        """Of links of all documents, also where this is a part; a part that is taken later has them, too."""
         found: dict[str, dict[str, None]] = {}
         columns = (self._all_documents[name].to_pylist() for name in ("docno", "links"))
         for source, links in zip(*columns, strict=True):
             for link in links:
                 if link["target"] not in (None, source) and link["label"]:
                     found.setdefault(link["target"], {})[link["label"]] = None
-        return [list(found.get(docno, ())) for docno in self.docnos]
+        return found
 
     def document_column(self, name: str) -> list[Any]:
         """A column of the documents table: path, tags, size_bytes, anchors, levels or headings."""

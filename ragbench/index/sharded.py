@@ -66,6 +66,7 @@ def _build_from_pieces(folder: Path, spec: LexicalSpec, source: Path, shards: Sh
 
     def pieces() -> list[Path]:
         table, found = ChunkTable(source), []
+        _ = table.labels  # read once for all parts
         for first in range(0, table.n_documents, _PIECE_DOCUMENTS):
             last = min(first + _PIECE_DOCUMENTS, table.n_documents)
             rows = list(lexical_rows(table.part(first, last), spec.fields, spec.unit))
