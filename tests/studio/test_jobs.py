@@ -36,7 +36,7 @@ def test_an_ablation_is_shown_started_followed_and_its_report_opens(place) -> No
     asked = {"command": "ablate", "exp": "lexical_only", "words": "design=add_one factors=[p4]"}
     page = html.unescape(client.get(url("/experiments", **asked)).text)
     assert "ragbench ablate" in page
-    assert "+exp=lexical_only design=add_one 'factors=[p4]'" in page
+    assert "exp=lexical_only design=add_one 'factors=[p4]'" in page
     form = {"csrf": studio.access.csrf, "command": "ablate", "words": "+exp=lexical_only design=add_one factors=[p4]"}
     answer = client.post("/experiments/start", data=form)
     (job,) = studio.jobs.listed()

@@ -60,7 +60,7 @@ def test_what_is_there_is_not_written_over(tmp_path: Path, write_vault, capsys: 
 
 
 def test_topics_are_counted_by_kind_with_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["topics", "--json"]) == 0
+    assert cli.main(["topics", "data=builtin_v1", "--json"]) == 0
     said = capsys.readouterr().out
     assert '"type": "multi_document"' in said and '"short by": "15 in test, 15 in train"' in said
     assert cli.main(["topics", "dervie"]) == 2
