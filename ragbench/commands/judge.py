@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,12 +39,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Grade, or merge."""
-    from ragbench import app
+    from ragbench import app, project
     from ragbench.benchmark.benchmark import collection_of
     from ragbench.benchmark.judge import merge_into_folder, require_pairs
     from ragbench.benchmark.judge_terminal import judge_in_terminal
     from ragbench.benchmark.pool import read_source
     from ragbench.errors import ResultsError
+    from ragbench.overrides import key_of
 
     pool = Path(arguments.pool)
     if arguments.endpoint or arguments.model:
@@ -53,8 +55,10 @@ def main(arguments: argparse.Namespace) -> int:
         console.next_command(f"judge {pool} --merge")
         return 0
     config, source = app.compose(arguments.overrides).config, read_source(pool)
-    if source and not any(word.lstrip("+").startswith("data") for word in arguments.overrides):
-        config = {**config, "data": source["data"], "topics": source["topics"]}
+    typed = [word for word in arguments.overrides if key_of(word).split(".")[0] == "data"]
+    if source and all(key_of(word) == "data.qrels" for word in typed):  # only where the judgments go
+        qrels = {"qrels": config["data"]["qrels"]} if typed else {}
+        config = {**config, "data": {**source["data"], **qrels}, "topics": source["topics"]}
     named = any(word.startswith("data=builtin") for word in arguments.overrides)
     folder = _folder(config["data"], named and arguments.into_builtin)
     qids, documents = _collection(config, folder)
@@ -67,7 +71,9 @@ def main(arguments: argparse.Namespace) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     merged = merge_into_folder(pool, folder, arguments.overwrite)
     print(f"{merged.added} added, {merged.unchanged} known, {merged.replaced} replaced, {merged.left} open; {folder}")
-    console.next_command("run")
+    console.next_command(shlex.join(["run", *typed]))
+    if typed and project.find() is not None:
+        print(f"a line in {project.FILE} keeps it: {typed[-1].replace('=', ': ', 1)}")
     return 0
 
 
@@ -106,12 +112,12 @@ def _folder(data: Mapping[str, Any], into_builtin: bool) -> Path:
     if data["loader"] not in ("builtin", "native", "vault", "git"):
         raise ConfigError(f"grades cannot be merged into data={data['loader']}: use data=native or data=vault")
     if data["loader"] in ("vault", "git") and not data["qrels"]:
-        raise ConfigError("name the folder for the judgments with data.qrels=FOLDER")
+        raise ConfigError("name the folder that keeps your judgments, new or not: add data.qrels=qrels")
     folder = Path(data["qrels"] or builtin_judgments(data.get("version", VERSION)))
     if folder.resolve().is_relative_to((locations.builtin() / "qrels").resolve()) and not into_builtin:
         raise ConfigError(
-            "grades are not merged into the benchmark that comes with ragbench: name yours with data=native or "
-            "data=vault, or say data=builtin --into-builtin"
+            "the benchmark that comes with ragbench is not changed: for notes of yours add data=vault "
+            "data.corpus=FOLDER data.queries=FILE data.qrels=FOLDER, else say data=builtin --into-builtin"
         )
     return folder
 

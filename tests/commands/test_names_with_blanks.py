@@ -55,3 +55,25 @@ def test_names_are_found_linked_and_shown(
     client.cookies.set(studio.access.cookie, studio.access.token)
     page = client.get("/search", params={"q": "tokens", "left": "exp=lexical_only"}).text
     assert 'class="docno">sub dir/beta note<' in page
+
+
+def test_grades_of_own_notes_go_where_they_are_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, text in NOTES.items():
+        (tmp_path / "notes" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "notes" / name).write_text(text, encoding="utf-8")
+    (tmp_path / "q.csv").write_text(QUERIES, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    data = ["data=vault", "data.corpus=notes", "data.queries=q.csv", "paths.results=results"]
+    words = ["exp=lexical_only", "latency.enabled=false", "tracking.enabled=false"]
+    assert cli.main(["run", *data, *words]) == 0
+    assert cli.main(["pool", "paths.results=results"]) == 0
+    pool = tmp_path / "pool.csv"
+    pool.write_text(pool.read_text(encoding="utf-8").replace(",,\n", ",1,\n"), encoding="utf-8")
+    capsys.readouterr()
+    assert cli.main(["judge", "pool.csv", "--merge"]) == 2
+    assert "add data.qrels=qrels" in capsys.readouterr().err
+    assert cli.main(["judge", "pool.csv", "--merge", "data.qrels=qrels"]) == 0  # the notes are those of the pool
+    assert "next: ragbench run data.qrels=qrels" in capsys.readouterr().out
+    assert (tmp_path / "qrels" / "sections.qrels").is_file()
