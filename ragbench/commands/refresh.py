@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ragbench import console
 
 if TYPE_CHECKING:
-    from ragbench.export.refresh import Refreshed
+    from ragbench.export.refresh import Refreshed, Refresher
 
 DESCRIPTION = """Take changed, new and deleted files into a bundle without a new experiment.
 
@@ -36,9 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Refresh, once or for as long as asked."""
-    from ragbench.export.bundle import RECORD
     from ragbench.export.refresh import Refresher
-    from ragbench.export.watching import changes
 
     with console.progress(arguments.quiet or arguments.json) as progress:
         refresher = Refresher(
@@ -52,22 +50,32 @@ def main(arguments: argparse.Namespace) -> int:
         found = refresher.refresh(arguments.allow_shrink)
         _tell(found, arguments.json)
     if arguments.watch:
-        import gc
+        _follow(refresher, found, arguments)
+    return 0
 
-        from ragbench.errors import RagbenchError
 
-        gc.disable()  # a fifth of the time of a refresh: garbage is collected between two
+def _follow(refresher: Refresher, found: Refreshed, arguments: argparse.Namespace) -> None:
+    """Refresh whenever a file changes or another bundle takes the place of this one, until Ctrl-C."""
+    import gc
+
+    from ragbench.errors import RagbenchError
+    from ragbench.export.bundle import RECORD
+    from ragbench.export.watching import changes
+
+    gc.disable()  # a fifth of the time of a refresh: garbage is collected between two
+    try:
         for _ in changes(refresher.corpus, refresher.folder / RECORD):
             before = found.generation
             try:
                 found = refresher.refresh(arguments.allow_shrink)
-            except RagbenchError as error:
+            except (RagbenchError, OSError) as error:  # the folder may have been exchanged meanwhile
                 console.say(f"ragbench: the bundle stays as it is ({error})")
             else:
                 if found.generation != before:
                     _tell(found, arguments.json)
             gc.collect()
-    return 0
+    finally:
+        gc.enable()
 
 
 def _tell(found: Refreshed, as_json: bool) -> None:

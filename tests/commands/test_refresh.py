@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from ragbench import cli
+from ragbench.export import watching
+from ragbench.export.refresh import Refresher
 
 PHASES = Path(__file__).parent.parent / "data" / "phases"
 
@@ -44,6 +46,31 @@ def test_as_json(bundle: Path, notes: Path, capsys) -> None:
         lost |= change["lost"]
     assert {fate for name, fate in lost.items() if name.startswith("authentication#")} == {"deleted"}
     assert 0 < said["drift"]["chunks_changed"] < 1
+
+
+def test_following_goes_on_after_a_failure(bundle: Path, notes: Path, monkeypatch, capsys) -> None:
+    def changed(*places: Path):
+        yield
+        (notes / "zebra.md").write_text("# Zebra\n\nA zebra crossing.\n", encoding="utf-8")
+        (bundle / "bundle.json").rename(bundle / "away")
+        yield
+        (bundle / "away").rename(bundle / "bundle.json")
+        monkeypatch.setattr(Refresher, "_build", failing)
+        yield
+        monkeypatch.setattr(Refresher, "_build", build)
+        yield
+
+    def failing(*given: object) -> None:
+        raise FileNotFoundError("a part of the index")
+
+    build = Refresher._build
+    monkeypatch.setattr(watching, "changes", changed)
+    assert cli.main(["refresh", str(bundle), "--corpus", str(notes), "--watch", "--quiet"]) == 0
+    said = capsys.readouterr()
+    assert "generation 1 answers: 1 added" in said.out
+    absent, broken = said.err.splitlines()
+    assert absent.startswith("ragbench: the bundle stays as it is (") and "is no bundle" in absent
+    assert broken == "ragbench: the bundle stays as it is (a part of the index)"
 
 
 def test_no_bundle_and_no_folder(bundle: Path, tmp_path: Path, capsys) -> None:
