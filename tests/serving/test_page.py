@@ -15,6 +15,7 @@ import uvicorn
 
 from ragbench.serving.access import OPEN, Access, Tokens
 from ragbench.serving.http import create_app
+from ragbench.serving.limits import Limits
 from ragbench.serving.listen import _Announcing
 from ragbench.serving.page import FILES, POLICY, _read
 
@@ -77,13 +78,13 @@ def test_files_are_small(name: str) -> None:
 def test_a_service_that_is_told_to_end_drains_first() -> None:
     said: list[str] = []
     config = uvicorn.Config(lambda scope: None)
-    server = _Announcing(config, lambda: None, lambda: said.append("leaving"), drain=3600)
+    server = _Announcing(config, lambda: None, lambda: said.append("leaving"), Limits(drain=3600))
     server.handle_exit(signal.SIGTERM, None)
     assert said == ["leaving"]
     assert not asyncio.run(server.on_tick(1))
     server.handle_exit(signal.SIGTERM, None)
     assert server.should_exit
-    at_once = _Announcing(config, lambda: None, lambda: None, drain=0)
+    at_once = _Announcing(config, lambda: None, lambda: None, Limits())
     at_once.handle_exit(signal.SIGTERM, None)
     assert at_once.should_exit
 
