@@ -177,7 +177,7 @@ def print_table(frame: pd.DataFrame, title: str = "", formats: Mapping[str, str]
     names = list(frame.columns)
     while names:
         fits = _most(screen, frame, names, formats)
-        screen.print(_table(frame, names[:fits], title, formats))
+        screen.print(_table(frame, names[:fits], title, formats, screen.width))
         names, title = ([names[0], *names[fits:]] if fits < len(names) else []), ""
 
 
@@ -187,20 +187,33 @@ def _most(screen: Console, frame: pd.DataFrame, names: Sequence[Any], formats: M
     for place, name in enumerate(names):
         cells = [str(name), *(_cell(value, (formats or {}).get(str(name))) for value in frame[name])]
         whole = frame[name].dtype.kind in "fiu"
-        room -= 3 + max((len(part) for cell in cells for part in ([cell] if whole else cell.split())), default=0)
+        room -= 3 + (max(map(len, cells)) if whole else _longest(cells))
         if room < 0:
             return min(max(2, place), len(names))
     return len(names)
 
 
-def _table(frame: pd.DataFrame, names: Sequence[Any], title: str, formats: Mapping[str, str] | None) -> Table:
+def _longest(cells: Sequence[str]) -> int:
+    """Characters of the longest word."""
+    return max((len(word) for cell in cells for word in cell.split()), default=0)
+
+
+def _table(
+    frame: pd.DataFrame, names: Sequence[Any], title: str, formats: Mapping[str, str] | None, screen_width: int
+) -> Table:
     from rich.table import Table
     from rich.text import Text
 
     table = Table(title=title or None, title_justify="left")
     numeric = {name for name in names if frame[name].dtype.kind in "fiu"}
     for name in names:
-        table.add_column(str(name), justify="right" if name in numeric else "left", no_wrap=name in numeric)
+        cells = [str(name), *(_cell(value, (formats or {}).get(str(name))) for value in frame[name])]
+        table.add_column(
+            str(name),
+            justify="right" if name in numeric else "left",
+            no_wrap=name in numeric,
+            min_width=min(_longest(cells), screen_width // 2),
+        )
     for row in frame.to_dict(orient="records"):
         table.add_row(*(Text(_cell(row[name], (formats or {}).get(str(name)))) for name in names))
     return table

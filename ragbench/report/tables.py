@@ -129,7 +129,7 @@ def print_verdicts(frame: pd.DataFrame, title: str) -> None:
 def print_field(frame: pd.DataFrame) -> None:
     """How likely each of several arms is the best, and what follows from it."""
     if len(frame):
-        shown = frame.rename(columns=FIELD_NAMES)
+        shown = frame.dropna(axis="columns", how="all").rename(columns=FIELD_NAMES)
         print_table(shown, "The field: probability of being the best", {"more topics": ".0f"})
         print("\n".join(field.sentences(frame)))
 
@@ -181,7 +181,8 @@ def compact(frame: pd.DataFrame) -> pd.DataFrame:
         passages=[_effect(row, "passage_") for row in rows],
         p95=["" if row["latency_ms"] != row["latency_ms"] else f"{row['latency_ms']:+.1f} ms" for row in rows],
     )
-    return columns(shown, ["change", "documents", "passages", "p95", "quality", "cost", "verdict"])
+    kept = ["change", "documents", "passages", "p95", "quality", "cost", "verdict"]
+    return columns(shown, [name for name in kept if name != "passages" or any(shown[name])])
 
 
 def _effect(row: Mapping[str, Any], level: str) -> str:

@@ -97,3 +97,16 @@ def test_a_level_of_two_topics_is_left_out(write_results, tmp_path: Path) -> Non
     found = results.load(write_results(tmp_path / "run", arms, {"baseline": 20.0, "better": 21.0}, passages=few))
     assert "passages" not in printed(found, 80)
     assert "passages" not in str(screen.evidence.effects(found)["reason"].iloc[0])
+
+
+def test_no_word_of_a_wide_table_is_cut_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = {"change": "recommended", "documents": "+0.113 [+0.072, +0.159]", "passages": "+0.1", "p95": "+1400.0 ms"}
+    frame = pd.DataFrame([{**row, "quality": "better", "cost": "open", "verdict": "inconclusive"}])
+    out = io.StringIO()
+    monkeypatch.setattr(out, "isatty", lambda: True)
+    monkeypatch.setattr("sys.stdout", out)
+    monkeypatch.setenv("COLUMNS", "80")
+    console.print_table(frame, "Against baseline")
+    said = re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue())
+    assert "…" not in said and max(map(len, said.splitlines())) <= 80
+    assert "inconclusive" in said and "recommended" in said
