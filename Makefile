@@ -8,7 +8,7 @@ BIN := .venv/bin
 	$(BIN)/pip install --quiet -e ".[dev]" -c constraints.txt
 	touch $@
 
-.PHONY: install run test notebooks outputs check bench faults screenshots screenshot
+.PHONY: install run test random notebooks outputs check bench faults screenshots screenshot
 install: .venv/installed
 
 run: .venv/installed
@@ -17,6 +17,10 @@ run: .venv/installed
 # Two processes, a file of tests to each in turn.
 test: .venv/installed
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+# The same in a random order; it prints its seed, and SEED=<number> repeats that order.
+random: .venv/installed
+	$(BIN)/python -m pytest -v -p randomly -n 2 --dist loadfile $(if $(SEED),--randomly-seed=$(SEED))
 
 notebooks: .venv/installed
 	$(BIN)/python -m pytest --nbmake --nbmake-timeout=600 notebooks

@@ -95,11 +95,6 @@ def named_arms(given: Iterable[str]) -> dict[str, tuple[str, ...]]:
     return arms
 
 
-def by_key(words: Iterable[str]) -> Mapping[str, str]:
-    """The values of words by key, as they are typed; the last of equal keys."""
-    return {key_of(word): word.partition("=")[2] for word in words}
-
-
 def word(key: str, value: object) -> str:
     """The word that sets a key to a plain value: `data.corpus='my notes'`."""
     return f"{key}={_written(value)}"

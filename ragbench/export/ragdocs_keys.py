@@ -24,11 +24,6 @@ class Version:
     optional: Mapping[str, type] = field(default_factory=dict)
     deprecated: Mapping[str, str] = field(default_factory=dict)
 
-    def type_of(self, section: str, key: str) -> type:
-        """The type of a key's values."""
-        value = self.sections[section][key]
-        return self.optional[key] if value is None else type(value)
-
 
 _JANUARY = Version(
     "2026-01",

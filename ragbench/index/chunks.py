@@ -205,14 +205,6 @@ class ChunkTable:
         """The chunk id of every row."""
         return [str(chunk_id) for chunk_id in self._chunks["chunk_id"].to_pylist()]
 
-    @cached_property
-    def first_chunk(self) -> NDArray[np.int32]:
-        """The first retrievable chunk of every document, -1 for a document without one, shape (n_documents,)."""
-        first = np.full(self.n_documents, -1, dtype=np.int32)
-        owners = self.document[: self.n_retrievable]
-        first[owners[::-1]] = np.arange(self.n_retrievable, dtype=np.int32)[::-1]
-        return first
-
     def part(self, first: int, stop: int) -> ChunkTable:
         """The documents from `first` to before `stop` with their retrievable chunks, both counted from 0 again."""
         part = copy(self)

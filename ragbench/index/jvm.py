@@ -183,7 +183,6 @@ def lucene() -> SimpleNamespace:
             methods={
                 "setSimilarity": "(Lorg/apache/lucene/search/similarities/Similarity;)V",
                 "search": f"({query}I)Lorg/apache/lucene/search/TopDocs;",
-                "explain": f"({query}I)Lorg/apache/lucene/search/Explanation;",
             },
             static={"setMaxClauseCount": "(I)V"},
         ),

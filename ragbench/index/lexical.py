@@ -22,7 +22,6 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 from threading import Event
-from types import MappingProxyType
 from typing import Annotated, Any
 
 import numpy as np
@@ -78,20 +77,6 @@ class Bm25F(Checked):
 
 
 _CONTENT = Bm25F()
-
-
-@dataclass(frozen=True)
-class TermMatch:
-    """The part of a chunk's score that one term of a query gives.
-
-    `count` is how often the query holds the term; `score` includes it. `fields` divides the score by weighted
-    occurrences; its values add up to `score`.
-    """
-
-    term: str
-    count: float
-    score: float
-    fields: Mapping[str, float]
 
 
 def build_lexical(
@@ -336,26 +321,6 @@ class LexicalIndex:
         hits = _HIT.findall(found)
         return [int(number) for number, _ in hits], [float(score) for _, score in hits]
 
-    def explain(self, text: str, chunk: int) -> str:
-        """Lucene's own account of a chunk's score, one indented line for every part of the formula."""
-        with self._errors():
-            self._must_hold(chunk)
-            return str(self._searcher.explain(self._query(Counter(self.terms(text))), chunk).toString())
-
-    def explain_terms(self, text: str, chunk: int) -> tuple[TermMatch, ...]:
-        """The terms of the text that a chunk holds, in the order of the text; their scores add up to the chunk's."""
-        matches = []
-        with self._errors():
-            self._must_hold(chunk)
-            for term, count in Counter(self.terms(text)).items():
-                shares = {name: weight * self._frequency(name, term, chunk) for name, weight in self._weights}
-                total = sum(shares.values())
-                if total:
-                    score = self._searcher.explain(self._query({term: count}), chunk).getValue().doubleValue()
-                    fields = {name: score * share / total for name, share in shares.items() if share}
-                    matches.append(TermMatch(term, count, score, MappingProxyType(fields)))
-        return tuple(matches)
-
     def check(self) -> None:
         """Compare every file with its checksum (Lucene's CheckIndex); `IndexError_` names the first damaged one."""
         with self._errors():
@@ -396,11 +361,6 @@ class LexicalIndex:
         if self._closed.is_set():
             raise IndexError_(f"the lexical index in {self.folder} is closed; open it again")
 
-    def _must_hold(self, chunk: int) -> None:
-        self._must_be_open()
-        if not 0 <= chunk < self._n_chunks:
-            raise IndexError_(f"there is no chunk {chunk} among the {self._n_chunks} in {self.folder}; count from 0")
-
     def _checked(self, allowed: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
         if allowed is not None and len(allowed) < self._n_chunks:
             raise IndexError_(f"a mask of {len(allowed)} chunks is too short for the {self._n_chunks} in {self.folder}")
@@ -427,10 +387,6 @@ class LexicalIndex:
 
     def _new_restriction(self, mask: bytes) -> Any:
         return _numbered(np.flatnonzero(np.unpackbits(np.frombuffer(mask, np.uint8), count=self._n_chunks)))
-
-    def _frequency(self, field: str, term: str, chunk: int) -> int:
-        postings = self._reader.leaves().get(0).reader().postings(lucene().Term(field, term))
-        return int(postings.freq()) if postings is not None and postings.advance(chunk) == chunk else 0
 
 
 def _numbered(chunks: NDArray[Any]) -> Any:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from ragbench.experiment.results import Results
 
-FEW_TOPICS, MANY_TOPICS = 50, 100
+FEW_TOPICS = 50
 _WORTH = 0.02  # of nDCG@10: less is not worth a lever
 _LOST = 0.05  # of the relevant sections: what a stage may drop without being named
 _JUDGED = 0.5

@@ -73,12 +73,6 @@ def test_section_ids_name_the_sections_a_chunk_overlaps(flat) -> None:
         )
 
 
-def test_first_chunk_of_every_document(flat) -> None:
-    table, documents, chunks = flat
-    expected = [next(n for n, c in enumerate(chunks) if c.docno == d.docno) for d in documents]
-    assert table.first_chunk.tolist() == expected
-
-
 def test_equal_texts_have_equal_digests(flat) -> None:
     table, _, chunks = flat
     digests = table.content_hash

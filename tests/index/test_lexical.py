@@ -314,37 +314,6 @@ def test_a_mask_above_lucenes_caching_size(tmp_path: Path) -> None:
         assert index.search(WORDS[5], 200, mask) == full.keep(mask[full.chunks]).head(200)
 
 
-# explanations ---------------------------------------------------------------------------------------------------
-
-
-def test_terms_and_fields_add_up_to_the_score(index: LexicalIndex, rows: list[Row], queries: list[str]) -> None:
-    weights = dict(FIELDS)
-    for query in queries:
-        ranking = index.search(query, 5)
-        for chunk, score in zip(ranking.chunks.tolist(), ranking.scores.tolist(), strict=True):
-            matches = index.explain_terms(query, chunk)
-            assert sum(match.score for match in matches) == pytest.approx(score, rel=1e-6)
-            for match in matches:
-                tf = {name: weight * rows[chunk][name].split().count(match.term) for name, weight in weights.items()}
-                expected = {name: match.score * share / sum(tf.values()) for name, share in tf.items() if share}
-                assert dict(match.fields) == pytest.approx(expected)
-                assert match.count == query.split().count(match.term)
-
-
-def test_lucenes_own_account(index: LexicalIndex) -> None:
-    ranking = index.search(WORDS[3], 1)
-    said = index.explain(WORDS[3], int(ranking.chunks[0]))
-    assert float(said.split(" = ")[0]) == pytest.approx(float(ranking.scores[0]))
-    assert "idf" in said
-
-
-def test_explaining_a_chunk_that_is_not_there(index: LexicalIndex) -> None:
-    assert index.explain_terms("unheardof", 0) == ()
-    for chunk in (-1, 400):
-        with pytest.raises(IndexError_, match=f"no chunk {chunk} among the 400"):
-            index.explain_terms(WORDS[0], chunk)
-
-
 # what can be wrong ----------------------------------------------------------------------------------------------
 
 
@@ -448,7 +417,7 @@ def test_a_closed_index_says_so(folder: Path) -> None:
     index = LexicalIndex(folder, SPEC, SCORING)
     index.close()
     index.close()
-    for use in (lambda: index.search(WORDS[0], 5), lambda: index.explain(WORDS[0], 0), index.check):
+    for use in (lambda: index.search(WORDS[0], 5), index.check):
         with pytest.raises(IndexError_, match="is closed; open it again"):
             use()
 

@@ -27,7 +27,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> ChunkTable:
 
 def test_a_template_adds_what_it_names_once(table: ChunkTable) -> None:
     assert table.docnos == ["a3f9c21", "gone", "ops/rotateKeys"]
-    chunk = int(table.first_chunk[2]) + 1  # the section below `When`
+    chunk = table.chunks_of(2)[0] + 1  # the section below `When`
     text = table.text(chunk)
     read = {
         (): text,
@@ -49,7 +49,7 @@ def test_names_that_a_machine_has_drawn_are_not_read(table: ChunkTable) -> None:
 
 
 def test_a_note_without_text_is_its_title_and_description(table: ChunkTable) -> None:
-    assert table.text(int(table.first_chunk[1])) == "Moved pages\n\nWhere they went"
+    assert table.text(table.chunks_of(1)[0]) == "Moved pages\n\nWhere they went"
 
 
 def test_the_fields_of_words(table: ChunkTable) -> None:

@@ -52,7 +52,7 @@ def test_weights_choose_what_is_searched(state, index) -> None:
     by_title, by_text = (RetrieveLexical(fields={name: 1.0}, depth=200) for name in ("title", "content"))
     title = index.chunks.titles[0]
     named, said = (stage([state(title)], index)[0].rankings["lexical"] for stage in (by_title, by_text))
-    assert named.chunks[0] == index.chunks.first_chunk[0]
+    assert named.chunks[0] == index.chunks.chunks_of(0)[0]
     assert len(set(named.scores[: len(range(*index.chunks.chunks_of(0)))].tolist())) == 1
     assert named != said
 
