@@ -67,6 +67,7 @@ def load_builtin(
     """
     from ragbench import locations
     from ragbench.benchmark.native import listed_documents, read_benchmark
+    from ragbench.corpus.metadata import read_metadata
 
     root, own = locations.builtin(), builtin_judgments(version)
     listed = listed_documents(own)
@@ -79,8 +80,14 @@ def load_builtin(
     found = read_benchmark(
         corpus or root / "corpus", qrels or own, name, on_error, unknown_topics, dialect, topics, only
     )
+    if corpus is not None or qrels is not None:
+        return found
     # Mistakes in the frontmatter and links of our own documents are part of the collection: nobody is to correct them.
-    return replace(found, warnings=()) if corpus is None and qrels is None else found
+    # The times of its files are those of this copy, and would be taken for news: what has no date is of 1970.
+    documents = [
+        each if read_metadata(each.frontmatter).modified else replace(each, modified=0.0) for each in found.documents
+    ]
+    return replace(found, documents=documents, warnings=())
 
 
 def builtin_judgments(version: int = VERSION) -> Path:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import datetime
 from pathlib import Path
 from typing import Any
 
@@ -92,4 +93,6 @@ def test_the_default_is_version_2_and_version_1_keeps_a_name_and_its_digest() ->
     assert (default.name, version_1.name, version_2.name) == ("builtin", "builtin_v1", "builtin_v2")
     assert default.digest == version_2.digest
     assert default.warnings == (), "the mistakes of its documents are meant"
+    newest = max(document.modified for document in default.documents)
+    assert newest < datetime.datetime(2026, 6, 1, tzinfo=datetime.UTC).timestamp(), "no time of a file of this copy"
     assert version_1.digest == "dc0baf0ac06ea53b8ad8bc97eae789e0ab33de50be457b1b784bd14fcc93826f"
