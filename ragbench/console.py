@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -206,16 +206,22 @@ def _table(
 
     table = Table(title=title or None, title_justify="left")
     numeric = {name for name in names if frame[name].dtype.kind in "fiu"}
+    cells = {
+        name: [str(name), *(_cell(value, (formats or {}).get(str(name))) for value in frame[name])] for name in names
+    }
+    needed = {name: max(map(len, each)) for name, each in cells.items()}
+    widths = {name: needed[name] if name in numeric else _longest(each) for name, each in cells.items()}
+    spare = screen_width - 1 - 3 * len(names) - sum(widths.values())
+    for left, name in enumerate(sorted(names, key=lambda name: needed[name] - widths[name])):
+        more = max(0, min(needed[name] - widths[name], spare // (len(names) - left)))
+        widths[name] += more
+        spare -= more
     for name in names:
-        cells = [str(name), *(_cell(value, (formats or {}).get(str(name))) for value in frame[name])]
-        table.add_column(
-            str(name),
-            justify="right" if name in numeric else "left",
-            no_wrap=name in numeric,
-            min_width=min(_longest(cells), screen_width // 2),
-        )
-    for row in frame.to_dict(orient="records"):
-        table.add_row(*(Text(_cell(row[name], (formats or {}).get(str(name)))) for name in names))
+        justify: Literal["left", "right"] = "right" if name in numeric else "left"
+        width = widths[name] if spare >= 0 else None  # one word is longer than the screen
+        table.add_column(str(name), justify=justify, no_wrap=name in numeric, width=width)
+    for row in zip(*(cells[name][1:] for name in names), strict=True):
+        table.add_row(*map(Text, row))
     return table
 
 
