@@ -23,7 +23,7 @@ from ragbench.experiment.results import Results
 
 @dataclass(frozen=True)
 class Gathered:
-    """Arms of several sources over the same topics; `split` says which, `notes` what to know about them.
+    """Arms of several sources over the same topics; `split` names them; `notes` are remarks on the sources.
 
     `benchmark` and `digest` are its name and digest; `looks_at_test`: test topics are among those compared on.
     """
@@ -91,7 +91,7 @@ def gather(
 
 
 def of_run_file(source: Path, benchmark: Benchmark, split: str, measure: str) -> tuple[Arm, int]:
-    """An arm from a run file of another system, and how many topics it does not answer.
+    """An arm from a run file of another system, and the number of topics without an answer.
 
     Equal scores are ordered as trec_eval orders them. Raises ResultsError for a run that answers no topic.
     """

@@ -1,4 +1,4 @@
-"""Designs: which arms an ablation runs, and what their values say about every factor.
+"""Designs: which arms an ablation runs, and how the effect of every factor follows from their values.
 
 A factor is something that is on or off. A design names the arms it needs and the contrasts it draws between them; a
 contrast turns the values of arms into one pair of values per query, which is then compared like any two arms. An arm is
@@ -6,7 +6,7 @@ named by the factors that are on, so that two designs over the same factors shar
 
 An effect is on minus off. An interaction is how much the effect of one factor grows when the other is turned on,
 (both + neither) - (one + other): twice the interaction of the Yates convention, and the same quantity in every design
-here. All main effects of a design are one family, and apart from them all its interactions.
+here. All main effects of a design are one family, all interactions another.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Design(ABC):
         return "+".join(factor for factor in self.factors if factor in on) or "none"
 
     def standard_errors(self, values: Values) -> Mapping[str, float]:
-        """By factor, the standard error that the design's own sampling adds; empty where it does not sample arms."""
+        """By factor, the standard error from sampling arms; empty where the design does not sample."""
         return {}
 
 
@@ -246,7 +246,7 @@ class Fractional(_TwoLevel):
 
 @dataclass(frozen=True)
 class Shapley(Design):
-    """The total gain of all factors shared out between them: the mean gain of a factor over the orders of adding them.
+    """The total gain divided among the factors: the mean gain of a factor over the orders of adding them.
 
     Shapley 1953; permutation sampling by Castro, Gomez and Tejada 2009, each order with its reverse (Mitchell et al.,
     JMLR 2022). The values sum to `all` minus `none` for every query. `orders` is even and at least 4. Where all
@@ -282,7 +282,7 @@ class Shapley(Design):
         return orders
 
     def coalitions(self) -> Iterable[Collection[str]]:
-        """None, all, then what the orders pass through; or all coalitions by size."""
+        """None, all, then the coalitions on the way of each order; or all coalitions by size."""
         if self.exact:
             return [on for size in range(len(self.factors) + 1) for on in combinations(self.factors, size)]
         return [(), self.factors, *(order[:size] for order in self.sampled() for size in range(1, len(order)))]

@@ -1,4 +1,4 @@
-"""What a result depends on besides its inputs: code, packages, machine."""
+"""The environment that a result depends on besides its inputs: code, packages, machine."""
 
 from __future__ import annotations
 

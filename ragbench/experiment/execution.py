@@ -43,7 +43,7 @@ class Workers(Protocol):
 
 
 def spec_of(settings: Settings) -> ExecutionSpec:
-    """How the settings want their arms computed. Raises ConfigError for what cannot be, also for a missing Ray."""
+    """The execution that the settings ask for. Raises ConfigError where it is not possible, also for a missing Ray."""
     spec = settings.execution
     if spec.kind == "ray":
         from ragbench.experiment.execution_ray import check
@@ -144,7 +144,7 @@ def _elsewhere(
 def dispatch(
     parts: Sequence[Sequence[Settings]], workers: Workers, retries: int, say: Say
 ) -> Iterator[Outcome | Failure]:
-    """Give every worker its part, arm by arm; one whose part is done takes the last arm of the longest."""
+    """Give every worker its group, arm by arm; a worker whose group is done takes the last arm of the longest group."""
     waiting = [deque(part) for part in parts]
     tried: Counter[str] = Counter()
     running: dict[Future[Outcome | Failure], tuple[int, Settings]] = {}
@@ -195,7 +195,7 @@ def groups(settings: Sequence[Settings], count: int) -> list[list[Settings]]:
 
 
 def _keys(settings: Settings) -> tuple[str, ...]:
-    """A name for each stage. Where the executor asks for the artefacts a stage reads, the specification must do."""
+    """A name for each stage, from the specification where the executor uses the artefacts that a stage reads."""
     return tuple(
         digest([type(stage).__module__, stage, settings.index if stage.needs else None])
         for _, stage in settings.pipeline

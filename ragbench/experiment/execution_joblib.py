@@ -1,7 +1,7 @@
 """Worker processes on this machine, by loky: started afresh, never forked from a process in which Java runs.
 
-Each worker is an executor of one process, so that arms find what their neighbours left there, and so that a process
-that dies is known to have died of the arm it was running and takes no other arm with it.
+Each worker is an executor of one process, so that arms reuse the work of their neighbours, and a process that dies
+fails only the arm it was running.
 """
 
 from __future__ import annotations

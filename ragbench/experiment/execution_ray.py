@@ -1,8 +1,8 @@
 """Worker processes as Ray actors, on a cluster that runs already or on one started for the experiment.
 
-What `ray.init` does by itself and is prevented here: it reports usage, writes an access token into the home folder,
-waits two minutes for a cluster that is gone before it ends the process, and takes the signals from Java that a running
-Java machine lives by.
+This module prevents what `ray.init` does by default: it reports usage, writes an access token into the home folder,
+waits two minutes for a missing cluster and then ends the process, and takes over signals that a running Java machine
+needs.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def check() -> None:
 
 
 class RayWorkers:
-    """Actors for a job, as a context. A cluster that was started for them is stopped with it, another only left.
+    """Actors for a job, as a context. A cluster that was started for them is stopped at the end; others keep running.
 
     `address` is that of a running cluster; None takes RAY_ADDRESS, and without that starts one on this machine.
     """
@@ -97,7 +97,8 @@ def tasks(
 ) -> Iterator[Callable[[], int]]:
     """Call a function beside this process, once for each tuple of arguments.
 
-    Yields what waits for all of them and says how many failed. Those that run when the context ends are killed.
+    Yields a function that waits for all calls and returns how many failed. Calls that still run when the context ends
+    are killed.
     """
     check()
     with contextlib.ExitStack() as stack:
@@ -198,7 +199,7 @@ def _own_token(environ: dict[str, str] | os._Environ[str]) -> None:
 
 
 def _reachable(address: str) -> None:
-    """Ask whether somebody listens there, which Ray would try for two minutes."""
+    """Check at once whether the address answers; Ray would try for two minutes."""
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     if not colon or not port.isdigit():
         raise ConfigError(f"execution.address must be host:port, ray://host:port or auto, got {address}")

@@ -34,7 +34,7 @@ class Fusions:
 
     @property
     def sentences(self) -> list[str]:
-        """What follows, in words."""
+        """The conclusion in words."""
         own = self.table[self.table["use"] != ""]
         best = own.iloc[0] if len(own) else None
         if best is None or best["difference"] <= 0:

@@ -1,9 +1,9 @@
-"""Who looked at the test topics: a file for every different look, by benchmark.
+"""A ledger of looks at the test topics: a file for every different look, by benchmark.
 
     <results>/looks/<digest of the benchmark>/<digest of what was looked at>.json
 
-Every look gives chance another opportunity to pass as a gain, so their number stands beside every later result on test
-topics. Looking at the same again is no new look.
+Every look is another chance to mistake luck for a gain, so their number stands beside every later result on test
+topics. Repeating the same look does not count again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _DIGITS = 16
 def look(root: Path, benchmark: str, key: object, command: str, arms: Sequence[str]) -> int:
     """Enter a look of a command at the test topics of a benchmark (its digest); which look it is, from 1.
 
-    `key` says what was looked at: the same key is the same look. Raises ResultsError where it cannot be written.
+    `key` names the measured data: the same key is the same look. Raises ResultsError where it cannot be written.
     """
     folder = _folder(root, benchmark)
     path = folder / f"{digest([command, key])[:_DIGITS]}.json"
@@ -40,7 +40,7 @@ def look(root: Path, benchmark: str, key: object, command: str, arms: Sequence[s
 
 
 def looks(root: Path, benchmark: str) -> list[dict[str, Any]]:
-    """Every look, the first first: command, arms, at (seconds since 1970) and the file that holds it."""
+    """Every look, the oldest first: command, arms, at (seconds since 1970) and the file that holds it."""
     found = []
     for path in _folder(root, benchmark).glob("*.json"):
         try:

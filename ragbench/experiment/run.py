@@ -49,7 +49,7 @@ class Planned:
 
     @property
     def shared(self) -> Settings:
-        """What decides where and how is measured."""
+        """The settings that decide where and how to measure."""
         return self.settings[0]
 
     @cached_property
@@ -59,13 +59,13 @@ class Planned:
 
     @property
     def digest(self) -> str:
-        """What must be equal for an experiment to be the same: what is measured on what, not how fast or where."""
+        """The identity of an experiment: the arms, topics and measures, not how or where it runs."""
         keys = [arm_key(arm) for _, arm in self.arms.values()]
         return digest([self.command, self.benchmark.digest, self.shared.split, self.shared.measures, keys])
 
 
 def plan(settings: Sequence[Settings], command: str, builder: ArmBuilder) -> Planned:
-    """Make the arms, and check what can be checked before anything is computed. ConfigError, BenchmarkError."""
+    """Make the arms, and check everything possible before computing. Raises ConfigError, BenchmarkError."""
     repeated = next((name for name, count in Counter(each.name for each in settings).items() if count > 1), None)
     if repeated is not None:
         raise ConfigError(f"two arms are called '{repeated}': give them different names with name=...")
@@ -104,7 +104,7 @@ def run(
 
 
 def _measure_quality(planned: Planned, place: RunFolder, progress: Progress | None, say: Say) -> pd.DataFrame:
-    """What every arm finds, measured and written; arms that were finished before are read."""
+    """Measure what every arm finds, and write it; arms that were finished before are read."""
     import pandas as pd
 
     place.table(results.TOPICS, _topics(planned.topics, planned.benchmark.document_qrels))
@@ -250,7 +250,7 @@ def _write_arm(
 def _ir_metadata(
     settings: Settings, arm: Arm, benchmark: Benchmark, surroundings: Mapping[str, Any]
 ) -> Mapping[str, Any]:
-    """What a run file needs beside it to be understood (Breuer et al., ir_metadata, SIGIR 2022)."""
+    """The metadata that explains a run file (Breuer et al., ir_metadata, SIGIR 2022)."""
     return {
         "platform": {"software": {"libraries": {"python": surroundings["packages"]}}},
         "implementation": {"source": {"commit": (surroundings["git"] or {}).get("commit")}},
@@ -269,7 +269,7 @@ def _artefacts(arm: Arm) -> list[Artefact]:
 def _timed(
     arms: Sequence[Arm], planned: Planned, progress: Progress | None, say: Say
 ) -> tuple[dict[str, latency.Timing], dict[str, Any]]:
-    """The times of every arm, and what else the machine did while they were measured."""
+    """The times of every arm, and how busy the machine was meanwhile."""
     with Watch() as watch:
         timings = latency.measure(arms, planned.queries, planned.shared.latency, progress)
     observed = watch.record()

@@ -1,4 +1,4 @@
-"""The folders of results as a store: who writes there, what is finished, and whether it still is what was written.
+"""The folders of results as a store: locks for writers, finished experiments, and checks against damage.
 
     <root>/runs/<time>-<command>-<name>-<digest>/
         plan.json               what is measured
@@ -7,7 +7,7 @@
         experiment.json         the record, written last; holds the digests of all other files
 
 The three JSON files are sealed (`ragbench.files`). Without its last file an arm, or an experiment, is not finished;
-with a file that has changed since, it is damaged, and no number of it is used.
+with a file that has changed since, it is damaged, and none of its values is used.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def write(results: Results, judged: Sequence[Judged], standard_errors: Mapping[str, float] | None = None) -> None:
-    """Keep verdicts as those of the experiment."""
+    """Write the verdicts of the experiment."""
     frame = table(judged, standard_errors)
     write_text(results.folder / VERDICTS, frame.to_csv(index=False))
     topics, arms = results.topics, Arms.of(results)

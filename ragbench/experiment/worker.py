@@ -1,4 +1,4 @@
-"""What a worker process does: keep the models, the Java machine and the results so far, and run one arm at a time.
+"""A worker process: it keeps models, the Java machine and results so far, and runs one arm at a time.
 
 A worker gets plain values (`Job` once, `Settings` for every arm) and gives an `Outcome` back; the driver writes it.
 """
@@ -63,7 +63,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Failure:
-    """An arm that could not be run, and why; `details` is the traceback of what nobody foresaw."""
+    """An arm that could not be run, and why; `details` is the traceback of an unexpected error."""
 
     arm: str
     reason: str

@@ -1,7 +1,7 @@
 """A pipeline's only stage: a search that runs elsewhere, whose answers are placed among the chunks of the index.
 
-So everything that is said of an arm (measures, verdicts, losses, hits side by side, latency) is said of it too. Its
-time is end to end: whatever lies between here and its answer is in it.
+So measures, verdicts, losses, hits side by side and latency work as for any arm. Its time is end to end: it includes
+the network and everything else up to the answer.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Live(Reading, ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """What messages call it."""
+        """Its name in messages."""
 
     @abstractmethod
     def asking(self) -> Callable[[str, int], Any]:
@@ -76,7 +76,7 @@ class Live(Reading, ABC):
         return [placed(state, self.read(ask(state.query.text, self.depth), self.depth), places) for state in states]
 
     def describe(self) -> str:
-        """Whom it asks."""
+        """The system that it asks."""
         return f"ask {self.name} for {self.depth} hits, end to end"
 
 

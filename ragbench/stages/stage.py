@@ -1,8 +1,8 @@
 """What a stage is: a value with parameters only, called with states and an index, answering with new states.
 
-A stage keeps the length and the order of the states, never changes them, and gives one query the same answer alone as
-in any company. What it must find in a state (`requires`), what it adds (`provides`) and what must not have happened
-before it (`forbids`) are words checked when a pipeline is built; see `ragbench.engine.pipeline`.
+A stage keeps the length and the order of the states, never changes them, and answers a query the same alone as in a
+batch. The words that it needs from earlier stages (`requires`), adds (`provides`) and excludes (`forbids`) are checked
+when a pipeline is built; see `ragbench.engine.pipeline`.
 """
 
 from __future__ import annotations
