@@ -152,7 +152,7 @@ def write_results():
     import pandas as pd
 
     from ragbench import app
-    from ragbench.experiment import environment, results, store, verdicts
+    from ragbench.experiment import environment, measurements, store, verdicts
 
     settings = app.compose(["statistics.draws=2000"])
     record = {"split": "test", "benchmark": {"name": "made", "digest": "d" * 64}, "overrides": {}}
@@ -172,10 +172,10 @@ def write_results():
                 for level, each in levels.items()
                 for n, value in enumerate(each)
             ]
-            frames.append(pd.DataFrame(rows, columns=list(results.PER_QUERY_COLUMNS)))
+            frames.append(pd.DataFrame(rows, columns=list(measurements.PER_QUERY_COLUMNS)))
             place = made.arm(arm)
             place.yaml("config.yaml", {**settings.config, "name": arm})
-            place.table(results.PER_QUERY, frames[-1])
+            place.table(measurements.PER_QUERY, frames[-1])
             if p95_ms:  # the same spread for every arm: 5% on either side
                 samples = p95_ms[arm] * np.linspace(0.9, 1.0053, 40)
                 timed = pd.DataFrame({"qid": [f"q{n}" for n in range(40)], "total": samples})
@@ -187,7 +187,7 @@ def write_results():
             latency = pd.DataFrame(times, columns=columns)
             made.text("latency.csv", latency.to_csv(index=False))
         final = {**record, "arms": list(arms), "topics": max(map(len, arms.values()))}
-        verdicts.against_first(results.Results(folder, final, pd.concat(frames, ignore_index=True), latency))
+        verdicts.against_first(measurements.Measurements(folder, final, pd.concat(frames, ignore_index=True), latency))
         made.finish(final)
         return folder
 

@@ -14,8 +14,8 @@ from ragbench import app, cli, tracking
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.configuration import Settings
 from ragbench.errors import TrackingError
-from ragbench.experiment import results
-from ragbench.experiment.results import Results
+from ragbench.experiment import measurements
+from ragbench.experiment.measurements import Measurements
 from ragbench.experiment.run import run
 from ragbench.experiment.store import RunFolder
 from ragbench.report import html
@@ -39,14 +39,14 @@ def arms(workplace: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Sett
 
 
 @pytest.fixture(scope="module")
-def finished(arms, benchmark_small: Benchmark) -> Results:
+def finished(arms, benchmark_small: Benchmark) -> Measurements:
     found = run(arms, benchmark_small, say=lambda sentence: None)
     html.write(found.folder)
     return found
 
 
 @pytest.fixture(scope="module")
-def single(arms, benchmark_small: Benchmark) -> Results:
+def single(arms, benchmark_small: Benchmark) -> Measurements:
     return run(arms[:1], benchmark_small, command="alone", say=lambda sentence: None)
 
 
@@ -67,7 +67,7 @@ def children(client, parent: str):
     return client.search_runs([experiment], f"tags.mlflow.parentRunId = '{parent}'")
 
 
-def test_an_experiment_is_a_parent_with_a_run_for_every_arm(client, arms, finished: Results) -> None:
+def test_an_experiment_is_a_parent_with_a_run_for_every_arm(client, arms, finished: Measurements) -> None:
     store, parent, alone = client
     runs = {each.data.tags["ragbench.arm"]: each for each in children(store, parent)}
     assert set(runs) == {each.name for each in arms}
@@ -81,7 +81,7 @@ def test_an_experiment_is_a_parent_with_a_run_for_every_arm(client, arms, finish
     assert {"effect", "ci_low", "ci_high", "p", "latency_ms"} <= set(on.metrics)
 
 
-def test_the_parent_tells_a_lead_the_outcome(client, arms, finished: Results) -> None:
+def test_the_parent_tells_a_lead_the_outcome(client, arms, finished: Measurements) -> None:
     store, parent, alone = client
     run = store.get_run(parent)
     first, second = (each.name for each in arms)
@@ -98,7 +98,7 @@ def test_the_parent_tells_a_lead_the_outcome(client, arms, finished: Results) ->
     assert f"effect/{safe}" in run.data.metrics and f"effect/{first.replace('=', '_')}" not in run.data.metrics
 
 
-def test_the_outcome_of_many_arms_is_cut_where_a_tag_ends(finished: Results, monkeypatch) -> None:
+def test_the_outcome_of_many_arms_is_cut_where_a_tag_ends(finished: Measurements, monkeypatch) -> None:
     shown = lead.note(finished)
     reasons = [line for line in shown.splitlines() if line.startswith("- **")]
     assert reasons
@@ -108,7 +108,7 @@ def test_the_outcome_of_many_arms_is_cut_where_a_tag_ends(finished: Results, mon
     assert len(reasons) == 1 or cut.endswith("- The others are in the report.")
 
 
-def test_metrics_have_stable_names_and_the_values_of_the_results(client, arms, finished: Results) -> None:
+def test_metrics_have_stable_names_and_the_values_of_the_results(client, arms, finished: Measurements) -> None:
     store, parent, _ = client
     for each in children(store, parent):
         arm, logged = each.data.tags["ragbench.arm"], each.data.metrics
@@ -118,10 +118,10 @@ def test_metrics_have_stable_names_and_the_values_of_the_results(client, arms, f
         names |= {"ndcg_at_10.factual", "p50_ms", "p95_ms", "p99_ms", "dense_p95_ms", "index_bytes"}
         names |= {"response_p95_ms_at_50_qps", "saturation_qps"}
         assert names <= set(logged)
-        assert logged == pytest.approx(tracking.metrics(results.load(finished.folder), arm))
+        assert logged == pytest.approx(tracking.metrics(measurements.load(finished.folder), arm))
 
 
-def test_report_and_tables_are_artifacts(client, finished: Results) -> None:
+def test_report_and_tables_are_artifacts(client, finished: Measurements) -> None:
     store, parent, alone = client
     names = {each.path for each in store.list_artifacts(parent)}
     assert {"experiment.json", "summary.csv", "latency.csv", "open_loop.csv", "report.html"} <= names
@@ -132,7 +132,7 @@ def test_report_and_tables_are_artifacts(client, finished: Results) -> None:
     assert "experiment.json" in {each.path for each in store.list_artifacts(alone)}
 
 
-def test_a_run_leads_back_to_its_folder(client, arms, finished: Results) -> None:
+def test_a_run_leads_back_to_its_folder(client, arms, finished: Measurements) -> None:
     store, parent, _ = client
     assert tracking.folder_of(tracking.target_of(arms[0]), parent) == str(finished.folder)
     child = children(store, parent)[0]
@@ -142,9 +142,9 @@ def test_a_run_leads_back_to_its_folder(client, arms, finished: Results) -> None
         tracking.folder_of(tracking.target_of(arms[0]), "0" * 32)
 
 
-def test_peak_memory_is_a_metric_when_it_was_measured(finished: Results) -> None:
+def test_peak_memory_is_a_metric_when_it_was_measured(finished: Measurements) -> None:
     arm = finished.arms[0]
-    measured = Results(
+    measured = Measurements(
         finished.folder, {**finished.record, "peak_memory_mb": {arm: 300.5}}, finished.per_query, finished.latency
     )
     assert tracking.metrics(measured, arm)["peak_memory_mb"] == 300.5
@@ -197,7 +197,7 @@ def test_a_store_that_cannot_be_opened_is_refused_before_any_work(tmp_path: Path
     tracking.check(named("http://example.invalid"))
 
 
-def copied(found: Results, root: Path, name: str) -> Path:
+def copied(found: Measurements, root: Path, name: str) -> Path:
     """The same experiment under another name."""
     folder = Path(shutil.copytree(found.folder, root / "runs" / name))
     RunFolder(folder).finish({**found.record, "name": name})

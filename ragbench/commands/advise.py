@@ -24,12 +24,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Read the run and print the advice."""
     from ragbench import app
-    from ragbench.experiment import ledger, results
+    from ragbench.experiment import ledger, measurements
     from ragbench.report import advice
     from ragbench.workbench.runs import named_runs
 
     (folder,), settings = named_runs(arguments.words, most=1)
-    loaded = results.load(folder)
+    loaded = measurements.load(folder)
     ledger.of_results(settings.results, loaded, "advise")
     arm = arguments.arm or advice.best_arm(loaded)
     levers = advice.advice(loaded, arm, app.project_words())

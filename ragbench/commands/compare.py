@@ -91,13 +91,13 @@ def _effects(sources: Sequence[Path], arguments: argparse.Namespace) -> int:
     """Print the changes that every run measured, and how alike the runs find them."""
     from ragbench.comparison.replication import agreement, effects
     from ragbench.errors import ConfigError
-    from ragbench.experiment import results, verdicts
+    from ragbench.experiment import measurements, verdicts
 
-    found: dict[str, results.Results] = {}
+    found: dict[str, measurements.Measurements] = {}
     for source in sources:
         if not source.is_dir():
             raise ConfigError(f"--effects takes runs with verdicts, got the file {source}")
-        run = results.load(source)
+        run = measurements.load(source)
         name = str(run.record["benchmark"]["name"])
         if name in found:
             raise ConfigError(f"--effects takes one run over each collection, got two over '{name}'")
@@ -130,14 +130,14 @@ def _effects(sources: Sequence[Path], arguments: argparse.Namespace) -> int:
 
 def _model_judged(sources: Sequence[Path], arguments: argparse.Namespace) -> int:
     from ragbench.errors import ConfigError
-    from ragbench.experiment import bound, model_judged, results
+    from ragbench.experiment import bound, measurements, model_judged
     from ragbench.fingerprint import plain
 
     if not arguments.model_grades or not arguments.sample:
         raise ConfigError("--model-grades and --sample go together: a model counts only beside persons")
     if len(sources) != 1 or not sources[0].is_dir():
         raise ConfigError("--model-grades takes one run: name its folder, or @1")
-    measured = results.load(sources[0])
+    measured = measurements.load(sources[0])
     benchmark = bound.benchmark_of(measured, judged_since=True)
     found = model_judged.judged(measured, benchmark, Path(arguments.model_grades), Path(arguments.sample))
     if arguments.json:

@@ -203,19 +203,19 @@ def _judged(settings: Settings, run: str, overrides: Sequence[str], arguments: a
     from ragbench.comparison.completeness import completeness
     from ragbench.errors import ConfigError
     from ragbench.evaluation.levels import DOCUMENT, SECTION
-    from ragbench.experiment import bound, results
+    from ragbench.experiment import bound, measurements
     from ragbench.fingerprint import plain
     from ragbench.report.evidence import JUDGED
     from ragbench.suggestions import did_you_mean
     from ragbench.workbench.runs import find
 
-    found = results.load(find(run, settings, console.say))
+    found = measurements.load(find(run, settings, console.say))
     bound.refuse_other_data(found, settings.config, overrides)
     benchmark = bound.benchmark_of(found, judged_since=True)
     qrels, file = (
-        (benchmark.section_qrels, results.SECTIONS)
+        (benchmark.section_qrels, measurements.SECTIONS)
         if benchmark.section_qrels
-        else (benchmark.document_qrels, results.DOCUMENTS)
+        else (benchmark.document_qrels, measurements.DOCUMENTS)
     )
     runs = {arm: read_run(found.arm_path(arm) / file) for arm in found.arms}
     levels = [level for level in (DOCUMENT, SECTION) if (found.per_query["level"] == level).any()]
@@ -251,10 +251,10 @@ def _power(settings: Settings, run: str, arguments: argparse.Namespace) -> int:
 
     from ragbench.comparison.power import minimum_detectable_effect
     from ragbench.evaluation.measures import PRIMARY
-    from ragbench.experiment import results
+    from ragbench.experiment import measurements
     from ragbench.workbench.runs import find
 
-    found = results.load(find(run, settings, console.say))
+    found = measurements.load(find(run, settings, console.say))
     splits = sorted(found.per_query["split"].unique())
     values = {(arm, split): found.values(arm, PRIMARY, split) for arm in found.arms for split in splits}
     rows = []

@@ -28,12 +28,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Read the sources' rankings, fuse them in every way, print the ways by what they reach."""
     from ragbench.evaluation.fusion_methods import has_ranx
-    from ragbench.experiment import fusions, results
+    from ragbench.experiment import fusions, measurements
     from ragbench.workbench.runs import named_runs
 
     (folder,), _ = named_runs(arguments.words, most=1)
     with console.progress(arguments.quiet or arguments.json) as progress:
-        found = fusions.compare(results.load(folder), arguments.arm, arguments.folds, arguments.fitted, progress)
+        found = fusions.compare(measurements.load(folder), arguments.arm, arguments.folds, arguments.fitted, progress)
     if arguments.json:
         console.print_json({"arm": found.arm, "topics": found.topics, "ways": found.table.to_dict(orient="records")})
         return 0

@@ -32,18 +32,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Read the runs, collect the unjudged pairs, write them."""
     from ragbench.benchmark import pool
-    from ragbench.experiment import bound, results
+    from ragbench.experiment import bound, measurements
     from ragbench.files import write_text
     from ragbench.topics.load import load
     from ragbench.workbench.runs import named_runs, split_words
 
     sources, settings = named_runs(arguments.words)
     runs: dict[str, dict[str, list[tuple[str, float]]]] = {}
-    measured: list[results.Results] = []
+    measured: list[measurements.Measurements] = []
     for source in sources:
-        loaded = results.load(source) if source.is_dir() else None
+        loaded = measurements.load(source) if source.is_dir() else None
         measured += [loaded] if loaded else []
-        files = [loaded.arm_path(arm) / results.SECTIONS for arm in loaded.arms] if loaded else [source]
+        files = [loaded.arm_path(arm) / measurements.SECTIONS for arm in loaded.arms] if loaded else [source]
         runs |= {f"{source.name}/{file.parent.name}/{file.name}": pool.read_run(file) for file in files}
     # Data are those of the runs; named in so many words, they may have more judgments.
     named = not measured or bound.names_data(split_words(arguments.words)[1])

@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Read the run, write the page, say where it is."""
     from ragbench.errors import ResultsError
-    from ragbench.experiment import bound, results, store
+    from ragbench.experiment import bound, measurements, store
     from ragbench.files import write_text
     from ragbench.report import html
     from ragbench.workbench.runs import named_runs, split_words
@@ -39,14 +39,14 @@ def main(arguments: argparse.Namespace) -> int:
     (folder,), settings = named_runs(arguments.words, most=1)
     # An arm has no report of its own: that of the experiment it belongs to is meant.
     folder = folder if (folder / store.RECORD).is_file() else folder.parent.parent
-    bound.refuse_other_data(results.load(folder), settings.config, split_words(arguments.words)[1])
+    bound.refuse_other_data(measurements.load(folder), settings.config, split_words(arguments.words)[1])
     if arguments.out is not None and arguments.out.is_dir():
         raise ResultsError(f"--out {arguments.out} is a folder: name a file such as {arguments.out / html.FILE}")
     if arguments.picture is not None:
         from ragbench.report import picture
 
         try:
-            write_text(arguments.picture, picture.svg(results.load(folder)))
+            write_text(arguments.picture, picture.svg(measurements.load(folder)))
         except OSError as error:
             raise ResultsError(f"cannot write {arguments.picture} ({error.strerror}): name another file") from None
     path = html.write(folder, arguments.out)

@@ -12,7 +12,7 @@ from ragbench.overrides import key_of
 
 if TYPE_CHECKING:
     from ragbench.configuration import Settings
-    from ragbench.experiment.results import Results
+    from ragbench.experiment.measurements import Measurements
     from ragbench.topics.derive import Derivation
     from ragbench.topics.draft import Drafted
     from ragbench.workbench import Experiment
@@ -240,7 +240,7 @@ def _validate(overrides: Sequence[str], arguments: argparse.Namespace) -> int:
     from ragbench.comparison.arms import Arms
     from ragbench.comparison.validity import validate
     from ragbench.errors import ConfigError
-    from ragbench.experiment import results
+    from ragbench.experiment import measurements
     from ragbench.fingerprint import plain
     from ragbench.workbench.runs import find
 
@@ -248,8 +248,8 @@ def _validate(overrides: Sequence[str], arguments: argparse.Namespace) -> int:
         raise ConfigError("ragbench topics validate takes one run, and the other with --against RUN")
     settings = app.compose([word for word in overrides if key_of(word).split(".")[0] == "paths"])
 
-    def of(name: str) -> results.Results:
-        return results.load(find(name, settings, console.say))
+    def of(name: str) -> measurements.Measurements:
+        return measurements.load(find(name, settings, console.say))
 
     quiet = arguments.quiet or arguments.json
     persons = _measured(overrides, "given", quiet) if arguments.against == HUMAN else of(arguments.against)
@@ -305,7 +305,7 @@ def _perturb(overrides: Sequence[str], arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _measured(overrides: Sequence[str], topics: str, quiet: bool) -> Results:
+def _measured(overrides: Sequence[str], topics: str, quiet: bool) -> Measurements:
     """A run of the arms on one kind of topics."""
     # Keys of derived topics, such as topics.limit, are none of those that the data comes with.
     kept = [word for word in overrides if topics == "derived" or key_of(word).split(".")[0] != "topics"]

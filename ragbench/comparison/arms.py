@@ -28,7 +28,7 @@ Values = Mapping[str, float]
 
 
 class Measured(Protocol):
-    """The parts of a finished run that a comparison reads; `ragbench.experiment.results.Results` has them."""
+    """The parts of a finished run that a comparison reads; `ragbench.experiment.measurements.Measurements` has them."""
 
     @property
     def record(self) -> Mapping[str, Any]:

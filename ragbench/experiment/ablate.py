@@ -17,7 +17,7 @@ from ragbench.experiment.design import Design, design_named
 from ragbench.files import write_text
 
 if TYPE_CHECKING:
-    from ragbench.experiment.results import Results
+    from ragbench.experiment.measurements import Measurements
 
 _CONDITIONS = ("calibration", "filters", "hyde", "recency")
 """Switches that are varied only when `factors` names them: they say under what conditions is searched."""
@@ -92,14 +92,14 @@ def _root(override: str) -> str:
     return override.lstrip("+~").partition("=")[0].split(".")[0]
 
 
-def judged(ablation: Ablation, results: Results) -> list[Judged]:
+def judged(ablation: Ablation, results: Measurements) -> list[Judged]:
     """The verdict on every main effect of the design, one family, then its interactions, another."""
     arms, contrasts = Arms.of(results), ablation.design.contrasts()
     main = [contrast for contrast in contrasts if len(contrast.factors) == 1]
     return [*arms.judged(main), *arms.judged([each for each in contrasts if each not in main])]
 
 
-def conclude(ablation: Ablation, results: Results) -> None:
+def conclude(ablation: Ablation, results: Measurements) -> None:
     """Write the verdicts, and a description of the design, beside the results."""
     values = {each.name: results.values(each.name).to_numpy(dtype=np.float64) for each in ablation.settings}
     verdicts.write(results, judged(ablation, results), ablation.design.standard_errors(values))

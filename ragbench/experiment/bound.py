@@ -7,13 +7,13 @@ from typing import Any
 
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.errors import ResultsError
-from ragbench.experiment.results import Results
+from ragbench.experiment.measurements import Measurements
 from ragbench.topics.load import load
 
 _OF_DATA = ("data=", "data.", "topics=", "topics.")
 
 
-def benchmark_of(results: Results, *, judged_since: bool = False) -> Benchmark:
+def benchmark_of(results: Measurements, *, judged_since: bool = False) -> Benchmark:
     """The benchmark that a run recorded, read again; ResultsError when it is no longer what was measured.
 
     With `judged_since` judgments may have changed, documents and topics may not.
@@ -23,7 +23,7 @@ def benchmark_of(results: Results, *, judged_since: bool = False) -> Benchmark:
     return benchmark
 
 
-def require(results: Results, benchmark: Benchmark, *, judged_since: bool = False) -> None:
+def require(results: Measurements, benchmark: Benchmark, *, judged_since: bool = False) -> None:
     """Raise ResultsError unless the benchmark is the one a run measured."""
     recorded = results.record["benchmark"]
     if recorded["digest"] == benchmark.digest:
@@ -41,7 +41,7 @@ def require(results: Results, benchmark: Benchmark, *, judged_since: bool = Fals
         )
 
 
-def refuse_other_data(results: Results, config: Mapping[str, Any], words: Sequence[str]) -> None:
+def refuse_other_data(results: Measurements, config: Mapping[str, Any], words: Sequence[str]) -> None:
     """Raise ResultsError when words of a command name data, and these are not what the run was measured on."""
     if not names_data(words):
         return
@@ -63,7 +63,7 @@ def _documents_of(node: Any) -> Any:
     return {key: value for key, value in node.items() if key != "qrels"} if isinstance(node, Mapping) else node
 
 
-def require_same(first: Results, other: Results) -> None:
+def require_same(first: Measurements, other: Measurements) -> None:
     """Raise ResultsError unless two runs measured the same benchmark."""
     before, after = (each.record["benchmark"] for each in (first, other))
     if before["digest"] != after["digest"]:

@@ -17,8 +17,8 @@ from ragbench.errors import ResultsError
 from ragbench.evaluation import measures
 from ragbench.evaluation.levels import DOCUMENT
 from ragbench.evaluation.measures import if_useful
-from ragbench.experiment import bound, results, store
-from ragbench.experiment.results import Results
+from ragbench.experiment import bound, measurements, store
+from ragbench.experiment.measurements import Measurements
 
 
 @dataclass(frozen=True)
@@ -118,14 +118,14 @@ def in_order(hits: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
     return measures.decreasing(sorted(by_id, key=lambda hit: -float(np.float32(hit[1]))))
 
 
-def _read(source: Path) -> tuple[Results | None, str | None]:
+def _read(source: Path) -> tuple[Measurements | None, str | None]:
     """The run of a source, None for a run file; and the arm that is meant, None for all."""
     if source.is_file():
         return None, None
     if (source / store.RECORD).is_file():
-        return results.load(source), None
+        return measurements.load(source), None
     if source.parent.name == "arms" and (source.parent.parent / store.RECORD).is_file():
-        run = results.load(source.parent.parent)
+        run = measurements.load(source.parent.parent)
         for arm in run.arms:
             if run.arm_path(arm) == source:
                 return run, arm

@@ -11,7 +11,7 @@ from ragbench.configuration.settings import Settings
 from ragbench.errors import ConfigError, ResultsError
 from ragbench.evaluation import fusion_methods, source_rankings
 from ragbench.evaluation.fusion_methods import Fused
-from ragbench.experiment.results import SOURCES, Results
+from ragbench.experiment.measurements import SOURCES, Measurements
 from ragbench.stages.fuse import Fuse
 
 if TYPE_CHECKING:
@@ -47,7 +47,11 @@ class Fusions:
 
 
 def compare(
-    results: Results, arm: str | None = None, folds: int = 5, fitted: bool = False, progress: Progress | None = None
+    results: Measurements,
+    arm: str | None = None,
+    folds: int = 5,
+    fitted: bool = False,
+    progress: Progress | None = None,
 ) -> Fusions:
     """Compare, of the last arm unless one is named; with `fitted` also what learns on the other folds.
 
@@ -80,7 +84,7 @@ def compare(
     return Fusions(name, tuple(sorted(runs)), len(topics), _table(ways, settings))
 
 
-def _benchmark(results: Results, arm: str) -> Benchmark:
+def _benchmark(results: Measurements, arm: str) -> Benchmark:
     from ragbench.topics.load import load
 
     benchmark = load(results.config(arm))

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ragbench.benchmark.split import TEST
-from ragbench.experiment.results import Results
+from ragbench.experiment.measurements import Measurements
 from ragbench.experiment.store import spoken
 from ragbench.files import write_text
 from ragbench.fingerprint import digest
@@ -55,7 +55,7 @@ def looks(root: Path, benchmark: str) -> list[dict[str, Any]]:
     return sorted(found, key=lambda each: (each["at"], each["file"]))
 
 
-def of_results(root: Path, results: Results, command: str, key: object = None, split: str | None = None) -> int:
+def of_results(root: Path, results: Measurements, command: str, key: object = None, split: str | None = None) -> int:
     """Enter a look of a reading command at finished results; 0 where they hold no test topic."""
     splits = results.per_query["split"]
     if not ((splits == TEST) if split in (None, "all") else splits == split).any() or split == "train":

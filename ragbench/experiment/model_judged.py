@@ -17,7 +17,7 @@ from ragbench.comparison.ppi import powered
 from ragbench.comparison.raters import kappa_interval, wilson
 from ragbench.errors import ResultsError
 from ragbench.evaluation import measures
-from ragbench.experiment.results import DOCUMENTS, Results
+from ragbench.experiment.measurements import DOCUMENTS, Measurements
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,7 +47,7 @@ class ModelJudged:
         )
 
 
-def judged(results: Results, benchmark: Benchmark, model: Path, sample: Path) -> ModelJudged:
+def judged(results: Measurements, benchmark: Benchmark, model: Path, sample: Path) -> ModelJudged:
     """The effects of the arms of a run against its first, by documents; `model` and `sample` are graded pools.
 
     Judgments that the benchmark has count for both. Raises ResultsError for too few topics of persons, for grades of

@@ -17,8 +17,8 @@ from ragbench.benchmark.split import TEST
 from ragbench.configuration import Settings
 from ragbench.errors import ConfigError
 from ragbench.evaluation import diagnosis, headroom, levels, measures, passages, source_rankings
-from ragbench.experiment import environment, execution, ledger, results, store, top_hits, verdicts
-from ragbench.experiment.results import Results
+from ragbench.experiment import environment, execution, ledger, measurements, store, top_hits, verdicts
+from ragbench.experiment.measurements import Measurements
 from ragbench.experiment.store import RunFolder
 from ragbench.fingerprint import digest, plain
 from ragbench.timing import coldstart, latency, open_loop
@@ -81,10 +81,10 @@ def run(
     *,
     command: str = "run",
     folder: Path | None = None,
-    conclude: Callable[[Results], None] = verdicts.against_first,
+    conclude: Callable[[Measurements], None] = verdicts.against_first,
     progress: Progress | None = None,
     say: Say = print,
-) -> Results:
+) -> Measurements:
     """Measure every arm on the benchmark and write the results folder.
 
     The same experiment that was stopped is continued, unless `folder` names another place. `conclude` writes the
@@ -107,14 +107,14 @@ def _measure_quality(planned: Planned, place: RunFolder, progress: Progress | No
     """Measure what every arm finds, and write it; arms that were finished before are read."""
     import pandas as pd
 
-    place.table(results.TOPICS, _topics(planned.topics, planned.benchmark.document_qrels))
+    place.table(measurements.TOPICS, _topics(planned.topics, planned.benchmark.document_qrels))
     surroundings = environment.describe()
     facts = pd.DataFrame([(t.qid, t.split, t.type) for t in planned.topics], columns=["qid", "split", "type"])
     frames: dict[str, pd.DataFrame] = {}
     for name, (_, arm) in planned.arms.items():
         if store.finished(place.path, name, arm_key(arm), say):
             arm.index.prepare(arm.pipeline.needs)
-            frames[name] = pd.read_parquet(store.arm_path(place.path, name) / results.PER_QUERY)
+            frames[name] = pd.read_parquet(store.arm_path(place.path, name) / measurements.PER_QUERY)
     left = [pair for name, pair in planned.arms.items() if name not in frames]
     for outcome in execution.outcomes(left, planned.benchmark, planned.queries, progress, say):
         each, arm = planned.arms[outcome.arm]
@@ -149,13 +149,13 @@ def _measure_time(planned: Planned, place: RunFolder, progress: Progress | None,
     if len(times.table):
         place.text("latency.csv", times.table.to_csv(index=False))
     if served:
-        place.text(results.OPEN_LOOP, open_loop.table(served, timings, spec.seed).to_csv(index=False))
+        place.text(measurements.OPEN_LOOP, open_loop.table(served, timings, spec.seed).to_csv(index=False))
     return times
 
 
 def _conclude(
-    planned: Planned, place: RunFolder, quality: pd.DataFrame, times: _Times, conclude: Callable[[Results], None]
-) -> Results:
+    planned: Planned, place: RunFolder, quality: pd.DataFrame, times: _Times, conclude: Callable[[Measurements], None]
+) -> Measurements:
     """Summarise, let the caller conclude, and write the record last."""
     shared, benchmark = planned.shared, planned.benchmark
     record = {
@@ -186,7 +186,7 @@ def _conclude(
         "endpoints": usage.take_usage() if (usage := sys.modules.get("ragbench.models.usage")) else {},
         "models": {name: arm.pipeline.digests(arm.index) for name, (_, arm) in planned.arms.items()},
     }
-    found = Results(place.path, record, quality, times.table)
+    found = Measurements(place.path, record, quality, times.table)
     place.text("summary.csv", found.summary(("split", "type")).to_csv(index=False))
     with store.spoken(place.path):
         conclude(found)
@@ -205,10 +205,14 @@ def _topics(topics: Sequence[Topic], qrels: Qrels) -> pd.DataFrame:
     import pandas as pd
 
     rows = [(t.qid, t.split, t.type, t.text, t.need, topic_area(qrels.get(t.qid, {}))) for t in topics]
-    return pd.DataFrame(rows, columns=list(results.TOPIC_COLUMNS))
+    return pd.DataFrame(rows, columns=list(measurements.TOPIC_COLUMNS))
 
 
-_RUN_FILES = {levels.DOCUMENT: results.DOCUMENTS, levels.SECTION: results.SECTIONS, levels.QUOTE: results.QUOTES}
+_RUN_FILES = {
+    levels.DOCUMENT: measurements.DOCUMENTS,
+    levels.SECTION: measurements.SECTIONS,
+    levels.QUOTE: measurements.QUOTES,
+}
 
 
 def _write_arm(
@@ -227,22 +231,22 @@ def _write_arm(
     frames = []
     for level in levels.levels(outcome.final, table, benchmark):
         # Also without judgments: `ragbench pool` reads what has still to be judged from there.
-        place.text(_RUN_FILES[level.name], results.trec(level.run, "ragbench"))
+        place.text(_RUN_FILES[level.name], measurements.trec(level.run, "ragbench"))
         if level.name == levels.DOCUMENT or level.qrels:
             frames.append(level.evaluate(settings.measures, benchmark.unanswerable))
     units = passages.Passages(table, arm.index.encoder.count_tokens, benchmark.quotes_by_topic)
     frames.append(passages.evaluate(outcome.final, units, benchmark, settings.context_tokens))
     per_query = facts.merge(pd.concat(frames, ignore_index=True), on="qid")
     per_query.insert(0, "arm", settings.name)
-    per_query = per_query[list(results.PER_QUERY_COLUMNS)]
+    per_query = per_query[list(measurements.PER_QUERY_COLUMNS)]
     place.yaml("config.yaml", plain(settings.config), sort_keys=True)
     place.text("pipeline.txt", f"{arm.pipeline!r}\n")
     place.yaml("metadata.yaml", _ir_metadata(settings, arm, benchmark, surroundings))
-    place.table(results.PER_QUERY, per_query)
-    place.table(results.TOP, top_hits.top_hits(outcome.final, table, benchmark))
-    place.table(results.SOURCES, source_rankings.frame(outcome, table))
-    place.table(results.DIAGNOSIS, diagnosis.of_benchmark(outcome, table, benchmark))
-    place.table(results.HEADROOM, headroom.headroom(outcome, table, benchmark.document_qrels))
+    place.table(measurements.PER_QUERY, per_query)
+    place.table(measurements.TOP, top_hits.top_hits(outcome.final, table, benchmark))
+    place.table(measurements.SOURCES, source_rankings.frame(outcome, table))
+    place.table(measurements.DIAGNOSIS, diagnosis.of_benchmark(outcome, table, benchmark))
+    place.table(measurements.HEADROOM, headroom.headroom(outcome, table, benchmark.document_qrels))
     place.finish_arm(arm_key(arm))
     return per_query
 

@@ -13,14 +13,14 @@ from ragbench.comparison.field import field as field_of
 from ragbench.comparison.halves import COLUMNS as HALVES_COLUMNS
 from ragbench.comparison.halves import halves as halves_of
 from ragbench.comparison.table import COLUMNS, WORDS, table
-from ragbench.experiment.results import AREAS, FIELD, HALVES, VERDICTS, Results
+from ragbench.experiment.measurements import AREAS, FIELD, HALVES, VERDICTS, Measurements
 from ragbench.files import write_text
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-def write(results: Results, judged: Sequence[Judged], standard_errors: Mapping[str, float] | None = None) -> None:
+def write(results: Measurements, judged: Sequence[Judged], standard_errors: Mapping[str, float] | None = None) -> None:
     """Write the verdicts of the experiment."""
     frame = table(judged, standard_errors)
     write_text(results.folder / VERDICTS, frame.to_csv(index=False))
@@ -34,7 +34,7 @@ def write(results: Results, judged: Sequence[Judged], standard_errors: Mapping[s
         write_text(results.folder / AREAS, by_area.to_csv(index=False))
 
 
-def against_first(results: Results) -> None:
+def against_first(results: Measurements) -> None:
     """Judge every arm against the first, and keep the verdicts; of one arm there are none."""
     if len(results.arms) > 1:
         arms = Arms.of(results)
@@ -44,27 +44,27 @@ def against_first(results: Results) -> None:
             write_text(results.folder / FIELD, found.to_csv(index=False))
 
 
-def read(results: Results) -> pd.DataFrame:
+def read(results: Measurements) -> pd.DataFrame:
     """The verdicts of an experiment, without rows where it compared nothing."""
     return _table(results, VERDICTS, COLUMNS, WORDS)
 
 
-def field(results: Results) -> pd.DataFrame:
+def field(results: Measurements) -> pd.DataFrame:
     """How likely each of several arms is the best, with the columns of `ragbench.comparison.field`; perhaps no rows."""
     return _table(results, FIELD, FIELD_COLUMNS, ("arm", "ruled_out_by"))
 
 
-def halves(results: Results) -> pd.DataFrame:
+def halves(results: Measurements) -> pd.DataFrame:
     """The effects on train and test, with the columns of `ragbench.comparison.halves`; perhaps no rows."""
     return _table(results, HALVES, HALVES_COLUMNS, ("factor", "level"))
 
 
-def areas(results: Results) -> pd.DataFrame:
+def areas(results: Measurements) -> pd.DataFrame:
     """The effects with intervals over areas, with the columns of `ragbench.comparison.areas`; perhaps no rows."""
     return _table(results, AREAS, AREAS_COLUMNS, ("factor", "level", "weakest"))
 
 
-def _table(results: Results, name: str, columns: Sequence[str], words: Sequence[str]) -> pd.DataFrame:
+def _table(results: Measurements, name: str, columns: Sequence[str], words: Sequence[str]) -> pd.DataFrame:
     import pandas as pd
 
     path = results.folder / name

@@ -9,8 +9,8 @@ from typing import Literal
 from ragbench.comparison.arms import Arms
 from ragbench.configuration import Settings
 from ragbench.errors import ConfigError, ResultsError
-from ragbench.experiment import results, store
-from ragbench.experiment.results import Results
+from ragbench.experiment import measurements, store
+from ragbench.experiment.measurements import Measurements
 
 Gain = Literal["adopt", "equivalent", "inconclusive", "reject", "uncompared"]
 
@@ -20,7 +20,7 @@ class MeasuredArm:
     """An arm of a finished run with the configuration it was measured with."""
 
     name: str
-    results: Results
+    results: Measurements
     settings: Settings
 
     @property
@@ -66,7 +66,7 @@ def find(folder: Path, arm: str | None = None) -> MeasuredArm:
     Raises ResultsError when there is no such run or arm.
     """
     inside = not (folder / store.RECORD).is_file() and folder.parent.name == "arms"
-    loaded = results.load(folder.parent.parent if inside else folder)
+    loaded = measurements.load(folder.parent.parent if inside else folder)
     if inside:
         named = [name for name in loaded.arms if store.arm_folder(name) == folder.name and arm in (None, name)]
     elif arm is not None:
@@ -103,7 +103,7 @@ def evidence(measured: MeasuredArm, baseline: str | None = None) -> Evidence:
     return Evidence(verdict.outcome, sentence, base, lacking)
 
 
-def _topics(found: Results) -> str:
+def _topics(found: Measurements) -> str:
     split = str(found.record["split"])
     return "all topics" if split == "all" else f"the {split} topics"
 
@@ -120,7 +120,7 @@ def require_gain(found: Evidence, force: bool) -> str | None:
     return f"Exported although its gain is not established ({found.lacking}), as --force asks."
 
 
-def total_latency(found: Results, arm: str) -> dict[str, float] | None:
+def total_latency(found: Measurements, arm: str) -> dict[str, float] | None:
     """Percentiles of a whole query of an arm in milliseconds, None when time was not measured."""
     frame = found.latency
     if not len(frame):

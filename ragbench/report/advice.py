@@ -16,7 +16,7 @@ from ragbench.report.screen import WIDTH
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ragbench.experiment.results import Results
+    from ragbench.experiment.measurements import Measurements
 
 FEW_TOPICS = 50
 _WORTH = 0.02  # of nDCG@10: less is not worth a lever
@@ -35,13 +35,13 @@ class Lever:
     commands: tuple[str, ...]
 
 
-def best_arm(results: Results) -> str:
+def best_arm(results: Measurements) -> str:
     """The arm of the highest mean, the first of equals."""
     means = results.summary(by=()).set_index("arm")[evidence.primary(results)]
     return str(means.reindex(results.arms).idxmax())
 
 
-def advice(results: Results, arm: str | None = None, known: Collection[str] = ()) -> list[Lever]:
+def advice(results: Measurements, arm: str | None = None, known: Collection[str] = ()) -> list[Lever]:
     """The levers for an arm (the best one when None), the largest bound first, without those that the run tried.
 
     Commands leave out the `known` words: those with which every command here begins.
@@ -64,7 +64,7 @@ def advice(results: Results, arm: str | None = None, known: Collection[str] = ()
 
 @dataclass(frozen=True)
 class _Run:
-    results: Results
+    results: Measurements
     arm: str
     frame: pd.DataFrame
     room: Mapping[str, Any]
@@ -236,7 +236,7 @@ def _compared(run: _Run, preset: str) -> str:
     return shlex.join(["ragbench", "run", "-m", arms, *kept])
 
 
-def lines(levers: Sequence[Lever], results: Results, arm: str) -> list[str]:
+def lines(levers: Sequence[Lever], results: Measurements, arm: str) -> list[str]:
     """One screen: where the arm stands, and the levers with their commands."""
     frame = evidence.headroom(results)
     stands = headroom.sentences(frame[frame["arm"] == arm])

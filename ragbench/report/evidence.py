@@ -1,7 +1,7 @@
 """What the report says, read from the files of a run: comparisons, effects, losses, topics, top hits.
 
-Every function takes `Results` and answers with a table; one that a run did not write (no section judgments, a run of an
-older version) is an empty table with the same columns, and the report then says what is missing.
+Every function takes `Measurements` and answers with a table; one that a run did not write (no section judgments, a run
+of an older version) is an empty table with the same columns, and the report then says what is missing.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from ragbench.comparison.policy import Policy
 from ragbench.evaluation import diagnosis
 from ragbench.evaluation.headroom import COLUMNS as HEADROOM_COLUMNS
 from ragbench.experiment import verdicts
-from ragbench.experiment.results import DIAGNOSIS, HEADROOM, TOP
+from ragbench.experiment.measurements import DIAGNOSIS, HEADROOM, TOP
 from ragbench.experiment.top_hits import COLUMNS as TOP_COLUMNS
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ragbench.experiment.results import Results
+    from ragbench.experiment.measurements import Measurements
 
 JUDGED = "Judged@10"
 
@@ -33,51 +33,51 @@ def rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
 
 
-def primary(results: Results) -> str:
+def primary(results: Measurements) -> str:
     """The measure of documents that the report is about."""
     return policy.primary(results.config(results.arms[0]))
 
 
-def pipeline(results: Results, arm: str) -> str:
+def pipeline(results: Measurements, arm: str) -> str:
     """An arm's pipeline as a sentence, empty when it was not written."""
     path = results.arm_path(arm) / "pipeline.txt"
     return path.read_text(encoding="utf-8").strip() if path.is_file() else ""
 
 
-def design(results: Results) -> str:
+def design(results: Measurements) -> str:
     """The sentence that describes the design of an ablation, empty for other runs."""
     path = results.folder / "design.txt"
     return path.read_text(encoding="utf-8").strip() if path.is_file() else ""
 
 
-def top_hits(results: Results) -> pd.DataFrame:
+def top_hits(results: Measurements) -> pd.DataFrame:
     """The first hits of every arm for every query: arm and the columns of `experiment.top_hits`."""
     return results.of_arms(TOP, ("arm", *TOP_COLUMNS))
 
 
-def fates(results: Results) -> pd.DataFrame:
+def fates(results: Measurements) -> pd.DataFrame:
     """What became of every relevant section, or document, in every arm: the columns of `evaluation.diagnosis`."""
     return results.of_arms(DIAGNOSIS, diagnosis.COLUMNS)
 
 
-def headroom(results: Results) -> pd.DataFrame:
+def headroom(results: Measurements) -> pd.DataFrame:
     """What a better order or better retrieval could bring to every query: the columns of `evaluation.headroom`."""
     return results.of_arms(HEADROOM, HEADROOM_COLUMNS, others=True)
 
 
-def losses(results: Results) -> pd.DataFrame:
+def losses(results: Measurements) -> pd.DataFrame:
     """Relevant sections by arm, outcome and stage, in the order of the arms: sections, share."""
     frame = diagnosis.losses(fates(results))
     place = {arm: n for n, arm in enumerate(results.arms)}
     return frame.sort_values(["arm", "sections"], key=lambda c: c.map(place) if c.name == "arm" else -c, kind="stable")
 
 
-def effects(results: Results) -> pd.DataFrame:
+def effects(results: Measurements) -> pd.DataFrame:
     """The verdicts that the run wrote: of an ablation's factors, else of every arm against the first."""
     return verdicts.read(results)
 
 
-def by_kind(results: Results, of: Literal["type", "area"] = "type", measure: str | None = None) -> pd.DataFrame:
+def by_kind(results: Measurements, of: Literal["type", "area"] = "type", measure: str | None = None) -> pd.DataFrame:
     """Every query type, or area of the collection, and arm against the first arm: columns as `comparison.by_type`."""
     import pandas as pd
 

@@ -17,7 +17,7 @@ from ragbench.report.figures import fate
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ragbench.experiment.results import Results
+    from ragbench.experiment.measurements import Measurements
 
 Row = Mapping[str, Any]
 
@@ -25,7 +25,7 @@ MOST_TEXTS = 400
 """Topics whose hits are embedded, at most: more would make the file slow to open."""
 
 
-def explorer(results: Results, most: int = MOST_TEXTS) -> dict[str, Any]:
+def explorer(results: Measurements, most: int = MOST_TEXTS) -> dict[str, Any]:
     """A value that JSON can say.
 
     `arms`; `measures` (names, the primary first); `queries`: qid, text, need, type, stems, `values` by measure and arm
@@ -63,7 +63,7 @@ def _by_query(frame: pd.DataFrame) -> dict[str, list[Row]]:
     return found
 
 
-def _values(results: Results) -> tuple[list[str], list[str], dict[str, list[list[float | None]]]]:
+def _values(results: Measurements) -> tuple[list[str], list[str], dict[str, list[list[float | None]]]]:
     """Arms, measures, and by qid the values of shape (measures, arms)."""
     frame = results.per_query
     levels = {level: "" if level == "document" else f"{level} " for level in frame["level"].unique()}

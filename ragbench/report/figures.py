@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import plotly.graph_objects as go
 
-    from ragbench.experiment.results import Results
+    from ragbench.experiment.measurements import Measurements
 
 VERDICTS = {
     "adopt": (GREEN, "diamond"),
@@ -31,12 +31,12 @@ _OTHERS = "all other stages"
 _ELSEWHERE = "lost elsewhere"
 
 
-def plot_effects(results: Results) -> go.Figure:
+def plot_effects(results: Measurements) -> go.Figure:
     """Every effect (or every arm against the first) with its interval, best first, by verdict."""
     return effects(main_effects(results), evidence.primary(results))
 
 
-def main_effects(results: Results) -> pd.DataFrame:
+def main_effects(results: Measurements) -> pd.DataFrame:
     """The effects of single factors, largest first, equal ones by name."""
     frame = evidence.effects(results)
     frame = frame[frame["kind"] == "main"]
@@ -81,7 +81,7 @@ def effects(frame: pd.DataFrame, measure: str) -> go.Figure:
     return finished(figure, rows=len(frame), legend="verdict")
 
 
-def plot_latency(results: Results) -> go.Figure:
+def plot_latency(results: Measurements) -> go.Figure:
     """Mean milliseconds of every stage, stacked: means add up to the mean of the whole query, percentiles would not."""
     frame = stage_means(results)
     stages = list(dict.fromkeys(frame["stage"]))
@@ -92,7 +92,7 @@ def plot_latency(results: Results) -> go.Figure:
     return finished(figure, rows=len(results.arms), legend="stage")
 
 
-def _stacked(results: Results, frame: pd.DataFrame, looks: Mapping[str, Any], said: str) -> go.Figure:
+def _stacked(results: Measurements, frame: pd.DataFrame, looks: Mapping[str, Any], said: str) -> go.Figure:
     """A bar for every arm, of the parts in `looks`; `frame`: arm, part, value and `count` where `said` shows it."""
     import plotly.graph_objects as go
 
@@ -117,7 +117,7 @@ def _stacked(results: Results, frame: pd.DataFrame, looks: Mapping[str, Any], sa
     return figure
 
 
-def stage_means(results: Results) -> pd.DataFrame:
+def stage_means(results: Measurements) -> pd.DataFrame:
     """arm, stage, mean in ms, in the order of arms and stages; stages small in every arm are summed as one."""
     import pandas as pd
 
@@ -130,7 +130,7 @@ def stage_means(results: Results) -> pd.DataFrame:
     return pd.concat([frame[frame["stage"].isin(shown)], rest.assign(stage=_OTHERS)], ignore_index=True)
 
 
-def plot_interactions(results: Results) -> go.Figure:
+def plot_interactions(results: Measurements) -> go.Figure:
     """How much the effect of a factor grows when another is on, as a heat map; a star where p is below 0.05."""
     import plotly.graph_objects as go
 
@@ -169,7 +169,7 @@ def plot_interactions(results: Results) -> go.Figure:
     return finished(figure, height=150 + 44 * len(factors))
 
 
-def plot_losses(results: Results) -> go.Figure:
+def plot_losses(results: Measurements) -> go.Figure:
     """What became of the relevant sections, or documents, in every arm, as shares."""
     frame = evidence.losses(results)
     fates = [fate(row["outcome"], row["stage"]) for row in evidence.rows(frame)]

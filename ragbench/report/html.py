@@ -17,14 +17,13 @@ from typing import TYPE_CHECKING, Any
 from ragbench.comparison import areas, field, halves
 from ragbench.comparison.policy import Policy
 from ragbench.evaluation.diagnosis import unit
-from ragbench.experiment import ledger, verdicts
-from ragbench.experiment import results as results_
+from ragbench.experiment import ledger, measurements, verdicts
 from ragbench.files import write_text
 from ragbench.report import evidence, explorer, figures, methods, page, page_tables, pareto, references
 from ragbench.report.cells import Table
 
 if TYPE_CHECKING:
-    from ragbench.experiment.results import Results
+    from ragbench.experiment.measurements import Measurements
 
 FILE = "report.html"
 _TEMPLATES = Path(__file__).resolve().parent / "templates"
@@ -34,11 +33,11 @@ STYLE = _TEMPLATES / "report.css"
 def write(folder: Path, out: Path | None = None) -> Path:
     """Write the report of a results folder, to `report.html` in it unless `out` says where. Answers with its path."""
     path = out or folder / FILE
-    write_text(path, render(results_.load(folder)))
+    write_text(path, render(measurements.load(folder)))
     return path
 
 
-def render(results: Results) -> str:
+def render(results: Measurements) -> str:
     """The page as text; equal results give equal text."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
@@ -63,7 +62,7 @@ def render(results: Results) -> str:
     )
 
 
-def contents(results: Results) -> dict[str, Any]:
+def contents(results: Measurements) -> dict[str, Any]:
     """Everything the template prints, apart from scripts and style."""
     several = len(results.arms) > 1
     effects = figures.main_effects(results) if several else None
@@ -103,7 +102,7 @@ def contents(results: Results) -> dict[str, Any]:
     return {name: _titled(results, part) for name, part in shown.items()}
 
 
-def _titled(results: Results, part: Any) -> Any:
+def _titled(results: Measurements, part: Any) -> Any:
     return replace(part, caption=results.titled(part.caption)) if isinstance(part, Table) else part
 
 
@@ -115,7 +114,7 @@ def embedded(value: Any) -> str:
     return text
 
 
-def _figures(results: Results) -> dict[str, Any]:
+def _figures(results: Measurements) -> dict[str, Any]:
     """By name, the figures that this run has anything to show in."""
     timed = len(results.latency) > 0
     chosen = {
@@ -129,7 +128,7 @@ def _figures(results: Results) -> dict[str, Any]:
     return {name: json.loads(plot(results).to_json(engine="json")) for name, (plot, wanted) in chosen.items() if wanted}
 
 
-def _has_interactions(results: Results) -> bool:
+def _has_interactions(results: Measurements) -> bool:
     return len(results.arms) > 1 and bool((evidence.effects(results)["kind"] == "interaction").any())
 
 

@@ -20,7 +20,7 @@ from ragbench.report.cells import listed
 from ragbench.report.references import Citations, Reference
 
 if TYPE_CHECKING:
-    from ragbench.experiment.results import Results
+    from ragbench.experiment.measurements import Measurements
 
 _DIGITS = 12  # of a digest, enough to tell collections and models apart in print
 _STRUCTURES = {
@@ -46,7 +46,7 @@ class Methods:
         return "\n\n".join([*said, "\n".join(["References", *listed])])
 
 
-def methods(results: Results) -> Methods:
+def methods(results: Measurements) -> Methods:
     """The methods text of a run."""
     cite = Citations()
     configs = {arm: results.config(arm) for arm in results.arms}
@@ -61,7 +61,7 @@ def methods(results: Results) -> Methods:
     return Methods(tuple((title, text) for title, text in paragraphs if text), tuple(cite.works))
 
 
-def _collection(results: Results) -> str:
+def _collection(results: Measurements) -> str:
     benchmark, topics = results.record["benchmark"], results.topics
     answerable = len(results.values(results.arms[0], evidence.primary(results)))
     kinds = Counter(topics["type"].fillna("untyped"))
@@ -80,7 +80,7 @@ def _collection(results: Results) -> str:
     return text
 
 
-def _systems(results: Results, configs: Mapping[str, Mapping[str, Any]], cite: Citations) -> str:
+def _systems(results: Measurements, configs: Mapping[str, Mapping[str, Any]], cite: Citations) -> str:
     first = results.arms[0]
     design, sentence = evidence.design(results), evidence.pipeline(results, first)
     parts = [f"We compare {len(configs)} configurations." if len(configs) > 1 else "We measure one configuration."]
@@ -147,7 +147,7 @@ def _design_source(config: Mapping[str, Any], cite: Citations) -> str:
     return f" {cite(source)}" if source else ""
 
 
-def _measures(results: Results, config: Mapping[str, Any], cite: Citations) -> str:
+def _measures(results: Measurements, config: Mapping[str, Any], cite: Citations) -> str:
     primary = evidence.primary(results)
     others = [str(name) for name in config["measures"] if name != primary]
     source = f" with linear gain {cite(works.NDCG)}" if primary.startswith("nDCG") else ""
@@ -174,7 +174,7 @@ def _measures(results: Results, config: Mapping[str, Any], cite: Citations) -> s
     return text + "."
 
 
-def _statistics(results: Results, config: Mapping[str, Any], cite: Citations) -> str:
+def _statistics(results: Measurements, config: Mapping[str, Any], cite: Citations) -> str:
     if len(results.arms) < 2:
         return ""
     policy = Policy.of(config)
@@ -203,7 +203,7 @@ def _statistics(results: Results, config: Mapping[str, Any], cite: Citations) ->
     )
 
 
-def _latency(results: Results) -> str:
+def _latency(results: Measurements) -> str:
     spec = results.record["latency"]
     if not spec["enabled"] or not len(results.latency):
         return "Latency was not measured."
@@ -222,7 +222,7 @@ def _latency(results: Results) -> str:
     return text
 
 
-def _environment(results: Results) -> str:
+def _environment(results: Measurements) -> str:
     described = results.record["environment"]
     git, packages = described["git"], described["packages"]
     commit = f" (commit {git['commit'][:_DIGITS]}{', with local changes' if git['dirty'] else ''})" if git else ""
@@ -238,7 +238,7 @@ def _environment(results: Results) -> str:
     )
 
 
-def started(results: Results) -> str:
+def started(results: Measurements) -> str:
     """When the run began, in UTC."""
     return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(results.record["started"]))
 

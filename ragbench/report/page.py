@@ -14,7 +14,7 @@ from ragbench.report.methods import started
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ragbench.experiment.results import Results
+    from ragbench.experiment.measurements import Measurements
 
 _NAMED = 5  # arms or factors that a title names one by one
 
@@ -27,7 +27,7 @@ class Answer:
     names: tuple[str, ...]
 
 
-def headline(results: Results) -> dict[str, str]:
+def headline(results: Measurements) -> dict[str, str]:
     """Title and the facts under it."""
     record = results.record
     benchmark = record["benchmark"]
@@ -42,7 +42,7 @@ def headline(results: Results) -> dict[str, str]:
     }
 
 
-def _question(results: Results) -> str:
+def _question(results: Measurements) -> str:
     """What the run was for, in words."""
     names = results.arms
     if evidence.design(results):
@@ -68,7 +68,7 @@ def answers(effects: pd.DataFrame) -> list[Answer]:
     return [Answer(verdict, tuple(map(str, names))) for verdict, names in by_verdict.items()]
 
 
-def recipes(results: Results) -> Table:
+def recipes(results: Measurements) -> Table:
     """How every arm was configured and what its pipeline does."""
     rows = [
         (
@@ -81,7 +81,7 @@ def recipes(results: Results) -> Table:
     return Table("Configurations", (("Configuration", ""), ("ragbench run …", ""), ("Pipeline", "")), tuple(rows))
 
 
-def environment(results: Results) -> list[tuple[str, str]]:
+def environment(results: Measurements) -> list[tuple[str, str]]:
     """What the numbers depend on besides their inputs, as (name, value)."""
     record, described = results.record, results.record["environment"]
     git = described["git"]

@@ -23,13 +23,13 @@ from ragbench.timing.latency import NOTABLE
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ragbench.experiment.results import Results
+    from ragbench.experiment.measurements import Measurements
 
 THIN, TIMES = "\u2009", "\u00d7"
 SECONDARY = ("RR", "R@10", "R@100", "Success@1", evidence.JUDGED)
 
 
-def verdicts(results: Results) -> Table:
+def verdicts(results: Measurements) -> Table:
     """The effects at both levels with verdict and reason."""
     measure, effects = evidence.primary(results), main_effects(results)
     ablation, timed = bool(evidence.design(results)), bool(effects["latency_ms"].notna().any())
@@ -68,7 +68,7 @@ def verdicts(results: Results) -> Table:
     )
 
 
-def field(results: Results) -> Table:
+def field(results: Measurements) -> Table:
     """How likely each configuration is the best of the field."""
     frame = verdicts_.field(results)
     passages = bool(frame["passage_mean"].notna().any())
@@ -94,7 +94,7 @@ def field(results: Results) -> Table:
     return Table("How likely each configuration is the best", columns, rows)
 
 
-def halves(results: Results) -> Table:
+def halves(results: Measurements) -> Table:
     """The effects on both halves of the topics."""
     frame = verdicts_.halves(results)
     rows = tuple(
@@ -117,7 +117,7 @@ def halves(results: Results) -> Table:
     return Table("Effects on train and on test topics", columns, rows)
 
 
-def areas(results: Results) -> Table:
+def areas(results: Measurements) -> Table:
     """The effects when topics are drawn again, and when whole areas are."""
     rows = tuple(
         (
@@ -144,7 +144,7 @@ def _effect(row: Mapping[str, Any], level: str = "") -> Cell:
     return Cell(signed(row[f"{level}effect"]), interval(low, high), direction(low, high))
 
 
-def arms(results: Results) -> Table:
+def arms(results: Measurements) -> Table:
     """Every arm with its means, by documents and by passages, its time and its size."""
     measure = evidence.primary(results)
     means = results.summary(by=()).set_index("arm")
@@ -193,7 +193,7 @@ _MEANING = {
 }
 
 
-def kinds(results: Results, of: Literal["type", "area"]) -> tuple[Table, str]:
+def kinds(results: Measurements, of: Literal["type", "area"]) -> tuple[Table, str]:
     """The primary measure by query type or area, and a sentence that names those with few queries."""
     frame = evidence.by_kind(results, of)
     groups = evidence.rows(frame.drop_duplicates("kind"))
@@ -218,7 +218,7 @@ def kinds(results: Results, of: Literal["type", "area"]) -> tuple[Table, str]:
     return table, said
 
 
-def losses(results: Results) -> Table:
+def losses(results: Measurements) -> Table:
     """Relevant sections by what became of them, a row for every arm."""
     counts: dict[tuple[str, str], int] = {}
     totals: Counter[str] = Counter()
@@ -239,7 +239,7 @@ def losses(results: Results) -> Table:
     )
 
 
-def headroom(results: Results) -> Table | None:
+def headroom(results: Measurements) -> Table | None:
     """What ordering and retrieval could still bring to every arm; None where the run did not write it."""
     frame = evidence.headroom(results)
     if not len(frame):
@@ -271,7 +271,7 @@ def headroom(results: Results) -> Table | None:
     return Table("What ordering and retrieval could still bring", tuple(columns), tuple(rows))
 
 
-def interactions(results: Results) -> Table:
+def interactions(results: Measurements) -> Table:
     """All interactions, the surest first."""
     frame = evidence.effects(results)
     frame = frame[frame["kind"] == "interaction"].sort_values(["p", "factor", "other"], kind="stable")
@@ -290,7 +290,7 @@ def interactions(results: Results) -> Table:
     return Table("How much the effect of one grows when the other is on", columns, tuple(rows))
 
 
-def latency(results: Results) -> Table:
+def latency(results: Measurements) -> Table:
     """Milliseconds by arm and stage, and the cold start where it was measured.
 
     Those of queries that are asked again stand where they differ notably.

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     import pandas as pd
     import plotly.graph_objects as go
 
-    from ragbench.experiment.results import Results
+    from ragbench.experiment.measurements import Measurements
 
 _PLOT = (1000.0, 330.0)  # pixels that the arms spread over on a usual screen, for placing their names
 _BAR = 3.0  # pixels above and below an error bar that names keep off
 _FAR = 8.0  # from here on, the slowest p95 over the fastest, the axis is logarithmic
 
 
-def plot_pareto(results: Results) -> go.Figure:
+def plot_pareto(results: Measurements) -> go.Figure:
     """Quality against p95 of a whole query; arms that no other arm beats in both are joined by a line."""
     import plotly.graph_objects as go
 
@@ -121,7 +121,7 @@ def _time_axis(frame: pd.DataFrame) -> dict[str, Any]:
     }
 
 
-def pareto(results: Results) -> pd.DataFrame:
+def pareto(results: Measurements) -> pd.DataFrame:
     """arm, quality, p50, p95 and intervals, frontier: no other arm is as good and as fast, and better in one.
 
     Arms without a measured query or a judged topic have no row.

@@ -20,7 +20,7 @@ from ragbench.evaluation.passages import TOKENS
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ragbench.experiment.results import Results
+    from ragbench.experiment.measurements import Measurements
 
 _SHOWN = ("nDCG@5", PRIMARY, "RR", "R@10", *ANSWERED, "Judged@10")
 _PRESETS = r"<!-- presets: ([\w ]+) -->.*?<!-- end of presets -->"
@@ -33,7 +33,7 @@ _FORMATS = {
 }
 
 
-def document(presets: Results, ablations: Mapping[str, pd.DataFrame], commands: Sequence[str]) -> str:
+def document(presets: Measurements, ablations: Mapping[str, pd.DataFrame], commands: Sequence[str]) -> str:
     """The whole file; `ablations` holds a verdict table by its title."""
     record = presets.record
     environment = record["environment"]
@@ -77,7 +77,7 @@ def with_effects(page: str, verdicts: Mapping[str, pd.DataFrame]) -> str:
     return re.sub(r"<!-- effect: (\w+) -->\n(?:[^\n]+\n)*", told, page)
 
 
-def with_presets(page: str, presets: Results) -> str:
+def with_presets(page: str, presets: Measurements) -> str:
     """A page with the table of presets between its marks `<!-- presets: baseline all -->`, `<!-- end of presets -->`.
 
     Values are those of the test topics; verdicts against the first are corrected for all presets that were measured.
@@ -98,7 +98,7 @@ def presets_named(page: str) -> list[str]:
     return [name for names in re.findall(_PRESETS, page, flags=re.S) for name in names.split()]
 
 
-def _chosen(presets: Results, names: Sequence[str]) -> pd.DataFrame:
+def _chosen(presets: Measurements, names: Sequence[str]) -> pd.DataFrame:
     import pandas as pd
 
     table = verdict_table(Arms.of(presets, split=TEST).against(names[0]))
@@ -138,7 +138,7 @@ def _told(effect: pd.Series) -> str:
     return f"{', '.join(part for part in (documents, passages, cost) if part)}, **{effect['verdict']}**."
 
 
-def _presets(results: Results) -> pd.DataFrame:
+def _presets(results: Measurements) -> pd.DataFrame:
     frame = results.summary(("split",))
     frame = frame[["arm", "split", "n", *(name for name in _SHOWN if name in frame.columns)]].copy()
     passages = results.summary(("split",), level=PASSAGE).set_index(["arm", "split"])
@@ -156,7 +156,7 @@ def _presets(results: Results) -> pd.DataFrame:
     return frame
 
 
-def _by_type(results: Results, split: str) -> pd.DataFrame:
+def _by_type(results: Measurements, split: str) -> pd.DataFrame:
     frame = results.per_query
     frame = frame[(frame["level"] == "document") & (frame["measure"] == PRIMARY) & (frame["split"] == split)]
     counts = frame.groupby("type", observed=True)["qid"].nunique()

@@ -16,7 +16,7 @@ from ragbench.report import evidence
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from ragbench.experiment.results import Results
+    from ragbench.experiment.measurements import Measurements
 
 WIDTH = 80
 _SHOWN = 4
@@ -24,7 +24,7 @@ _NAME = 19
 """Characters of a name in one line; longer ones go on in the next."""
 
 
-def show(results: Results) -> None:
+def show(results: Measurements) -> None:
     """Print the screen."""
     import sys
 
@@ -36,7 +36,7 @@ def show(results: Results) -> None:
         console.print(line, markup=False, highlight=False)
 
 
-def table(results: Results) -> Table:
+def table(results: Measurements) -> Table:
     """A row for every arm: means, changes against the first with their intervals, p95, verdict; or one per factor."""
     from rich import box
     from rich.table import Table
@@ -67,7 +67,7 @@ def table(results: Results) -> Table:
     return made
 
 
-def below(results: Results) -> list[str]:
+def below(results: Measurements) -> list[str]:
     """What stands below the table: what the brackets are, and how often the test topics were looked at."""
     frame = evidence.effects(results)
     if not len(frame):
@@ -81,12 +81,12 @@ def below(results: Results) -> list[str]:
     return [*said, *_because(results), "by type and stage: the report, or ragbench compare"]
 
 
-def _enough(results: Results) -> bool:
+def _enough(results: Measurements) -> bool:
     topics = results.per_query.groupby("level")["qid"].nunique()
     return int(topics.get(PASSAGE, 0)) >= min(FEWEST, int(topics.max()))
 
 
-def _because(results: Results) -> list[str]:
+def _because(results: Measurements) -> list[str]:
     """Why an arm is not adopted, one line for each reason."""
     frame = evidence.effects(results)
     busy = bool((results.record.get("machine") or {}).get("busy"))
@@ -121,7 +121,7 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
 
 
-def _mean(results: Results, arm: str, level: str, row: Mapping[str, Any] | None) -> str:
+def _mean(results: Measurements, arm: str, level: str, row: Mapping[str, Any] | None) -> str:
     """A mean, with the interval of its change; of the first arm of several nothing more, of a single one its own."""
     measure = evidence.primary(results) if level == DOCUMENT else PRIMARY
     values = results.values(arm, measure, level=level)
@@ -153,6 +153,6 @@ def _bracket(low: float, high: float, form: str) -> str:
     return f"[{short[0]} {short[1]}]"
 
 
-def _p95(results: Results, arm: str) -> str:
+def _p95(results: Measurements, arm: str) -> str:
     p95 = results.p95_ms(arm)
     return "" if p95 is None else f"{p95:.0f} ms"

@@ -19,7 +19,7 @@ from ragbench.timing import latency, open_loop
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ragbench.experiment.results import Results
+    from ragbench.experiment.measurements import Measurements
 
 FIELD_NAMES = {
     "mean": "documents",
@@ -32,7 +32,7 @@ FIELD_NAMES = {
 _LATENCY = dict.fromkeys(("p50", "p95", "p99"), ".1f")
 
 
-def show(results: Results) -> None:
+def show(results: Measurements) -> None:
     """Measures overall and by query type, service time, and response time in the open loop."""
     titled = results.titled
     quality = with_latency(results, results.summary(("split",)))
@@ -82,7 +82,7 @@ _OPEN_LOOP = {
 }
 
 
-def with_latency(results: Results, frame: pd.DataFrame) -> pd.DataFrame:
+def with_latency(results: Measurements, frame: pd.DataFrame) -> pd.DataFrame:
     """A table with columns for the whole query's p50 and p95 service time, index size and peak memory of every arm."""
     frame = frame.assign(**{"index MB": frame["arm"].map(results.record["index_bytes"]) / 1e6})
     if results.peak_memory_mb:
@@ -93,7 +93,7 @@ def with_latency(results: Results, frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(**{f"{p} ms": frame["arm"].map(total[p]) for p in ("p50", "p95")})
 
 
-def by_type(results: Results) -> pd.DataFrame:
+def by_type(results: Measurements) -> pd.DataFrame:
     """The primary measure by query type: a row per type, a column per arm, and the number of queries."""
     frame = results.per_query
     frame = frame[(frame["level"] == "document") & (frame["measure"] == PRIMARY)]
@@ -102,12 +102,12 @@ def by_type(results: Results) -> pd.DataFrame:
     return table.reset_index()
 
 
-def stages(results: Results) -> pd.DataFrame:
+def stages(results: Measurements) -> pd.DataFrame:
     """Latency by arm and stage."""
     return columns(results.latency, ["arm", "stage", "p50", "p95", "p99"])
 
 
-def show_verdicts(results: Results, frame: pd.DataFrame) -> None:
+def show_verdicts(results: Measurements, frame: pd.DataFrame) -> None:
     """Every effect of a run at both levels with its verdict, and the reasons below the table."""
     print_verdicts(frame, results.titled(f"Effect on {evidence.primary(results)}"))
     print_field(verdicts.field(results))
@@ -156,7 +156,7 @@ def print_areas(frame: pd.DataFrame) -> None:
         print("\n".join(areas.sentences(frame) or ["No sure effect hangs on a few areas."]))
 
 
-def effects_by(results: Results, of: Literal["type", "area"]) -> pd.DataFrame:
+def effects_by(results: Measurements, of: Literal["type", "area"]) -> pd.DataFrame:
     """A row per type or area: the number of topics, the first arm's mean, the others' effects and what they say."""
     import pandas as pd
 

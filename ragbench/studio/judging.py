@@ -29,7 +29,7 @@ from ragbench.comparison.arms import Arms, Judged
 from ragbench.comparison.policy import Policy
 from ragbench.errors import BenchmarkError, RagbenchError
 from ragbench.evaluation.levels import DOCUMENT
-from ragbench.experiment import bound, compare, results
+from ragbench.experiment import bound, compare, measurements
 from ragbench.studio.runs import Runs
 
 _JUDGE = re.compile(r"\w[\w .-]{0,39}")
@@ -116,7 +116,7 @@ class Judging:
         """Write the pool of a run; how many pairs it has. Raises BenchmarkError and ResultsError."""
         found = self.runs.results(run)
         benchmark = bound.benchmark_of(found, judged_since=True)
-        listed = {arm: pool.read_run(found.arm_path(arm) / results.SECTIONS) for arm in found.arms}
+        listed = {arm: pool.read_run(found.arm_path(arm) / measurements.SECTIONS) for arm in found.arms}
         rows = pool.pool(listed, benchmark.section_qrels, depth)
         if not rows:
             raise BenchmarkError(f"the first {depth} hits of {run} are all judged: look deeper")
@@ -218,7 +218,7 @@ class Judging:
         policy, split = Policy.of(run.config(run.arms[0])), str(run.record["split"])
         arms = {}
         for arm in run.arms:
-            measured, _ = compare.of_run_file(run.arm_path(arm) / results.DOCUMENTS, judged, split, policy.measure)
+            measured, _ = compare.of_run_file(run.arm_path(arm) / measurements.DOCUMENTS, judged, split, policy.measure)
             arms[arm] = replace(measured, config=run.config(arm))
         told = []
         for each in Arms(arms, policy).against():

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from ragbench.errors import ResultsError
 from ragbench.evaluation.diagnosis import BURIED, FOUND, FUSED_OUT, NEVER
 from ragbench.evaluation.levels import DOCUMENT
-from ragbench.experiment.results import Results
+from ragbench.experiment.measurements import Measurements
 from ragbench.experiment.top_hits import highlights, stems
 from ragbench.report import evidence
 from ragbench.report.figures import fate
@@ -76,8 +76,8 @@ class Relevant:
 
 
 def topics(
-    left: tuple[Results, str],
-    right: tuple[Results, str],
+    left: tuple[Measurements, str],
+    right: tuple[Measurements, str],
     measure: str,
     *,
     level: str = DOCUMENT,
@@ -110,12 +110,12 @@ def topics(
     return sorted(found, key=keys.get(sort, keys["loss"]))
 
 
-def types(results: Results) -> list[str]:
+def types(results: Measurements) -> list[str]:
     """The types of the topics."""
     return sorted({str(kind) for kind in results.topics["type"] if kind})
 
 
-def hits(results: Results, arm: str, qid: str, other: Iterable[str] = ()) -> list[ShownHit]:
+def hits(results: Measurements, arm: str, qid: str, other: Iterable[str] = ()) -> list[ShownHit]:
     """The first hits of a topic in an arm; `other` are the ids of the other arm's hits, in their order."""
     facts = results.topics
     text = " ".join(facts.loc[facts["qid"] == qid, "text"].tolist())
@@ -136,12 +136,12 @@ def hits(results: Results, arm: str, qid: str, other: Iterable[str] = ()) -> lis
     ]
 
 
-def chunk_ids(results: Results, arm: str, qid: str) -> list[str]:
+def chunk_ids(results: Measurements, arm: str, qid: str) -> list[str]:
     """The ids of the first hits of a topic in an arm."""
     return [str(row["chunk_id"]) for row in _of(evidence.top_hits(results), arm, qid)]
 
 
-def relevant(left: tuple[Results, str], right: tuple[Results, str], qid: str) -> list[Relevant]:
+def relevant(left: tuple[Measurements, str], right: tuple[Measurements, str], qid: str) -> list[Relevant]:
     """The relevant sections of a topic, best grade first, with what became of them in both arms."""
     sides = [{row["section"]: row for row in _of(evidence.fates(results), arm, qid)} for results, arm in (left, right)]
     found = []

@@ -17,8 +17,8 @@ from ragbench import files
 from ragbench.comparison.own_mean import Mean, mean
 from ragbench.errors import ResultsError
 from ragbench.evaluation.levels import DOCUMENT, PASSAGE
-from ragbench.experiment import results, store
-from ragbench.experiment.results import Results
+from ragbench.experiment import measurements, store
+from ragbench.experiment.measurements import Measurements
 from ragbench.files import Damaged
 
 _KEPT = 6
@@ -93,7 +93,7 @@ class Runs:
 
     root: Path
     _known: dict[str, tuple[tuple[int, int], ListedRun | str]] = field(default_factory=dict)
-    _loaded: OrderedDict[str, tuple[tuple[int, int], Results]] = field(default_factory=OrderedDict)
+    _loaded: OrderedDict[str, tuple[tuple[int, int], Measurements]] = field(default_factory=OrderedDict)
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def listed(self) -> tuple[list[ListedRun], list[str]]:
@@ -126,13 +126,13 @@ class Runs:
             raise ResultsError(f"there is no finished run '{name}' below {self.root / 'runs'}")
         return self.root / "runs" / name
 
-    def results(self, name: str) -> Results:
+    def results(self, name: str) -> Measurements:
         """The tables of a run, compared with their digests when they are read. Raises ResultsError."""
         folder = self.folder(name)
         state = _state(folder / store.RECORD)
         with self._lock:
             if name not in self._loaded or self._loaded[name][0] != state:
-                self._loaded[name] = state, results.load(folder)
+                self._loaded[name] = state, measurements.load(folder)
             self._loaded.move_to_end(name)
             while len(self._loaded) > _KEPT:
                 self._loaded.popitem(last=False)
@@ -164,14 +164,14 @@ def _listed(folder: Path) -> ListedRun | str:
 def _arm(folder: Path, arm: str, record: Mapping[str, Any], times: Mapping[str, Milliseconds]) -> ListedArm:
     place = store.arm_path(folder, arm)
     sealed = files.read_sealed(place / store.DONE)["files"]
-    files.require(place, {name: sealed[name] for name in (results.PER_QUERY, "pipeline.txt") if name in sealed})
+    files.require(place, {name: sealed[name] for name in (measurements.PER_QUERY, "pipeline.txt") if name in sealed})
     sentence = place / "pipeline.txt"
     steps = (
         sentence.read_text(encoding="utf-8").strip().removesuffix(".").split(", then ") if sentence.is_file() else ()
     )
     overrides = tuple(map(str, record.get("overrides", {}).get(arm, ())))
     return ListedArm(
-        ArmId(folder.name, arm), _means(place / results.PER_QUERY), times.get(arm), tuple(steps), overrides
+        ArmId(folder.name, arm), _means(place / measurements.PER_QUERY), times.get(arm), tuple(steps), overrides
     )
 
 

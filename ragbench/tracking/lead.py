@@ -10,7 +10,7 @@ import yaml
 
 from ragbench import catalogue, console
 from ragbench.experiment import verdicts
-from ragbench.experiment.results import Results
+from ragbench.experiment.measurements import Measurements
 
 NOTE = "mlflow.note.content"
 """The tag that MLflow shows as a run's description."""
@@ -21,14 +21,14 @@ _ROOM = 8000  # characters of a tag
 _EFFECTS = ("effect", "ci_low", "ci_high", "p", "passage_effect", "latency_ms")
 
 
-def name(found: Results) -> str:
+def name(found: Measurements) -> str:
     """The arms and what they were measured on: `baseline, rerank on notes (test)`."""
     said = ", ".join(found.arms)
     said = said if len(said) <= _SHOWN else f"{len(found.arms)} arms: {said[:_SHOWN].rstrip(', ')} ..."
     return f"{said} on {found.record['benchmark']['name']} ({found.record['split']})"
 
 
-def note(found: Results) -> str:
+def note(found: Measurements) -> str:
     """The verdicts as a markdown table, with the reasons below as far as MLflow has room for them."""
     frame = verdicts.read(found)
     if frame.empty:
@@ -44,7 +44,7 @@ def note(found: Results) -> str:
     return "\n".join([*lines, *reasons])[:_ROOM]
 
 
-def verdict_metrics(found: Results, arm: str) -> dict[str, float]:
+def verdict_metrics(found: Measurements, arm: str) -> dict[str, float]:
     """The effect of an arm with its interval, p and added p95; nothing for the arm that others are compared with."""
     frame = verdicts.read(found)
     rows = frame[(frame["factor"] == arm) & (frame["kind"] == "main")]
@@ -53,7 +53,7 @@ def verdict_metrics(found: Results, arm: str) -> dict[str, float]:
     return {key: float(rows.iloc[0][key]) for key in _EFFECTS if rows.iloc[0][key] == rows.iloc[0][key]}
 
 
-def headline(found: Results, arm: str) -> dict[str, float]:
+def headline(found: Measurements, arm: str) -> dict[str, float]:
     """What the parent run says of an arm: its quality, p95 and verdict in numbers."""
     from ragbench.evaluation.measures import PRIMARY, metric_name
 

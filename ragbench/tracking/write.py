@@ -10,8 +10,8 @@ from typing import Any
 from ragbench import files
 from ragbench.errors import ResultsError
 from ragbench.evaluation.measures import metric_name
-from ragbench.experiment import results, store, verdicts
-from ragbench.experiment.results import Results
+from ragbench.experiment import measurements, store, verdicts
+from ragbench.experiment.measurements import Measurements
 from ragbench.timing import open_loop
 from ragbench.tracking import lead
 from ragbench.tracking.store import ARM, FOLDER, RECORD, Opened, Say, Target, opened
@@ -19,7 +19,7 @@ from ragbench.tuning import report
 
 _PARAMETER_LIMIT = 6000
 _PARENT = "mlflow.parentRunId"
-_SAID = ("design.txt", "report.html", results.VERDICTS, results.FIELD, results.HALVES)
+_SAID = ("design.txt", "report.html", measurements.VERDICTS, measurements.FIELD, measurements.HALVES)
 _MORE = (store.RECORD, "summary.csv", "latency.csv", "open_loop.csv", *_SAID)
 
 
@@ -92,7 +92,7 @@ def _written(into: Opened, root: Path) -> set[str]:
 
 
 def _experiment(folder: Path, into: Opened) -> str:
-    found = results.load(folder)
+    found = measurements.load(folder)
     started = round(1000 * float(found.record.get("started", time.time())))
     made = into.client.create_run(into.experiment, start_time=started, run_name=lead.name(found))
     with into.mlflow.start_run(made.info.run_id) as run:
@@ -124,7 +124,7 @@ def _search(folder: Path, into: Opened) -> str:
         for name in record["files"]:
             into.mlflow.log_artifact(str(folder / name), "search")
         if confirmed is not None:
-            found = results.load(confirmed)
+            found = measurements.load(confirmed)
             _log_files(into.mlflow, found)
             _log_arms(into.mlflow, found)
         _log_trials(into, folder, record["objectives"], run.info)
@@ -178,13 +178,13 @@ def _log_trials(into: Opened, folder: Path, objectives: list[str], parent: Any) 
         into.client.set_terminated(made.info.run_id)
 
 
-def _log_arms(mlflow: Any, found: Results) -> None:
+def _log_arms(mlflow: Any, found: Measurements) -> None:
     for arm in found.arms:
         with mlflow.start_run(run_name=arm, nested=True):
             _log_arm(mlflow, found, arm)
 
 
-def _log_arm(mlflow: Any, found: Results, arm: str) -> None:
+def _log_arm(mlflow: Any, found: Measurements, arm: str) -> None:
     import yaml
 
     config = yaml.safe_load((found.arm_path(arm) / "config.yaml").read_text(encoding="utf-8"))
@@ -205,20 +205,20 @@ def _log_arm(mlflow: Any, found: Results, arm: str) -> None:
     mlflow.log_input(dataset, context="evaluation")
 
 
-def _log_files(mlflow: Any, found: Results) -> None:
+def _log_files(mlflow: Any, found: Measurements) -> None:
     for name in _MORE:
         if (found.folder / name).is_file():
             mlflow.log_artifact(str(found.folder / name))
 
 
-def verdict_tags(found: Results, arm: str) -> dict[str, str]:
+def verdict_tags(found: Measurements, arm: str) -> dict[str, str]:
     """The verdict on an arm as its run wrote it, in words; nothing for the arm that others were compared with."""
     frame = verdicts.read(found)
     rows = frame[(frame["factor"] == arm) & (frame["verdict"] != "")]
     return {f"ragbench.{name}": str(rows.iloc[0][name]) for name in ("verdict", "reason")} if len(rows) else {}
 
 
-def metrics(found: Results, arm: str) -> dict[str, float]:
+def metrics(found: Measurements, arm: str) -> dict[str, float]:
     """Stable metric names: `ndcg_at_10`, `section_ndcg_at_10`, `ndcg_at_10.factual`, `p95_ms`, `p6_p95_ms` ..."""
     frame = found.per_query[found.per_query["arm"] == arm]
     named: dict[str, float] = {}
@@ -243,7 +243,7 @@ def metrics(found: Results, arm: str) -> dict[str, float]:
     return {name: value for name, value in named.items() if value == value}
 
 
-def _tags(found: Results) -> dict[str, str]:
+def _tags(found: Measurements) -> dict[str, str]:
     git = found.record["environment"]["git"] or {}
     return {
         FOLDER: str(found.folder.absolute()),

@@ -25,9 +25,8 @@ from ragbench.configuration import Settings
 from ragbench.errors import ConfigError, ResultsError
 from ragbench.evaluation.levels import DOCUMENT, PASSAGE
 from ragbench.evaluation.measures import SILENCE
-from ragbench.experiment import results as results_
-from ragbench.experiment import store
-from ragbench.experiment.results import Results
+from ragbench.experiment import measurements, store
+from ragbench.experiment.measurements import Measurements
 from ragbench.experiment.run import run
 from ragbench.files import Damaged, read_sealed, write_sealed
 from ragbench.fingerprint import digest
@@ -44,7 +43,7 @@ class Confirmation:
     `judged` compares the winner with the preset, `plain` with a plain hybrid; None where the preset is one.
     """
 
-    results: Results
+    results: Measurements
     settings: tuple[Settings, ...]
     judged: Judged
     evaluations: int
@@ -103,7 +102,7 @@ def confirm(
     key = digest([benchmark.digest, [each.pipeline.fingerprint for each in settings], settings[0].measures])
     known = next((each for each in asked if each["key"] == key), None)
     if known is not None and (Path(known["folder"]) / store.RECORD).is_file():
-        measured = results_.load(Path(known["folder"]))
+        measured = measurements.load(Path(known["folder"]))
         say(f"this winner was measured on the test topics before: {measured.folder}")
     else:
         measured = run(settings, benchmark, command="tune", progress=progress, say=say)

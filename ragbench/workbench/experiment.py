@@ -20,7 +20,7 @@ from ragbench.engine.pipeline import Pipeline
 from ragbench.engine.request import SearchOptions
 from ragbench.errors import ConfigError
 from ragbench.experiment import ablate, verdicts
-from ragbench.experiment import results as files
+from ragbench.experiment import measurements as files
 from ragbench.experiment.ablate import Ablation
 from ragbench.overrides import key_of, named_arms, words
 from ragbench.workbench.own_stage import Own
@@ -199,7 +199,7 @@ class Experiment:
             results = dataclasses.replace(results, tracking_run=run_id)
         return results
 
-    def _conclude(self, found: files.Results) -> None:
+    def _conclude(self, found: files.Measurements) -> None:
         if self.ablation:
             ablate.conclude(self.ablation, found)
         else:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ragbench import console
 from ragbench.errors import ConfigError
-from ragbench.experiment import results as files
+from ragbench.experiment import measurements as files
 from ragbench.experiment import store, verdicts
 from ragbench.workbench import studio_link
 from ragbench.workbench.studio_link import StudioLink
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Results(files.Results):
+class Results(files.Measurements):
     """Results with their evidence: verdicts, losses and figures. `tracking_run` is the run's id in MLflow."""
 
     tracking_run: str | None = None

@@ -24,8 +24,8 @@ from ragbench.arm_builder import ArmBuilder
 from ragbench.benchmark.load import load
 from ragbench.engine import executor
 from ragbench.engine.tree import count, tree
-from ragbench.experiment import ablate, results, store
-from ragbench.experiment.results import Results
+from ragbench.experiment import ablate, measurements, store
+from ragbench.experiment.measurements import Measurements
 
 FASTER, WARM_SECONDS = 5.0, 60.0
 DESIGNS = {"leave_one_out": "+exp=all", "add_one": "+exp=baseline"}
@@ -33,12 +33,12 @@ FACTORS = f"factors=[{','.join(f'p{n}' for n in range(1, 14))}]"
 QUALITY = ("latency.enabled=false", "tracking.enabled=false", "split=test")
 
 
-def command(*words: str) -> Results:
+def command(*words: str) -> Measurements:
     """Run ragbench; the results of the folder that it made."""
     done = subprocess.run([sys.executable, "-m", "ragbench", *words], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     root = next(word for word in words if word.startswith("paths.results=")).partition("=")[2]
-    return results.load(store.latest(Path(root)))
+    return measurements.load(store.latest(Path(root)))
 
 
 @pytest.mark.parametrize("design", DESIGNS)

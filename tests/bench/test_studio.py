@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from fastapi.testclient import TestClient
 
-from ragbench.experiment import results, store
+from ragbench.experiment import measurements, store
 from ragbench.studio.app import Studio, create_app
 from ragbench.studio.runs import Runs
 
@@ -33,7 +33,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 for topic in range(TOPICS)
             ]
             place = made.arm(arm)
-            place.table(results.PER_QUERY, pd.DataFrame(rows, columns=list(results.PER_QUERY_COLUMNS)))
+            place.table(measurements.PER_QUERY, pd.DataFrame(rows, columns=list(measurements.PER_QUERY_COLUMNS)))
             place.text("pipeline.txt", "retrieve 100 by words, then keep 100.\n")
             place.finish_arm("made")
         latency = "arm,stage,p50,p95,p95_low,p95_high\n" + "".join(f"{arm},total,10,20,19,21\n" for arm in arms)

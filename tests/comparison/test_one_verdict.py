@@ -11,16 +11,16 @@ import pytest
 
 from ragbench import cli
 from ragbench.comparison.arms import Arms
-from ragbench.experiment import results as files
+from ragbench.experiment import measurements as files
 from ragbench.experiment import verdicts
 from ragbench.experiment.compare import gather
-from ragbench.experiment.results import Results
+from ragbench.experiment.measurements import Measurements
 from ragbench.export import gate, measured_arm
 from ragbench.report import evidence, page_tables
 from ragbench.studio import leaderboard
 from ragbench.studio.runs import ArmId, Runs
 from ragbench.tracking.write import verdict_tags
-from ragbench.workbench import Results as Shown
+from ragbench.workbench import Results
 from tests.notes import write_vault
 
 PACKAGE = Path(__file__).resolve().parents[2] / "ragbench"
@@ -34,7 +34,7 @@ ARMS = {
 
 
 @pytest.fixture(scope="module")
-def run(write_results, tmp_path_factory: pytest.TempPathFactory) -> Results:
+def run(write_results, tmp_path_factory: pytest.TempPathFactory) -> Measurements:
     generator = np.random.default_rng(3)
     base = generator.uniform(0.2, 0.6, 60)
     gain = np.clip(base + generator.normal(0.12, 0.1, 60), 0, 1)
@@ -56,19 +56,19 @@ def run(write_results, tmp_path_factory: pytest.TempPathFactory) -> Results:
     return files.load(folder)
 
 
-def told(run: Results) -> dict[str, tuple[str, str]]:
+def told(run: Measurements) -> dict[str, tuple[str, str]]:
     frame = verdicts.read(run)
     return {row.factor: (row.verdict, row.reason) for row in frame.itertuples()}
 
 
-def test_the_run_itself(run: Results) -> None:
+def test_the_run_itself(run: Measurements) -> None:
     assert {arm: verdict for arm, (verdict, _) in told(run).items()} == ARMS
     assert all(reason.startswith("Quality ") and ". Cost " in reason for _, reason in told(run).values())
 
 
-def test_report_notebook_comparison_and_search(run: Results) -> None:
+def test_report_notebook_comparison_and_search(run: Measurements) -> None:
     expected = told(run)
-    for frame in (evidence.effects(run), Shown.load(run.folder).verdicts):
+    for frame in (evidence.effects(run), Results.load(run.folder).verdicts):
         assert {row.factor: (row.verdict, row.reason) for row in frame.itertuples()} == expected
     page = page_tables.verdicts(run)
     assert {row[0].text: row[1].text.split()[-1] for row in page.rows} == ARMS
@@ -77,13 +77,13 @@ def test_report_notebook_comparison_and_search(run: Results) -> None:
         assert {arm: (verdict.outcome, verdict.reason) for arm, verdict in found.items()} == expected
 
 
-def test_the_commands(run: Results, tmp_path: Path, capsys) -> None:
+def test_the_commands(run: Measurements, tmp_path: Path, capsys) -> None:
     assert cli.main(["compare", str(run.folder), "--json", f"paths.results={tmp_path}"]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert {row["factor"]: (row["verdict"], row["reason"]) for row in rows} == told(run)
 
 
-def test_the_studio(run: Results) -> None:
+def test_the_studio(run: Measurements) -> None:
     arms = [ArmId(run.folder.name, arm) for arm in ARMS]
     found = leaderboard.judge(Runs(run.folder.parents[1]), ArmId(run.folder.name, "base"), arms)
     shown = {arm.arm: (each.verdict.outcome, each.verdict.reason) for arm, each in zip(arms, found, strict=True)}
@@ -91,7 +91,7 @@ def test_the_studio(run: Results) -> None:
 
 
 @pytest.mark.parametrize("arm", ARMS)
-def test_what_gate_and_export_end_with(arm: str, run: Results, tmp_path: Path, capsys) -> None:
+def test_what_gate_and_export_end_with(arm: str, run: Measurements, tmp_path: Path, capsys) -> None:
     words = [f"paths.results={run.folder.parents[1]}"]
     rejected = ARMS[arm] == "reject"
     assert cli.main(["gate", "run/base", f"run/{arm}", *words]) == (1 if rejected else 0)
@@ -147,7 +147,7 @@ def test_a_run_and_an_ablation_say_what_their_readers_say(command: list[str], ow
 
 
 @pytest.mark.parametrize("arm", ARMS)
-def test_export_and_mlflow(arm: str, run: Results) -> None:
+def test_export_and_mlflow(arm: str, run: Measurements) -> None:
     verdict, reason = told(run)[arm]
     found = measured_arm.evidence(measured_arm.find(run.folder, arm))
     assert (found.gain, found.needs_force) == (verdict, verdict != "adopt")
@@ -157,7 +157,7 @@ def test_export_and_mlflow(arm: str, run: Results) -> None:
 
 
 @pytest.mark.parametrize("arm", ARMS)
-def test_the_gate_stops_what_is_rejected(arm: str, run: Results) -> None:
+def test_the_gate_stops_what_is_rejected(arm: str, run: Measurements) -> None:
     checks = gate.gate(measured_arm.find(run.folder, "base"), measured_arm.find(run.folder, arm))
     assert any(check.outcome == "fails" for check in checks) == (ARMS[arm] == "reject")
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ragbench.evaluation.measures import document_run, evaluate, section_run
-from ragbench.experiment.results import trec
+from ragbench.experiment.measurements import trec
 from ragbench.index.chunks import ChunkTable
 from ragbench.types import Query, QueryState, Ranking
 

@@ -18,7 +18,7 @@ from ragbench.configuration import Settings
 from ragbench.errors import ConfigError, ResultsError
 from ragbench.experiment import ablate
 from ragbench.experiment.ablate import Ablation
-from ragbench.experiment.results import PER_QUERY_COLUMNS, Results
+from ragbench.experiment.measurements import PER_QUERY_COLUMNS, Measurements
 from ragbench.workbench import Experiment
 
 N = 40
@@ -39,8 +39,8 @@ def added() -> Ablation:
 
 
 @dataclass(frozen=True)
-class Made(Results):
-    """Results of arms that never ran: configurations and samples of time as given."""
+class Made(Measurements):
+    """Measurements of arms that never ran: configurations and samples of time as given."""
 
     configs: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     times: dict[str, float] = field(default_factory=dict)
@@ -60,7 +60,7 @@ def results_of(
     *,
     passages: dict[str, np.ndarray] | None = None,
     useful: dict[str, np.ndarray] | None = None,
-) -> Results:
+) -> Measurements:
     """What a run would have measured: nDCG@10 by arm over N queries, all of them timed."""
     measured = {
         ("document", "nDCG@10"): values,
@@ -143,7 +143,7 @@ def test_what_cannot_be_varied_is_named(overrides, said) -> None:
         planned(*overrides)
 
 
-def judged(ablation: Ablation, results: Results) -> pd.DataFrame:
+def judged(ablation: Ablation, results: Measurements) -> pd.DataFrame:
     return table(ablate.judged(ablation, results)).set_index("factor")
 
 

@@ -17,12 +17,12 @@ from ragbench.errors import BenchmarkError, ResultsError
 from ragbench.evaluation import measures
 from ragbench.experiment import verdicts
 from ragbench.experiment.compare import Gathered, gather, in_order
-from ragbench.experiment.results import Results
+from ragbench.experiment.measurements import Measurements
 from ragbench.experiment.run import run
 
 
 @pytest.fixture(scope="module")
-def finished(settings_of, benchmark_small: Benchmark, tmp_path_factory) -> Results:
+def finished(settings_of, benchmark_small: Benchmark, tmp_path_factory) -> Measurements:
     folder = tmp_path_factory.mktemp("compare")
     quick = ("latency.enabled=false", "split=all")
     arms = [settings_of(folder, *quick, "name=both"), settings_of(folder, *quick, "dense=null", "name=words")]
@@ -33,13 +33,13 @@ def against(gathered: Gathered, base: str | None = None) -> dict[str, Comparison
     return {each.contrast.factors[0]: each.levels["document"].comparison for each in gathered.arms.against(base)}
 
 
-def test_a_folder_gives_the_verdicts_the_run_wrote(finished: Results) -> None:
+def test_a_folder_gives_the_verdicts_the_run_wrote(finished: Measurements) -> None:
     written = verdicts.read(finished)
     told = table(gather([finished.folder]).arms.against())
     pd.testing.assert_frame_equal(told, written, check_dtype=False, atol=1e-11)
 
 
-def test_differences_are_those_of_the_statistics(finished: Results) -> None:
+def test_differences_are_those_of_the_statistics(finished: Measurements) -> None:
     found = against(gather([finished.folder], measure="RR"))["words"]
     expected = statistics.compare(finished.values("words", "RR"), finished.values("both", "RR"), seed=13)
     assert found.n == 4
@@ -48,7 +48,7 @@ def test_differences_are_those_of_the_statistics(finished: Results) -> None:
 
 
 def test_run_files_of_other_systems_and_arms_of_equal_names(
-    finished: Results, benchmark_small: Benchmark, tmp_path: Path
+    finished: Measurements, benchmark_small: Benchmark, tmp_path: Path
 ) -> None:
     arm = finished.folder / "arms" / "words"
     other = tmp_path / "other.trec"
@@ -78,12 +78,14 @@ def test_equal_scores_are_ordered_as_trec_eval_does(scores, chance) -> None:
     assert value == pytest.approx(reference["q"]["ndcg_cut_10"], abs=1e-9)
 
 
-def test_a_split_holds_only_its_topics(finished: Results) -> None:
+def test_a_split_holds_only_its_topics(finished: Measurements) -> None:
     gathered = gather([finished.folder], split="train")
     assert sorted(gathered.arms.arms["both"].levels["document"]) == ["t3", "t4"]
 
 
-def test_other_data_are_refused(finished: Results, settings_of, benchmark_small: Benchmark, tmp_path: Path) -> None:
+def test_other_data_are_refused(
+    finished: Measurements, settings_of, benchmark_small: Benchmark, tmp_path: Path
+) -> None:
     from dataclasses import replace as changed
 
     fewer = changed(benchmark_small, topics=benchmark_small.topics[:2])
@@ -96,7 +98,7 @@ def test_other_data_are_refused(finished: Results, settings_of, benchmark_small:
         gather([finished.folder], benchmark=changed(benchmark_small, name="moon", topics=benchmark_small.topics[:2]))
 
 
-def test_what_cannot_be_compared_is_named(finished: Results, benchmark_small: Benchmark, tmp_path: Path) -> None:
+def test_what_cannot_be_compared_is_named(finished: Measurements, benchmark_small: Benchmark, tmp_path: Path) -> None:
     with pytest.raises(ResultsError, match="no arm 'x' to compare with; arms: both, words"):
         gather([finished.folder]).arms.against("x")
     with pytest.raises(ResultsError, match="at least two arms"):

@@ -15,7 +15,7 @@ from ragbench.configuration import Settings
 from ragbench.engine.executor import Outcome
 from ragbench.errors import ArmsFailed, ConfigError
 from ragbench.experiment.execution import dispatch, groups
-from ragbench.experiment.results import Results
+from ragbench.experiment.measurements import Measurements
 from ragbench.experiment.run import run
 from ragbench.experiment.worker import Failure
 
@@ -84,7 +84,7 @@ def trouble(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
     sys.modules.pop("trouble", None)
 
 
-def files(results: Results) -> dict[str, bytes]:
+def files(results: Measurements) -> dict[str, bytes]:
     """What the arms wrote, without where and how."""
     return {
         path.relative_to(results.folder).as_posix(): path.read_bytes()

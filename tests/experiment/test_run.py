@@ -15,8 +15,8 @@ from ragbench.benchmark.pool import read_pool, read_run
 from ragbench.commands import pool as pool_command
 from ragbench.configuration import Settings
 from ragbench.evaluation import measures
-from ragbench.experiment import plan, results, store
-from ragbench.experiment.results import Results
+from ragbench.experiment import measurements, plan, store
+from ragbench.experiment.measurements import Measurements
 from ragbench.experiment.run import run
 
 VAULT = Path(__file__).parents[1] / "data" / "vault"
@@ -40,7 +40,7 @@ def told() -> list[tuple[str, int, int]]:
 
 
 @pytest.fixture(scope="module")
-def finished(arms, told, benchmark_small: Benchmark, tmp_path_factory) -> Results:
+def finished(arms, told, benchmark_small: Benchmark, tmp_path_factory) -> Measurements:
     # A cold start loads its benchmark anew: give it queries to load.
     queries = tmp_path_factory.mktemp("queries") / "queries.csv"
     queries.write_text("text\nlamps\n")
@@ -48,15 +48,15 @@ def finished(arms, told, benchmark_small: Benchmark, tmp_path_factory) -> Result
     return run(named, benchmark_small, progress=lambda *step: told.append(step), say=lambda sentence: None)
 
 
-def test_results_read_back_are_those_returned(finished: Results) -> None:
-    loaded = results.load(finished.folder)
+def test_results_read_back_are_those_returned(finished: Measurements) -> None:
+    loaded = measurements.load(finished.folder)
     assert loaded.record == json.loads(json.dumps(finished.record))
     pd.testing.assert_frame_equal(loaded.per_query, finished.per_query)
     pd.testing.assert_frame_equal(loaded.latency, finished.latency)
     assert loaded.arms == ["plain", "with p12"]
 
 
-def test_measures_are_those_of_the_run_files(finished: Results, benchmark_small: Benchmark) -> None:
+def test_measures_are_those_of_the_run_files(finished: Measurements, benchmark_small: Benchmark) -> None:
     levels = {"document": ("run.trec", benchmark_small.document_qrels)}
     levels["section"] = ("sections.trec", benchmark_small.section_qrels)
     for arm in finished.arms:
@@ -68,7 +68,7 @@ def test_measures_are_those_of_the_run_files(finished: Results, benchmark_small:
             assert frame.set_index(["qid", "measure"])["value"].to_dict() == expected.to_dict()
 
 
-def test_every_arm_has_all_its_files(finished: Results, arms) -> None:
+def test_every_arm_has_all_its_files(finished: Measurements, arms) -> None:
     for each in arms:
         place = finished.arm_path(each.name)
         files = {path.name for path in place.iterdir()}
@@ -79,7 +79,7 @@ def test_every_arm_has_all_its_files(finished: Results, arms) -> None:
         assert (place / "pipeline.txt").read_text().strip() == repr(each.pipeline)
 
 
-def test_an_arm_has_the_bytes_of_the_artefacts_it_reads_and_no_others(finished: Results) -> None:
+def test_an_arm_has_the_bytes_of_the_artefacts_it_reads_and_no_others(finished: Measurements) -> None:
     """Both share one index object, in which the trigrams of p12 are open."""
     sizes = finished.record["index_bytes"]
     assert sizes["with p12"] > sizes["plain"] > 0
@@ -88,7 +88,7 @@ def test_an_arm_has_the_bytes_of_the_artefacts_it_reads_and_no_others(finished: 
     assert kinds == {"plain": {"chunks", "dense", "lexical"}, "with p12": {"chunks", "dense", "lexical", "trigrams"}}
 
 
-def test_peak_memory_is_that_of_each_arms_own_process(finished: Results) -> None:
+def test_peak_memory_is_that_of_each_arms_own_process(finished: Measurements) -> None:
     assert set(finished.peak_memory_mb) == {"plain", "with p12"}
     assert all(50 < mb < 3000 for mb in finished.peak_memory_mb.values())
     cold = finished.latency[finished.latency["stage"].str.startswith("cold")]
@@ -96,7 +96,7 @@ def test_peak_memory_is_that_of_each_arms_own_process(finished: Results) -> None
     assert (cold["p50"] > 100).all()
 
 
-def test_the_machine_is_observed_while_time_is_measured(finished: Results) -> None:
+def test_the_machine_is_observed_while_time_is_measured(finished: Measurements) -> None:
     observed = finished.record["machine"]
     assert set(observed) == {"before", "timing", "busy"}
     assert {"load", "others", "steal", "switches", "processors"} <= set(observed["timing"])
@@ -112,14 +112,14 @@ def test_a_busy_machine_is_told_once(settings_of, benchmark_small, tmp_path: Pat
     assert said == [f"warning: do not trust the times of this run, {reason}; run it again on a quiet machine"]
 
 
-def test_the_open_loop_is_written_beside_the_closed(finished: Results) -> None:
+def test_the_open_loop_is_written_beside_the_closed(finished: Measurements) -> None:
     assert finished.open_loop[["arm", "qps", "queries"]].to_numpy().tolist() == [
         ["plain", 100, 5],
         ["with p12", 100, 5],
     ]
 
 
-def test_progress_counts_to_its_total_task_by_task(finished: Results, told) -> None:
+def test_progress_counts_to_its_total_task_by_task(finished: Measurements, told) -> None:
     tasks: dict[str, list[tuple[int, int]]] = {}
     for task, done, total in told:
         tasks.setdefault(task, []).append((done, total))
@@ -140,7 +140,7 @@ def test_quality_alone_measures_no_time(settings_of, benchmark_small: Benchmark,
 def test_what_concludes_an_experiment_comes_before_its_record(settings_of, benchmark_small, tmp_path: Path) -> None:
     quick = settings_of(tmp_path, "latency.enabled=false")
 
-    def fail(found: Results) -> None:
+    def fail(found: Measurements) -> None:
         assert not (found.folder / store.RECORD).exists()
         raise KeyboardInterrupt
 

@@ -13,7 +13,7 @@ from ragbench import app
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.load import load
 from ragbench.configuration import Settings
-from ragbench.experiment.results import Results
+from ragbench.experiment.measurements import Measurements
 from ragbench.experiment.run import run
 from ragbench.export import bundle, measured_arm
 
@@ -52,7 +52,7 @@ def questions() -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def finished(handbook_folder: Path, workplace: Path) -> Results:
+def finished(handbook_folder: Path, workplace: Path) -> Measurements:
     around = [
         "data=vault",
         f"data.corpus={handbook_folder / 'notes'}",
@@ -66,13 +66,13 @@ def finished(handbook_folder: Path, workplace: Path) -> Results:
 
 
 @pytest.fixture(scope="session")
-def handbook(finished: Results) -> Benchmark:
+def handbook(finished: Measurements) -> Benchmark:
     return load(measured_arm.find(finished.folder, "baseline").settings.config["data"])
 
 
 @pytest.fixture(scope="session")
 def bundle_of(
-    finished: Results, handbook: Benchmark, tmp_path_factory: pytest.TempPathFactory
+    finished: Measurements, handbook: Benchmark, tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[[str], Path]:
     """The bundle of a preset, made once; tests that change one copy it first."""
 

@@ -18,13 +18,13 @@ import yaml
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.errors import BundleError, ResultsError
 from ragbench.experiment import store
-from ragbench.experiment.results import Results
+from ragbench.experiment.measurements import Measurements
 from ragbench.export import bundle, measured_arm
 from ragbench.export.bundle import _cautions
 
 
 @pytest.fixture
-def write(finished: Results, handbook: Benchmark) -> Callable[..., Path]:
+def write(finished: Measurements, handbook: Benchmark) -> Callable[..., Path]:
     def call(out: Path, folder: Path = finished.folder, benchmark: Benchmark = handbook, **options) -> Path:
         arm = measured_arm.find(folder, "baseline")
         return bundle.write(arm, benchmark, out, evidence=measured_arm.evidence(arm), say=lambda line: None, **options)
@@ -32,7 +32,7 @@ def write(finished: Results, handbook: Benchmark) -> Callable[..., Path]:
     return call
 
 
-def test_what_it_holds(bundle_of, finished: Results, questions: list[str]) -> None:
+def test_what_it_holds(bundle_of, finished: Measurements, questions: list[str]) -> None:
     folder = bundle_of("phase4")
     record = bundle.read_record(folder)
     assert {path.name for path in folder.iterdir()} == {
@@ -144,7 +144,7 @@ def test_changed_documents_are_refused(write, handbook: Benchmark, tmp_path: Pat
         write(tmp_path / "out", benchmark=fewer)
 
 
-def test_another_ranking_than_the_runs_is_refused(write, reseal, finished: Results, tmp_path: Path) -> None:
+def test_another_ranking_than_the_runs_is_refused(write, reseal, finished: Measurements, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(finished.folder, tmp_path / "run"))
     path = store.arm_path(folder, "baseline") / "run.trec"
     first, second, *rest = path.read_text().splitlines()

@@ -16,7 +16,7 @@ import pytest
 import ragbench
 from ragbench.benchmark.pool import read_run
 from ragbench.errors import BundleError, ConfigError, IndexError_
-from ragbench.experiment.results import Results
+from ragbench.experiment.measurements import Measurements
 from ragbench.export import bundle
 from ragbench.export.loaded_bundle import LoadedBundle
 
@@ -28,7 +28,7 @@ def docs(bundle_of) -> LoadedBundle:
 
 @pytest.mark.parametrize("preset", ["baseline", "phase4", "lexical_v3", "librarian_rerank"])
 def test_round_trip_gives_the_ranking_of_the_run_for_every_query(
-    preset: str, bundle_of, finished: Results, questions: list[str]
+    preset: str, bundle_of, finished: Measurements, questions: list[str]
 ) -> None:
     run = read_run(finished.folder / "arms" / preset / "run.trec")
     with ragbench.load(bundle_of(preset)) as loaded:
@@ -105,7 +105,7 @@ def test_threads_get_the_answers_of_one(docs: LoadedBundle, questions: list[str]
 
 
 def test_without_index_it_is_built_in_the_bundle_from_the_documents(
-    finished: Results, handbook, bundle_of, handbook_folder: Path, tmp_path: Path
+    finished: Measurements, handbook, bundle_of, handbook_folder: Path, tmp_path: Path
 ) -> None:
     from ragbench.export import measured_arm
 

@@ -28,7 +28,7 @@ import pandas as pd
 import psutil
 
 from ragbench.errors import RagbenchError, ResultsError
-from ragbench.experiment import results, store
+from ragbench.experiment import measurements, store
 from ragbench.export import bundle
 from ragbench.files import digest
 from ragbench.index.artefacts import ArtefactStore
@@ -146,7 +146,7 @@ class Campaign:
         """Flip a bit of a file of results or of the index: it is noticed, or what is read is the same."""
         run = store.latest(self.folder / "whole-run")
         index = ArtefactStore(self.folder / "whole-run" / "index")
-        known, sound = results.load(run), [each.fingerprint for each in index.list()]
+        known, sound = measurements.load(run), [each.fingerprint for each in index.list()]
         found = sorted(path for root in (run, index.root) for path in root.rglob("*") if path.is_file())
         found = [p for p in found if p.name[0] != "." and p.name not in (store.PLAN, "report.html", "write.lock")]
         for case in range(times):
@@ -154,7 +154,7 @@ class Campaign:
             with flipped(path, self._chance):
                 if path.is_relative_to(run):
                     try:
-                        read = results.load(run)
+                        read = measurements.load(run)
                     except ResultsError:
                         self.counts["flips noticed"] += 1
                     else:
@@ -285,7 +285,7 @@ class Campaign:
 
 def tables(folder: Path) -> dict[str, bytes]:
     """What the arms of a run wrote, after it was compared with its digests."""
-    found = results.load(folder)
+    found = measurements.load(folder)
     return {f"{arm} {name}": (found.arm_path(arm) / name).read_bytes() for arm in found.arms for name in TABLES}
 
 

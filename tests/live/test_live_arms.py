@@ -15,7 +15,7 @@ from ragbench.benchmark.pool import read_run
 from ragbench.configuration import Settings
 from ragbench.errors import ArmsFailed, ConfigError, LiveError
 from ragbench.evaluation.measures import UNPLACED
-from ragbench.experiment import results
+from ragbench.experiment import measurements
 from ragbench.experiment.run import run
 from ragbench.report import html
 from ragbench.stages.live import LiveCommand, LiveHttp, LiveMcp
@@ -46,11 +46,11 @@ def arm(settings_of, tmp_path: Path, data: list[str]):
     return make
 
 
-def measured(*arms: Settings) -> results.Results:
+def measured(*arms: Settings) -> measurements.Measurements:
     return run(arms, load(arms[0].config), say=lambda sentence: None)
 
 
-def found(results_: results.Results, arm: str) -> dict[str, list[str]]:
+def found(results_: measurements.Measurements, arm: str) -> dict[str, list[str]]:
     ranked = read_run(results_.arm_path(arm) / "run.trec")
     return {qid: [name for name, _ in hits] for qid, hits in ranked.items()}
 
@@ -91,7 +91,7 @@ def test_an_answer_shaped_like_opensearchs(arm, server) -> None:
     reciprocal = results_.values("today", "RR")
     assert sorted(reciprocal) == pytest.approx([0, 0, 1 / 3, 1])  # a hit that could not be placed keeps its rank
     assert set(results_.values("today", UNPLACED)) == {0.1}
-    top = results_.of_arms(results.TOP, ("qid", "rank", "docno", "title"))
+    top = results_.of_arms(measurements.TOP, ("qid", "rank", "docno", "title"))
     assert list(top["docno"][:3]) == ["metrics", "https://other.org/pages/unknown/", "authentication"]
 
 

@@ -12,8 +12,8 @@ from ragbench import app
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.benchmark.native import best_sections
 from ragbench.corpus.reader import read_vault
-from ragbench.experiment import ablate, results
-from ragbench.experiment.results import Results
+from ragbench.experiment import ablate, measurements
+from ragbench.experiment.measurements import Measurements
 from ragbench.experiment.run import run
 
 TITLE = "<script>document.title='broken'</script>"
@@ -52,28 +52,28 @@ def around(workplace: Path) -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def ablation(hostile: Benchmark, around: list[str]) -> Results:
+def ablation(hostile: Benchmark, around: list[str]) -> Measurements:
     """Pairs of p4, p8 and p10, with verdicts, as `ragbench ablate` writes them."""
     base = app.compose(["+exp=baseline", "design=pairwise", "factors=[p4,p8,p10]", *around])
     planned = ablate.plan(base, app.compose)
     quietly = {"command": "ablate", "say": lambda message: None}
     found = run(planned.settings, hostile, conclude=lambda done: ablate.conclude(planned, done), **quietly)
-    return results.load(found.folder)
+    return measurements.load(found.folder)
 
 
 @pytest.fixture(scope="session")
-def comparison(hostile: Benchmark, around: list[str]) -> Results:
+def comparison(hostile: Benchmark, around: list[str]) -> Measurements:
     """Two arms side by side, time not measured, one with a hostile name."""
     first, second = app.compose(["+exp=baseline", *around]), app.compose(["+exp=lexical_only", *around])
     named = replace(second, name=TITLE)
     quick = [each.with_value("latency.enabled", False) for each in (first, named)]
-    return results.load(run(quick, hostile, say=lambda message: None).folder)
+    return measurements.load(run(quick, hostile, say=lambda message: None).folder)
 
 
 @pytest.fixture(scope="session")
-def alone(hostile: Benchmark, around: list[str]) -> Results:
+def alone(hostile: Benchmark, around: list[str]) -> Measurements:
     """One arm on a benchmark without judged sections."""
     documents = Benchmark("plain", hostile.documents, hostile.topics, hostile.document_qrels)
     settings = app.compose(["+exp=lexical_only", *around])
     quick = settings.with_value("latency.enabled", False)
-    return results.load(run([quick], documents, say=lambda message: None).folder)
+    return measurements.load(run([quick], documents, say=lambda message: None).folder)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ragbench.experiment.results import Results
+from ragbench.experiment.measurements import Measurements
 from ragbench.report import html
 from ragbench.report.cells import MINUS
 from tests.browser import BROWSER, DRIVER, MISSING, chromium
@@ -22,7 +22,9 @@ pytestmark = pytest.mark.skipif(not (BROWSER and DRIVER), reason=MISSING)
 
 
 @pytest.fixture(scope="module")
-def pages(ablation: Results, comparison: Results, alone: Results, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def pages(
+    ablation: Measurements, comparison: Measurements, alone: Measurements, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     folder = tmp_path_factory.mktemp("pages")
     for name, results in (("ablation", ablation), ("comparison", comparison), ("alone", alone)):
         html.write(results.folder, folder / f"{name}.html")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragbench.experiment.results import Results
+from ragbench.experiment.measurements import Measurements
 from ragbench.report import canvas, figures, pareto, picture
 
 PNG = bytes([0x89]) + b"PNG"
@@ -14,14 +14,14 @@ PNG = bytes([0x89]) + b"PNG"
     "plot",
     [pareto.plot_pareto, figures.plot_effects, figures.plot_latency, figures.plot_interactions, figures.plot_losses],
 )
-def test_a_figure_has_a_picture_beside_it(plot, ablation: Results) -> None:
+def test_a_figure_has_a_picture_beside_it(plot, ablation: Measurements) -> None:
     figure = plot(ablation)
     shown = figure._repr_mimebundle_()["image/png"]
     assert shown.startswith(PNG) and len(shown) > 5000
     assert figure.picture() == shown
 
 
-def test_an_arm_has_one_colour_in_every_figure(ablation: Results) -> None:
+def test_an_arm_has_one_colour_in_every_figure(ablation: Measurements) -> None:
     colors = canvas.arm_colors(ablation.arms)
     drawn = {}
     for trace in pareto.plot_pareto(ablation).data[1:]:

@@ -3,11 +3,11 @@
 import pytest
 
 from ragbench.errors import ResultsError
-from ragbench.experiment.results import Results
+from ragbench.experiment.measurements import Measurements
 from ragbench.report import evidence
 
 
-def test_by_type_splits_the_means(ablation: Results) -> None:
+def test_by_type_splits_the_means(ablation: Measurements) -> None:
     frame = evidence.by_kind(ablation)
     for arm in ablation.arms:
         rows = frame[frame["arm"] == arm]
@@ -17,13 +17,13 @@ def test_by_type_splits_the_means(ablation: Results) -> None:
     assert (frame.loc[frame["arm"] == ablation.arms[0], "difference"] == 0).all()
 
 
-def test_an_ablations_effects_are_those_it_wrote(ablation: Results) -> None:
+def test_an_ablations_effects_are_those_it_wrote(ablation: Measurements) -> None:
     frame = evidence.effects(ablation)
     assert frame["kind"].tolist() == ["main"] * 3 + ["interaction"] * 3
     assert frame["other"].tolist() == ["", "", "", "p8", "p10", "p10"]
 
 
-def test_a_damaged_configuration_is_one_sentence(alone: Results, tmp_path) -> None:
+def test_a_damaged_configuration_is_one_sentence(alone: Measurements, tmp_path) -> None:
     import dataclasses
 
     moved = dataclasses.replace(alone, folder=tmp_path)

@@ -2,11 +2,11 @@
 
 import pytest
 
-from ragbench.experiment.results import Results
+from ragbench.experiment.measurements import Measurements
 from ragbench.report.explorer import explorer
 
 
-def test_every_query_with_its_values_and_hits(ablation: Results) -> None:
+def test_every_query_with_its_values_and_hits(ablation: Measurements) -> None:
     found = explorer(ablation)
     assert found["arms"] == ablation.arms
     assert found["measures"][0] == "nDCG@10"
@@ -25,13 +25,13 @@ def test_every_query_with_its_values_and_hits(ablation: Results) -> None:
         assert scores == [sorted(each, reverse=True) for each in scores]
 
 
-def test_a_passage_is_stored_once(ablation: Results) -> None:
+def test_a_passage_is_stored_once(ablation: Measurements) -> None:
     for query in explorer(ablation)["queries"]:
         passages = [tuple(passage) for passage in query["passages"]]
         assert len(passages) == len(set(passages))
 
 
-def test_grades_are_those_of_the_judgments(ablation: Results, hostile) -> None:
+def test_grades_are_those_of_the_judgments(ablation: Measurements, hostile) -> None:
     for query in explorer(ablation)["queries"]:
         judged = hostile.document_qrels.get(query["qid"], {})
         for docno, _, _, _, document, section in query["passages"]:
@@ -39,14 +39,14 @@ def test_grades_are_those_of_the_judgments(ablation: Results, hostile) -> None:
             assert section is None or document is not None
 
 
-def test_losses_name_every_relevant_section_best_first(ablation: Results, hostile) -> None:
+def test_losses_name_every_relevant_section_best_first(ablation: Measurements, hostile) -> None:
     for query in explorer(ablation)["queries"]:
         relevant = {name: grade for name, grade in hostile.section_qrels.get(query["qid"], {}).items() if grade > 0}
         assert {section: grade for section, grade, _ in query.get("lost", [])} == relevant
         assert all(all(fates) and len(fates) == len(ablation.arms) for _, _, fates in query.get("lost", []))
 
 
-def test_a_limit_keeps_the_texts_of_the_queries_that_differ_most(ablation: Results) -> None:
+def test_a_limit_keeps_the_texts_of_the_queries_that_differ_most(ablation: Measurements) -> None:
     found = explorer(ablation, most=2)
     spread = {
         query["qid"]: max(v for v in query["values"][0]) - min(query["values"][0])

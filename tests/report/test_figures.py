@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ragbench.experiment.results import Results
+from ragbench.experiment.measurements import Measurements
 from ragbench.report import canvas, figures, pareto
 
 
@@ -13,13 +13,13 @@ def total(arm: str, p95: float) -> dict[str, object]:
     return {"arm": arm, "stage": "total", **dict.fromkeys(columns, p95)}
 
 
-def results(quality: dict[str, float], latency: pd.DataFrame, folder) -> Results:
+def results(quality: dict[str, float], latency: pd.DataFrame, folder) -> Measurements:
     rows = [(arm, "document", "test", "code", "q1", "nDCG@10", value) for arm, value in quality.items()]
     columns = ["arm", "level", "split", "type", "qid", "measure", "value"]
     for arm in quality:
         (folder / "arms" / arm).mkdir(parents=True)
         (folder / "arms" / arm / "config.yaml").write_text("measures: ['nDCG@10']\n")
-    return Results(folder, {"arms": list(quality)}, pd.DataFrame(rows, columns=columns), latency)
+    return Measurements(folder, {"arms": list(quality)}, pd.DataFrame(rows, columns=columns), latency)
 
 
 def test_the_frontier_is_what_no_arm_beats_in_both(tmp_path) -> None:
@@ -55,13 +55,13 @@ def test_stages_add_up_and_small_ones_are_summed(tmp_path) -> None:
     }
 
 
-def test_measured_stages_add_up_to_the_whole(ablation: Results) -> None:
+def test_measured_stages_add_up_to_the_whole(ablation: Measurements) -> None:
     parts = figures.stage_means(ablation).groupby("arm")["mean"].sum()
     whole = ablation.latency[ablation.latency["stage"] == "total"].set_index("arm")["mean"]
     np.testing.assert_allclose(parts[ablation.arms], whole[ablation.arms], rtol=0.03)
 
 
-def test_effects_are_drawn_best_first_with_their_intervals(ablation: Results) -> None:
+def test_effects_are_drawn_best_first_with_their_intervals(ablation: Measurements) -> None:
     frame = figures.main_effects(ablation)
     assert frame["effect"].is_monotonic_decreasing
     figure = figures.plot_effects(ablation)
@@ -75,7 +75,7 @@ def test_effects_are_drawn_best_first_with_their_intervals(ablation: Results) ->
     assert list(figure.layout.yaxis.categoryarray) == frame["factor"].tolist()[::-1]
 
 
-def test_the_heat_map_is_symmetric_with_an_empty_diagonal(ablation: Results) -> None:
+def test_the_heat_map_is_symmetric_with_an_empty_diagonal(ablation: Measurements) -> None:
     (heat,) = figures.plot_interactions(ablation).data
     assert list(heat.x) == list(heat.y) == ["p4", "p8", "p10"]
     cells = [[None if value is None else float(value) for value in line] for line in heat.z]
@@ -83,7 +83,7 @@ def test_the_heat_map_is_symmetric_with_an_empty_diagonal(ablation: Results) -> 
     assert cells == [list(column) for column in zip(*cells, strict=True)]
 
 
-def test_losses_add_up_to_all_relevant_sections(ablation: Results) -> None:
+def test_losses_add_up_to_all_relevant_sections(ablation: Measurements) -> None:
     shares: dict[str, float] = dict.fromkeys(ablation.arms, 0.0)
     for trace in figures.plot_losses(ablation).data:
         for arm, share in zip(trace.y, trace.x, strict=True):

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragbench.experiment import results as results_
-from ragbench.experiment.results import Results
+from ragbench.experiment import measurements
+from ragbench.experiment.measurements import Measurements
 from ragbench.report import html
 
 BROKEN = "document.title='broken'"
@@ -53,7 +53,7 @@ class Page(HTMLParser):
 
 
 @pytest.fixture(scope="session")
-def text(ablation: Results) -> str:
+def text(ablation: Measurements) -> str:
     return html.render(ablation)
 
 
@@ -66,7 +66,7 @@ def headings(page: Page) -> set[str]:
     return {str(attributes["id"]) for attributes in page.all("section") if attributes.get("id")}
 
 
-def test_an_ablation_shows_every_section(parsed: Page, ablation: Results) -> None:
+def test_an_ablation_shows_every_section(parsed: Page, ablation: Measurements) -> None:
     expected = {"verdicts", "configurations", "trade-off", "latency", "interactions", "losses", "types", "queries"}
     assert headings(parsed) == expected | {"areas", "environment", "methods"}
     assert {str(link["href"]) for link in parsed.all("a")} == {f"#{name}" for name in headings(parsed)} | {"#main"}
@@ -77,7 +77,7 @@ def test_an_ablation_shows_every_section(parsed: Page, ablation: Results) -> Non
     assert {str(place["data-figure"]) for place in parsed.all("div") if "data-figure" in place} == set(data["figures"])
 
 
-def test_every_verdict_stands_with_its_reason(parsed: Page, ablation: Results) -> None:
+def test_every_verdict_stands_with_its_reason(parsed: Page, ablation: Measurements) -> None:
     import pandas as pd
 
     verdicts = pd.read_csv(ablation.folder / "verdicts.csv", keep_default_na=False)
@@ -87,7 +87,7 @@ def test_every_verdict_stands_with_its_reason(parsed: Page, ablation: Results) -
     assert "It takes at least 25 queries to make a conclusion stable." in parsed.text
 
 
-def test_two_arms_without_latency(comparison: Results) -> None:
+def test_two_arms_without_latency(comparison: Measurements) -> None:
     page = Page(html.render(comparison))
     shown = {"verdicts", "configurations", "losses", "types", "areas", "queries", "environment", "methods"}
     assert headings(page) == shown
@@ -95,7 +95,7 @@ def test_two_arms_without_latency(comparison: Results) -> None:
     assert set(json.loads(page.raw["script"][0])["figures"]) == {"effects", "losses"}
 
 
-def test_one_arm_without_sections(alone: Results) -> None:
+def test_one_arm_without_sections(alone: Measurements) -> None:
     page = Page(html.render(alone))
     # Without judged sections, documents are diagnosed.
     assert headings(page) == {"configurations", "losses", "types", "areas", "queries", "environment", "methods"}
@@ -104,7 +104,7 @@ def test_one_arm_without_sections(alone: Results) -> None:
     assert "What ordering and retrieval could still bring" in html.render(alone)
 
 
-def test_a_run_that_kept_no_hits_still_has_a_report(alone: Results, reseal, tmp_path_factory) -> None:
+def test_a_run_that_kept_no_hits_still_has_a_report(alone: Measurements, reseal, tmp_path_factory) -> None:
     import shutil
 
     folder = tmp_path_factory.mktemp("old") / "run"
@@ -112,7 +112,7 @@ def test_a_run_that_kept_no_hits_still_has_a_report(alone: Results, reseal, tmp_
     (folder / "topics.parquet").unlink()
     (folder / "arms" / "lexical_only" / "top.parquet").unlink()
     reseal(folder)
-    data = json.loads(Page(html.render(results_.load(folder))).raw["script"][0])["explorer"]
+    data = json.loads(Page(html.render(measurements.load(folder))).raw["script"][0])["explorer"]
     assert data["texts"] == 0
     assert [query["text"] for query in data["queries"]] == [query["qid"] for query in data["queries"]]
 
@@ -130,7 +130,7 @@ def test_no_text_breaks_out(which: str, request: pytest.FixtureRequest) -> None:
     assert BROKEN not in page.raw["script"][1] + page.raw["script"][2]
 
 
-def test_the_hostile_arm_is_shown_letter_by_letter(comparison: Results) -> None:
+def test_the_hostile_arm_is_shown_letter_by_letter(comparison: Measurements) -> None:
     page = Page(html.render(comparison))
     assert f"<script>{BROKEN}</script>" in page.text
     bars = json.loads(page.raw["script"][0])["figures"]["losses"]["data"][0]["y"]
@@ -163,11 +163,11 @@ def test_tables_can_be_heard(parsed: Page) -> None:
     assert set(named) <= set(ids)
 
 
-def test_equal_results_give_equal_bytes(ablation: Results, text: str) -> None:
+def test_equal_results_give_equal_bytes(ablation: Measurements, text: str) -> None:
     code = (
         "import hashlib, sys; from pathlib import Path\n"
-        "from ragbench.experiment import results; from ragbench.report import html\n"
-        "page = html.render(results.load(Path(sys.argv[1])))\n"
+        "from ragbench.experiment import measurements; from ragbench.report import html\n"
+        "page = html.render(measurements.load(Path(sys.argv[1])))\n"
         "print(hashlib.sha256(page.encode()).hexdigest())\n"
     )
     environment = {**os.environ, "PYTHONHASHSEED": "77", "TZ": "Asia/Tokyo"}

@@ -7,12 +7,12 @@ import re
 import pytest
 
 import ragbench.stages
-from ragbench.experiment.results import Results
+from ragbench.experiment.measurements import Measurements
 from ragbench.report import references
 from ragbench.report.methods import methods, stages
 
 
-def test_numbers_are_those_of_the_record(ablation: Results) -> None:
+def test_numbers_are_those_of_the_record(ablation: Measurements) -> None:
     text = methods(ablation).text
     record = ablation.record
     for said in (
@@ -40,7 +40,7 @@ def test_every_citation_has_its_work_and_every_work_is_cited(which: str, request
     assert "http" not in found.text
 
 
-def test_one_arm_says_nothing_of_comparisons(alone: Results) -> None:
+def test_one_arm_says_nothing_of_comparisons(alone: Measurements) -> None:
     assert "Statistics" not in [title for title, _ in methods(alone).paragraphs]
 
 

@@ -10,11 +10,11 @@ import pytest
 
 from ragbench import cli
 from ragbench.errors import ResultsError
-from ragbench.experiment.results import Results
+from ragbench.experiment.measurements import Measurements
 from ragbench.report import canvas, picture
 
 
-def test_every_arm_is_named_in_words(ablation: Results) -> None:
+def test_every_arm_is_named_in_words(ablation: Measurements) -> None:
     text = picture.svg(ablation)
     root = ElementTree.fromstring(text)
     said = {"".join(each.itertext()).strip() for each in root.iter("{http://www.w3.org/2000/svg}text")}
@@ -23,16 +23,16 @@ def test_every_arm_is_named_in_words(ablation: Results) -> None:
     assert "<script" not in text
 
 
-def test_same_results_same_bytes(ablation: Results) -> None:
+def test_same_results_same_bytes(ablation: Measurements) -> None:
     assert picture.svg(ablation) == picture.svg(ablation)
 
 
-def test_without_times_there_is_nothing_to_draw(ablation: Results) -> None:
+def test_without_times_there_is_nothing_to_draw(ablation: Measurements) -> None:
     with pytest.raises(ResultsError, match=r"latency\.enabled=true"):
         picture.svg(dataclasses.replace(ablation, latency=ablation.latency.iloc[:0]))
 
 
-def test_the_command_writes_it(ablation: Results, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_writes_it(ablation: Measurements, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "deep" / "pareto.svg"
     words = ["report", str(ablation.folder), "--out", str(tmp_path / "report.html"), "--picture", str(file), "--json"]
     assert cli.main(words) == 0

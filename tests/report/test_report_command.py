@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from ragbench import cli
-from ragbench.experiment.results import Results
+from ragbench.experiment.measurements import Measurements
 
 
-def test_the_report_goes_into_the_folder(alone: Results, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_report_goes_into_the_folder(alone: Measurements, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["report", str(alone.folder)]) == 0
     path = alone.folder / "report.html"
     assert capsys.readouterr().out == f"report in {path}\n"
@@ -17,7 +17,7 @@ def test_the_report_goes_into_the_folder(alone: Results, capsys: pytest.CaptureF
 
 
 def test_the_newest_run_and_another_place(
-    alone: Results, around: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    alone: Measurements, around: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (place,) = [word for word in around if word.startswith("paths.results=")]
     out = tmp_path / "deep" / "page.html"
@@ -38,7 +38,7 @@ def test_the_newest_run_and_another_place(
     ],
 )
 def test_what_is_wrong_is_one_sentence(
-    words: list[str], said: str, alone: Results, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    words: list[str], said: str, alone: Measurements, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     filled = [word.format(tmp=tmp_path, run=alone.folder) for word in words]
     extra = [] if any("paths" in word for word in filled) else [f"paths.results={tmp_path}"]

@@ -12,8 +12,8 @@ from rich.console import Console
 
 from ragbench import console
 from ragbench.comparison import own_mean
-from ragbench.experiment import results
-from ragbench.experiment.results import Results
+from ragbench.experiment import measurements
+from ragbench.experiment.measurements import Measurements
 from ragbench.report import screen
 
 LOW, HIGH = [0.4, 0.5] * 15, [0.6, 0.7] * 15
@@ -21,20 +21,20 @@ LONG = "baseline p6=on p6.depth=20 fuse.weights.lexical=0.35"
 
 
 @pytest.fixture(scope="module")
-def found(write_results, tmp_path_factory: pytest.TempPathFactory) -> Results:
+def found(write_results, tmp_path_factory: pytest.TempPathFactory) -> Measurements:
     arms = {"baseline": LOW, LONG: HIGH, "same": [*LOW[:-1], 0.6]}
     times = {"baseline": 20.0, LONG: 1190.0, "same": 21.0}
-    return results.load(write_results(tmp_path_factory.mktemp("screen") / "run", arms, times, passages=arms))
+    return measurements.load(write_results(tmp_path_factory.mktemp("screen") / "run", arms, times, passages=arms))
 
 
-def printed(found: Results, width: int) -> str:
+def printed(found: Measurements, width: int) -> str:
     out = io.StringIO()
     Console(file=out, width=width).print(screen.table(found))
     return out.getvalue()
 
 
 @pytest.mark.parametrize("width", [80, 100, 160])
-def test_nothing_is_cut(found: Results, width: int) -> None:
+def test_nothing_is_cut(found: Measurements, width: int) -> None:
     said = printed(found, width)
     assert "…" not in said and max(map(len, said.splitlines())) <= width
     end = next(line.index("documents") for line in said.splitlines() if "documents" in line)
@@ -44,7 +44,7 @@ def test_nothing_is_cut(found: Results, width: int) -> None:
     assert said.count("0.650 [+.17 +.23]") == 2  # documents and passages
 
 
-def test_without_a_terminal_it_is_eighty_columns(found: Results, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_terminal_it_is_eighty_columns(found: Measurements, capsys: pytest.CaptureFixture[str]) -> None:
     screen.show(found)
     said = capsys.readouterr().out
     assert max(map(len, said.splitlines())) <= 80
@@ -52,7 +52,7 @@ def test_without_a_terminal_it_is_eighty_columns(found: Results, capsys: pytest.
 
 
 def test_one_arm_has_the_interval_of_its_mean(write_results, tmp_path: Path) -> None:
-    alone = results.load(write_results(tmp_path / "run", {"one": LOW}))
+    alone = measurements.load(write_results(tmp_path / "run", {"one": LOW}))
     said = printed(alone, 80)
     assert "0.450 [.43 .47]" in said and "passages" not in said
 
@@ -82,19 +82,19 @@ def test_wide_tables_go_on_below_in_a_terminal(width: int, monkeypatch: pytest.M
 def test_it_says_why_an_arm_is_not_adopted(write_results, tmp_path: Path) -> None:
     arms = {"baseline": LOW, "slow": HIGH, "good": HIGH, "same": [*LOW[:-1], 0.6], "worse": [0.2, 0.3] * 15}
     times = {"baseline": 20.0, "slow": 1190.0, "good": 21.0, "same": 21.0, "worse": 20.0}
-    said = screen.below(results.load(write_results(tmp_path / "run", arms, times)))
+    said = screen.below(measurements.load(write_results(tmp_path / "run", arms, times)))
     assert "slow: over the budget of +50 ms" in said
     assert "same: may be chance: 30 topics do not tell so small a change" in said
     assert "worse: surely worse" in said
     assert not any(line.startswith("good") for line in said)
-    untimed = screen.below(results.load(write_results(tmp_path / "untimed", {"a": LOW, "b": HIGH})))
+    untimed = screen.below(measurements.load(write_results(tmp_path / "untimed", {"a": LOW, "b": HIGH})))
     assert "b: better, but its time was not measured" in untimed
 
 
 def test_a_level_of_two_topics_is_left_out(write_results, tmp_path: Path) -> None:
     arms = {"baseline": LOW, "better": HIGH}
     few = {name: values[:2] for name, values in arms.items()}
-    found = results.load(write_results(tmp_path / "run", arms, {"baseline": 20.0, "better": 21.0}, passages=few))
+    found = measurements.load(write_results(tmp_path / "run", arms, {"baseline": 20.0, "better": 21.0}, passages=few))
     assert "passages" not in printed(found, 80)
     assert "passages" not in str(screen.evidence.effects(found)["reason"].iloc[0])
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ragbench import cli
-from ragbench.experiment import results, store
+from ragbench.experiment import measurements, store
 
 # MLflow and the libraries below it warn of each other.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -39,7 +39,7 @@ def test_two_commands_lead_from_notes_to_a_verdict(
     verdicts = ("baseline: adopt. ", "baseline: reject. ", "baseline: inconclusive. ", "baseline: equivalent. ")
     assert len([line for line in said.splitlines() if line.startswith(verdicts)]) == 1
 
-    found = results.load(store.latest(Path("results")))
+    found = measurements.load(store.latest(Path("results")))
     assert found.topics_by == "derived topics"
     page = (found.folder / "report.html").read_text(encoding="utf-8")
     assert "topics of the split &#39;train&#39; (derived topics)" in page

@@ -125,7 +125,7 @@ def test_every_topic_is_held_out_once_and_groups_stay_whole(tuned, opposed) -> N
 
 
 def test_the_winner_is_confirmed_once_as_an_ordinary_experiment(tuned, opposed) -> None:
-    from ragbench.experiment import compare, results
+    from ragbench.experiment import compare, measurements
     from ragbench.export import measured_arm
     from ragbench.report import html
 
@@ -136,7 +136,7 @@ def test_the_winner_is_confirmed_once_as_an_ordinary_experiment(tuned, opposed) 
     assert "measured on the test topics before" in said[0]
     assert first.evaluations == again.evaluations == 1
     folder = first.results.folder
-    assert results.load(folder).arms == ["preset", "tuned"]
+    assert measurements.load(folder).arms == ["preset", "tuned"]
     preset, winner = first.settings
     assert preset.pipeline == tuned.base.pipeline
     assert compose(winner.overrides).pipeline == winner.pipeline != preset.pipeline

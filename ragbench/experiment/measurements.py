@@ -1,4 +1,4 @@
-"""Results as tidy tables and as a folder of plain files.
+"""Measurements as tidy tables and as a folder of plain files.
 
     <folder>/experiment.json        name, command, benchmark, environment, arms
     <folder>/summary.csv            arm, level, split, type, measure, mean, n
@@ -39,7 +39,7 @@ PER_QUERY_COLUMNS = ("arm", "level", "split", "type", "qid", "measure", "value")
 
 
 @dataclass(frozen=True)
-class Results:
+class Measurements:
     """The outcome of an experiment.
 
     `per_query`: arm, level (document, section, quote or passage), split, type, qid, measure, value. `latency`: arm,
@@ -166,14 +166,14 @@ class Results:
         return self.summary().to_html(index=False, float_format="{:.4f}".format, na_rep="")
 
 
-def load(folder: Path) -> Results:
+def load(folder: Path) -> Measurements:
     """The results that a run wrote into `folder`. Raises ResultsError for those that are damaged."""
     import pandas as pd
 
     record = store.read(folder)
     frames = [pd.read_parquet(store.arm_path(folder, arm) / PER_QUERY) for arm in record["arms"]]
     latency = folder / "latency.csv"
-    return Results(
+    return Measurements(
         folder,
         record,
         pd.concat(frames, ignore_index=True),

@@ -1,4 +1,4 @@
-"""Results as tables and files."""
+"""Measurements as tables and files."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from hypothesis import strategies as st
 
 from ragbench.benchmark.pool import read_run
 from ragbench.evaluation.measures import decreasing
-from ragbench.experiment import results, store
+from ragbench.experiment import measurements, store
 from ragbench.experiment.bound import benchmark_of
-from ragbench.experiment.results import PER_QUERY_COLUMNS, Results
+from ragbench.experiment.measurements import PER_QUERY_COLUMNS, Measurements
 
 
-def made(folder: Path, arms: tuple[str, ...] = ("b", "a")) -> Results:
+def made(folder: Path, arms: tuple[str, ...] = ("b", "a")) -> Measurements:
     rows = [
         (arm, "document", split, kind, qid, "nDCG@10", value + place)
         for place, arm in enumerate(arms)
         for qid, split, kind, value in (("q2", "test", "x", 0.4), ("q1", "test", "y", 0.2), ("q3", "train", "x", 0.9))
     ]
     frame = pd.DataFrame(rows, columns=list(PER_QUERY_COLUMNS))
-    return Results(folder, {"arms": list(arms), "index_bytes": {}}, frame, pd.DataFrame({"arm": [], "stage": []}))
+    return Measurements(folder, {"arms": list(arms), "index_bytes": {}}, frame, pd.DataFrame({"arm": [], "stage": []}))
 
 
-def written(folder: Path) -> Results:
+def written(folder: Path) -> Measurements:
     found, place = made(folder), store.RunFolder(folder)
     for arm in found.arms:
-        place.arm(arm).table(results.PER_QUERY, found.per_query[found.per_query["arm"] == arm])
+        place.arm(arm).table(measurements.PER_QUERY, found.per_query[found.per_query["arm"] == arm])
         place.arm(arm).finish_arm("key")
     place.finish(found.record)
     return found
@@ -58,7 +58,7 @@ def test_values_are_sorted_by_query_and_chosen_by_split(tmp_path: Path) -> None:
 
 def test_read_back_as_written(tmp_path: Path) -> None:
     found = written(tmp_path)
-    loaded = results.load(tmp_path)
+    loaded = measurements.load(tmp_path)
     pd.testing.assert_frame_equal(loaded.per_query, found.per_query)
     assert loaded.latency.empty and loaded.open_loop.empty and loaded.peak_memory_mb == {}
     assert "<table" in loaded._repr_html_()
@@ -68,12 +68,12 @@ def test_read_back_as_written(tmp_path: Path) -> None:
 def test_run_files_keep_order_and_scores(tmp_path_factory, scores: list[float]) -> None:
     path = tmp_path_factory.mktemp("run") / "run.trec"
     run = {"q 1".replace(" ", ""): decreasing((f"d{n}", s) for n, s in enumerate(sorted(scores, reverse=True)))}
-    path.write_text(results.trec(run, "tag"))
+    path.write_text(measurements.trec(run, "tag"))
     assert read_run(path) == {qid: hits for qid, hits in run.items() if hits}
 
 
 def test_a_run_line_by_hand() -> None:
-    assert results.trec({"q2": [("a", 0.5)], "q1": [("b", 2.0), ("c", 1.25)]}, "tag") == (
+    assert measurements.trec({"q2": [("a", 0.5)], "q1": [("b", 2.0), ("c", 1.25)]}, "tag") == (
         "q1 Q0 b 1 2.0 tag\nq1 Q0 c 2 1.25 tag\nq2 Q0 a 1 0.5 tag\n"
     )
 
@@ -83,6 +83,6 @@ def test_a_run_of_version_1_by_its_former_name_is_read_as_version_1(tmp_path: Pa
     digest = "dc0baf0ac06ea53b8ad8bc97eae789e0ab33de50be457b1b784bd14fcc93826f"
     run = made(tmp_path, ("baseline",))
     config = {"data": {"loader": "builtin", "name": "builtin", "version": 1}, "topics": {"kind": "given"}}
-    store.RunFolder(tmp_path).arm("baseline").yaml(results.CONFIG, config)
+    store.RunFolder(tmp_path).arm("baseline").yaml(measurements.CONFIG, config)
     found = replace(run, record={**run.record, "benchmark": {"name": "builtin", "digest": digest}})
     assert benchmark_of(found).digest == digest
