@@ -22,8 +22,10 @@ def loggers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Loggers and hooks as they were."""
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)
     monkeypatch.setattr(threading, "excepthook", threading.excepthook)
-    kept = [logging.getLogger(name) for name in ("", "ragbench")]
+    kept = [logging.getLogger(name) for name in ("", "ragbench", "uvicorn", "uvicorn.error")]
     before = [(each, each.handlers, each.propagate, each.level) for each in kept]
+    for each in kept[2:]:  # another test may have let uvicorn configure them
+        each.handlers, each.propagate = [], True
     yield
     logging.captureWarnings(False)
     for each, handlers, propagate, level in before:

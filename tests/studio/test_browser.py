@@ -116,6 +116,12 @@ def visit(project: Path, words: tuple[str, ...], tmp_path_factory: pytest.TempPa
 
 
 @pytest.fixture(autouse=True)
+def nothing_said_before(visit: Visit) -> None:
+    """What the pages of other tests complained of is no longer in the browser's log."""
+    visit.complaints()
+
+
+@pytest.fixture(autouse=True)
 def nothing_hostile_ran(visit: Visit) -> Iterator[None]:
     yield
     assert visit.chrome.title != "broken"
