@@ -55,26 +55,39 @@ def sources_of(features: Sequence[str]) -> tuple[str, ...]:
 class Candidates:
     """The documents of a ranking's first hits, best first.
 
-    `documents`: rows, shape (n,). `owner`: the document of every hit, as a place among them, shape (h,). `leads`: the
-    chunk that represents each, shape (n,). `norm`: the fused score of each lead, from 0 to 1 over the hits, shape (n,).
+    `documents`: rows, shape (n,). `owner`: of every hit, which of them it belongs to, shape (h,). `first`: of every
+    document, its first hit, shape (n,). `leads`: the chunk of that hit, through which it is seen, shape (n,).
+    `norm`: the fused score of each lead, from 0 to 1 over the hits, shape (n,).
     """
 
     documents: Numbers
     owner: Numbers
+    first: Numbers
     leads: Numbers
     norm: Values
 
     @staticmethod
     def of(hits: Ranking, index: Index) -> Candidates:
         """Those of a fused ranking with at least one hit."""
-        owners = index.chunks.document[hits.chunks].astype(np.int64)
-        rows, first, inverse = np.unique(owners, return_index=True, return_inverse=True)
-        order = np.argsort(first)
-        place = np.empty_like(order)
-        place[order] = np.arange(len(order))
-        first = first[order]
-        norm = _between(hits.scores.astype(np.float64))[first]
-        return Candidates(rows[order], place[inverse], hits.chunks[first].astype(np.int64), norm)
+        owners = index.chunks.document[hits.chunks].tolist()
+        firsts = _firsts(owners)
+        number = {document: place for place, document in enumerate(firsts)}
+        first = np.array(list(firsts.values()), dtype=np.int64)
+        return Candidates(
+            documents=np.array(list(firsts), dtype=np.int64),
+            owner=np.array([number[owner] for owner in owners], dtype=np.int64),
+            first=first,
+            leads=hits.chunks[first].astype(np.int64),
+            norm=_between(hits.scores.astype(np.float64))[first],
+        )
+
+
+def _firsts(owners: Sequence[int]) -> dict[int, int]:
+    """Where each number occurs first, in the order in which they occur. Sorting a hundred numbers takes longer."""
+    firsts: dict[int, int] = {}
+    for place, owner in enumerate(owners):
+        firsts.setdefault(owner, place)
+    return firsts
 
 
 def table(
@@ -109,15 +122,13 @@ def _add_source(columns: dict[str, Values], source: str, ranking: Ranking, found
         _add_absent(columns, source, found)
         return
     scores = ranking.scores.astype(np.float64)
-    rows, first = np.unique(index.chunks.document[ranking.chunks], return_index=True)
-    ranks = np.empty(len(rows))
-    ranks[np.argsort(first)] = np.arange(1, len(rows) + 1)
-    places = np.minimum(np.searchsorted(rows, found.documents), len(rows) - 1)
-    present = rows[places] == found.documents
-    at = first[places]
-    columns[f"{source}.score"] = np.where(present, scores[at], scores[-1])
-    columns[f"{source}.norm"] = np.where(present, _between(scores)[at], 0.0)
-    columns[f"{source}.rank"] = np.where(present, ranks[places], _ABSENT_RANK)
+    firsts = _firsts(index.chunks.document[ranking.chunks].tolist())
+    ranks = {document: rank for rank, document in enumerate(firsts, 1)}
+    documents = found.documents.tolist()
+    at = np.array([firsts.get(document, -1) for document in documents])
+    columns[f"{source}.score"] = scores[at]  # an absent one has that of the last hit
+    columns[f"{source}.norm"] = np.where(at >= 0, _between(scores)[at], 0.0)
+    columns[f"{source}.rank"] = np.array([ranks.get(each, _ABSENT_RANK) for each in documents], dtype=np.float64)
 
 
 def _add_absent(columns: dict[str, Values], source: str, found: Candidates) -> None:
@@ -170,11 +181,11 @@ def _phrases(
     np.maximum.at(runs, owner, 1.0)
     if len(asked) < 2:
         return pairs, runs / max(len(asked), 1)
-    m = int(number.max()) + 2
-    wanted = np.unique((asked[:-1] * m + asked[1:])[(asked[:-1] >= 0) & (asked[1:] >= 0)])
-    beside = (np.diff(places) == 1) & (owner[1:] == owner[:-1])
+    m = int(asked.max()) + 2
+    wanted = np.zeros(m * m, dtype=np.bool_)
+    wanted[(asked[:-1] * m + asked[1:])[(asked[:-1] >= 0) & (asked[1:] >= 0)]] = True
     codes = which[:-1] * m + which[1:]
-    follows = beside & np.isin(codes, wanted)
+    follows = (np.diff(places) == 1) & (owner[1:] == owner[:-1]) & wanted[codes]
     seen = np.unique(owner[1:][follows] * m * m + codes[follows])
     pairs += np.bincount(seen // (m * m), minlength=n) / (len(asked) - 1)
     # Steps since the last place that does not follow: the length of the run so far.

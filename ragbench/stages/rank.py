@@ -96,8 +96,7 @@ def reordered(ranking: Ranking, found: Candidates, values: NDArray[np.float64]) 
     depth = len(found.owner)
     order = np.argsort(np.argsort(-values, kind="stable"), kind="stable")
     scores = ranking.scores[:depth].astype(np.float64)
-    first = np.unique(found.owner, return_index=True)[1]
-    lead = scores[first][found.owner]
+    lead = scores[found.first][found.owner]
     share = np.where((lead > 0) & (scores > 0), scores / np.where(lead > 0, lead, 1.0), 0.5)
     squashed = 0.5 + 0.5 * values / (1 + np.abs(values))
     points = squashed[found.owner] * np.minimum(share, 1.0)
