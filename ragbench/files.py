@@ -122,6 +122,12 @@ def digest(path: Path) -> str:
         return hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
 
 
+def sha256(path: Path) -> str:
+    """The SHA-256 of a file's content, 64 hexadecimal digits, as other programs compute it."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
 def require(folder: Path, expected: Mapping[str, str]) -> None:
     """Raise Damaged, with its name, for a file below `folder` that is missing or does not have its digest."""
     for name, known in expected.items():

@@ -16,7 +16,7 @@ from ragbench.comparison.policy import Policy
 from ragbench.comparison.statistics import compare_all
 from ragbench.comparison.verdict import Level, Verdict, judge
 from ragbench.errors import ResultsError
-from ragbench.evaluation.levels import DOCUMENT, FEWEST, PASSAGE
+from ragbench.evaluation.levels import DOCUMENT, PASSAGE, enough
 from ragbench.evaluation.measures import PRIMARY, if_useful
 
 if TYPE_CHECKING:
@@ -94,14 +94,14 @@ class Arms:
 
         def of_level(arm: str, name: Any) -> dict[str, Values]:
             found = {level: measured.values(arm, name(measure), split, level) for level, measure in names.items()}
-            enough = min(FEWEST, max(map(len, found.values())))
-            return {level: _plain(values) for level, values in found.items() if len(values) and len(values) >= enough}
+            most = max(map(len, found.values()))
+            return {level: _plain(values) for level, values in found.items() if enough(len(values), most)}
 
         found = {
             arm: Arm(of_level(arm, str), of_level(arm, if_useful), times.get(arm), configs[arm])
             for arm in measured.arms
         }
-        return Arms(found, policy, str((measured.record.get("machine") or {}).get("busy") or ""))
+        return Arms(found, policy, busy(measured.record))
 
     @property
     def levels(self) -> dict[str, str]:
@@ -202,6 +202,11 @@ class Arms:
             return None
         plus, minus = self._pair(contrast, level, useful=True)
         return float(np.nanmean(plus - minus))
+
+
+def busy(record: Mapping[str, Any]) -> str:
+    """Why the times of a run are not to be trusted, as its record says; nothing when they are."""
+    return str((record.get("machine") or {}).get("busy") or "")
 
 
 def _plain(values: pd.Series) -> dict[str, float]:

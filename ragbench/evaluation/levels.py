@@ -24,6 +24,11 @@ FEWEST = 3
 """With fewer topics a level decides nothing, and is left out where more topics have judged documents."""
 
 
+def enough(topics: int, most: int) -> bool:
+    """Whether a level with so many topics counts, where the level with the most has `most`."""
+    return topics > 0 and topics >= min(FEWEST, most)
+
+
 @dataclass(frozen=True)
 class Level:
     """What was found at a level, and what should have been."""

@@ -10,13 +10,12 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterable, Mapping
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragbench import files
 from ragbench.errors import BundleError, ConfigError
-from ragbench.fingerprint import canonical
+from ragbench.fingerprint import canonical, text_digest
 from ragbench.index.artefacts import MANIFEST, Artefact
 
 if TYPE_CHECKING:
@@ -55,8 +54,8 @@ def sign(folder: Path, key: Ed25519PrivateKey, artefacts: Iterable[Artefact], ge
     """
     names = [path.name for path in folder.iterdir() if path.is_file() and path.name[0] != "."]
     names += [_manifest(each.kind, each.fingerprint) for each in artefacts]
-    before = {name: _digest(folder / name) for name in names}
-    after = before if generation is None else {**before, GENERATION: sha256(generation.encode()).hexdigest()}
+    before = {name: files.sha256(folder / name) for name in names}
+    after = before if generation is None else {**before, GENERATION: text_digest(generation)}
     signature = base64.b64encode(key.sign(_message(after))).decode()
     place = folder / FOLDER
     place.mkdir(exist_ok=True)
@@ -73,7 +72,7 @@ def require(folder: Path, key: Ed25519PublicKey) -> Mapping[str, str]:
 
     path = folder / FOLDER
     try:
-        path /= _name({name: _digest(folder / name) for name in (RECORD, GENERATION) if (folder / name).exists()})
+        path /= _name({name: files.sha256(folder / name) for name in (RECORD, GENERATION) if (folder / name).exists()})
         row = json.loads(path.read_text(encoding="utf-8"))
         digests, signature = dict(row["files"]), base64.b64decode(row["signature"], validate=True)
         key.verify(signature, _message(digests))
@@ -88,7 +87,7 @@ def require(folder: Path, key: Ed25519PublicKey) -> Mapping[str, str]:
             f"{folder} was signed with another key, or its signature was changed: do not use it"
         ) from None
     for name, digest in digests.items():
-        if not (folder / name).is_file() or _digest(folder / name) != digest:
+        if not (folder / name).is_file() or files.sha256(folder / name) != digest:
             raise BundleError(f"{folder / name} is not as it was signed: do not use the bundle")
     return digests
 
@@ -96,7 +95,7 @@ def require(folder: Path, key: Ed25519PublicKey) -> Mapping[str, str]:
 def covers(digests: Mapping[str, str], artefact: Artefact) -> bool:
     """Whether an artefact, whose files are those of its manifest, was signed."""
     signed = digests.get(_manifest(artefact.kind, artefact.fingerprint))
-    return signed == _digest(artefact.folder / MANIFEST)
+    return signed == files.sha256(artefact.folder / MANIFEST)
 
 
 def _loaded(option: str, path: Path, load: Any) -> object:
@@ -121,7 +120,3 @@ def _name(digests: Mapping[str, str]) -> str:
 
 def _message(digests: Mapping[str, str]) -> bytes:
     return b"ragbench bundle\n" + canonical(digests).encode()
-
-
-def _digest(path: Path) -> str:
-    return sha256(path.read_bytes()).hexdigest()

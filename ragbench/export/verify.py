@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from ragbench import files
 from ragbench.arm_builder import Progress
 from ragbench.engine.executor import Arm
 from ragbench.errors import BenchmarkError, BundleError, ConfigError, CorpusError, ModelError, RagbenchError
@@ -127,7 +127,7 @@ def _files(folder: Path, record: Mapping[str, Any]) -> Check:
     changed = []
     for name, digest in record["files"].items():
         try:
-            found = hashlib.sha256((folder / name).read_bytes()).hexdigest()
+            found = files.sha256(folder / name)
         except OSError:
             found = ""
         if found != digest:

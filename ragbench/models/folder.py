@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
@@ -11,6 +10,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from ragbench import files
 from ragbench.errors import ModelError
 
 if TYPE_CHECKING:
@@ -145,5 +145,4 @@ def _sha256_of(path: Path) -> str:
 @lru_cache(maxsize=1024)
 def _sha256(path: Path, size: int, mtime_ns: int) -> str:
     # Size and time are part of the key only: a file that changed is read again, one that did not is not.
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    return files.sha256(path)

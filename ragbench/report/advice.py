@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ragbench.comparison import arms
 from ragbench.errors import ResultsError
 from ragbench.evaluation import diagnosis, headroom
 from ragbench.report import evidence
@@ -104,7 +105,7 @@ def _key(word: str) -> str:
 
 def _measuring(run: _Run) -> Iterator[Lever]:
     """Levers on the benchmark: what cannot be seen cannot be improved."""
-    if (run.results.record.get("machine") or {}).get("busy"):
+    if arms.busy(run.results.record):
         yield Lever(
             "time it on a quiet machine",
             "other programs were busy, so nothing can be adopted: type the command again, what it computed is kept",
@@ -231,9 +232,9 @@ _SOURCES = {"documents": "documents=on", "graph": "graph=on", "p7": "p7=on", "ex
 def _compared(run: _Run, preset: str) -> str:
     """A preset in place of the one the arm was run with, beside the baseline."""
     given = run.results.record["overrides"].get(run.arm, ())
-    arms = f"{preset.partition('=')[0]}=baseline,{preset.partition('=')[2]}"
+    both = f"{preset.partition('=')[0]}=baseline,{preset.partition('=')[2]}"
     kept = (word for word in given if word.startswith(("data", "topics")) and word not in run.known)
-    return shlex.join(["ragbench", "run", "-m", arms, *kept])
+    return shlex.join(["ragbench", "run", "-m", both, *kept])
 
 
 def lines(levers: Sequence[Lever], results: Measurements, arm: str) -> list[str]:

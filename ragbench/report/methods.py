@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ragbench.comparison import arms
 from ragbench.comparison.by_type import FEW
 from ragbench.comparison.policy import Policy
 from ragbench.comparison.power import POWER
@@ -215,8 +216,8 @@ def _latency(results: Measurements) -> str:
         f"{spec['seed']}), on {_count(int(spec['threads']), 'thread')}, with nothing kept of earlier queries. "
         f"Percentiles are interpolated linearly, with 95% intervals of a smoothed bootstrap over queries."
     )
-    if busy := (results.record.get("machine") or {}).get("busy"):
-        text += f" These times are not to be trusted: {busy}."
+    if reason := arms.busy(results.record):
+        text += f" These times are not to be trusted: {reason}."
     if results.latency["stage"].str.startswith("cold ").any():
         text += " The cold start is the time of the first query in a fresh process."
     return text

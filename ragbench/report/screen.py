@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ragbench.catalogue import label
-from ragbench.comparison import own_mean
-from ragbench.evaluation.levels import DOCUMENT, FEWEST, PASSAGE
+from ragbench.comparison import arms, own_mean
+from ragbench.evaluation.levels import DOCUMENT, PASSAGE, enough
 from ragbench.evaluation.measures import PRIMARY
 from ragbench.experiment import ledger
 from ragbench.report import evidence
@@ -83,20 +83,20 @@ def below(results: Measurements) -> list[str]:
 
 def _enough(results: Measurements) -> bool:
     topics = results.per_query.groupby("level")["qid"].nunique()
-    return int(topics.get(PASSAGE, 0)) >= min(FEWEST, int(topics.max()))
+    return enough(int(topics.get(PASSAGE, 0)), int(topics.max()))
 
 
 def _because(results: Measurements) -> list[str]:
     """Why an arm is not adopted, one line for each reason."""
     frame = evidence.effects(results)
-    busy = bool((results.record.get("machine") or {}).get("busy"))
-    arms: dict[str, list[str]] = {}
+    busy = bool(arms.busy(results.record))
+    named: dict[str, list[str]] = {}
     for row in evidence.rows(frame[frame["kind"] == "main"] if len(frame) else frame):
         if reason := _reason(row, busy):
-            arms.setdefault(reason, []).append(label(str(row["factor"])))
+            named.setdefault(reason, []).append(label(str(row["factor"])))
     return [
         line
-        for reason, names in arms.items()
+        for reason, names in named.items()
         for line in textwrap.wrap(f"{_listed(names)}: {reason}", WIDTH, subsequent_indent="  ", break_long_words=False)
     ]
 

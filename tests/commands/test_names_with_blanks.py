@@ -26,13 +26,18 @@ discount on plans,100%25 sure.md
 """
 
 
+def write(notes: Path) -> None:
+    """The notes, and beside them the queries."""
+    for name, text in NOTES.items():
+        (notes / name).parent.mkdir(parents=True, exist_ok=True)
+        (notes / name).write_text(text, encoding="utf-8")
+    (notes.parent / "q.csv").write_text(QUERIES, encoding="utf-8")
+
+
 def test_names_are_found_linked_and_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name, text in NOTES.items():
-        (tmp_path / "my notes" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "my notes" / name).write_text(text, encoding="utf-8")
-    (tmp_path / "q.csv").write_text(QUERIES, encoding="utf-8")
+    write(tmp_path / "my notes")
     monkeypatch.chdir(tmp_path)
     assert cli.main(["init", "my notes", "--queries", "q.csv", "--yes"]) == 0
     assert "no queries" not in capsys.readouterr().out
@@ -60,10 +65,7 @@ def test_names_are_found_linked_and_shown(
 def test_grades_of_own_notes_go_where_they_are_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name, text in NOTES.items():
-        (tmp_path / "notes" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "notes" / name).write_text(text, encoding="utf-8")
-    (tmp_path / "q.csv").write_text(QUERIES, encoding="utf-8")
+    write(tmp_path / "notes")
     monkeypatch.chdir(tmp_path)
     data = ["data=vault", "data.corpus=notes", "data.queries=q.csv", "paths.results=results"]
     words = ["exp=lexical_only", "latency.enabled=false", "tracking.enabled=false"]
