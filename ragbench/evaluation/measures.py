@@ -11,14 +11,16 @@ hits were judged useless.
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ragbench.errors import ConfigError
 from ragbench.evaluation.gains import DEPTH, ndcg_if_useful, typical_gains, useless_known
 from ragbench.evaluation.own_measures import is_own, value
+from ragbench.types import QueryState, Ranking
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Qrels
     from ragbench.benchmark.quotes import Quote
     from ragbench.index.chunks import ChunkTable
-    from ragbench.types import QueryState
 
 PRIMARY = "nDCG@10"
 MEASURES = ("nDCG@5", PRIMARY, "RR", "R@10", "R@100", "P@5", "AP", "Success@1", "Judged@10")
@@ -55,12 +56,20 @@ def metric_name(measure: str) -> str:
 
 def document_run(states: Iterable[QueryState], table: ChunkTable) -> dict[str, list[tuple[str, float]]]:
     """The run over documents: each by its best chunk."""
-    return {state.query.qid: decreasing(_first(state, lambda c: (table.docno(c),))) for state in states}
+    docnos = table.docnos
+    return {
+        state.query.qid: decreasing(_first(state, ((docnos[row],) for row in table.document[_chunks(state)].tolist())))
+        for state in states
+    }
 
 
 def section_run(states: Iterable[QueryState], table: ChunkTable) -> dict[str, list[tuple[str, float]]]:
     """The run over sections: each by the best chunk that overlaps it; those of one chunk in document order."""
-    return {state.query.qid: decreasing(_first(state, lambda c: table.section_ids[c])) for state in states}
+    sections = table.section_ids
+    return {
+        state.query.qid: decreasing(_first(state, (sections[chunk] for chunk in _chunks(state).tolist())))
+        for state in states
+    }
 
 
 def quote_run(
@@ -89,10 +98,16 @@ def quote_run(
     return run
 
 
-def _first(state: QueryState, names: Callable[[int], Iterable[str]]) -> Iterable[tuple[str, float]]:
+def _chunks(state: QueryState) -> NDArray[np.int32]:
+    return (state.fused or Ranking.empty()).chunks
+
+
+def _first(state: QueryState, names: Iterable[Sequence[str]]) -> Iterable[tuple[str, float]]:
+    """The names of the hits, in order, each once; `names` has those of every hit that is no stranger."""
     best: dict[str, float] = {}
-    for chunk, score, stranger in state.listed():
-        for name in [f"{STRANGER}{stranger}"] if stranger else names(chunk):
+    named = iter(names)
+    for _, score, stranger in state.listed():
+        for name in (f"{STRANGER}{stranger}",) if stranger else next(named):
             best.setdefault(name, score)
     return best.items()
 
@@ -105,9 +120,20 @@ def decreasing(scored: Iterable[tuple[str, float]]) -> list[tuple[str, float]]:
     hits = list(scored)
     values = np.array([score for _, score in hits], dtype=np.float32)
     if not (values[1:] < values[:-1]).all():
-        for place in range(1, len(values)):
-            values[place] = min(values[place], np.nextafter(values[place - 1], np.float32(-np.inf)))
+        values = _lowered(values)
     return [(name, value) for (name, _), value in zip(hits, values.tolist(), strict=True)]
+
+
+def _lowered(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Every value that is not below the one before it becomes the next smaller number of single precision.
+
+    A number's bits, read as an integer without their sign, are its place among the numbers of single precision.
+    """
+    bits = values.view(np.int32).astype(np.int64)
+    places = np.where(bits < 0, -(bits & 0x7FFFFFFF), bits)
+    ranks = np.arange(len(values))
+    places = np.minimum.accumulate(places + ranks) - ranks
+    return np.where(places < 0, -places | 0x80000000, places).astype(np.uint32).view(np.float32)
 
 
 def evaluate(

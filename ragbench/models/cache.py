@@ -6,6 +6,7 @@ A value is found by what it was computed from (the model's digest and the texts)
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,8 @@ TABLES = ("embeddings", "scores", "answers")
 
 # Vectors computed between two writes: what a killed run loses.
 _BETWEEN_WRITES = 256
+# Texts whose tokens are counted once: the arms of a run return mostly the same passages.
+_COUNTS_KEPT = 1 << 14
 
 
 class EmbeddingCache(Store):
@@ -62,11 +65,12 @@ class ScoreCache(Store):
 
 
 class CachedEncoder:
-    """An encoder that computes no vector twice. `encoder` is the one behind it."""
+    """An encoder that computes no vector twice and counts few texts twice. `encoder` is the one behind it."""
 
     def __init__(self, encoder: Encoder, cache: EmbeddingCache) -> None:
         self.encoder = encoder
         self.cache = cache
+        self._counted = lru_cache(_COUNTS_KEPT)(encoder.count_tokens)
 
     def __repr__(self) -> str:
         return f"CachedEncoder({self.encoder!r}, {self.cache!r})"
@@ -103,7 +107,7 @@ class CachedEncoder:
 
     def count_tokens(self, text: str) -> int:
         """The tokens of a text, without markers and uncut."""
-        return self.encoder.count_tokens(text)
+        return self._counted(text)
 
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Unit vectors of queries, shape (n, dim)."""

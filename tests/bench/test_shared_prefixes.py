@@ -6,7 +6,8 @@ Both sides do what a person would do for the same tables: `ragbench ablate` once
 the test topics of the built-in benchmark, quality alone. Artefacts and the caches of embeddings and re-ranking scores
 are warm for both, and the same. What is saved is starting, loading and opening thirteen times, and the stages that arms
 share. The second row is the stages alone, in one process, where nothing is started: what arms do not have in common has
-to be computed on either side, and bounds what sharing can save there.
+to be computed on either side, and bounds what sharing can save there. With more topics it weighs more, so version 2,
+which has three times as many test topics, gains less than version 1.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ from ragbench.engine.tree import count, tree
 from ragbench.experiment import ablate, measurements, store
 from ragbench.experiment.measurements import Measurements
 
-FASTER, WARM_SECONDS = 5.0, 60.0
+FASTER = {"builtin_v1": 5.0, "builtin_v2": 3.0}
+WARM_SECONDS = 60.0
 DESIGNS = {"leave_one_out": "+exp=all", "add_one": "+exp=baseline"}
 FACTORS = f"factors=[{','.join(f'p{n}' for n in range(1, 14))}]"
 QUALITY = ("latency.enabled=false", "tracking.enabled=false", "split=test")
@@ -41,10 +43,11 @@ def command(*words: str) -> Measurements:
     return measurements.load(store.latest(Path(root)))
 
 
+@pytest.mark.parametrize("data", FASTER)
 @pytest.mark.parametrize("design", DESIGNS)
-def test_sharing_gives_the_same_measures_in_a_fifth_of_the_time(benchmark, design: str, tmp_path: Path) -> None:
+def test_sharing_gives_the_same_measures_in_less_time(benchmark, design: str, data: str, tmp_path: Path) -> None:
     here = app.compose([])
-    places = [f"paths.index={here.index_folder}", f"paths.cache={here.cache_folder}", *QUALITY]
+    places = [f"data={data}", f"paths.index={here.index_folder}", f"paths.cache={here.cache_folder}", *QUALITY]
     asked = [DESIGNS[design], f"design={design}", FACTORS, *places]
     base = app.compose(asked)
     settings = ablate.plan(base, app.compose).settings
@@ -80,7 +83,7 @@ def test_sharing_gives_the_same_measures_in_a_fifth_of_the_time(benchmark, desig
     alone_stages = time.perf_counter() - started
 
     runs = f"{count(roots)} stage runs instead of {sum(len(arm.pipeline) for arm in arms)}"
-    print(f"\n{design}, {len(arms)} arms, {len(queries)} queries, caches warm: {runs}; seconds")
+    print(f"\n{data}, {design}, {len(arms)} arms, {len(queries)} queries, caches warm: {runs}; seconds")
     print(f"{'':<28}{'alone':>8}{'together':>10}{'times faster':>14}")
     for name, alone, shared in (
         ("commands", alone_seconds, shared_seconds),
@@ -88,5 +91,5 @@ def test_sharing_gives_the_same_measures_in_a_fifth_of_the_time(benchmark, desig
     ):
         print(f"{name:<28}{alone:>8.2f}{shared:>10.2f}{alone / shared:>14.1f}")
     benchmark.extra_info.update(commands=alone_seconds / shared_seconds, stages=alone_stages / shared_stages)
-    assert alone_seconds / shared_seconds >= FASTER
+    assert alone_seconds / shared_seconds >= FASTER[data]
     assert shared_seconds < WARM_SECONDS
