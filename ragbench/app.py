@@ -1,4 +1,4 @@
-"""Compose configurations with Hydra; the only module that imports it, and no text of it leaves this module.
+"""Compose configurations with Hydra. No other module imports Hydra, and none of its messages are shown.
 
 One process composes every arm of a sweep, so that arms can share work and be timed side by side.
 """
@@ -18,7 +18,7 @@ from typing import Any
 from ragbench import catalogue, extensions, project
 from ragbench.bounds import Refused, shown
 from ragbench.catalogue import Catalogue, Experiment, numbered
-from ragbench.catalogue.source import slip
+from ragbench.catalogue.source import yaml_error_sentence
 from ragbench.configuration import Settings
 from ragbench.configuration.build import build
 from ragbench.configuration.own_stage import insert, node_of
@@ -27,8 +27,8 @@ from ragbench.errors import ConfigError
 from ragbench.overrides import EXPERIMENT, canonical, check_choice, from_environment, key_of
 from ragbench.suggestions import did_you_mean
 
-# Where and how is measured, not what: no part of an arm's name.
-_AROUND = {
+# Keys that say where and how to measure, not what; they are left out of an arm's name.
+_MEASUREMENT_KEYS = {
     *("data", "topics", "split", "seed", "measures", "primary", "latency", "statistics", "budget", "tune"),
     *("tracking", "paths", "execution", "artefacts"),
 }
@@ -40,19 +40,19 @@ _MOST_ARMS = 1024
 def compose(overrides: Sequence[str]) -> Settings:
     """The settings for overrides, checked."""
     with _hydra() as known:
-        words = _words(overrides, known)
+        words = _with_project_words(overrides, known)
         for word in words:
-            if _parsed(word).is_sweep_override():
+            if _parse(word).is_sweep_override():
                 raise ConfigError(f"'{word}' has several values: add -m for an arm of each, or put them in [ ]")
-        return _settings(words, set(), known)
+        return _compose_settings(words, set(), known)
 
 
 def sweep(overrides: Sequence[str]) -> list[Settings]:
-    """The settings for every combination of `key=a,b`, in order, checked; each has a name of its own."""
+    """The settings for every combination of `key=a,b`, in order, checked; no two have the same name."""
     with _hydra() as known:
-        batches = _expand(_words(overrides, known))
-        varying = {key for key in map(key_of, batches[0]) if len({_of(batch, key) for batch in batches}) > 1}
-        settings = [_settings(batch, varying, known) for batch in batches]
+        batches = _expand_sweep(_with_project_words(overrides, known))
+        varying = {key for key in map(key_of, batches[0]) if len({_override_of(batch, key) for batch in batches}) > 1}
+        settings = [_compose_settings(batch, varying, known) for batch in batches]
     names = [each.name for each in settings]
     repeated = next((name for name in names if names.count(name) > 1), None)
     if repeated:
@@ -60,13 +60,13 @@ def sweep(overrides: Sequence[str]) -> list[Settings]:
     return settings
 
 
-def around(words: Iterable[str]) -> list[str]:
-    """The overrides that say where and how is measured, not what."""
-    return [word for word in words if key_of(word).split(".")[0] in _AROUND]
+def measurement_overrides(words: Iterable[str]) -> list[str]:
+    """The overrides that say where and how to measure, not what."""
+    return [word for word in words if key_of(word).split(".")[0] in _MEASUREMENT_KEYS]
 
 
 def arms(named: Mapping[str, Sequence[str]], shared: Sequence[str] = ()) -> list[Settings]:
-    """The settings of arms by name, each of the shared overrides and its own, which win."""
+    """The settings of arms by name, each made of the shared overrides and its own; its own win."""
     found = []
     for name, words in named.items():
         try:
@@ -78,20 +78,20 @@ def arms(named: Mapping[str, Sequence[str]], shared: Sequence[str] = ()) -> list
 
 
 def project_words() -> list[str]:
-    """The words with which every command in the folder begins; none without a project."""
+    """The words of the project file, with which every command in the folder begins; none without a project."""
     with _hydra() as known:
-        return _words((), known)
+        return _with_project_words((), known)
 
 
 def standard_arms(overrides: Sequence[str]) -> list[Settings] | None:
-    """The arms of the project, else baseline and recommended; None where an override is about the pipeline."""
-    if len(around(overrides)) < len(overrides):
+    """The arms of the project, else baseline and recommended; None when an override changes the pipeline."""
+    if len(measurement_overrides(overrides)) < len(overrides):
         return None
     found = project.find()
     return arms(found.arms if found and found.arms else STANDARD, overrides)
 
 
-def _words(overrides: Sequence[str], known: Catalogue) -> list[str]:
+def _with_project_words(overrides: Sequence[str], known: Catalogue) -> list[str]:
     """The words of the project, where there is one, and the overrides."""
     typed = canonical(overrides, known)
     found = project.find()
@@ -100,51 +100,56 @@ def _words(overrides: Sequence[str], known: Catalogue) -> list[str]:
     try:
         return canonical(found.words(typed, known), known)
     except ConfigError as error:
-        raise ConfigError(f"{error} (with the words of {_shown(found.file)})") from None
+        raise ConfigError(f"{error} (with the words of {_relative_to_cwd(found.file)})") from None
 
 
-def _settings(words: Sequence[str], varying: set[str], known: Catalogue) -> Settings:
-    added = [word for word in words if _is_own_stage(key_of(word), known)]
+def _compose_settings(words: Sequence[str], varying: set[str], known: Catalogue) -> Settings:
+    added = [word for word in words if _is_function_stage(key_of(word), known)]
     if added:
         rest = [word for word in words if word not in added]
-        settings = _with_own_stages(_settings(rest, varying, known), added)
-        return replace(settings, name=_name(settings.config, words, varying), overrides=tuple(words))
+        settings = _with_function_stages(_compose_settings(rest, varying, known), added)
+        return replace(settings, name=_arm_name(settings.config, words, varying), overrides=tuple(words))
     words = from_environment(words, os.environ)
     chosen = _experiment(words, known)
     choices = {**known.defaults, **(chosen.choices if chosen else {})}
     for word in words:
         if key_of(word) in known.choices:
-            value = _parsed(word).value()
+            value = _parse(word).value()
             check_choice(key_of(word), value, known)
             if key_of(word) in known.defaults:
                 choices[key_of(word)] = value
         else:
             _check_mapping(key_of(word), word.partition("=")[2], known)
-    config = _composed(words, known)
+    config = _compose_config(words, known)
     for word in words:
         group, _, option = word.partition("=")
-        if option == "off" and chosen is not None and _holds(chosen.values, group) and not _holds(words, group):
-            config[group] = known.content(group, option)  # the experiment's values for it mean nothing now
-    settings = Settings(_name(config, words, varying), config, tuple(words))
+        if (
+            option == "off"
+            and chosen is not None
+            and _sets_key_below(chosen.values, group)
+            and not _sets_key_below(words, group)
+        ):
+            config[group] = known.content(group, option)  # the experiment's values for it have no effect now
+    settings = Settings(_arm_name(config, words, varying), config, tuple(words))
     try:
         check(config, known, choices)
         return settings.check()
     except Refused as refusal:
-        raise ConfigError(f"{refusal}{_origin(str(refusal), words, chosen, known)}") from None
+        raise ConfigError(f"{refusal}{_file_of_refused_value(str(refusal), words, chosen, known)}") from None
 
 
-def _is_own_stage(key: str, known: Catalogue) -> bool:
+def _is_function_stage(key: str, known: Catalogue) -> bool:
     name = key.split(".")[0]
     return name not in known.tree and name not in known.choices and extensions.find("stage", name) is not None
 
 
-def _with_own_stages(settings: Settings, words: Sequence[str]) -> Settings:
-    """The settings with the functions that words turn on as stages, in the order of the words."""
+def _with_function_stages(settings: Settings, words: Sequence[str]) -> Settings:
+    """The settings with a stage for each function that the words turn on, in the order of the words."""
     chosen: dict[str, dict[str, Any]] = {}
     off = set()
     for word in words:
         name, _, parameter = key_of(word).partition(".")
-        value, values = _parsed(word).value(), chosen.setdefault(name, {})
+        value, values = _parse(word).value(), chosen.setdefault(name, {})
         if parameter:
             values[parameter] = value
         elif value == "off":
@@ -159,34 +164,36 @@ def _with_own_stages(settings: Settings, words: Sequence[str]) -> Settings:
 
 def _experiment(words: Sequence[str], known: Catalogue) -> Experiment | None:
     """The experiment that words name, its choices checked."""
-    name = next((_parsed(word).value() for word in words if key_of(word) == EXPERIMENT), None)
+    name = next((_parse(word).value() for word in words if key_of(word) == EXPERIMENT), None)
     if name is None:
         return None
     check_choice(EXPERIMENT, name, known)
-    found, file = known.experiment(name), _shown(known.folder / EXPERIMENT / f"{name}.yaml")
+    found, file = known.experiment(name), _relative_to_cwd(known.folder / EXPERIMENT / f"{name}.yaml")
     for group, option in found.choices.items():
         if group not in known.defaults:
             near = [numbered(group)] if numbered(group) in known.defaults else known.defaults
-            raise ConfigError(f"{file} chooses '{group}', which is no switch{did_you_mean(numbered(group), near)}")
+            raise ConfigError(f"{file} chooses '{group}', which is not a switch{did_you_mean(numbered(group), near)}")
         check_choice(group, option, known, f" (in {file})")
     for key, value in found.values.items():
         if value == "???" or key.split(".")[0] == "hydra":
-            raise ConfigError(f"{file} sets {key} to {value}, which is nothing: leave it out")
+            raise ConfigError(f"{file} sets {key} to {value}, which is not a value: leave it out")
         _check_mapping(key, value, known, f" (in {file})")
     return found
 
 
-def _composed(words: Sequence[str], known: Catalogue) -> Any:
+def _compose_config(words: Sequence[str], known: Catalogue) -> Any:
     import yaml
     from hydra.errors import HydraException
     from omegaconf import OmegaConf
     from omegaconf.errors import InterpolationResolutionError, MissingMandatoryValue, OmegaConfBaseException
 
     try:
-        composed = deepcopy(_chosen(known.version, tuple(word for word in words if key_of(word) in known.choices)))
+        composed = deepcopy(
+            _compose_choices(known.version, tuple(word for word in words if key_of(word) in known.choices))
+        )
         for word in words:
             if key_of(word) not in known.choices:
-                OmegaConf.update(composed, key_of(word), _parsed(word).value(), merge=True, force_add=True)
+                OmegaConf.update(composed, key_of(word), _parse(word).value(), merge=True, force_add=True)
         return OmegaConf.to_container(composed, resolve=True, throw_on_missing=True)
     except MissingMandatoryValue as error:
         raise ConfigError(f"{error.full_key or 'a key'} is ???: give it a value") from None
@@ -200,23 +207,23 @@ def _composed(words: Sequence[str], known: Catalogue) -> Any:
         while cause is not None and not isinstance(cause, yaml.MarkedYAMLError):
             cause = cause.__cause__ or cause.__context__
         if isinstance(cause, yaml.MarkedYAMLError):
-            raise ConfigError(slip(cause)) from None
-        blamed = next((word for word in words if _below_a_value(key_of(word), known)), "")
+            raise ConfigError(yaml_error_sentence(cause)) from None
+        blamed = next((word for word in words if _is_below_a_value(key_of(word), known)), "")
         if blamed:
             raise ConfigError(f"{key_of(blamed)} is unknown: the key above it holds a value, not keys") from None
         typed = " ".join(words)
-        raise ConfigError(f"'{typed}' makes no configuration: look for a key or a ${{}} that is not complete") from None
+        raise ConfigError(f"'{typed}' cannot be composed: look for a key or a ${{}} that is not complete") from None
 
 
 @lru_cache(maxsize=64)  # arms differ in values more often than in choices, and Hydra reads every file for each
-def _chosen(version: tuple[object, ...], choices: tuple[str, ...]) -> Any:
-    """What Hydra composes of choices alone, from files of this version."""
+def _compose_choices(version: tuple[object, ...], choices: tuple[str, ...]) -> Any:
+    """The configuration that Hydra composes from choices alone; `version` is part of the key of the cache."""
     from hydra import compose as hydra_compose
 
     return hydra_compose(config_name="config", overrides=list(choices))
 
 
-def _below_a_value(key: str, known: Catalogue) -> bool:
+def _is_below_a_value(key: str, known: Catalogue) -> bool:
     place: Any = known.tree
     for part in key.split("."):
         if place is None:
@@ -226,9 +233,9 @@ def _below_a_value(key: str, known: Catalogue) -> bool:
 
 
 def _check_mapping(key: str, value: str, known: Catalogue, where: str = "", only_lists: bool = True) -> None:
-    """Raise ConfigError for a list in place of a mapping, which cannot be merged and so not be checked afterwards.
+    """Raise ConfigError for a list in place of a mapping: Hydra cannot merge it, so `check` would not see it.
 
-    Other values in its place can; they are refused here when something refers to a key of the mapping.
+    Without `only_lists` any other value in place of a mapping is refused too: some key refers to a key of the mapping.
     """
     place: Any = known.tree
     for part in key.split("."):
@@ -239,58 +246,58 @@ def _check_mapping(key: str, value: str, known: Catalogue, where: str = "", only
         raise ConfigError(f"{key} must be a mapping with {inside}, got {value[:60]}{where}")
 
 
-def _origin(message: str, words: Sequence[str], chosen: Experiment | None, known: Catalogue) -> str:
-    """Where a refused value stands: nothing when it was typed, else the file."""
+def _file_of_refused_value(message: str, words: Sequence[str], chosen: Experiment | None, known: Catalogue) -> str:
+    """The file of a refused value, in parentheses; empty when the value was typed."""
     key = message.split()[0]
-    if any(_touch(key, key_of(word)) for word in words):
+    if any(_overlap(key, key_of(word)) for word in words):
         return ""
-    if chosen is not None and any(_touch(key, each) for each in chosen.values):
-        return f" (in {_shown(known.folder / EXPERIMENT / f'{chosen.name}.yaml')})"
+    if chosen is not None and any(_overlap(key, each) for each in chosen.values):
+        return f" (in {_relative_to_cwd(known.folder / EXPERIMENT / f'{chosen.name}.yaml')})"
     group = key.split(".")[0]
-    return f" (in {_shown(known.folder / (group if group in known.choices else 'config.yaml'))})"
+    return f" (in {_relative_to_cwd(known.folder / (group if group in known.choices else 'config.yaml'))})"
 
 
-def _holds(words: Iterable[str], group: str) -> bool:
+def _sets_key_below(words: Iterable[str], group: str) -> bool:
     return any(key_of(word).startswith(f"{group}.") for word in words)
 
 
-def _touch(key: str, other: str) -> bool:
+def _overlap(key: str, other: str) -> bool:
     return f"{key}.".startswith(f"{other}.") or f"{other}.".startswith(f"{key}.")
 
 
-def _shown(path: Path) -> str:
+def _relative_to_cwd(path: Path) -> str:
     return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
-def _name(config: Any, batch: Sequence[str], varying: set[str]) -> str:
+def _arm_name(config: Any, batch: Sequence[str], varying: set[str]) -> str:
     """The configured name (an experiment sets its own), then what varies over the sweep."""
     extra = [item for item in batch if key_of(item) in varying - {EXPERIMENT, "name"}]
     given = config.get("name")
     if given:
         return " ".join([str(given), *extra])
-    shown = [item.lstrip("+") for item in (extra or batch) if key_of(item).split(".")[0] not in _AROUND]
+    shown = [item.lstrip("+") for item in (extra or batch) if key_of(item).split(".")[0] not in _MEASUREMENT_KEYS]
     return " ".join(shown) or "default"
 
 
-def _expand(words: Sequence[str]) -> list[list[str]]:
+def _expand_sweep(words: Sequence[str]) -> list[list[str]]:
     from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
     from hydra.errors import HydraException
 
     for word in words:
-        parsed = _parsed(word)
+        parsed = _parse(word)
         if parsed.is_sweep_override() and not (parsed.is_discrete_sweep() or parsed.is_range_sweep()):
             raise ConfigError(f"'{word}' cannot be swept: list its values, as in {key_of(word)}=1,2,3")
-    arms = math.prod(_count(_parsed(word)) for word in words)
+    arms = math.prod(_count_values(_parse(word)) for word in words)
     if arms > _MOST_ARMS:
         raise ConfigError(f"the sweep has {arms} arms, at most {_MOST_ARMS} are possible: vary fewer keys or values")
     try:
-        jobs = BasicSweeper.split_arguments([_parsed(word) for word in words], max_batch_size=None)
+        jobs = BasicSweeper.split_arguments([_parse(word) for word in words], max_batch_size=None)
         return [batch for job in jobs for batch in job]
     except (HydraException, ValueError):
         raise ConfigError(f"these words cannot be swept: {' '.join(words)}; list values, as in fuse.k=20,60") from None
 
 
-def _count(parsed: Any) -> int:
+def _count_values(parsed: Any) -> int:
     """How many values an override has."""
     if parsed.is_range_sweep():
         swept = parsed.value()
@@ -308,8 +315,8 @@ def _count(parsed: Any) -> int:
     return count
 
 
-def _parsed(word: str) -> Any:
-    """A word as Hydra reads it, with the choices of `*` among its values."""
+def _parse(word: str) -> Any:
+    """A word as Hydra parses it; `*` stands for all choices of its group."""
     from hydra.core.global_hydra import GlobalHydra
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.errors import HydraException
@@ -321,7 +328,7 @@ def _parsed(word: str) -> Any:
         key, _, value = word.lstrip("+").partition("=")
         raise ConfigError(
             f"{key} cannot be read from '{value[:60]}': close its brackets and quotes, "
-            f"and quote a text with signs in it, as in {key}=\"'a, b'\""
+            f"and quote a text that holds signs, as in {key}=\"'a, b'\""
         ) from None
 
 
@@ -334,5 +341,5 @@ def _hydra() -> Iterator[Catalogue]:
         yield known
 
 
-def _of(batch: Sequence[str], key: str) -> str | None:
+def _override_of(batch: Sequence[str], key: str) -> str | None:
     return next((item for item in batch if key_of(item) == key), None)

@@ -35,7 +35,7 @@ class ArmBuilder:
         return ArmBuilder(benchmark, store_of(settings, say), Models(cache=settings.cache_folder), progress)
 
     def arms(self, settings: Sequence[Settings]) -> list[Arm]:
-        """One arm for each of the settings; arms with equal specifications share an index, the others what they can."""
+        """One arm for each of the settings; arms with equal index specifications share an index, others its parts."""
         built: dict[str, Index] = {}
         opened: dict[Hashable, Any] = {}
 
@@ -65,7 +65,7 @@ class ArmBuilder:
 
 
 def fetch_caches(store: ArtefactStore, models: Models) -> None:
-    """Take in what other machines computed, where they share a store. IndexError_ when it cannot be used."""
+    """Download the caches of other machines from the shared store, if any. IndexError_ if it cannot be used."""
     if store.remote is not None and models.cache is not None:
         from ragbench.index import shared_caches
 
@@ -73,7 +73,7 @@ def fetch_caches(store: ArtefactStore, models: Models) -> None:
 
 
 def share_caches(store: ArtefactStore, models: Models) -> None:
-    """Give away what was computed here; that it cannot be is no reason to lose a result, and is said."""
+    """Upload the caches to the shared store, if there is one; a failure is a warning, so that no result is lost."""
     if store.remote is not None and models.cache is not None:
         from ragbench.index import shared_caches
 

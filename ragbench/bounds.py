@@ -1,4 +1,4 @@
-"""Bounds of parameters, written as types and checked wherever a value is made.
+"""Bounds of parameters, written as types and checked whenever an object is made.
 
     @dataclass(frozen=True)
     class Rerank(Checked):
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Holds:
-    """A condition on a value, and the words that follow its key when it does not hold: `must not be blank`."""
+    """A condition on a value, and the words that follow its key when it fails: `must not be blank`."""
 
     condition: Callable[[Any], bool]
     words: str
@@ -50,7 +50,7 @@ class Holds:
         return value
 
 
-_SHOWN = 60  # characters of a text in a message
+_SHOWN_CHARS = 60  # characters of a text in a message
 
 
 def one_of(*known: str) -> Holds:
@@ -78,17 +78,17 @@ class Refused(ConfigError):
 
 
 class Checked:
-    """Base of frozen dataclasses whose fields say in their types what they may hold; checked when one is made.
+    """Base of frozen dataclasses whose field types state the bounds of their values; checked when one is made.
 
     A list becomes a tuple and a whole number a float where the type says so. A class with rules between its fields
-    extends `__post_init__` and raises what `refused` returns.
+    extends `__post_init__` and raises the error that `refused` returns.
     """
 
     def __post_init__(self) -> None:
         """Check every field. Raises Refused, a ConfigError."""
         for name in _fields(type(self)):  # type: ignore[arg-type]  # a class can be hashed
             try:
-                value = checked(type(self), name, getattr(self, name))
+                value = check_field(type(self), name, getattr(self, name))
             except Refused as refusal:
                 raise self.refused(refusal.key, refusal.reason) from None
             object.__setattr__(self, name, value)
@@ -100,33 +100,33 @@ class Checked:
 
 @contextmanager
 def as_options() -> Iterator[None]:
-    """Name what is refused inside by the option of the command that sets it: `--max-top must be at least 1, got 0`."""
+    """Raise Refused from inside the block with the option of the command: `--max-top must be at least 1, got 0`."""
     try:
         yield
     except Refused as refusal:
         raise Refused("", f"--{refusal.key.replace('_', '-')}", refusal.reason) from None
 
 
-def checked(cls: type, name: str, value: Any) -> Any:
-    """A value in the type of a dataclass's field. Raises Refused, with no owner."""
-    return conforming(_adapter(cls, name), _hints(cls)[name], name, value)
+def check_field(cls: type, name: str, value: Any) -> Any:
+    """The value in the type of a dataclass's field. Raises Refused, with no owner."""
+    return validated(_adapter(cls, name), _hints(cls)[name], name, value)
 
 
 def dataclass_in(cls: type, name: str) -> type | None:
-    """The dataclass that a field holds, perhaps beside null; None when it holds anything else."""
+    """The dataclass that a field holds (or null); None when the field holds anything else."""
     inner = _without_null(_hints(cls)[name])[0]
     return inner if isinstance(inner, type) and dataclasses.is_dataclass(inner) else None
 
 
-def conforming(adapter: TypeAdapter[Any], hint: Any, key: str, value: Any) -> Any:
-    """A value in the type that `adapter` checks and `hint` describes. Raises Refused, with no owner."""
+def validated(adapter: TypeAdapter[Any], hint: Any, key: str, value: Any) -> Any:
+    """The value in the type that `adapter` checks and `hint` describes. Raises Refused, with no owner."""
     from pydantic import ValidationError
 
     try:
         # Strict: "10" is no number and 1 is no truth value. Lists may stand for tuples.
-        return adapter.validate_python(_frozen(value), strict=True)
+        return adapter.validate_python(_lists_to_tuples(value), strict=True)
     except ValidationError as error:
-        raise Refused("", *_sentence(error.errors(include_url=False)[0], hint, key, value)) from None
+        raise Refused("", *_key_and_reason(error.errors(include_url=False)[0], hint, key, value)) from None
 
 
 @cache
@@ -141,34 +141,37 @@ def _fields(cls: type) -> tuple[str, ...]:
 
 @cache
 def _adapter(cls: type, name: str) -> TypeAdapter[Any]:
-    """What checks a value of a field; making it takes longer than checking."""
+    """The checker of a field's values, cached: making it takes longer than checking."""
     from pydantic import ConfigDict, TypeAdapter
 
     hint = _hints(cls)[name]
-    if dataclasses.is_dataclass(hint):  # has been checked itself when it was made
+    if dataclasses.is_dataclass(hint):  # its own fields were checked when it was made
         return TypeAdapter(hint)
     return TypeAdapter(hint, config=ConfigDict(allow_inf_nan=False, arbitrary_types_allowed=True))
 
 
-def _frozen(value: Any) -> Any:
-    return tuple(map(_frozen, value)) if isinstance(value, (list, tuple)) else value
+def _lists_to_tuples(value: Any) -> Any:
+    return tuple(map(_lists_to_tuples, value)) if isinstance(value, (list, tuple)) else value
 
 
-def _sentence(error: ErrorDetails, hint: Any, key: str, value: Any) -> tuple[str, str]:
+def _key_and_reason(error: ErrorDetails, hint: Any, key: str, value: Any) -> tuple[str, str]:
     """The key of the offending part, and what it must be."""
     places = error["loc"]
     if places[-1:] == ("[key]",):
-        must = error.get("ctx", {}).get("words") or f"must be {_spoken(typing.get_args(_stripped(hint)[0])[0])}"
+        must = (
+            error.get("ctx", {}).get("words")
+            or f"must be {_type_in_words(typing.get_args(_without_annotations(hint)[0])[0])}"
+        )
         return key, f"names '{places[-2]}', which {must}"
     for place in places:
-        inner = _inside(hint)
+        inner = _element_type(hint)
         if inner is None or (error["type"] == "missing" and place == places[-1]):
             break
         hint, key, value = inner, f"{key}.{place}" if isinstance(place, str) else f"{key}[{place}]", value[place]
-    return key, f"{_must(error, hint)}, got {shown(value)}"
+    return key, f"{_requirement(error, hint)}, got {shown(value)}"
 
 
-def _must(error: ErrorDetails, hint: Any) -> str:
+def _requirement(error: ErrorDetails, hint: Any) -> str:
     context, kind = error.get("ctx", {}), error["type"]
     if "words" in context:
         return str(context["words"])
@@ -176,13 +179,13 @@ def _must(error: ErrorDetails, hint: Any) -> str:
         if end in context:
             return f"must hold {words} {context[end]}"
     inner, or_null = _without_null(hint)
-    bounds = _bounds(inner)
+    bounds = _bounds_in_words(inner)
     if bounds and {"ge", "gt", "le", "lt"} & set(context):
         return f"must be {bounds}{or_null}"
     if kind == "finite_number":
         upper = "between" in bounds or "most" in bounds
         return f"must be {bounds}{or_null}" if upper else f"must be finite{' and ' if bounds else ''}{bounds}{or_null}"
-    return f"must be {_spoken(inner)}{or_null}"
+    return f"must be {_type_in_words(inner)}{or_null}"
 
 
 _PLAIN = {
@@ -195,28 +198,28 @@ _PLAIN = {
 }
 
 
-def _spoken(hint: Any, many: bool = False) -> str:
+def _type_in_words(hint: Any, many: bool = False) -> str:
     """A type in words: `a whole number of at least 1, or null`."""
-    plain = _stripped(hint)[0]
+    plain = _without_annotations(hint)[0]
     origin, parts = typing.get_origin(plain), typing.get_args(plain)
     if origin in (typing.Union, types.UnionType):
-        return ", or ".join(_spoken(part) for part in parts)
+        return ", or ".join(_type_in_words(part) for part in parts)
     if origin is Literal:
         return f"one of {', '.join(map(str, parts))}"
     if plain in _PLAIN:
-        noun, bounds = _PLAIN[plain][many], _bounds(hint)
+        noun, bounds = _PLAIN[plain][many], _bounds_in_words(hint)
         return f"{noun} {'of ' if bounds.startswith('at') else ''}{bounds}".rstrip()
     if isinstance(origin, type) and issubclass(origin, Mapping):
-        return "mappings" if many else f"a mapping to {_spoken(parts[1], many=True)}" if parts else "a mapping"
+        return "mappings" if many else f"a mapping to {_type_in_words(parts[1], many=True)}" if parts else "a mapping"
     if isinstance(origin, type) and issubclass(origin, Sequence):
-        return "lists" if many else f"a list of {_spoken(parts[0], many=True)}"
+        return "lists" if many else f"a list of {_type_in_words(parts[0], many=True)}"
     return f"a {getattr(plain, '__name__', plain)}"
 
 
-def _bounds(hint: Any) -> str:
+def _bounds_in_words(hint: Any) -> str:
     """The bounds of a number in words: `between 0 and 1`, empty where it has none."""
     found: dict[str, Any] = {}
-    for each in _stripped(hint)[1]:
+    for each in _without_annotations(hint)[1]:
         for part in each if isinstance(each, Interval) else (each,):
             if isinstance(part, (Ge, Gt, Le, Lt)):
                 ((name, bound),) = dataclasses.asdict(part).items()
@@ -234,16 +237,16 @@ def _without_null(hint: Any) -> tuple[Any, str]:
     return (others[0], ", or null") if len(others) == 1 else (hint, "")
 
 
-def _stripped(hint: Any) -> tuple[Any, tuple[Any, ...]]:
+def _without_annotations(hint: Any) -> tuple[Any, tuple[Any, ...]]:
     """A type without its annotations, and the annotations."""
     if typing.get_origin(hint) is Annotated:
         return typing.get_args(hint)[0], hint.__metadata__
     return hint, ()
 
 
-def _inside(hint: Any) -> Any:
-    """The type of what a mapping or a list holds; None for a type that holds nothing, or one thing or another."""
-    plain = _stripped(_without_null(hint)[0])[0]
+def _element_type(hint: Any) -> Any:
+    """The type of the values in a mapping or a list; None for any other type and for a union of types."""
+    plain = _without_annotations(_without_null(hint)[0])[0]
     origin, parts = typing.get_origin(plain), typing.get_args(plain)
     if not isinstance(origin, type) or not parts:
         return None
@@ -251,10 +254,10 @@ def _inside(hint: Any) -> Any:
 
 
 def shown(value: Any) -> str:
-    """A value as a configuration file has it, in one short line."""
+    """A value as in a configuration file, in one short line."""
     if isinstance(value, str):
         value = " ".join(value.split()) if value.strip() else value
-        return f"'{value if len(value) <= _SHOWN else value[:_SHOWN] + '...'}'"
+        return f"'{value if len(value) <= _SHOWN_CHARS else value[:_SHOWN_CHARS] + '...'}'"
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(shown, value[:5]))}{', ...' if len(value) > 5 else ''}]"
     if isinstance(value, Mapping):

@@ -37,7 +37,7 @@ class LiveError(RagbenchError):
 
 
 class ArmsFailed(RagbenchError):
-    """Arms of an experiment that could not be computed, after all others were; the command line answers with 1."""
+    """Arms of an experiment that failed; all other arms are complete. The command line exits with code 1."""
 
 
 class TrackingError(RagbenchError):
@@ -49,4 +49,4 @@ class ResultsError(RagbenchError):
 
 
 class BundleError(RagbenchError):
-    """An exported bundle that is missing, damaged, or made for something other than what is here."""
+    """An exported bundle that is missing, damaged, or made for other documents or another version."""

@@ -1,4 +1,4 @@
-"""What the command line answers with: 0 is done."""
+"""Exit codes of the command line; 0 means success."""
 
 FAILED = 1
 """A check did not pass (`data check`, `verify`, `gate`), or arms of an experiment failed."""

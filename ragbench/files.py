@@ -1,7 +1,7 @@
-"""Files and folders that are absent or whole, also after a kill or a power cut, and that show when they changed.
+"""Files and folders that are absent or complete, also after a kill or a power cut, and that show when they changed.
 
-Everything is written under a name of its own, flushed to disk and then renamed. A *sealed* file is JSON with a digest
-of its own content; what else must not change unnoticed has its digest in one.
+Everything is written under a temporary name, flushed to disk and then renamed. A *sealed* file is JSON that holds a
+digest of its own content; it also holds the digests of other files that must not change unnoticed.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ _NAME_BYTES = 180  # leaves room for the rest of a draft's name below the usual 
 
 
 class Damaged(ValueError):
-    """A file that is not what was written; the message says in what way."""
+    """A file that is not as it was written; the message says how it differs."""
 
 
 def draft_of(path: Path) -> Path:
-    """A name beside `path` that nobody else uses; it begins with a dot and says whose it is."""
+    """A unique temporary name beside `path`: a dot, the name, the process id and random digits."""
     name = path.name.encode()[:_NAME_BYTES].decode(errors="ignore")
     return path.with_name(f".{name}.{os.getpid()}-{uuid.uuid4().hex[:8]}")
 
 
 @contextmanager
-def whole(path: Path, durable: bool = True) -> Iterator[Path]:
-    """A draft to write; it is named `path` when the block ends well, and removed when it does not.
+def atomic_write(path: Path, durable: bool = True) -> Iterator[Path]:
+    """A draft to write; it is renamed to `path` when the block succeeds, and removed when the block fails.
 
-    A file that takes the place of another has its permissions. `durable`: flushed to disk first. Without, whoever reads
-    must be able to tell that a file is not whole.
+    A file that replaces another keeps its permissions. `durable` flushes to disk before renaming; without it the reader
+    must be able to tell that a file is incomplete.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = draft_of(path)
@@ -55,13 +55,13 @@ def whole(path: Path, durable: bool = True) -> Iterator[Path]:
 
 
 def write_text(path: Path, text: str, durable: bool = True) -> None:
-    """Write a UTF-8 file that is either absent or whole."""
-    with whole(path, durable) as draft:
+    """Write a UTF-8 file that is either absent or complete."""
+    with atomic_write(path, durable) as draft:
         draft.write_text(text, encoding="utf-8", newline="")
 
 
-def settle(draft: Path, folder: Path) -> None:
-    """Flush a folder that is written to disk and give it its name, which nothing may have."""
+def publish_folder(draft: Path, folder: Path) -> None:
+    """Flush a complete folder to disk and rename it to `folder`, which must not exist."""
     for path in [*draft.rglob("*"), draft]:
         flush(path)
     draft.rename(folder)
@@ -77,8 +77,8 @@ def flush(path: Path) -> None:
         os.close(descriptor)
 
 
-def identity(path: Path) -> tuple[int, int] | None:
-    """What tells a file from another that takes its place; None while there is none."""
+def file_version(path: Path) -> tuple[int, int] | None:
+    """Inode and time of change, which differ when another file takes its place; None when there is no file."""
     try:
         status = path.stat()
     except OSError:
@@ -87,7 +87,7 @@ def identity(path: Path) -> tuple[int, int] | None:
 
 
 def remove_drafts(folder: Path) -> None:
-    """Remove what killed processes left in a folder that is this process's own."""
+    """Remove the drafts of killed processes from a folder that only this process uses."""
     for path in folder.rglob(".*.*-????????"):
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
@@ -99,12 +99,12 @@ def resolved(path: Path) -> Path:
     """A path without links and dots. Raises OSError for a loop of links."""
     try:
         return path.resolve()
-    except RuntimeError:  # how Python 3.11 says it
+    except RuntimeError:  # what Python 3.11 raises for a loop
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path)) from None
 
 
 def why_unreadable(error: Exception) -> str:
-    """Why a file cannot be read, in words: what the system says, or what its content lacks."""
+    """Why a file cannot be read, in words: the message of the system, or what is wrong with its content."""
     if isinstance(error, OSError):
         return (error.strerror or "the system refuses").lower()
     if isinstance(error, json.JSONDecodeError):
@@ -128,7 +128,7 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def require(folder: Path, expected: Mapping[str, str]) -> None:
+def check_digests(folder: Path, expected: Mapping[str, str]) -> None:
     """Raise Damaged, with its name, for a file below `folder` that is missing or does not have its digest."""
     for name, known in expected.items():
         path = folder / name
@@ -138,15 +138,15 @@ def require(folder: Path, expected: Mapping[str, str]) -> None:
             raise Damaged(f"{name} has changed since it was written")
 
 
-def sealed(value: Mapping[str, Any]) -> str:
-    """A mapping as sealed JSON; what JSON cannot say becomes text."""
+def sealed_json(value: Mapping[str, Any]) -> str:
+    """A mapping as sealed JSON; values that JSON cannot hold become text."""
     text = json.dumps(value, indent=1, default=str)
-    return json.dumps({**json.loads(text), SEAL: _seal(text)}, indent=1)
+    return json.dumps({**json.loads(text), SEAL: _digest_of_text(text)}, indent=1)
 
 
 def write_sealed(path: Path, value: Mapping[str, Any]) -> dict[str, Any]:
-    """Write a mapping as sealed JSON, and give it back as it will be read."""
-    text = sealed(value)
+    """Write a mapping as sealed JSON; returns the mapping as it will be read."""
+    text = sealed_json(value)
     write_text(path, text)
     found = json.loads(text)
     del found[SEAL]
@@ -154,7 +154,7 @@ def write_sealed(path: Path, value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_sealed(path: Path) -> dict[str, Any]:
-    """What `write_sealed` wrote. Raises Damaged when it has changed since, FileNotFoundError when it is absent."""
+    """The mapping that `write_sealed` wrote. Raises Damaged if the file has changed, FileNotFoundError without one."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
         seal = value.pop(SEAL)
@@ -162,10 +162,10 @@ def read_sealed(path: Path) -> dict[str, Any]:
         raise
     except (OSError, ValueError, AttributeError, KeyError, TypeError, RecursionError) as error:
         raise Damaged(f"{path.name} cannot be read ({why_unreadable(error)})") from None
-    if seal != _seal(json.dumps(value, indent=1)):
+    if seal != _digest_of_text(json.dumps(value, indent=1)):
         raise Damaged(f"{path.name} has changed since it was written")
     return dict(value)
 
 
-def _seal(text: str) -> str:
+def _digest_of_text(text: str) -> str:
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

@@ -1,4 +1,4 @@
-"""Names for values: one digest for one content, the same on every machine and for every hash seed."""
+"""Digests of values: equal values have equal digests, on every machine and for every hash seed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 
 def plain(value: Any) -> Any:
-    """Reduce dataclasses, mappings, sets and paths to what JSON can say; mappings and sets lose their order.
+    """Reduce dataclasses, mappings, sets and paths to values that JSON can hold; mappings and sets lose their order.
 
     A dataclass becomes its fields plus the name of its class, so that two stages with equal fields stay apart.
     """
@@ -42,8 +42,8 @@ def text_digest(text: str, digits: int = 64) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:digits]
 
 
-def drawn(seed: int, name: str) -> str:
-    """A key to sort by: in the order of these keys names are shuffled by the seed, each whatever the others are."""
+def shuffle_key(seed: int, name: str) -> str:
+    """A sort key that puts names in a random order set by the seed; it does not depend on the other names."""
     return text_digest(f"{seed} {name}")
 
 
@@ -52,6 +52,6 @@ def digest(value: Any) -> str:
     return text_digest(canonical(value))
 
 
-def short(value: Any) -> str:
+def short_digest(value: Any) -> str:
     """The first 16 digits of the digest: enough to name a folder."""
     return digest(value)[:16]

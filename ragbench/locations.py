@@ -1,4 +1,4 @@
-"""Where things lie: configuration and the built-in benchmark beside the package in a checkout, inside it in a wheel."""
+"""Folders: the configuration and the built-in benchmark lie beside the package in a checkout, inside it in a wheel."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _PACKAGE = Path(__file__).resolve().parent
 
 
 def checkout() -> Path | None:
-    """The root of the checkout the package is imported from, None for an installed wheel."""
+    """The root of the checkout that the package is imported from, None for an installed wheel."""
     root = _PACKAGE.parent
     return root if (root / "pyproject.toml").is_file() and (root / "conf" / "config.yaml").is_file() else None
 

@@ -1,7 +1,7 @@
-"""What a person types after a command, `p6=on rerank.depth=20 exp=phase1`, as the words that are composed.
+"""The words that a person types after a command, `p6=on rerank.depth=20 exp=phase1`, made ready for composing.
 
-A key is set by its name alone: the signs `+` and `++` are taken and mean nothing more. A switch goes by its number or
-its name (`ragbench.catalogue.ALIASES`). Nothing is composed here.
+The signs `+` and `++` before a key are accepted and have no effect. A switch has a number and a name
+(`ragbench.catalogue.ALIASES`); both work. Nothing is composed here.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from ragbench.errors import ConfigError
 from ragbench.suggestions import did_you_mean, nearest
 
 EXPERIMENT = "exp"
-_LISTS = ("factors", "order", "tune")  # their values name switches
-_NO_TEXT = ("true", "false", "null", "nan", "inf")  # unless they are quoted
-_MEANT = {"on": ("yes", "true", "1", "enabled"), "off": ("no", "false", "0", "null", "none", "disabled")}
+_LISTS_OF_SWITCHES = ("factors", "order", "tune")  # their values name switches
+_NOT_TEXT = ("true", "false", "null", "nan", "inf")  # unless they are quoted
+_SYNONYMS = {"on": ("yes", "true", "1", "enabled"), "off": ("no", "false", "0", "null", "none", "disabled")}
 
 
 def canonical(words: Iterable[str], known: Catalogue) -> list[str]:
-    """The words with the numbers of switches for their names, `exp` as `+exp`, no other signs; groups once, the last.
+    """The words with switches by number, `exp` as `+exp` and no other signs; the last choice of a group counts.
 
-    Raises ConfigError for what is no `key=value` and for a key that is removed.
+    Raises ConfigError for a word that is not `key=value` and for one that removes a key.
     """
     made = [_canonical(word, known) for word in words]
     last = {key_of(word): place for place, word in enumerate(made)}
@@ -38,19 +38,19 @@ def _canonical(word: str, known: Catalogue) -> str:
     if name.startswith("~"):
         raise ConfigError(f"'{word}': no key can be removed; turn a switch off with p6=off, a stage with dense=null")
     if not equals or not re.fullmatch(r"\w+(\.\w+)*", name, re.ASCII):
-        raise ConfigError(f"'{_short(word)}' is no key=value{_meant(word, known)}")
+        raise ConfigError(f"'{_shortened(word)}' is not key=value{_suggestion(word, known)}")
     if name.split(".")[0] == "hydra":
         raise ConfigError(f"{name} is unknown: `ragbench config` shows all keys")
     if name.split(".")[0] not in known.tree and value in known.choices[EXPERIMENT] and name not in known.choices:
         raise ConfigError(f"{name} is unknown; did you mean exp={value}?")
     prefix, dot, space = name.partition("tune.space.")
     name = f"{dot}{numbered(space)}" if dot and not prefix else numbered(name)
-    if name in _LISTS:
+    if name in _LISTS_OF_SWITCHES:
         value = re.sub(r"\w+(\.\w+)*", lambda found: numbered(found[0]), value)
     return f"{'+' if name == EXPERIMENT else ''}{name}={value}"
 
 
-def _meant(word: str, known: Catalogue) -> str:
+def _suggestion(word: str, known: Catalogue) -> str:
     if near := nearest(word, known.choices[EXPERIMENT]):
         return f"; did you mean exp={near[0]}?"
     if word.lstrip("+") in known.choices or numbered(word) in known.choices:
@@ -64,13 +64,15 @@ def key_of(word: str) -> str:
 
 
 def check_choice(group: str, chosen: object, known: Catalogue, where: str = "") -> None:
-    """Raise ConfigError when a group has no such option; `where` is added, such as the file that asks for it."""
+    """Raise ConfigError when a group has no such option; `where` ends the message, such as the file that names it."""
     options = known.choices[group]
     several = chosen if isinstance(chosen, list) and group == "tune" else [chosen]
     for each in several:
         if not isinstance(each, str) or each not in options:
             text = shown(each).strip("'")
-            meant = next((name for name, words in _MEANT.items() if text.casefold() in words and name in options), "")
+            meant = next(
+                (name for name, words in _SYNONYMS.items() if text.casefold() in words and name in options), ""
+            )
             hint = f"; did you mean {meant}?" if meant else _options(text, options)
             raise ConfigError(f"{group} cannot be {shown(each)}{hint}{where}")
 
@@ -85,19 +87,19 @@ def named_arms(given: Iterable[str]) -> dict[str, tuple[str, ...]]:
     for each in given:
         name, equals, words = each.partition("=")
         if not equals or not name.strip():
-            raise ConfigError(f"--arm '{_short(each)}' has no name: write --arm mine=\"p6=on p6.depth=20\"")
+            raise ConfigError(f"--arm '{_shortened(each)}' has no name: write --arm mine=\"p6=on p6.depth=20\"")
         if name in arms:
-            raise ConfigError(f"--arm {name} is given twice: give every arm a name of its own")
+            raise ConfigError(f"--arm {name} is given twice: give every arm another name")
         try:
             arms[name] = tuple(shlex.split(words))
         except ValueError:
-            raise ConfigError(f"--arm {name}: a quote is not closed in {_short(words)}") from None
+            raise ConfigError(f"--arm {name}: a quote is not closed in {_shortened(words)}") from None
     return arms
 
 
 def word(key: str, value: object) -> str:
     """The word that sets a key to a plain value: `data.corpus='my notes'`."""
-    return f"{key}={_written(value)}"
+    return f"{key}={_as_yaml(value)}"
 
 
 def words(values: Mapping[str, Any], known: Catalogue) -> list[str]:
@@ -114,7 +116,7 @@ def words(values: Mapping[str, Any], known: Catalogue) -> list[str]:
         if isinstance(value, Mapping) and (known.tree.get(name) is not None or options):
             if "on" in options:
                 made.append(word(name, "on"))
-            made += [word(inner, leaf) for inner, leaf in _flat(value, name, known.tree.get(name))]
+            made += [word(inner, leaf) for inner, leaf in _leaves(value, name, known.tree.get(name))]
         elif isinstance(value, bool) and {"on", "off"} <= set(options):
             made.append(word(name, "on" if value else "off"))
         else:
@@ -122,40 +124,40 @@ def words(values: Mapping[str, Any], known: Catalogue) -> list[str]:
     return made
 
 
-def _flat(node: Mapping[str, Any], path: str, tree: Tree | None) -> Iterator[tuple[str, Any]]:
+def _leaves(node: Mapping[str, Any], path: str, tree: Tree | None) -> Iterator[tuple[str, Any]]:
     """The leaves of nested values, as deep as the configuration has keys."""
     for key, value in node.items():
         below = tree.get(key) if tree is not None else None
         if isinstance(value, Mapping) and below is not None:
-            yield from _flat(value, f"{path}.{key}", below)
+            yield from _leaves(value, f"{path}.{key}", below)
         else:
             yield f"{path}.{key}", value
 
 
-def _written(value: object) -> str:
+def _as_yaml(value: object) -> str:
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{_written(key)}: {_written(each)}" for key, each in value.items()) + "}"
+        return "{" + ", ".join(f"{_as_yaml(key)}: {_as_yaml(each)}" for key, each in value.items()) + "}"
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return "[" + ", ".join(map(_written, value)) + "]"
+        return "[" + ", ".join(map(_as_yaml, value)) + "]"
     text = str(value)
-    plain = re.fullmatch(r"[A-Za-z_/][\w./@+-]*", text, re.ASCII) and text.casefold() not in _NO_TEXT
+    plain = re.fullmatch(r"[A-Za-z_/][\w./@+-]*", text, re.ASCII) and text.casefold() not in _NOT_TEXT
     if not isinstance(value, str) or plain:
         return text
     return "'" + re.sub(r"(\\*)'", r"\1\1\\'", re.sub(r"(\\+)$", r"\1\1", text)) + "'"
 
 
-def _short(text: str) -> str:
+def _shortened(text: str) -> str:
     text = " ".join(text.split())
     return text if len(text) <= 60 else f"{text[:60]}..."
 
 
 def from_environment(words: Sequence[str], environment: Mapping[str, str]) -> list[str]:
-    """The words, before them those of Librarian's variables where the experiment is one of its presets (seed 004).
+    """The words; if the experiment is a preset of Librarian, those of its environment variables before them (seed 004).
 
-    `CHUNK_SIZE` and `CHUNK_OVERLAP` are tokens, `CHUNK_STRATEGY` is semantic or fixed, `ENABLE_CHUNKING=false` makes
-    one chunk of every document. What the words say themselves stays. Raises ConfigError for another value.
+    `CHUNK_SIZE` and `CHUNK_OVERLAP` are in tokens, `CHUNK_STRATEGY` is semantic or fixed, `ENABLE_CHUNKING=false` makes
+    one chunk of every document. A key among the words wins over its variable. Raises ConfigError for another value.
     """
     if not any(key_of(word) == EXPERIMENT and word.partition("=")[2].startswith("librarian_") for word in words):
         return list(words)

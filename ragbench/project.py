@@ -1,14 +1,14 @@
-"""The project file, `ragbench.yaml`: the words that every command in a folder, or below it, begins with.
+"""The project file, `ragbench.yaml`: words that are put before those of every command in its folder or below.
 
     data: vault                 # a line for each word of a command, as it would be typed
-    data.corpus: notes          # paths are seen from the folder of the file
+    data.corpus: notes          # paths are relative to the folder of the file
     topics: derived
     paths.results: results
     arms:                       # what `ragbench run` measures; the first is the baseline
       baseline: exp=baseline
       rerank: exp=baseline rerank=on
 
-What a person types wins; `data=...` typed leaves out every `data.` line.
+Typed words win; a typed `data=...` leaves out every `data.` line.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _ARMS_HEAD = """# What `ragbench run` measures when no arm is typed; the first i
 
 @dataclass(frozen=True)
 class Project:
-    """The words of a project by key, with paths that hold everywhere, and the words of its arms by name."""
+    """The words of a project by key, and the words of its arms by name."""
 
     file: Path
     values: Mapping[str, Any] = field(default_factory=dict)
     arms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def words(self, typed: Sequence[str], known: Catalogue) -> list[str]:
-        """The words of the project and those typed after them; a choice that is typed leaves out all below it."""
+        """The words of the project with absolute paths, then the typed ones; a typed choice leaves out all below it."""
         taken = {key_of(each) for each in typed}
         kept = [key for key in self.values if not {numbered(key), numbered(key.split(".")[0])} & taken]
         return [*words({key: self._absolute(key, self.values[key]) for key in kept}, known), *typed]
@@ -65,7 +65,7 @@ class Project:
 
 
 def find(start: Path | None = None) -> Project | None:
-    """The project of a folder (the working directory), from the nearest file above; None where there is none."""
+    """The project of a folder (by default the working directory): the nearest file in it or above; None without one."""
     folder = (start or Path.cwd()).absolute()
     for place in (folder, *folder.parents):
         if (place / FILE).is_file():
@@ -78,15 +78,14 @@ def read(file: Path) -> Project:
     import yaml
 
     try:
-        said = yaml.safe_load(file.read_text(encoding="utf-8"))
+        values = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         reason = " ".join(str(error).split())[:120]
         raise ConfigError(
             f"{file} cannot be read ({reason}): correct it, or write it again with ragbench init"
         ) from None
-    if not isinstance(said, dict) or not all(isinstance(key, str) for key in said):
+    if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):
         raise ConfigError(f"{file} must hold lines such as `data: vault`: correct it, or run ragbench init again")
-    values = dict(said)
     arms = values.pop(_ARMS, None) or {}
     if not isinstance(arms, dict) or not all(isinstance(words, str) for words in arms.values()):
         raise ConfigError(f"{file}: arms must be lines such as `mine: exp=baseline rerank=on`")

@@ -170,7 +170,7 @@ class ExpandedQuery:
 
     @property
     def ranking_text(self) -> str:
-        """What is ranked by: the salient terms, the original where there are none."""
+        """The text to rank by: the salient terms, or the original when there are none."""
         return " ".join(self.salient_terms) or self.original_query
 
 
@@ -178,12 +178,12 @@ class ExpandedQuery:
 class Filters:
     """Which documents may be found: those that meet every condition given; None and `()` set no condition.
 
-    Seed 000, P9, and seed 004, feature 3. `category`, `author`, `doc_type`, `product` and `component` are compared
-    without regard to case, `author` with any author of a document. `tags`: at least one of them, itself or above one of
-    the document's (`auth` admits `auth/tokens`). `modified_after` (inclusive) and `modified_before` (exclusive) are in
-    seconds since the epoch. `min_bytes` and `max_bytes` (both inclusive) bound the size of the file.
-    `file_types` are endings of the file such as `.md`, in lower case. `heading_levels` is a condition on chunks: the
-    level of the heading a chunk begins under is one of them (0: none).
+    Seed 000, P9, and seed 004, feature 3. `category`, `author`, `doc_type`, `product` and `component` ignore letter
+    case; `author` may be any author of the document. `tags`: the document has at least one of them, or a tag below one
+    (`auth` admits `auth/tokens`). `modified_after` (inclusive) and `modified_before` (exclusive) are in seconds since
+    the epoch. `min_bytes` and `max_bytes` (both inclusive) bound the size of the file. `file_types` are endings of the
+    file such as `.md`, in lower case. `heading_levels` is a condition on chunks: a chunk begins under a heading of one
+    of these levels (0: under no heading).
     """
 
     category: str | None = None
@@ -206,14 +206,14 @@ class Ranking:
 
     Scores never increase. Build one with `Ranking.of`, which sorts and breaks ties by chunk number, or with
     `Ranking.ordered`, which keeps an order that is already decided. `of_documents`: documents were ranked, and each
-    stands here with all of its chunks, which have its score and share its rank. `asked` is the vector of the query, of
-    shape (dim,), in a ranking by vectors: what any other chunk can be scored with.
+    stands here with all of its chunks, which have its score and share its rank. `query_vector`, shape (dim,), is that
+    of the query in a ranking by vectors: any other chunk can be scored with it.
     """
 
     chunks: NDArray[np.int32]
     scores: NDArray[np.float32]
     of_documents: bool = False
-    asked: NDArray[np.float32] | None = None
+    query_vector: NDArray[np.float32] | None = None
 
     @staticmethod
     def of(
@@ -268,13 +268,13 @@ class QueryState:
     `filters` says which documents every source may find, None all of them. `texts` holds the text to send to a source
     where it differs from the query's own (`text_for`). `weights` holds a factor by source that fusion multiplies with
     its own weights (1 when absent). `rankings` holds one ranking by source; `fused` is the ranking after fusion and
-    every later stage, None before it. `counts` lists (filter, hits left) in the order applied, first of all
-    `original_count` before any, `clusters_merged` the hits merged by semantic deduplication. `guaranteed` are hits
-    that no later stage may drop, each with how the query named it (`title-match`). `notes` say in words what a stage
-    decided, for explanations. `expanded` is the query with other phrasings, None before expansion. `candidates` are the
-    documents, by row, that recall left to rank, None for all. `contexts` names, by hit, the chunks whose texts are
-    returned for it, in text order, itself included. `strangers` are hits of a live search in no document of the
-    collection: how many hits of `fused` stand before each, and its name.
+    every later stage, None before it. `counts` lists (filter, hits left) in the order applied; the first entry is
+    `original_count`, the hits before any filter. `clusters_merged` counts the hits that semantic deduplication merged.
+    `guaranteed` are hits that no later stage may drop, each with how the query named it (`title-match`). `notes` say in
+    words what a stage decided, for explanations. `expanded` is the query with other phrasings, None before expansion.
+    `candidates` are the documents, by row, that recall left to rank, None for all. `contexts` lists, by hit, the chunks
+    whose texts are returned for it, in text order, the hit itself included. `strangers` are hits of a live search that
+    lie in no document of the collection: the number of hits of `fused` before each, and its name.
     """
 
     query: Query
@@ -293,14 +293,14 @@ class QueryState:
     contexts: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     strangers: tuple[tuple[int, str], ...] = ()
 
-    def listed(self) -> list[tuple[int, float, str]]:
-        """(chunk number, score, name) of all hits in order; strangers have the number -1, the others no name."""
+    def hits_with_strangers(self) -> list[tuple[int, float, str]]:
+        """(chunk number, score, name) of all hits in order; strangers have the number -1, other hits an empty name."""
         ranking = self.fused or Ranking.empty()
         hits = list(zip(ranking.chunks.tolist(), ranking.scores.tolist(), strict=True))
-        listed: list[tuple[int, float, str]] = [(chunk, score, "") for chunk, score in hits]
+        merged: list[tuple[int, float, str]] = [(chunk, score, "") for chunk, score in hits]
         for before, name in reversed(self.strangers):
-            listed.insert(before, (-1, hits[before][1] if before < len(hits) else 0.0, name))
-        return listed
+            merged.insert(before, (-1, hits[before][1] if before < len(hits) else 0.0, name))
+        return merged
 
     def text_for(self, source: str) -> str:
         """The text to send to a source."""
@@ -331,9 +331,9 @@ class QueryState:
 
 @dataclass(frozen=True, slots=True)
 class CompressionStats:
-    """How many hits every filter left, with the fields of seed 000, P8; one that is off leaves what came before it.
+    """How many hits each filter left, under the names of seed 000, P8; a filter that is off repeats the number before.
 
-    `original_count` are the hits of fusion, `clusters_merged` those that semantic deduplication merged with others.
+    `original_count` counts the hits of fusion, `clusters_merged` those that semantic deduplication merged with others.
     """
 
     original_count: int
@@ -359,8 +359,8 @@ class CompressionStats:
 class DocumentMetadata:
     """What is known about a document besides its text (seed 004, feature 3).
 
-    `last_modified` is in ISO 8601, UTC; `file_size` in bytes; `product` and `component` are its first two folders, `""`
-    where it lies higher.
+    `last_modified` is in ISO 8601, UTC; `file_size` in bytes; `product` and `component` are the first two folders of
+    its path, `""` when it has fewer.
     """
 
     last_modified: str
@@ -413,9 +413,9 @@ class Place:
 class Explanation:
     """Why a hit is where it is: its place in every source's ranking, and after every later stage.
 
-    `reasons` are the fields of seed 002's `SearchExplanation`: `base_score` when it was first found (by words, if it
-    was), `final_score`, and what stages that have an `explain` say of it (`lexical_matches`, `folder_boost`,
-    `graph_boost`, `source`).
+    `reasons` are the fields of seed 002's `SearchExplanation`: `base_score` is the score of the source that found it
+    (of the search by words, if that did), `final_score` the last one; stages with an `explain` add others
+    (`lexical_matches`, `folder_boost`, `graph_boost`, `source`).
     """
 
     sources: Mapping[str, Place]
@@ -431,9 +431,9 @@ class Hit:
     of the collection, where the text stands in the lines `start_line` to `end_line` (from 1, both included); `start`
     and `end` are offsets into the document's text without frontmatter. `header_path` holds the headings above the text,
     outermost first, and `heading_level` is the level of the heading it begins under, 0 without one. `context` is the
-    text with what the pipeline returns around it, null where it adds nothing. `matches` says how it was found: by the
-    sources named, and as `title-match`, `tag-match` or `time-filtered` when `guaranteed` (the query names it, so no
-    stage may drop it). `explanation` is null unless it was asked for.
+    text with what the pipeline returns around it, null when it adds nothing. `matches` says how it was found: the names
+    of sources, and `title-match`, `tag-match` or `time-filtered` for a `guaranteed` hit (the query names it, so no
+    stage may drop it). `explanation` is null unless it was requested.
     """
 
     rank: int

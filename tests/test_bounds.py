@@ -96,7 +96,7 @@ def test_a_caller_names_the_field_otherwise() -> None:
         Lamp(watts=0)
     assert str(caught.value) == "--watts must be at least 1, got 0"
     with pytest.raises(Refused) as refusal:
-        bounds.checked(Lamp, "weights", {"red": "x"})
+        bounds.check_field(Lamp, "weights", {"red": "x"})
     assert (refusal.value.key, refusal.value.reason) == ("weights.red", "must be a number of at least 0, got 'x'")
 
 

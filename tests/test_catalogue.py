@@ -128,7 +128,7 @@ def test_a_folder_without_configuration_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"has no config\.yaml"):
         catalogue.read(tmp_path)
     (tmp_path / "config.yaml").write_text("a: [")
-    with pytest.raises(ConfigError, match="is no YAML"):
+    with pytest.raises(ConfigError, match="is not YAML"):
         _ = catalogue.read(tmp_path).settings
 
 

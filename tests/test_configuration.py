@@ -49,7 +49,7 @@ def test_every_file_composes(path: Path) -> None:
         (["calibration.steepness=0"], r"calibration\.steepness must be above 0"),
         (["split=dev"], r"split must be one of train, test, all, got 'dev'"),
         (["order=[dense,fuse,fuse]"], r"order names 'fuse' more than once"),
-        (["order=[dense,fuze]"], r"order names 'fuze', which is no stage"),
+        (["order=[dense,fuze]"], r"order names 'fuze', which is not a stage"),
         (["order=[fuse,dense]"], r"stage 'fuse' needs a ranking"),
         (["index.dense.kind=annoy"], r"index\.dense\.kind must be one of flat, hnsw, ivf_sq8, auto, got 'annoy'"),
         (["+lexical.fields.colour=1.0"], r"lexical\.fields names 'colour', which must be one of content, title"),
@@ -89,7 +89,7 @@ def test_every_file_composes(path: Path) -> None:
         (["data.folder=x"], r"data\.folder is no option of data=builtin"),
         (
             ["order=[dense,fuse,p8.contenthash]"],
-            r"order names 'p8\.contenthash', which is no stage; did you mean p8\.content",
+            r"order names 'p8\.contenthash', which is not a stage; did you mean p8\.content",
         ),
         (["dense.depth=${nothing}"], r"dense\.depth refers to a key that does not exist"),
         (["dense.depth=???"], r"dense\.depth is \?\?\?: give it a value"),
@@ -116,23 +116,23 @@ HEAD = "# @package _global_\n"
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (HEAD + "dense:\n\tdepth: 5\n", r"conf/exp/mine\.yaml:3: is no YAML \(found character"),
-        (HEAD + "name: a: b\n", r"conf/exp/mine\.yaml:2: is no YAML \(mapping values are not allowed"),
-        (HEAD + "name: x\nname: y\n", r"conf/exp/mine\.yaml:3: is no YAML \(found duplicate key name\)"),
-        (HEAD + "dense: &a\n  depth: *a\n", r"a mapping that is inside itself"),
+        (HEAD + "dense:\n\tdepth: 5\n", r"conf/exp/mine\.yaml:3: is not YAML \(found character"),
+        (HEAD + "name: a: b\n", r"conf/exp/mine\.yaml:2: is not YAML \(mapping values are not allowed"),
+        (HEAD + "name: x\nname: y\n", r"conf/exp/mine\.yaml:3: is not YAML \(found duplicate key name\)"),
+        (HEAD + "dense: &a\n  depth: *a\n", r"a mapping that contains itself"),
         ("- a\n", r"conf/exp/mine\.yaml must hold a mapping"),
         ("", r"conf/exp/mine\.yaml must hold a mapping"),
         ("dense:\n  depth: 5\n", r"conf/exp/mine\.yaml must begin with the line `# @package _global_`"),
         (HEAD + "dense:\n  depht: 5\n", r"dense\.depht is unknown; did you mean .* \(in conf/exp/mine\.yaml\)"),
         (HEAD + "dense:\n  depth: 0\n", r"dense\.depth must be at least 1, got 0 \(in conf/exp/mine\.yaml\)"),
         (HEAD + "dense:\n  depth: ???\n", r"conf/exp/mine\.yaml sets dense\.depth to \?\?\?"),
-        (HEAD + "fuse:\n  k: ${fuse\n", r"makes no configuration: look for a key or a \$\{\} that is not complete"),
+        (HEAD + "fuse:\n  k: ${fuse\n", r"cannot be composed: look for a key or a \$\{\} that is not complete"),
         (HEAD + "index: null\n", r"index must be a mapping .* \(in conf/exp/mine\.yaml\)"),
         (HEAD + "p6:\n  depth: 5\n", r"p6\.depth cannot be set with p6=off: add p6=on \(in conf/exp/mine\.yaml\)"),
         (HEAD + "defaults:\n  - override /p6: on\n", r"such as `override /p6: \"on\"`, with the quotes"),
         (HEAD + "defaults:\n  - phase1\n", r"each of its defaults must be an entry such as"),
         (HEAD + "defaults:\n  - override /p6: maybe\n", r"p6 cannot be 'maybe': .* \(in conf/exp/mine\.yaml\)"),
-        (HEAD + "defaults:\n  - override /rerank: x\n", r"chooses 'rerank', which is no switch; did you mean p6\?"),
+        (HEAD + "defaults:\n  - override /rerank: x\n", r"chooses 'rerank', which is not a switch; did you mean p6\?"),
         (HEAD + "hydra:\n  run: x\n", r"conf/exp/mine\.yaml sets hydra\.run to x"),
     ],
 )
@@ -146,7 +146,7 @@ def test_a_slip_in_a_file_names_the_file(conf: Path, text: str, said: str) -> No
 
 def test_a_file_that_is_no_text_and_a_broken_switch_are_named(conf: Path) -> None:
     (conf / "exp" / "mine.yaml").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ConfigError, match=r"mine\.yaml is no text in UTF-8"):
+    with pytest.raises(ConfigError, match=r"mine\.yaml is not UTF-8 text"):
         app.compose(["exp=mine"])
     (conf / "exp" / "mine.yaml").unlink()
     (conf / "p6" / "on.yaml").write_text("_target_: ragbench.nothing.X\n")

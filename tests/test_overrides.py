@@ -30,14 +30,14 @@ def test_words_become_those_that_are_composed(typed: list[str], made: list[str])
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
-        ("foo", "'foo' is no key=value: write key=value, with quotes round"),
-        ("phase1", "'phase1' is no key=value; did you mean exp=phase1?"),
-        ("rerank", "'rerank' is no key=value; did you mean rerank=on?"),
+        ("foo", "'foo' is not key=value: write key=value, with quotes round"),
+        ("phase1", "'phase1' is not key=value; did you mean exp=phase1?"),
+        ("rerank", "'rerank' is not key=value; did you mean rerank=on?"),
         ("~order", "'~order': no key can be removed; turn a switch off with p6=off, a stage with dense=null"),
         ("+experiment=all", "experiment is unknown; did you mean exp=all?"),
         ("hydra.run.dir=x", "hydra.run.dir is unknown"),
-        ("p6@there=on", "'p6@there=on' is no key=value"),
-        ("=3", "'=3' is no key=value"),
+        ("p6@there=on", "'p6@there=on' is not key=value"),
+        ("=3", "'=3' is not key=value"),
     ],
 )
 def test_what_is_no_word_is_refused(typed: str, said: str) -> None:

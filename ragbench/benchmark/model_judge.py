@@ -16,7 +16,7 @@ from ragbench.benchmark.judge import GRADES
 from ragbench.benchmark.lines import write_atomically
 from ragbench.benchmark.pool import PoolFile, read_pool, to_csv
 from ragbench.errors import BenchmarkError
-from ragbench.fingerprint import drawn
+from ragbench.fingerprint import shuffle_key
 
 JUDGE = "judge"
 """The column that names the model; a pool that has it is not merged."""
@@ -69,7 +69,7 @@ def grade_pool(
     for file in (grades, sample):
         if file.exists() and not replace:
             raise BenchmarkError(f"{file} exists already: move it away, or add --replace")
-    qids = sorted({row["qid"] for row in pool.rows}, key=lambda qid: drawn(seed, qid))
+    qids = sorted({row["qid"] for row in pool.rows}, key=lambda qid: shuffle_key(seed, qid))
     if not qids:
         raise BenchmarkError(f"{path} holds no pairs: write a pool with ragbench pool")
     sampled = tuple(sorted(qids[:n_topics]))

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic, topic_area
 from ragbench.errors import ConfigError
-from ragbench.fingerprint import drawn
+from ragbench.fingerprint import shuffle_key
 
 TRAIN, TEST = "train", "test"
 
@@ -37,13 +37,15 @@ def split(topics: Iterable[Topic], qrels: Qrels, seed: int = 13, share: float = 
         float
     )  # topics in train beyond its share, for every type, stratum and area
     sides: dict[str, str] = {}
-    for name in sorted(units, key=lambda name: (-len(units[name]), _stratum(units[name], qrels), drawn(seed, name))):
+    for name in sorted(
+        units, key=lambda name: (-len(units[name]), _stratum(units[name], qrels), shuffle_key(seed, name))
+    ):
         into_train = _cost(excess, marks[name], 1 - share)
         into_test = _cost(excess, marks[name], -share)
         if into_train != into_test:
             side = TRAIN if into_train < into_test else TEST
         else:
-            side = TRAIN if int(drawn(seed, f"side {name}"), 16) % 2 else TEST
+            side = TRAIN if int(shuffle_key(seed, f"side {name}"), 16) % 2 else TEST
         for mark, n in marks[name].items():
             excess[mark] += n * (1 - share if side == TRAIN else -share)
         sides.update((topic.qid, side) for topic in units[name])

@@ -1,7 +1,7 @@
-"""What can be configured, read from the configuration files as they stand: experiments, switches, parameters, data.
+"""What can be configured, read from the configuration files: experiments, switches, parameters, data.
 
-Comments are part of what is read: the first ones of a file describe it, one at the end of a line describes that line's
-key. Nothing is composed and no stage is imported, so that the answer is there at once.
+Comments are read, too: those at the beginning of a file describe it, one at the end of a line describes the key of that
+line. Nothing is composed and no stage is imported, so that reading is fast.
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ SPECS = {
     "index.build": "ragbench.index.shards.Sharding",
     "latency": f"{_SECTIONS}.LatencySpec",
 }
-"""Sections of config.yaml that name no class and the class they become."""
+"""Sections of config.yaml without `_target_`, and the class that each becomes."""
 
 _NO_SWITCHES = ("data", "exp", "tune")
 _TEXT = "tag:yaml.org,2002:str"
-_LONG = 160  # characters of a default that are shown in full
+_LONGEST_DEFAULT = 160  # characters of a default that are shown in full
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A key that can be overridden: `p6.depth`, its default as it is written, and what stands behind it."""
+    """A key that can be overridden, such as `p6.depth`, its default as in the file, and the comment after it."""
 
     key: str
     default: str
@@ -67,8 +67,8 @@ class Parameter:
 
     @property
     def short(self) -> str:
-        """The default, a long list shortened in its middle, a long text to its beginning."""
-        if len(self.default) <= _LONG:
+        """The default; of a long list the first two and the last value, of a long text its beginning."""
+        if len(self.default) <= _LONGEST_DEFAULT:
             return self.default
         if not self.default.startswith("["):
             return f"{self.default[:40]}... ({len(self.default):,} characters)"
@@ -78,7 +78,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Option:
-    """One file of a group: `name` is what `group=name` takes; `about` are the docstrings of the classes it builds."""
+    """One file of a group, chosen with `group=name`; `targets` are the classes that it builds."""
 
     name: str
     description: str
@@ -101,12 +101,12 @@ class Group:
 
     @property
     def description(self) -> str:
-        """What it does when it is on; of a group that cannot be turned off, what its default does."""
+        """The description of `on`, or of the default when the group has no `on`."""
         return next((each for each in self.options if each.name == "on"), self.options[0]).description
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
-        """The parameters of all options that do something, each key once."""
+        """The parameters of all options but `off`, each key once."""
         found: dict[str, Parameter] = {}
         for option in self.options:
             for parameter in option.parameters if option.name != "off" else ():
@@ -116,7 +116,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A preset: what `exp=name` takes, the options it chooses by group, and the values it sets by key."""
+    """A preset, chosen with `exp=name`: the options it chooses by group, and the values it sets by key."""
 
     name: str
     description: str
@@ -125,7 +125,7 @@ class Experiment:
 
     @property
     def overrides(self) -> tuple[str, ...]:
-        """The overrides that it stands for."""
+        """The overrides that have the same effect."""
         return tuple(f"{key}={value}" for key, value in {**self.choices, **self.values}.items())
 
 
@@ -146,7 +146,7 @@ class Catalogue:
 
     @cached_property
     def version(self) -> tuple[tuple[str, int, int], ...]:
-        """Path, time of change and size of every file: two equal ones mean the same content."""
+        """Path, time of change and size of every file; equal versions mean equal content."""
         paths = [self.folder / "config.yaml", *sorted(self.folder.glob("*/*.yaml"))]
         found = [(str(path), path.stat() if path.exists() else None) for path in paths]
         return tuple((path, stat.st_mtime_ns if stat else 0, stat.st_size if stat else 0) for path, stat in found)
@@ -164,22 +164,22 @@ class Catalogue:
 
     @cached_property
     def tree(self) -> Tree:
-        """Every key that any file sets, as nested mappings; a value, also one that is a mapping itself, is None."""
+        """Every key that any file sets, as nested mappings; None for a value, even if the value is a `{}` mapping."""
         found: dict[str, Any] = {}
-        _graft(found, read_source(self.folder / "config.yaml"), "")
+        _add_file(found, read_source(self.folder / "config.yaml"), "")
         found.pop("defaults", None)
         for group in self.defaults:
             for path in sorted((self.folder / group).glob("*.yaml")):
                 source = read_source(path)
-                _graft(found, source, source.package or group)
+                _add_file(found, source, source.package or group)
         return found
 
     def content(self, group: str, option: str) -> Any:
-        """What the file of an option says, interpolations as they are written."""
+        """The content of an option's file, with interpolations unresolved."""
         return yaml.safe_load((self.folder / group / f"{option}.yaml").read_text(encoding="utf-8"))
 
     def check_files(self) -> None:
-        """Raise ConfigError for the first file that is no YAML or no mapping."""
+        """Raise ConfigError for the first file that is not a mapping in YAML."""
         for path, *_ in self.version:
             read_source(Path(path))
 
@@ -190,7 +190,7 @@ class Catalogue:
 
     @property
     def switches(self) -> tuple[Group, ...]:
-        """The groups that change what is measured."""
+        """The groups that change the pipeline or the index."""
         return tuple(group for group in self.groups if group.name not in _NO_SWITCHES)
 
     @property
@@ -200,7 +200,7 @@ class Catalogue:
 
     @cached_property
     def search_spaces(self) -> tuple[Option, ...]:
-        """What `ragbench tune` may vary."""
+        """The search spaces of `ragbench tune`."""
         return tuple(_option(path, "tune.space") for path in sorted((self.folder / "tune").glob("*.yaml")))
 
     @cached_property
@@ -215,7 +215,7 @@ class Catalogue:
 
     @cached_property
     def _defaults(self) -> list[tuple[str, str]]:
-        """Group and option of every entry of the defaults list that takes one."""
+        """Group and option of every entry of the defaults list that names both."""
         file = self.folder / "config.yaml"
         listed = {key.value: value for key, value in read_source(file).entries()}.get("defaults")
         if not isinstance(listed, yaml.SequenceNode):
@@ -233,7 +233,7 @@ class Catalogue:
         options = self.choices.get(name.value)
         if options is None:
             raise ConfigError(
-                f"{place} names '{name.value}', which is no folder{did_you_mean(name.value, self.choices)}"
+                f"{place} names '{name.value}', which is not a folder{did_you_mean(name.value, self.choices)}"
             )
         if isinstance(chosen, yaml.SequenceNode):
             return
@@ -244,7 +244,7 @@ class Catalogue:
 
 
 def read(folder: Path | None = None) -> Catalogue:
-    """The catalogue of a configuration folder, of the installed one by default. Raises ConfigError where it is none."""
+    """The catalogue of a configuration folder (default: the installed one). Raises ConfigError without config.yaml."""
     folder = folder or locations.configuration()
     if not (folder / "config.yaml").is_file():
         raise ConfigError(f"the configuration folder {folder} has no config.yaml: install ragbench again")
@@ -258,12 +258,11 @@ def docstring(target: str) -> str:
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.ClassDef) and node.name == name:
             return ast.get_docstring(node) or ""
-    raise ConfigError(f"{target} names no class in {path}: the configuration and the package do not fit each other")
+    raise ConfigError(f"{target} names no class in {path}: install ragbench again")
 
 
-def _described(source: Source) -> str:
-    said = [line for line in source.header if not line.startswith(("@package", "python -m"))]
-    return " ".join(said)
+def _description(source: Source) -> str:
+    return " ".join(line for line in source.header if not line.startswith(("@package", "python -m")))
 
 
 def _experiment(path: Path) -> Experiment:
@@ -277,7 +276,7 @@ def _experiment(path: Path) -> Experiment:
             choices.update(_choice(path, item) for item in value.value)
         elif key.value != "name":
             values.update({each.key: each.default for each in _leaves(source, value, str(key.value), key)})
-    return Experiment(path.stem, _described(source), choices, values)
+    return Experiment(path.stem, _description(source), choices, values)
 
 
 def _choice(path: Path, item: Any) -> tuple[str, str]:
@@ -303,7 +302,7 @@ def _option(path: Path, prefix: str) -> Option:
     targets = tuple(
         str(value.value) for node in _mappings(source.root) for key, value in node.value if key.value == "_target_"
     )
-    return Option(path.stem, _described(source), tuple(_parameters(source, source.package or prefix)), targets)
+    return Option(path.stem, _description(source), tuple(_parameters(source, source.package or prefix)), targets)
 
 
 def _parameters(source: Source, prefix: str, skip: Sequence[str] = ()) -> Iterator[Parameter]:
@@ -313,7 +312,7 @@ def _parameters(source: Source, prefix: str, skip: Sequence[str] = ()) -> Iterat
 
 
 def _leaves(source: Source, node: yaml.Node, key: str, name: yaml.Node) -> Iterator[Parameter]:
-    """A block mapping opened into its keys, any other value as it is; keys such as `_target_` are no parameters."""
+    """The parameters below a node: a block mapping gives one for each key; keys such as `_target_` give none."""
     if str(name.value).startswith("_") and str(name.value).endswith("_"):
         return
     if isinstance(node, yaml.MappingNode) and not node.flow_style:
@@ -326,19 +325,19 @@ def _leaves(source: Source, node: yaml.Node, key: str, name: yaml.Node) -> Itera
     yield Parameter(key, source.text(node), source.comment(node))
 
 
-def _graft(tree: dict[str, Any], source: Source, package: str) -> None:
+def _add_file(tree: dict[str, Any], source: Source, package: str) -> None:
     """Add the keys of a file to a tree, below its package."""
     for part in package.split(".") if package else ():
         tree = tree.setdefault(part, {})
-    _branch(tree, source.root)
+    _add_keys(tree, source.root)
 
 
-def _branch(tree: dict[str, Any], node: yaml.Node) -> None:
+def _add_keys(tree: dict[str, Any], node: yaml.Node) -> None:
     for key, value in node.value:
         below = tree.get(str(key.value))
         if isinstance(value, yaml.MappingNode) and not value.flow_style:
             below = {} if below is None else below
-            _branch(below, value)
+            _add_keys(below, value)
         tree[str(key.value)] = below
 
 

@@ -1,4 +1,4 @@
-"""The names of the proposals, which go by a number in the literature and by a word in conversation."""
+"""The names of the proposals: a number, as in the seeds, and a word."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ ALIASES = {
     "p12": "near_copies",
     "p13": "parents",
 }
-"""By the number of a proposal, the name that every command takes for it and shows beside it."""
+"""By the number of a proposal, its name; every command accepts either and shows both."""
 _NUMBERS = {name: number for number, name in ALIASES.items()}
 
 
 def numbered(key: str) -> str:
-    """A key with the number of a proposal for its name: `p6.depth` for `rerank.depth`; any other key as it is."""
+    """A key with the number of a proposal in place of its name: `p6.depth` for `rerank.depth`; other keys unchanged."""
     first, dot, rest = key.partition(".")
     return f"{_NUMBERS.get(first, first)}{dot}{rest}"
 

@@ -1,4 +1,4 @@
-"""A file of the configuration as it is written: its nodes, its lines, its comments."""
+"""A configuration file as text: its nodes, lines and comments."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class Source:
         return list(mapping.value) if isinstance(mapping, yaml.MappingNode) else []
 
     def comment(self, node: yaml.Node) -> str:
-        """What stands behind a `#` after a node, on the line it ends on."""
+        """The comment after a node, on the line where the node ends."""
         rest = self.lines[node.end_mark.line][node.end_mark.column :]
         return rest.partition("# ")[2].strip()
 
     def text(self, node: yaml.Node) -> str:
-        """A node as it is written, in one line; a block of text as a quoted string."""
+        """The text of a node in the file, in one line; a block of text as a quoted string."""
         if isinstance(node, yaml.ScalarNode) and node.style in ("|", ">"):
             return json.dumps(node.value, ensure_ascii=False)
         first, last = node.start_mark, node.end_mark
@@ -43,13 +43,13 @@ class Source:
 
     @property
     def package(self) -> str:
-        """The key under which the file's keys stand, where it says so itself: `index.chunking`."""
+        """The key that its `@package` line puts the file's keys under (`index.chunking`), empty without such a line."""
         lines = (line.removeprefix("@package ") for line in self.header if line.startswith("@package "))
         return next(lines, "").replace("_global_", "")
 
     @property
     def header(self) -> list[str]:
-        """The comments that the file begins with, without their signs."""
+        """The comment lines that the file begins with, without `#`."""
         found = []
         for line in self.lines:
             if not line.startswith("#"):
@@ -59,31 +59,31 @@ class Source:
 
 
 def read(path: Path) -> Source:
-    """A file. Raises ConfigError for one that is no mapping in YAML."""
-    if not path.is_file():  # a pipe would be waited for without end
-        raise ConfigError(f"{path} is no file: the configuration is made of files")
+    """Read a file. Raises ConfigError for one that is not a mapping in YAML."""
+    if not path.is_file():  # reading a pipe would wait for ever
+        raise ConfigError(f"{path} is not a file: replace it with a YAML file")
     try:
-        return _parsed(path, path.read_text(encoding="utf-8"))
+        return _parse(path, path.read_text(encoding="utf-8"))
     except UnicodeDecodeError:
-        raise ConfigError(f"{path} is no text in UTF-8: save it as such") from None
+        raise ConfigError(f"{path} is not UTF-8 text: save it as UTF-8") from None
 
 
 @lru_cache(maxsize=512)  # more than conf/ has; a command or a notebook composes many arms of the same files
-def _parsed(path: Path, text: str) -> Source:
+def _parse(path: Path, text: str) -> Source:
     try:
         loader = yaml.SafeLoader(text)
         loader.name = str(path)
         root = loader.get_single_node()
     except yaml.reader.ReaderError:
-        raise ConfigError(f"{path} is no YAML (it holds a control character): repair it") from None
+        raise ConfigError(f"{path} is not YAML (it holds a control character): repair it") from None
     except yaml.YAMLError as error:
-        raise ConfigError(slip(error)) from None
+        raise ConfigError(yaml_error_sentence(error)) from None
     if not isinstance(root, yaml.MappingNode):
-        raise ConfigError(f"{path} must hold a mapping, {{}} when it has nothing to say")
+        raise ConfigError(f"{path} must hold a mapping: write {{}} when it sets nothing")
     if _is_endless(root, ()):
-        raise ConfigError(f"{path} holds a mapping that is inside itself (& and *): write it out")
-    for node in _nodes(root):
-        _check(node, path)
+        raise ConfigError(f"{path} holds a mapping that contains itself (& and *): write it out")
+    for node in _nodes_below(root):
+        _check_node(node, path)
     return Source(path, text.split("\n"), root)
 
 
@@ -91,23 +91,23 @@ _SCHEMA = "tag:yaml.org,2002:"
 _NO_KEYS = ("bool", "null", "merge", "seq", "map")
 
 
-def _nodes(node: yaml.Node) -> Iterator[yaml.Node]:
+def _nodes_below(node: yaml.Node) -> Iterator[yaml.Node]:
     yield node
     inside = [part for pair in node.value for part in pair] if isinstance(node, yaml.MappingNode) else ()
     for part in node.value if isinstance(node, yaml.SequenceNode) else inside:
-        yield from _nodes(part)
+        yield from _nodes_below(part)
 
 
-def _check(node: yaml.Node, path: Path) -> None:
-    """Raise ConfigError for a tag of another program, and for a key that is no text or number."""
+def _check_node(node: yaml.Node, path: Path) -> None:
+    """Raise ConfigError for a tag of another program, and for a key that is not a text or number."""
     tag, place = str(node.tag), f"{path}:{node.start_mark.line + 1}:"
     if not tag.startswith(_SCHEMA) or tag.startswith(f"{_SCHEMA}python"):
         raise ConfigError(f"{place} has the tag {tag.replace(_SCHEMA, '!!')}, which means nothing here: leave it out")
     for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
         if key.tag.removeprefix(_SCHEMA) in _NO_KEYS:
-            said = f"'{key.value}'" if isinstance(key, yaml.ScalarNode) else "a list or mapping"
+            found = f"'{key.value}'" if isinstance(key, yaml.ScalarNode) else "a list or mapping"
             raise ConfigError(
-                f"{path}:{key.start_mark.line + 1}: has {said} as a key: a key is a text, in quotes if need be"
+                f"{path}:{key.start_mark.line + 1}: has {found} as a key: write a text, in quotes if needed"
             )
 
 
@@ -117,10 +117,10 @@ def _is_endless(node: yaml.Node, above: tuple[yaml.Node, ...]) -> bool:
     return any(node is each for each in above) or any(_is_endless(part, (*above, node)) for part in inside)
 
 
-def slip(error: yaml.YAMLError) -> str:
-    """One sentence about a file that is no YAML."""
+def yaml_error_sentence(error: yaml.YAMLError) -> str:
+    """One sentence about a file that is not YAML."""
     mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
     if mark is None:
-        return f"a file is no YAML ({' '.join(str(error).split())}): repair it"
+        return f"a file is not YAML ({' '.join(str(error).split())}): repair it"
     problem = " ".join(str(error.problem or error.context).split())  # type: ignore[attr-defined]
-    return f"{mark.name}:{mark.line + 1}: is no YAML ({problem}): repair this line or the one before"
+    return f"{mark.name}:{mark.line + 1}: is not YAML ({problem}): repair this line or the one before"

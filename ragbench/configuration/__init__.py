@@ -1,8 +1,8 @@
-"""From a composed configuration (plain mappings) to values: pipeline, index specification, measuring.
+"""From a composed configuration (plain mappings) to objects: pipeline, index specification, ways to measure.
 
-Every node becomes a dataclass: one with `_target_` that which it names, a section of config.yaml that of
+Every node becomes a dataclass: the class that `_target_` names, or for a section of config.yaml the one in
 `ragbench.configuration.sections`. The whole is checked before anything is built (`ragbench.configuration.schema`), so
-that a wrong configuration is one sentence and not a half-done run.
+that a wrong configuration gives one sentence and not half of a run.
 """
 
 from ragbench.configuration.build import REPLACES, active, build, make

@@ -1,4 +1,4 @@
-"""A node of the configuration as the dataclass it stands for."""
+"""Builds the dataclass that a node of the configuration stands for."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ import importlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from ragbench.bounds import Refused, checked, dataclass_in, shown
+from ragbench.bounds import Refused, check_field, dataclass_in, shown
 from ragbench.errors import ConfigError
 from ragbench.suggestions import did_you_mean
 
 T = TypeVar("T")
 
 TARGET = "_target_"
-"""The key of a node that names the class it stands for."""
+"""The key of a node that names its class."""
 REPLACES = "_replaces_"
-"""In a stage's configuration: entries of `order` that are passed over while this stage is on; `*` is all others."""
+"""In a stage's configuration: entries of `order` that are left out while this stage is on; `*` is all others."""
 
 SOURCES = "sources"
-"""The key, and the entry of `order`, of further sources by name."""
+"""The key of further sources by name, and the entry of `order` that stands for them."""
 
-_KINDS = {"dense": "ragbench.stages.dense.RetrieveDense", "lexical": "ragbench.stages.lexical.RetrieveLexical"}
+_SOURCE_KINDS = {"dense": "ragbench.stages.dense.RetrieveDense", "lexical": "ragbench.stages.lexical.RetrieveLexical"}
 
 
 def make(node: Mapping[str, Any], where: str) -> Any:
     """Build the dataclass that `node['_target_']` names from the other keys of the node."""
-    cls = named(str(node[TARGET]), f"{where}.{TARGET}")
+    cls = class_named(str(node[TARGET]), f"{where}.{TARGET}")
     return build(cls, {key: value for key, value in node.items() if key not in (TARGET, REPLACES)}, where)
 
 
-def named(path: str, where: str) -> type:
-    """The dataclass of a dotted path, which stands at `where`."""
+def class_named(path: str, where: str) -> type:
+    """The dataclass of a dotted path; `where` is the key that holds the path, for messages."""
     module_name, _, class_name = path.rpartition(".")
     try:
         cls = getattr(importlib.import_module(module_name), class_name)
@@ -43,9 +43,9 @@ def named(path: str, where: str) -> type:
 
 
 def build(cls: type[T], values: Mapping[str, Any], where: str) -> T:
-    """Build a dataclass, and those it holds, from plain values. `where` is their key; ConfigError if one does not fit.
+    """Build a dataclass, and the dataclasses in its fields, from plain values; `where` is the key of the values.
 
-    Refused names a field that cannot have its value; unknown and missing keys are named with the nearest known one.
+    Raises Refused for an unknown or missing key and for a value that its field cannot have.
     """
     fields = {field.name: field for field in dataclasses.fields(cls) if field.init}  # type: ignore[arg-type]
     for key in values:
@@ -62,36 +62,36 @@ def build(cls: type[T], values: Mapping[str, Any], where: str) -> T:
         for name, value in values.items()
     }
     try:
-        return cls(**{name: checked(cls, name, built[name]) for name in fields if name in built})
+        return cls(**{name: check_field(cls, name, built[name]) for name in fields if name in built})
     except Refused as refusal:
         raise Refused(where, refusal.key, refusal.reason) from None
 
 
 def active(config: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """The entries of `order` that are on and not replaced by another, with their configuration."""
-    nodes = dict(_entries(config))
+    nodes = dict(_entries_of_order(config))
     on = {entry: node for entry, node in nodes.items() if isinstance(node, Mapping) and TARGET in node}
     alone = {entry: node for entry, node in on.items() if "*" in node.get(REPLACES, ())}
     replaced = {name for node in on.values() for name in node.get(REPLACES, ())}
     return ((entry, node) for entry, node in (alone or on).items() if entry not in replaced)
 
 
-def _entries(config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Every entry of `order` with its configuration, in place of `sources` every source in it."""
+def _entries_of_order(config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Every entry of `order` with its configuration; `sources` is replaced by the sources in it."""
     for entry in map(str, config["order"]):
         if entry != SOURCES:
-            yield entry, at(config, entry.split("."))
+            yield entry, value_at(config, entry.split("."))
             continue
         for name, node in sorted((config.get(SOURCES) or {}).items()):
             kind = node.get("kind") if isinstance(node, Mapping) else None
-            if kind not in _KINDS:
-                raise Refused(f"{SOURCES}.{name}", "kind", f"must be {' or '.join(_KINDS)}, got {shown(kind)}")
+            if kind not in _SOURCE_KINDS:
+                raise Refused(f"{SOURCES}.{name}", "kind", f"must be {' or '.join(_SOURCE_KINDS)}, got {shown(kind)}")
             given = {key: value for key, value in node.items() if key != "kind"}
-            yield f"{SOURCES}.{name}", {**given, TARGET: _KINDS[kind], "source": name}
+            yield f"{SOURCES}.{name}", {**given, TARGET: _SOURCE_KINDS[kind], "source": name}
 
 
-def at(node: Any, keys: Sequence[str]) -> Any:
-    """What lies below a node under keys, None where there is nothing."""
+def value_at(node: Any, keys: Sequence[str]) -> Any:
+    """The value below a node at a path of keys, None when there is none."""
     for key in keys:
         node = node.get(key) if isinstance(node, Mapping) else None
     return node

@@ -1,11 +1,11 @@
-"""A function as a stage: `@ragbench.stage` makes it a switch under its own name, on the command line too.
+"""A function as a stage: `@ragbench.stage` makes it a switch with the name of the function, on the command line too.
 
     @ragbench.stage(before="cut")
     def demote_changelogs(query, hits, factor: float = 0.5):
         return [hit.score * (factor if "changelog" in hit.docno else 1) for hit in hits]
 
-It gets the query's text and the hits after fusion, best first, and gives a new score for each; None drops the hit. Its
-further parameters have defaults and are keys of the configuration: `demote_changelogs=on demote_changelogs.factor=0.3`.
+It gets the query's text and the hits after fusion, best first, and returns a new score for each; None drops the hit.
+Further parameters have defaults and are keys of the configuration: `demote_changelogs=on demote_changelogs.factor=0.3`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class FoundHit:
 
 @dataclass(frozen=True)
 class FunctionStage(Checked):
-    """A stage that calls a function; its field `code` names what the function does, so that results are its own."""
+    """A stage that calls a function; its field `code` is a digest of the function, so that results belong to it."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks"})
     requires: ClassVar[frozenset[str]] = frozenset({"fused"})
@@ -66,23 +66,23 @@ class FunctionStage(Checked):
             )
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
-        """Score the hits of every state anew."""
-        return [replace(state, fused=self._scored(state, index)) for state in states]
+        """Give the hits of every state new scores."""
+        return [replace(state, fused=self._rescored(state, index)) for state in states]
 
     def describe(self) -> str:
         """Its name and parameters."""
         given = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != _CODE}
         return " ".join([type(self).__name__, *(f"{name}={value}" for name, value in given.items())])
 
-    def _scored(self, state: QueryState, index: Index) -> Ranking:
+    def _rescored(self, state: QueryState, index: Index) -> Ranking:
         ranking, table = fused(state), index.chunks
         hits = []
         pairs = zip(ranking.chunks.tolist(), ranking.scores.tolist(), strict=True)
         for rank, (chunk, score) in enumerate(pairs, start=1):
             document = int(table.document[chunk])
-            titled = (table.docnos[document], table.paths[document], table.titles[document])
-            said = table.header_path(chunk), table.text(chunk)
-            hits.append(FoundHit(*titled, *said, score, rank, table.frontmatter_of(document)))
+            names = (table.docnos[document], table.paths[document], table.titles[document])
+            texts = table.header_path(chunk), table.text(chunk)
+            hits.append(FoundHit(*names, *texts, score, rank, table.frontmatter_of(document)))
         given = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != _CODE}
         scores = list(type(self).function(state.query.text, tuple(hits), **given))
         if len(scores) != len(hits):
@@ -96,10 +96,10 @@ class FunctionStage(Checked):
 
 
 def stage(function: Callable[..., Any] | None = None, *, before: str | None = None, after: str | None = None) -> Any:
-    """Make a function a stage before or after an entry of `order` (before `cut` where neither is given).
+    """Make a function a stage before or after an entry of `order` (before `cut` when neither is given).
 
-    The name then stands for a class of stages: `demote_changelogs(factor=0.3)` is one. Raises ConfigError for a
-    function without `query` and `hits`, or with a further parameter that has no default.
+    The function's name becomes a class: `demote_changelogs(factor=0.3)` is a stage. Raises ConfigError for a function
+    without `query` and `hits`, or with a further parameter that has no default.
     """
     if before is not None and after is not None:
         raise ConfigError("say where the stage goes with before= or after=, not both")
@@ -109,7 +109,7 @@ def stage(function: Callable[..., Any] | None = None, *, before: str | None = No
     if len(parameters) < 2 or any(each.default is inspect.Parameter.empty for each in rest[1:]):
         raise ConfigError(f"stage '{function.__name__}' must take (query, hits) and parameters with defaults")
     code = extensions.code_digest(function)
-    fields = [(each.name, _hint(each), dataclasses.field(default=each.default)) for each in rest[1:]]
+    fields = [(each.name, _type_of(each), dataclasses.field(default=each.default)) for each in rest[1:]]
     made = dataclasses.make_dataclass(
         function.__name__,
         [*fields, (_CODE, str, dataclasses.field(default=code))],
@@ -128,7 +128,7 @@ def stage(function: Callable[..., Any] | None = None, *, before: str | None = No
     return made
 
 
-def _hint(parameter: inspect.Parameter) -> Any:
+def _type_of(parameter: inspect.Parameter) -> Any:
     given = parameter.annotation
     return type(parameter.default) if given is inspect.Parameter.empty else given
 
@@ -136,14 +136,14 @@ def _hint(parameter: inspect.Parameter) -> Any:
 def insert(settings: Settings, name: str, node: Mapping[str, Any], place: Mapping[str, str]) -> Settings:
     """The settings with a stage in the pipeline; `place` is {"before": ENTRY} or {"after": ENTRY}.
 
-    Raises ConfigError for a name that is taken and an entry that is not there.
+    Raises ConfigError for a name that is taken and for an unknown entry.
     """
     if name in settings.config:
         raise ConfigError(f"'{name}' is taken in the configuration: give the stage another name")
     order = list(settings.config["order"])
     ((where, neighbour),) = place.items()
     if neighbour not in order:
-        raise ConfigError(f"'{neighbour}' is no entry of order{did_you_mean(neighbour, order, 'entries')}")
+        raise ConfigError(f"'{neighbour}' is not an entry of order{did_you_mean(neighbour, order, 'entries')}")
     order.insert(order.index(neighbour) + (where == "after"), name)
     return replace(settings, config={**settings.config, name: node, "order": order})
 

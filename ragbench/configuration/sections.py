@@ -1,4 +1,4 @@
-"""The sections of config.yaml that name no class, each as a dataclass; `catalogue.SPECS` says which key is which."""
+"""The sections of config.yaml without `_target_`, each as a dataclass; `catalogue.SPECS` maps keys to classes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Names = Annotated[tuple[Name, ...], MinLen(1)]
 
 @dataclass(frozen=True)
 class Basics(Checked):
-    """The keys of config.yaml that stand alone."""
+    """The keys of config.yaml that belong to no section."""
 
     order: Names
     measures: Names
@@ -46,23 +46,23 @@ class LinksSpec(Checked):
 
 @dataclass(frozen=True)
 class Headings(Checked):
-    """What P2 changes: whether the header path is embedded with a chunk."""
+    """Switch P2: whether the header path is embedded with a chunk."""
 
     headings: bool = False
 
 
 @dataclass(frozen=True)
 class FieldWeights(Checked):
-    """What P4 and P9 change: the weights of fields in BM25F."""
+    """Switches P4 and P9: the weights of fields in BM25F."""
 
     fields: Mapping[str, Weight] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class StatisticsSpec(Checked):
-    """How sure a verdict is. `draws`: sign patterns and bootstrap samples; `confidence`: of intervals and tests.
+    """How certain a verdict is. `draws`: sign patterns and bootstrap samples; `confidence`: of intervals and tests.
 
-    `smallest_effect`: what is surely smaller than this does not matter, in the unit of the primary measure.
+    `smallest_effect`: smaller differences do not matter, in the unit of the primary measure.
     """
 
     draws: Count = 10_000
@@ -72,9 +72,9 @@ class StatisticsSpec(Checked):
 
 @dataclass(frozen=True)
 class BudgetSpec(Checked):
-    """What a change may add to the p95 of a query, in milliseconds; None sets no limit. Seed 000.
+    """How much a change may add to the p95 of a query, in milliseconds; None sets no limit. Seed 000.
 
-    A change that turns re-ranking on has the larger of the two.
+    A change that turns re-ranking on may add the larger of the two.
     """
 
     p95_ms: Weight | None = 50.0
@@ -88,7 +88,7 @@ class BudgetSpec(Checked):
 
 @dataclass(frozen=True)
 class TuneSpec(Checked):
-    """How to search for parameters; `space` says between what (`ragbench.tuning.space`)."""
+    """How to search for parameters; `space` gives the ranges (`ragbench.tuning.space`)."""
 
     trials: Count = 200
     objective: Names = ("ndcg_at_10",)
@@ -138,8 +138,8 @@ class LatencySpec(Checked):
 class ExecutionSpec(Checked):
     """Where arms are computed.
 
-    `workers`: processes, as many as processors when None. `retries`: how often an arm that failed is tried again.
-    `memory_mb`: for intermediate results, of each worker. `address`: of a running Ray cluster, such as `10.0.0.1:6379`,
+    `workers`: number of processes, one for each processor when None. `retries`: how often a failed arm is tried again.
+    `memory_mb`: for the intermediate results of each worker. `address`: a running Ray cluster, such as `10.0.0.1:6379`,
     `auto` for the one on this machine; None starts one and stops it at the end.
     """
 

@@ -1,4 +1,4 @@
-"""One composed configuration as values: its pipeline, its index, the way it is measured."""
+"""One composed configuration as objects: its pipeline, its index, the way it is measured."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ragbench import locations
-from ragbench.configuration.build import active, at, build, make
+from ragbench.configuration.build import active, build, make, value_at
 from ragbench.configuration.sections import BudgetSpec, ExecutionSpec, LatencySpec, StatisticsSpec, TuneSpec
 from ragbench.engine.pipeline import Pipeline
 from ragbench.errors import ConfigError
@@ -31,7 +31,7 @@ _SOURCES = (RetrieveDense, RetrieveLexical)
 
 @dataclass(frozen=True)
 class Settings:
-    """One composed configuration under a name; `config` is plain and resolved, `overrides` is what was asked for."""
+    """One composed configuration under a name; `config` is plain and resolved, `overrides` are the words it is from."""
 
     name: str
     config: Mapping[str, Any]
@@ -39,7 +39,7 @@ class Settings:
 
     @cached_property
     def pipeline(self) -> Pipeline:
-        """The stages that are on, in the configured order; fusion knows the sources it asks for exact scores."""
+        """The stages that are on, in the configured order; fusion gets the sources that it asks for exact scores."""
         stages = tuple(self._stages())
         sources = tuple(stage for _, stage in stages if isinstance(stage, Retriever))
         return Pipeline(
@@ -51,10 +51,10 @@ class Settings:
 
     @cached_property
     def index(self) -> IndexSpec:
-        """What shapes the index. Switches that work at index time (P2, P13) are folded in here."""
+        """The specification of the index, with the switches that work at index time (P2, P13)."""
         node = self.config["index"]
         passage = build(PassageTemplate, node["passage"], "index.passage")
-        own_way = ((stage.source, stage.index) for _, stage in self.pipeline if isinstance(stage, _SOURCES))
+        indexes = ((stage.source, stage.index) for _, stage in self.pipeline if isinstance(stage, _SOURCES))
         return IndexSpec(
             chunker=make(self._optional("p13", "chunking") or node["chunking"], "index.chunking"),
             lexical=build(LexicalSpec, node["lexical"], "index.lexical"),
@@ -62,12 +62,12 @@ class Settings:
             encoder=build(EncoderSpec, node["encoder"], "index.encoder"),
             passage=replace(passage, headings=passage.headings or bool(self._optional("p2", "headings"))),
             vocabulary=build(VocabularySpec, node["vocabulary"], "index.vocabulary"),
-            sources=tuple(sorted((source, index) for source, index in own_way if index is not None)),
+            sources=tuple(sorted((source, index) for source, index in indexes if index is not None)),
         )
 
     @cached_property
     def sharding(self) -> Sharding:
-        """How a large index is built; it shapes nothing."""
+        """How a large index is built; the content of the index does not depend on it."""
         return build(Sharding, self.config["index"].get("build", {}), "index.build")
 
     @cached_property
@@ -77,12 +77,12 @@ class Settings:
 
     @cached_property
     def statistics(self) -> StatisticsSpec:
-        """How sure a verdict is."""
+        """How certain a verdict is."""
         return build(StatisticsSpec, self.config["statistics"], "statistics")
 
     @cached_property
     def budget(self) -> BudgetSpec:
-        """What a change may add to the time of a query."""
+        """How much a change may add to the time of a query."""
         return build(BudgetSpec, self.config["budget"], "budget")
 
     @cached_property
@@ -97,7 +97,7 @@ class Settings:
 
     @property
     def split(self) -> str:
-        """Which topics are measured."""
+        """The split of the topics to measure on: train, test or all."""
         return str(self.config["split"])
 
     @property
@@ -107,7 +107,7 @@ class Settings:
 
     @property
     def context_tokens(self) -> int:
-        """How many tokens of hits a reader takes in, for the recall of passages."""
+        """How many tokens of hits a reader reads, for the recall of passages."""
         return int(self.config["context_tokens"])
 
     @property
@@ -137,7 +137,7 @@ class Settings:
         return Settings(self.name, changed(self.config, key.split(".")), self.overrides)
 
     def check(self) -> Settings:
-        """Build every value once, so that what is wrong is said before any work starts."""
+        """Build every value once, so that errors are raised before any work starts; returns the same settings."""
         measures.check(self.measures)
         for source in ("", *(name for name, spec in self.index.sources if isinstance(spec, VectorsSpec))):
             check_name(self.index.vectors(source).encoder.name, "encoder")
@@ -154,15 +154,15 @@ class Settings:
         for entry, node in active(self.config):
             stage = make({**node, "fields": self._fields(node)} if entry == "lexical" else node, entry)
             if not isinstance(stage, Stage):
-                raise ConfigError(f"{entry}._target_ is no stage: {node['_target_']} lacks the stage protocol")
+                raise ConfigError(f"{entry}._target_ is not a stage: {node['_target_']} lacks the stage protocol")
             yield entry, stage
 
     def _fields(self, node: Mapping[str, Any]) -> dict[str, float]:
-        """The weights of the fields of words, with those of P4 and P9 where they are on."""
+        """The weights of the lexical fields, with those of P4 and P9 where they are on."""
         fields = dict(node.get("fields", {}))
         for switch in ("p4", "p9"):
             fields.update(self._optional(switch, "fields") or {})
         return fields
 
     def _optional(self, *keys: str) -> Any:
-        return at(self.config, keys)
+        return value_at(self.config, keys)

@@ -86,7 +86,7 @@ def quote_run(
         if not wanted:
             continue
         hits: list[tuple[str, float]] = []
-        for chunk, score, stranger in state.listed():
+        for chunk, score, stranger in state.hits_with_strangers():
             if stranger:
                 hits.append((f"{STRANGER}{stranger}", score))
                 continue
@@ -106,7 +106,7 @@ def _first(state: QueryState, names: Iterable[Sequence[str]]) -> Iterable[tuple[
     """The names of the hits, in order, each once; `names` has those of every hit that is no stranger."""
     best: dict[str, float] = {}
     named = iter(names)
-    for _, score, stranger in state.listed():
+    for _, score, stranger in state.hits_with_strangers():
         for name in (f"{STRANGER}{stranger}",) if stranger else next(named):
             best.setdefault(name, score)
     return best.items()

@@ -86,7 +86,7 @@ class RunFolder:
 
     def table(self, name: str, frame: pd.DataFrame) -> None:
         """Write a table as Parquet, in the same way."""
-        with spoken(self.path), files.whole(self.path / name, durable=False) as draft:
+        with spoken(self.path), files.atomic_write(self.path / name, durable=False) as draft:
             frame.to_parquet(draft, index=False)
 
     def finish_arm(self, key: str) -> None:
@@ -155,7 +155,7 @@ def finished(folder: Path, name: str, key: str, say: Say = lambda sentence: None
     place = arm_path(folder, name)
     try:
         done = files.read_sealed(place / DONE)
-        files.require(place, done["files"])
+        files.check_digests(place, done["files"])
     except FileNotFoundError:
         return False
     except Damaged as damage:
@@ -171,9 +171,9 @@ def read(folder: Path) -> dict[str, Any]:
     """
     try:
         record = files.read_sealed(folder / RECORD)
-        files.require(folder, record["files"])
+        files.check_digests(folder, record["files"])
         for name in record["arms"]:
-            files.require(arm_path(folder, name), _sealed_files(arm_path(folder, name)))
+            files.check_digests(arm_path(folder, name), _sealed_files(arm_path(folder, name)))
     except FileNotFoundError:
         raise ResultsError(
             f"{folder} holds no results ({RECORD} is missing): name the folder of a finished run"

@@ -64,7 +64,7 @@ def top_hits(final: Iterable[QueryState], table: ChunkTable, benchmark: Benchmar
         qid = state.query.qid
         matches = _highlights(state.query.text)
         documents, sections = benchmark.document_qrels.get(qid, {}), benchmark.section_qrels.get(qid, {})
-        for rank, (chunk, score, stranger) in enumerate(state.listed()[:depth], start=1):
+        for rank, (chunk, score, stranger) in enumerate(state.hits_with_strangers()[:depth], start=1):
             if stranger:
                 rows.append((qid, rank, score, stranger, _STRANGER, "", "", "", None, None))
                 continue

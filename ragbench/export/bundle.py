@@ -35,7 +35,7 @@ from ragbench.evaluation.measures import PRIMARY, document_run
 from ragbench.experiment import environment
 from ragbench.export import sbom, signing
 from ragbench.export.measured_arm import Evidence, MeasuredArm
-from ragbench.files import settle, why_unreadable
+from ragbench.files import publish_folder, why_unreadable
 from ragbench.fingerprint import plain, text_digest
 from ragbench.models.licences import licence_of
 from ragbench.models.resolve import CrossEncoderSpec
@@ -167,7 +167,7 @@ def write(
         (draft / RECORD).write_text(json.dumps(record, indent=1, default=str), encoding="utf-8")
         if key is not None:
             signing.sign(draft, key, arm.index.artefacts())
-        settle(draft, out)
+        publish_folder(draft, out)
     except OSError as error:
         raise BundleError(f"cannot write the bundle {out} ({error.strerror}): name another folder with --out") from None
     finally:

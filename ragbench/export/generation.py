@@ -101,7 +101,7 @@ def measured(folder: Path, record: Mapping[str, Any]) -> Generation:
 
 def text_of(generation: Generation) -> str:
     """What `generation.json` says of a generation."""
-    return files.sealed(asdict(generation))
+    return files.sealed_json(asdict(generation))
 
 
 def publish(folder: Path, text: str) -> None:

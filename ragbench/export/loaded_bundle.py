@@ -20,7 +20,7 @@ from ragbench.export import bundle, signing
 from ragbench.export import generation as generations
 from ragbench.export.generation import Generation
 from ragbench.files import why_unreadable
-from ragbench.fingerprint import short
+from ragbench.fingerprint import short_digest
 from ragbench.index import documents
 from ragbench.index.artefacts import Artefact, ArtefactStore, defect
 from ragbench.index.index import Index
@@ -43,7 +43,7 @@ class SealedStore(ArtefactStore):
 
     def get(self, kind: str, inputs: Any, build: Callable[[Path], None]) -> Artefact:
         """The artefact of a kind shaped by `inputs`; IndexError_ when the folder does not hold it undamaged."""
-        fingerprint = short([kind, inputs])
+        fingerprint = short_digest([kind, inputs])
         folder = self.root / kind / fingerprint
         found = self._open(kind, fingerprint, folder, quietly=True)
         if found is not None and self.signed is not None and not self._is_signed(found, self.signed):

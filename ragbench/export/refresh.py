@@ -111,7 +111,7 @@ class Refresher:
             return self._refresh(allow_shrink)
 
     def _refresh(self, allow_shrink: bool) -> Refreshed:
-        if files.identity(self.folder / bundle.RECORD) != self._identity:
+        if files.file_version(self.folder / bundle.RECORD) != self._identity:
             self._open()
         signed = self._signed()
         before = generations.current(self.folder, self._record)
@@ -135,7 +135,7 @@ class Refresher:
             return found
         self._keep_vectors(last)
         generation, artefacts = self._build(before, documents, kept)
-        if files.identity(self.folder / bundle.RECORD) != self._identity:
+        if files.file_version(self.folder / bundle.RECORD) != self._identity:
             last.close()
             raise BundleError(f"another bundle took the place of {self.folder} meanwhile: refresh again")
         text = generations.text_of(generation)
@@ -147,7 +147,7 @@ class Refresher:
         return Refreshed(generation, found.added, found.changed, found.deleted)
 
     def _open(self) -> None:
-        identity = files.identity(self.folder / bundle.RECORD)
+        identity = files.file_version(self.folder / bundle.RECORD)
         record = bundle.read_record(self.folder)
         self._signed()
         settings = settings_of(self.folder, record)

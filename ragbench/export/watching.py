@@ -32,7 +32,7 @@ def changes(folder: Path, beside: Path, stop: Event | None = None) -> Iterator[N
         yield_on_timeout=True,
         raise_interrupt=True,
     ):
-        now = files.identity(beside)
+        now = files.file_version(beside)
         if burst or not begun or (now is not None and now != seen):
             seen, begun = now or seen, True
             yield

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragbench.errors import IndexError_
-from ragbench.files import settle, why_unreadable
-from ragbench.fingerprint import plain, short
+from ragbench.files import publish_folder, why_unreadable
+from ragbench.fingerprint import plain, short_digest
 
 if TYPE_CHECKING:
     from ragbench.index.remote import RemoteStore
@@ -64,7 +64,7 @@ class ArtefactStore:
         """The artefact of a kind shaped by `inputs`; `build` fills an empty folder when it does not exist yet."""
         from filelock import FileLock
 
-        fingerprint = short([kind, inputs])
+        fingerprint = short_digest([kind, inputs])
         folder = self.root / kind / fingerprint
         found = self._open(kind, fingerprint, folder, quietly=True)
         if found is not None:
@@ -135,7 +135,7 @@ class ArtefactStore:
             return built
         if folder.exists():
             shutil.rmtree(folder)
-        settle(draft, folder)
+        publish_folder(draft, folder)
         return Artefact(
             kind, fingerprint, folder, json.loads((folder / MANIFEST).read_text(encoding="utf-8")), built=False
         )
@@ -162,7 +162,7 @@ class ArtefactStore:
                 },
             }
             (draft / MANIFEST).write_text(json.dumps(manifest, indent=1, sort_keys=True), encoding="utf-8")
-            settle(draft, folder)
+            publish_folder(draft, folder)
         except BaseException:
             shutil.rmtree(draft, ignore_errors=True)
             raise
@@ -180,7 +180,7 @@ class Survey(ArtefactStore):
         """The artefact when it exists, else one without files."""
         if kind == "chunks":
             return replace(super().get(kind, inputs, build), built=False)
-        fingerprint = short([kind, inputs])
+        fingerprint = short_digest([kind, inputs])
         folder = self.root / kind / fingerprint
         found = self._open(kind, fingerprint, folder, quietly=True)
         return found or Artefact(kind, fingerprint, folder, {"files": {}}, built=True)
@@ -193,7 +193,7 @@ def defect(manifest: Mapping[str, Any], kind: str, fingerprint: str, folder: Pat
     """
     if (manifest["kind"], manifest["fingerprint"]) != (kind, fingerprint):
         return "it was made for something else"
-    if short([kind, manifest["inputs"]]) != fingerprint:
+    if short_digest([kind, manifest["inputs"]]) != fingerprint:
         return "its inputs do not give its name"
     files = manifest["files"]
     present = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()} - {MANIFEST, "write.lock"}

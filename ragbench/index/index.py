@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ragbench.corpus.chunking import Chunker, HeaderChunker
 from ragbench.errors import ConfigError
-from ragbench.fingerprint import digest, short
+from ragbench.fingerprint import digest, short_digest
 from ragbench.index import parts
 from ragbench.index.artefacts import Artefact, ArtefactStore
 from ragbench.index.dense import DenseSpec
@@ -144,7 +144,7 @@ class Index:
         self.passing: Callable[[Filters], NDArray[np.bool_]] = lru_cache(_FILTERS_KEPT)(self._passing)
 
     def __repr__(self) -> str:
-        return f"Index({self.collection[:8]}, {short(self.spec)})"
+        return f"Index({self.collection[:8]}, {short_digest(self.spec)})"
 
     def __getattr__(self, name: str) -> Any:
         """The part of a name, opened when first read."""
@@ -212,8 +212,8 @@ class Index:
             if not isinstance(part, StoredPart):
                 raise ConfigError(f"the part '{name}' of an index is made in memory and has no artefact")
             inputs = part.inputs(self)
-            place = self.store.root / "shards" / short([name, inputs, self._sharding.shard_documents])
-            kept = self._kept / short([name, self.spec]) if self._kept is not None else None
+            place = self.store.root / "shards" / short_digest([name, inputs, self._sharding.shard_documents])
+            kept = self._kept / short_digest([name, self.spec]) if self._kept is not None else None
             shards = Shards(place, self._sharding, kept)
             build = part.build
             self._artefacts[name] = self.store.get(

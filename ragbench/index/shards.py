@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragbench.bounds import Checked, Count
 from ragbench.errors import IndexError_
-from ragbench.files import draft_of, settle
+from ragbench.files import draft_of, publish_folder
 from ragbench.processes import end_with
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def _fill(task: Task, place: Path) -> None:
     draft.mkdir()
     task(draft)
     try:
-        settle(draft, place)
+        publish_folder(draft, place)
     except OSError:
         if not place.is_dir():
             raise

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from ragbench import files
 from ragbench.errors import ModelError
-from ragbench.fingerprint import short
+from ragbench.fingerprint import short_digest
 from ragbench.models.bundled import DRAFT as NAME
 from ragbench.models.folder import ModelFolder
 from ragbench.models.onnx import OnnxGraph, backend
@@ -85,7 +85,7 @@ class DraftEncoder(UnbatchedEncoder):
     @cached_property
     def _folder(self) -> Path:
         home = os.environ.get(FOLDER) or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "ragbench" / "models"
-        return Path(home).expanduser() / NAME / short([*_RECIPE, *backend(), self.weights])
+        return Path(home).expanduser() / NAME / short_digest([*_RECIPE, *backend(), self.weights])
 
     def _open_or_make(self) -> NDArray[np.float16]:
         from filelock import FileLock
@@ -94,7 +94,7 @@ class DraftEncoder(UnbatchedEncoder):
             self._folder.mkdir(parents=True, exist_ok=True)
             with FileLock(self._folder / ".lock"):
                 try:
-                    files.require(self._folder, files.read_sealed(self._folder / _SEALED)["files"])
+                    files.check_digests(self._folder, files.read_sealed(self._folder / _SEALED)["files"])
                 except (files.Damaged, FileNotFoundError):
                     self._make()
             return np.load(self._folder / _TABLE, mmap_mode="r", allow_pickle=False)  # type: ignore[no-any-return]
@@ -109,7 +109,7 @@ class DraftEncoder(UnbatchedEncoder):
         tokenizer = self._graph.tokenizer
         tokens = [str(tokenizer.id_to_token(number)) for number in range(tokenizer.get_vocab_size())]
         embedded = np.stack(spread(self._alone, range(len(tokens)), self._threads))
-        with files.whole(self._folder / _TABLE) as written, written.open("wb") as stream:
+        with files.atomic_write(self._folder / _TABLE) as written, written.open("wb") as stream:
             np.save(stream, distil(embedded, tokens), allow_pickle=False)
         files.write_sealed(self._folder / _SEALED, {"files": {_TABLE: files.digest(self._folder / _TABLE)}})
 

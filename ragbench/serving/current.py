@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ragbench.export.loaded_bundle import LoadedBundle, load
-from ragbench.fingerprint import short
+from ragbench.fingerprint import short_digest
 from ragbench.models.access import Models
 
 
@@ -33,7 +33,7 @@ def open_bundle(
     """
     bundle = load(folder, key=key, threads=threads, models=models)
     bundle.search("warm up", 1)
-    return Opened(bundle, short([bundle.record, bundle.serves.collection, bundle.serves.artefacts]))
+    return Opened(bundle, short_digest([bundle.record, bundle.serves.collection, bundle.serves.artefacts]))
 
 
 class CurrentBundle:

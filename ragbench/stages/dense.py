@@ -61,11 +61,11 @@ class RetrieveDense(Retriever):
                 means.mixed(vector, ranking, self.document, self.depth, allowed)
                 for vector, ranking in zip(vectors, found, strict=True)
             ]
-        return [replace(ranking, asked=vector) for vector, ranking in zip(vectors, found, strict=True)]
+        return [replace(ranking, query_vector=vector) for vector, ranking in zip(vectors, found, strict=True)]
 
     def scores(self, state: QueryState, chunks: NDArray[np.int32], index: Index) -> NDArray[np.float64] | None:
         """The cosines of any chunks, mixed as those it returned."""
-        asked = state.rankings[self.source].asked
+        asked = state.rankings[self.source].query_vector
         if asked is None:
             return None
         if self.document:

@@ -153,7 +153,7 @@ def _listed(folder: Path) -> ListedRun | str:
     try:
         record = files.read_sealed(folder / store.RECORD)
         latency = folder / "latency.csv"
-        files.require(folder, {name: known for name, known in record["files"].items() if name == latency.name})
+        files.check_digests(folder, {name: known for name, known in record["files"].items() if name == latency.name})
         times = _times(latency)
         arms = tuple(_arm(folder, str(arm), record, times) for arm in record["arms"])
         return ListedRun(folder.name, record, arms)
@@ -164,7 +164,9 @@ def _listed(folder: Path) -> ListedRun | str:
 def _arm(folder: Path, arm: str, record: Mapping[str, Any], times: Mapping[str, Milliseconds]) -> ListedArm:
     place = store.arm_path(folder, arm)
     sealed = files.read_sealed(place / store.DONE)["files"]
-    files.require(place, {name: sealed[name] for name in (measurements.PER_QUERY, "pipeline.txt") if name in sealed})
+    files.check_digests(
+        place, {name: sealed[name] for name in (measurements.PER_QUERY, "pipeline.txt") if name in sealed}
+    )
     sentence = place / "pipeline.txt"
     steps = (
         sentence.read_text(encoding="utf-8").strip().removesuffix(".").split(", then ") if sentence.is_file() else ()

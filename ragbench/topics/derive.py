@@ -21,7 +21,7 @@ from ragbench.benchmark.split import split
 from ragbench.bounds import Checked, Count, Natural
 from ragbench.corpus.masking import WIDE, Finder, words
 from ragbench.errors import BenchmarkError
-from ragbench.fingerprint import drawn, plain, text_digest
+from ragbench.fingerprint import plain, shuffle_key, text_digest
 from ragbench.topics.candidates import KINDS, Candidate, Kind, candidates, n_words
 from ragbench.topics.proportion import interleaved
 from ragbench.types import Document
@@ -193,7 +193,7 @@ def _by_area(found: Iterable[Candidate], seed: int) -> deque[Candidate]:
 
 
 def _draw(seed: int, candidate: Candidate) -> str:
-    return drawn(seed, str(plain(candidate)))
+    return shuffle_key(seed, str(plain(candidate)))
 
 
 def _qid(candidate: Candidate) -> str:

@@ -22,7 +22,7 @@ from ragbench.benchmark.split import split
 from ragbench.bounds import Checked, Count, Natural
 from ragbench.corpus.masking import WIDE, Finder, words
 from ragbench.errors import BenchmarkError
-from ragbench.fingerprint import drawn, text_digest
+from ragbench.fingerprint import shuffle_key, text_digest
 from ragbench.topics.evidence import Evidence, Passage
 from ragbench.topics.proportion import interleaved
 from ragbench.types import Document
@@ -146,7 +146,7 @@ def _order(found: Sequence[Passage], seed: int) -> list[Passage]:
     """In a seeded order, areas in proportion, each document once before any comes again."""
     turns: Counter[str] = Counter()
     areas: dict[str, list[tuple[int, int, Passage]]] = defaultdict(list)
-    for place, each in enumerate(sorted(found, key=lambda each: drawn(seed, each.id))):
+    for place, each in enumerate(sorted(found, key=lambda each: shuffle_key(seed, each.id))):
         if len(words(each.body)) >= _LEAST_WORDS:
             docno = each.document.docno
             areas[area(docno)].append((turns[docno], place, each))

@@ -14,7 +14,7 @@ from typing import Literal, get_args
 
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.errors import BenchmarkError
-from ragbench.fingerprint import drawn
+from ragbench.fingerprint import shuffle_key
 
 Kind = Literal["typos", "case", "keywords", "word_order", "quotes", "drop"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -75,7 +75,7 @@ def perturbed(benchmark: Benchmark, kinds: Sequence[Kind], seed: int) -> Benchma
 
 def variant(topic: Topic, kind: Kind, seed: int) -> str:
     """The text of a topic changed in one way; the same text where that changes nothing."""
-    return _CHANGES[kind](topic.text, random.Random(bytes.fromhex(drawn(seed, f"{kind} {topic.qid}"))))
+    return _CHANGES[kind](topic.text, random.Random(bytes.fromhex(shuffle_key(seed, f"{kind} {topic.qid}"))))
 
 
 def _typos(text: str, chance: random.Random) -> str:

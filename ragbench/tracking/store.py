@@ -160,7 +160,7 @@ def _opened(mlflow: Any, target: Target, renewed: bool) -> Opened:
 
 def _make(path: Path, target: Target) -> None:
     """A store with all its tables, under another name until it has them: their making takes seconds."""
-    with files.whole(path) as draft:
+    with files.atomic_write(path) as draft:
         made = _store_class()(f"{_SQLITE}{draft.absolute()}", target.artifacts.as_uri())
         made.engine.dispose()
 

@@ -266,7 +266,7 @@ def read(folder: Path) -> dict[str, Any]:
     """The record of a finished search, after its files were compared with their digests. Raises ResultsError."""
     try:
         record = files.read_sealed(folder / RECORD)
-        files.require(folder, record["files"])
+        files.check_digests(folder, record["files"])
     except FileNotFoundError:
         raise ResultsError(f"{folder} holds no search ({RECORD} is missing): run ragbench tune again") from None
     except Damaged as damage:

@@ -25,7 +25,7 @@ from ragbench import catalogue
 from ragbench.arm_builder import Say
 from ragbench.bounds import Checked
 from ragbench.configuration import Settings, build
-from ragbench.configuration.build import at
+from ragbench.configuration.build import value_at
 from ragbench.errors import ConfigError
 from ragbench.fingerprint import digest
 from ragbench.suggestions import did_you_mean
@@ -410,9 +410,9 @@ def overrides(values: Values) -> list[str]:
 
 def value_of(settings: Settings, key: str) -> Any:
     """The value of a dotted key, None where there is none; a searched field without a weight has 0."""
-    value = at(settings.config, key.split("."))
+    value = value_at(settings.config, key.split("."))
     *parents, _ = key.split(".")
-    no_weight = value is None and parents[-1:] == ["fields"] and isinstance(at(settings.config, parents), Mapping)
+    no_weight = value is None and parents[-1:] == ["fields"] and isinstance(value_at(settings.config, parents), Mapping)
     return 0.0 if no_weight else value
 
 

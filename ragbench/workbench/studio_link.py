@@ -46,7 +46,7 @@ def announced(root: Path, address: str) -> Iterator[None]:
     """Leave an address beside the results for as long as the block lasts; without results there is nothing to link."""
     path = _file(root)
     if root.is_dir():
-        with files.whole(path) as draft:
+        with files.atomic_write(path) as draft:
             descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
                 stream.write(address)

@@ -129,7 +129,7 @@ def tune(
     tuned = search.tune(base, seen, app.compose, held_out_topics=held_out, progress=progress, say=say)
     confirmation = None
     if held_out and not tuned.unchanged:
-        plain = app.compose([f"exp={confirm.PLAIN}", *app.around(base.overrides)])
+        plain = app.compose([f"exp={confirm.PLAIN}", *app.measurement_overrides(base.overrides)])
         confirmation = confirm.confirm(tuned, whole, plain=plain, progress=progress, say=say)
     report.write(tuned, confirmation)
     if confirmation is not None:

@@ -30,7 +30,7 @@ from ragbench.configuration import Settings
 from ragbench.engine.executor import Arm, execute
 from ragbench.engine.pipeline import start
 from ragbench.errors import ConfigError
-from ragbench.fingerprint import canonical, short
+from ragbench.fingerprint import canonical, short_digest
 from ragbench.models.access import Models
 from ragbench.models.chat import EndpointModel
 from ragbench.stages.expand_queries import ExpandQueries
@@ -195,7 +195,7 @@ def test_a_query_that_is_forgotten_takes_the_same_work_again(placed, make_index,
 
     def before(suffix: str) -> list[QueryState]:
         """The states that the stage meets for queries that no test has asked before."""
-        word = suffix + short([overrides, place])
+        word = suffix + short_digest([overrides, place])
         states = start([dataclasses.replace(query, text=f"{query.text} {word}") for query in QUERIES])
         for _, earlier in pipeline.stages[:place]:
             states = earlier(states, index)

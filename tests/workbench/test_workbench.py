@@ -125,7 +125,7 @@ def test_a_search_shows_what_found_each_hit(benchmark_small: Benchmark, around: 
     ("own", "sentence"),
     [
         (Own("p6", OnlyFolder(), before="cut"), "'p6' is taken"),
-        (Own("mine", OnlyFolder(), before="cutt"), "'cutt' is no entry of order"),
+        (Own("mine", OnlyFolder(), before="cutt"), "'cutt' is not an entry of order"),
     ],
 )
 def test_a_misplaced_stage_is_refused_in_one_sentence(own: Own, sentence: str) -> None:
