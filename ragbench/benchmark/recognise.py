@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ragbench.corpus.folder import find_files
+from ragbench.corpus.folder import MARKDOWN, find_files
 from ragbench.errors import ConfigError
 
-_MARKDOWN = ("**/*.md", "**/*.markdown")
 _QUERIES = ("queries.csv", "queries.tsv", "queries.jsonl", "questions.csv", "topics.jsonl")
 _JUDGED = ("sections.qrels", "documents.qrels")
 
@@ -34,7 +33,7 @@ def recognise(folder: Path) -> Recognised:
     if (folder / "qrels" / "topics.jsonl").is_file() and (folder / "corpus").is_dir():
         places = {"data.corpus": str(folder / "corpus"), "data.qrels": str(folder / "qrels")}
         return Recognised("a collection in ragbench's own form", {"data": "native", **places}, True)
-    found, _ = find_files(folder, _MARKDOWN)
+    found, _ = find_files(folder, MARKDOWN)
     if not found:
         raise ConfigError(f"there is no markdown file below {folder}: name the folder of your notes")
     data = {"data": "vault", "data.corpus": str(folder)}

@@ -14,6 +14,7 @@ from ragbench import locations
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.judgments import Grades, UnknownTopics
 from ragbench.benchmark.vault import load_vault
+from ragbench.corpus.folder import MARKDOWN
 from ragbench.corpus.links import Dialect
 from ragbench.errors import BenchmarkError, ConfigError
 from ragbench.files import draft_of
@@ -37,7 +38,7 @@ def load_git(
     qrels: Path | None = None,
     name: str | None = None,
     grades: Grades | None = None,
-    include: Sequence[str] = ("**/*.md", "**/*.markdown"),
+    include: Sequence[str] = MARKDOWN,
     on_error: Literal["warn", "fail"] = "warn",
     unknown_topics: UnknownTopics = "fail",
     dialect: Dialect = "auto",

@@ -12,6 +12,7 @@ from ragbench.benchmark.judgments import Grades, UnknownTopics, check_grades, co
 from ragbench.benchmark.lines import read_rows
 from ragbench.benchmark.native import DOCUMENTS, SECTIONS, best_sections, judgment_files, read_judgment_folder
 from ragbench.benchmark.quotes import entries, locate, report, sections_of, split_target
+from ragbench.corpus.folder import MARKDOWN
 from ragbench.corpus.links import Dialect
 from ragbench.errors import BenchmarkError
 from ragbench.files import resolved
@@ -39,7 +40,7 @@ def load_vault(
     qrels: Path | None = None,
     name: str | None = None,
     grades: Grades | None = None,
-    include: Sequence[str] = ("**/*.md", "**/*.markdown"),
+    include: Sequence[str] = MARKDOWN,
     on_error: Literal["warn", "fail"] = "warn",
     unknown_topics: UnknownTopics = "fail",
     dialect: Dialect = "auto",

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
+import posixpath
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ragbench.corpus.file_warning import FileWarning
 from ragbench.files import resolved
+
+MARKDOWN = ("**/*.md", "**/*.markdown", "**/*.mdx")
+"""The files that are documents, where nothing else is said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +62,13 @@ def find_files(root: Path, include: Sequence[str]) -> tuple[list[FoundFile], lis
             else:
                 files.append(FoundFile(path, place))
     return files, warnings
+
+
+def other_files(root: Path) -> str:
+    """The three most frequent endings below `root` and how many files have them, in words; "" without files."""
+    found, _ = find_files(root, ["**"])
+    endings = Counter(posixpath.splitext(file.path)[1].lower() or "no ending" for file in found)
+    return ", ".join(f"{count} {ending}" for ending, count in endings.most_common(3))
 
 
 def glob_pattern(glob: str) -> re.Pattern[str]:

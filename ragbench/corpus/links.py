@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 import unicodedata
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -17,8 +18,11 @@ from ragbench.types import Document, Link
 Dialect = Literal["auto", "obsidian", "dendron"]
 """How `[[a|b]]` is read: obsidian: a link to `a` shown as `b`; dendron: the other way round; auto: as leads further."""
 
-_EXTENSIONS = (".md", ".markdown")
+_EXTENSIONS = (".md", ".markdown", ".mdx", ".html")
+_NUMBER = re.compile(r"^\d{1,3}[-_. ]+(?=[^\W\d_])")  # `02-guides`: a place in a menu, not in an address
 _FOLDER_PAGES = ("index", "_index", "readme")
+_SITE_DEPTH = 3  # folders in the address of a site
+_SITE_LINKS = 3  # that must lead below it
 _DENDRON_VAULT = re.compile(r"^dendron://[^/]*/")
 
 
@@ -35,9 +39,11 @@ def resolve_links(
     Wikilinks, transclusions and `related` are tried as a docno, then relative to their document, then as an alias, then
     as the last parts of exactly one docno (as Obsidian does); markdown links relative to their document, then from the
     root. Extensions `.md` and `.markdown` may be written or not, letter case decides only between two that differ in
-    nothing else, and a folder means its `index`, `_index` or `README`. A link that fits nothing keeps the target None;
-    that alone is no warning. The `dialect` `auto` reads wikilinks with a bar as Dendron does when more of them then
-    have a target, and says so in a warning.
+    nothing else, and a folder means its `index`, `_index` or `README`. What fits nothing so is tried as the address of
+    a page: without numbers that order files and folders (`/guides/setup` is `02-guides/01-setup`), and below the
+    address under which the site serves the folder (`_site`). A link that fits nothing keeps the target None; that alone
+    is no warning. The `dialect` `auto` reads wikilinks with a bar as Dendron does when more of them then have a target,
+    and says so in a warning.
     """
     names = _Names.of(documents)
     resolved: list[Document] = []
@@ -45,6 +51,7 @@ def resolve_links(
     if dialect == "auto":
         dialect, said = _dialect(documents, names)
         warnings += said
+    names = replace(names, site=_site(documents, names))
     for document in documents:
         links: list[Link] = []
         escaping: list[str] = []
@@ -83,6 +90,24 @@ def _dialect(documents: Sequence[Document], names: _Names) -> tuple[Dialect, lis
     return "dendron", [FileWarning("*", "link-dialect", message)]
 
 
+def _site(documents: Sequence[Document], names: _Names) -> str:
+    """The address under which a site serves the folder, such as `/docs/`; `/` where no links tell.
+
+    Of the links that begin at the root and have no target there, most, and at least three, must have one below it.
+    """
+    below: dict[str, Counter[bool]] = defaultdict(Counter)
+    for document in documents:
+        for link in document.links:
+            if link.kind != "markdown" or not link.text.startswith("/") or names.have(link, document, "obsidian"):
+                continue
+            parts = _path_of_href(link.text).strip("/").split("/")
+            for depth in range(1, min(len(parts), _SITE_DEPTH + 1)):
+                found = names.at("/".join(parts[depth:])) is not None
+                below[f"/{'/'.join(parts[:depth])}/"][found] += 1
+    sites = {site: found for site, found in below.items() if found[True] >= max(_SITE_LINKS, found[False])}
+    return max(sites, key=lambda site: (sites[site][True], -len(site), site), default="/")
+
+
 _READINGS: tuple[Dialect, ...] = ("obsidian", "dendron")
 
 
@@ -108,25 +133,29 @@ class _AmbiguousError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """What a document can be called: docnos by exact text, by folded text, by folded last part, and by folded alias."""
+    """What a document can be called: docnos by exact text, folded text, address, folded last part and folded alias."""
 
     exact: frozenset[str]
     folded: dict[str, list[str]]
+    addresses: dict[str, list[str]]
     last_parts: dict[str, list[str]]
     aliases: dict[str, list[str]]
+    site: str = "/"
 
     @staticmethod
     def of(documents: Sequence[Document]) -> _Names:
         folded: dict[str, list[str]] = {}
+        addresses: dict[str, list[str]] = {}
         last_parts: dict[str, list[str]] = {}
         aliases: dict[str, list[str]] = {}
         for document in documents:
             key = _fold(unquote(document.docno))
             folded.setdefault(key, []).append(document.docno)
+            addresses.setdefault(_unnumbered(key), []).append(document.docno)
             last_parts.setdefault(key.rpartition("/")[2], []).append(document.docno)
             for alias in dict.fromkeys(map(_fold, read_metadata(document.frontmatter).aliases)):
                 aliases.setdefault(alias, []).append(document.docno)
-        return _Names(frozenset(document.docno for document in documents), folded, last_parts, aliases)
+        return _Names(frozenset(document.docno for document in documents), folded, addresses, last_parts, aliases)
 
     def resolve(self, link: Link, folder: str, dialect: Dialect = "obsidian") -> str | None:
         """The docno a link means; `folder` is that of the document it stands in."""
@@ -136,6 +165,8 @@ class _Names:
         relative, absolute = _join(unquote(folder), path), _join("", path)
         if link.kind == "markdown" or path.startswith(("./", "../")):
             places: tuple[str | None, ...] = (absolute,) if path.startswith("/") else (relative, absolute)
+            if f"{path}/".startswith(self.site) and self.site != "/":
+                places += (_join("", path[len(self.site) :]),)
             if relative is None and not path.startswith("/"):
                 raise _EscapesError
         else:
@@ -143,7 +174,7 @@ class _Names:
             if absolute is None and relative is None:
                 raise _EscapesError
         for place in places:
-            if place is not None and (found := self._at(place)):
+            if place is not None and (found := self.at(place)):
                 return found
         return None if link.kind == "markdown" else self._called(path)
 
@@ -154,13 +185,15 @@ class _Names:
         except (_EscapesError, _AmbiguousError):
             return False
 
-    def _at(self, place: str) -> str | None:
+    def at(self, place: str) -> str | None:
         """The document at a path, or the page of the folder at it."""
         for name in (place, *(posixpath.join(place, page) for page in _FOLDER_PAGES)):
             for candidate in (name, _without_extension(name)):
                 if candidate in self.exact:
                     return candidate
                 if found := self.folded.get(_fold(candidate)):
+                    return found[0]
+                if len(found := self.addresses.get(_unnumbered(_fold(candidate)), [])) == 1:
                     return found[0]
         return None
 
@@ -203,6 +236,10 @@ def _without_extension(path: str) -> str:
         if path.lower().endswith(extension):
             return path[: -len(extension)]
     return path
+
+
+def _unnumbered(place: str) -> str:
+    return "/".join(_NUMBER.sub("", part) for part in place.split("/"))
 
 
 def _fold(name: str) -> str:

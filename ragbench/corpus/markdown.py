@@ -1,15 +1,21 @@
-"""Markdown -> headings, code blocks, links and tags, by the CommonMark parser markdown-it-py and three own rules."""
+"""Markdown -> headings, code blocks, links and tags, by the CommonMark parser markdown-it-py and a few own rules.
+
+Read as their sites show them: wikilinks and tags of notes, the indented blocks of MkDocs (`!!! note`, `??? note`,
+`=== "Tab"`), components of MDX (`<Tabs>`), and the attributes of headings (`{#id}`, `{: #id }`).
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import takewhile
 
 from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock
 from markdown_it.rules_block.fence import fence
+from markdown_it.rules_block.html_block import html_block
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
@@ -20,7 +26,13 @@ _WIKILINK = re.compile(r"!?\[\[([^\[\]\n]+)\]\]")
 # A tag has a letter (`#42` is an issue number) and stands free: `C#` and `page#part` are none.
 _TAG = re.compile(r"#(?=[\d_/-]*[^\W\d_])(\w[\w/-]*)")
 _BEFORE_TAG = "([,;*_"  # nor in braces or quotation marks: `{#id}`, `"#ffffff"`
-_HEADING_ATTRIBUTES = re.compile(r"\s*\{[#.:][^{}]*\}\s*$")
+_ATTRIBUTES = 80  # characters before a tag among which the brace of a list of attributes is looked for
+_IN_BRACES = re.compile(r"\{[^{}\n]*\Z")
+_HEADING_ATTRIBUTES = re.compile(r"(?:\s+#+)?\s*\{(?:\s*[#.:][^{}]*|/\*.*\*/)\}\s*$")
+_MKDOCS_BLOCK = re.compile(r"(?:!!!|\?\?\?\+?|===\+?!?)[ \t]+\S")
+_COMPONENT = re.compile(r"</?[A-Z][\w.]*[a-z]")  # `<Tabs>`; `<DIV>` is HTML
+_MODULE_LINE = re.compile(r"(?:import|export)\s|\{/\*")  # of MDX; a reader does not see them
+_INDENTED = re.compile(r" {4}| {0,3}\t")
 _LANGUAGE = re.compile(r"\{?\.?([^\s{},:=]+)")
 _EXTERNAL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:|//|#|$")
 
@@ -40,7 +52,12 @@ class Markup:
     unclosed: tuple[int, ...]
 
 
-def parse_markdown(text: str, first_line: int = 1) -> Markup:
+def is_mdx(path: str) -> bool:
+    """Whether a file is MDX, in which indentation makes no code."""
+    return path.lower().endswith(".mdx")
+
+
+def parse_markdown(text: str, first_line: int = 1, mdx: bool = False) -> Markup:
     """Read a markdown text with LF line ends whose first line is number `first_line` of the file; never raises."""
     starts = _line_starts(text)
     headings: list[Heading] = []
@@ -50,7 +67,7 @@ def parse_markdown(text: str, first_line: int = 1) -> Markup:
     unclosed: list[int] = []
     opened: Token | None = None
     environment: dict[str, object] = {}
-    for token in _PARSER.parse(text, environment):
+    for token in _parser(mdx).parse(text, environment):
         if token.type == "heading_open":
             opened = token
         elif token.type == "fence" and token.map:
@@ -61,12 +78,13 @@ def parse_markdown(text: str, first_line: int = 1) -> Markup:
             if opened is None and not ("[" in token.content or "#" in token.content):
                 continue  # nothing below could be a link or a tag
             children: list[Token] = []
-            _PARSER.inline.parse(token.content, _PARSER, environment, children)
+            _parser().inline.parse(token.content, _parser(), environment, children)
             links.extend(_links(children))
             tags.extend(child.content for child in children if child.type == "hashtag")
             if opened is not None and opened.map and opened.level == 0:
-                title = _HEADING_ATTRIBUTES.sub("", _plain_text(children))
-                headings.append(Heading(int(opened.tag[1]), " ".join(title.split()), starts[opened.map[0]]))
+                title, start = _HEADING_ATTRIBUTES.sub("", _plain_text(children)), starts[opened.map[0]]
+                if not _INDENTED.match(text, start):  # in a component of MDX
+                    headings.append(Heading(int(opened.tag[1]), " ".join(title.split()), start))
             opened = None
     return Markup(tuple(headings), tuple(blocks), tuple(links), tuple(tags), tuple(unclosed))
 
@@ -79,13 +97,14 @@ class RunningText:
     references: dict[str, object]
 
     @staticmethod
-    def of(text: str) -> RunningText:
-        """Of a markdown text: no headings, code or tables."""
+    def of(text: str, mdx: bool = False) -> RunningText:
+        """Of a markdown text: no headings, code or tables; nor imports, exports and comments of MDX."""
         references: dict[str, object] = {}
         paragraphs: list[str] = []
         opened = ""
-        for token in _PARSER.parse(text, references):
-            if token.type == "inline" and opened == "paragraph_open":
+        for token in _parser(mdx).parse(text, references):
+            unseen = mdx and _MODULE_LINE.match(token.content)
+            if token.type == "inline" and opened == "paragraph_open" and not unseen:
                 paragraphs.append(token.content)
             opened = token.type
         return RunningText(tuple(paragraphs), references)
@@ -93,7 +112,7 @@ class RunningText:
     def shown(self, part: str) -> tuple[str, tuple[tuple[Link, str], ...]]:
         """What a reader sees of a part of a paragraph, and its links, each with the words it is shown as."""
         children: list[Token] = []
-        _PARSER.inline.parse(part, _PARSER, self.references, children)
+        _parser().inline.parse(part, _parser(), self.references, children)
         links: list[tuple[Link, str]] = []
         for place, child in enumerate(children):
             label = [child]
@@ -182,6 +201,36 @@ def _fence_and_its_end(state: StateBlock, start: int, end: int, silent: bool) ->
     return True
 
 
+def _mkdocs_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """A line such as `!!! note` or `=== "Tab"` with the lines below it that are indented by four more columns."""
+    if state.is_code_block(start):
+        return False
+    if not _MKDOCS_BLOCK.match(state.src, state.bMarks[start] + state.tShift[start], state.eMarks[start]):
+        return False
+    inside = state.sCount[start] + 4
+    stop = last = start + 1
+    while last < end and (state.isEmpty(last) or state.sCount[last] >= inside):
+        last += 1
+        stop = stop if state.isEmpty(last - 1) else last
+    if stop == start + 1:
+        return False
+    if not silent:
+        outside = state.parentType, state.lineMax, state.blkIndent
+        state.parentType, state.lineMax, state.blkIndent = "container", stop, inside
+        state.push("container_open", "div", 1).map = [start, stop]
+        state.md.block.tokenize(state, start + 1, stop)
+        state.push("container_close", "div", -1)
+        state.parentType, state.lineMax, state.blkIndent = outside
+        state.line = stop
+    return True
+
+
+def _html_but_components(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """CommonMark's HTML block, which ends at a blank line only; a component is no such block but holds markdown."""
+    component = _COMPONENT.match(state.src, state.bMarks[start] + state.tShift[start])
+    return not component and html_block(state, start, end, silent)
+
+
 def _wikilink(state: StateInline, silent: bool) -> bool:
     match = _WIKILINK.match(state.src, state.pos, state.posMax)
     if match is None or not match[1].strip():
@@ -201,23 +250,27 @@ def _hashtag(state: StateInline, silent: bool) -> bool:
     match = _TAG.match(state.src, state.pos, state.posMax)
     if match is None or not (before.isspace() or before in _BEFORE_TAG):
         return False
+    if _IN_BRACES.search(state.src, max(0, state.pos - _ATTRIBUTES), state.pos):
+        return False
     if not silent:
         state.push("hashtag", "", 0).content = match[1]
     state.pos = match.end()
     return True
 
 
-def _parser() -> MarkdownIt:
+@cache
+def _parser(mdx: bool = False) -> MarkdownIt:
     parser = MarkdownIt("commonmark").enable("table")
     # Inline text is parsed on demand: two texts in three hold neither link nor tag.
     parser.core.ruler.disable(["inline", "text_join"])
     parser.block.ruler.at("fence", _fence_and_its_end, {"alt": ["paragraph", "reference", "blockquote", "list"]})
+    parser.block.ruler.at("html_block", _html_but_components, {"alt": ["paragraph", "reference", "blockquote"]})
+    parser.block.ruler.before("fence", "mkdocs", _mkdocs_block, {"alt": ["paragraph", "blockquote", "list"]})
+    if mdx:
+        parser.disable("code")
     parser.inline.ruler.before("link", "wikilink", _wikilink)
     parser.inline.ruler.before("link", "hashtag", _hashtag)
     # Destinations are wanted as written, not as a browser would get them; nobody follows them here.
     parser.normalizeLink = lambda url: url  # type: ignore[method-assign]
     parser.validateLink = lambda url: True  # type: ignore[method-assign]
     return parser
-
-
-_PARSER = _parser()

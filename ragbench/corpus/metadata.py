@@ -48,7 +48,7 @@ def read_metadata(frontmatter: Mapping[str, Any]) -> Metadata:
         aliases=_listed(frontmatter, "aliases", "alias"),
         authors=_listed(frontmatter, "author", "authors", separator=None),
         category=_first(frontmatter, "category", "type", "categories"),
-        related=_listed(frontmatter, "related"),
+        related=_listed({"related": _entries(frontmatter.get("related"))}, "related"),
         modified=next((date for date in dates if date is not None), None),
     )
 
@@ -135,6 +135,11 @@ def _scalars(value: Any, depth: int = 0) -> Iterator[str]:
         text = " ".join(str(value).split())
         if text:
             yield text
+
+
+def _entries(related: Any) -> Any:
+    """What is related, also where it stands below a title of its own: `{title: Next steps, links: [...]}`."""
+    return related["links"] if isinstance(related, Mapping) and "links" in related else related
 
 
 def _first(frontmatter: Mapping[str, Any], *keys: str) -> str:

@@ -27,13 +27,13 @@ class Sentence:
     links: tuple[tuple[Link, str], ...] = ()
 
 
-def sentences(text: str) -> Iterator[Sentence]:
+def sentences(text: str, mdx: bool = False) -> Iterator[Sentence]:
     """The sentences of a markdown text; headings, code and tables hold none.
 
     A sentence ends at `.`, `!`, `?` or an ellipsis before white space and no lower-case letter, at the full stops of
     Chinese and Japanese, and with its paragraph. An item of a list is a paragraph.
     """
-    running = RunningText.of(text)
+    running = RunningText.of(text, mdx)
     for paragraph in running.paragraphs:
         for raw in _split(paragraph):
             shown, links = running.shown(raw)

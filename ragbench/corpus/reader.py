@@ -17,10 +17,10 @@ from urllib.parse import quote, unquote
 from ragbench.corpus import word_file
 from ragbench.corpus.decoding import decode
 from ragbench.corpus.file_warning import FAILURES, FileWarning
-from ragbench.corpus.folder import FoundFile, find_files, printable
+from ragbench.corpus.folder import MARKDOWN, FoundFile, find_files, other_files, printable
 from ragbench.corpus.frontmatter import split_frontmatter
 from ragbench.corpus.links import Dialect, related_links, resolve_links
-from ragbench.corpus.markdown import Markup, parse_markdown
+from ragbench.corpus.markdown import Markup, is_mdx, parse_markdown
 from ragbench.corpus.metadata import Metadata, normalise_tags, read_metadata
 from ragbench.corpus.sections import build_sections
 from ragbench.errors import ConfigError, CorpusError
@@ -51,7 +51,7 @@ class ReadFile(NamedTuple):
 def read_vault(
     root: Path,
     *,
-    include: Sequence[str] = ("**/*.md", "**/*.markdown"),
+    include: Sequence[str] = MARKDOWN,
     only: Collection[str] | None = None,
     max_bytes: int = 5_000_000,
     on_error: Literal["warn", "fail"] = "warn",
@@ -105,8 +105,7 @@ def read_vault(
     if on_error == "fail" and failures:
         raise CorpusError(f"{_listing(root, failures)}; correct the files, or read them with on_error=warn.")
     if not resolved:
-        reason = _listing(root, failures) if failures else f"no file matches {', '.join(include)}"
-        raise CorpusError(f"No document to read below {root}: {reason}.")
+        raise CorpusError(f"No document to read below {root}: {_why_none(root, include, failures)}.")
     return Vault(resolved, tuple(warnings))
 
 
@@ -129,7 +128,7 @@ def parse_document(docno: str, path: str, raw: bytes, modified: float) -> tuple[
             )
         else:
             warnings.append(FileWarning(path, "empty-file", "it holds no text; write some or delete the file."))
-    markup = parse_markdown(body, first_line)
+    markup = parse_markdown(body, first_line, is_mdx(path))
     if markup.unclosed:
         lines = ", ".join(map(str, markup.unclosed[:5])) + (" ..." if len(markup.unclosed) > 5 else "")
         message = f"the code fence opened in line {lines} is never closed; close it."
@@ -167,7 +166,8 @@ def reworded(document: Document, text: str, frontmatter: Mapping[str, Any]) -> D
 
     Links that are still there keep their targets; path, date and size stay those of the file.
     """
-    markup, metadata = parse_markdown(text, document.first_line), read_metadata(frontmatter)
+    markup = parse_markdown(text, document.first_line, is_mdx(document.path))
+    metadata = read_metadata(frontmatter)
     targets = {(link.kind, link.text): link.target for link in document.links}
     links = markup.links + related_links(metadata.related)
     return replace(
@@ -222,6 +222,14 @@ def _open_without_waiting(path: str, flags: int) -> int:
 def _title(metadata: Metadata, markup: Markup, docno: str) -> str:
     first = next((heading.text for heading in markup.headings if heading.level == 1 and heading.text), "")
     return metadata.title or first or unquote(posixpath.basename(docno), errors="replace")
+
+
+def _why_none(root: Path, include: Sequence[str], failures: Sequence[FileWarning]) -> str:
+    if failures:
+        return _listing(root, failures)
+    others = other_files(root)
+    remedy = f" (it holds {others}); name the files with data.include" if others else ", it is empty"
+    return f"no file matches {', '.join(include)}{remedy}"
 
 
 def _listing(root: Path, warnings: Sequence[FileWarning]) -> str:

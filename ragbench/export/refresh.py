@@ -18,7 +18,7 @@ from typing import Any
 from ragbench import files
 from ragbench.arm_builder import Progress, Say
 from ragbench.corpus.links import Dialect, resolve_links
-from ragbench.corpus.markdown import parse_markdown
+from ragbench.corpus.markdown import is_mdx, parse_markdown
 from ragbench.corpus.reader import ReadFile, docno_of, read_vault
 from ragbench.errors import BundleError, CorpusError
 from ragbench.export import bundle, signing
@@ -281,7 +281,7 @@ def _before(last: Index, docno: str, digest: str) -> Document:
         text=stored.text,
         frontmatter=stored.frontmatter,
         sections=stored.sections,
-        code_blocks=parse_markdown(stored.text, stored.first_line).code_blocks,
+        code_blocks=parse_markdown(stored.text, stored.first_line, is_mdx(stored.path)).code_blocks,
         links=stored.links,
         tags=stored.metadata.tags,
         modified=float(last.modified[last.chunks.document_number[docno]]),

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from ragbench.types import Document
 
-VERSION = 4
+VERSION = 5
 _CHUNKS, _DOCUMENTS, _BLOCKS = "chunks.arrow", "documents.arrow", "blocks.arrow"
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from ragbench.corpus.markdown import is_mdx
 from ragbench.corpus.masking import Finder, words
 from ragbench.corpus.metadata import read_metadata
 from ragbench.corpus.prose import Sentence, sentences
@@ -28,7 +29,7 @@ _LEADS_ON = re.compile(
     re.IGNORECASE,
 )
 _LEADS_OUT = re.compile(r"[\s,;:(]*\b(?:for that\s+)?(?:see|cf|refer to|start at)\s*(?:also)?[\s,:.)]*$", re.IGNORECASE)
-_MARKS = re.compile(r"\{\{.*?\}\}|\[![A-Za-z]+\][+-]?")
+_MARKS = re.compile(r"\{\{.*?\}\}|\[![A-Za-z]+\][+-]?|\A\[[^\[\]]*\]\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ def candidates(documents: Sequence[Document], kinds: Sequence[Kind] = KINDS) -> 
     """All candidates of the sources in `kinds`, in the order of the documents."""
     titles = {document.docno: document.title for document in documents}
     for document in documents:
-        spoken = list(sentences(document.text)) if {"link", "first_sentence"} & {*kinds} else []
+        spoken = list(sentences(document.text, is_mdx(document.path))) if {"link", "first_sentence"} & {*kinds} else []
         for kind in kinds:
             yield from _SOURCES[kind](document, spoken, titles)
 
@@ -114,7 +115,10 @@ _SOURCES: Mapping[Kind, Callable[[Document, Sequence[Sentence], Titles], Iterato
 
 
 def query(text: str) -> str:
-    """A text as a query: on one line, without shortcodes, marks of call-outs and the full stop at its end."""
+    """A text as a query: on one line, without shortcodes, marks of call-outs and the full stop at its end.
+
+    Of a text that is all in brackets nothing is left: `[Available since 2.0]`.
+    """
     return " ".join(_MARKS.sub(" ", text).split()).strip(" .:;,\u2013\u2014\u2026\u3002*_\"'-")
 
 

@@ -190,3 +190,56 @@ def test_auto_takes_the_reading_that_leads_further_and_says_so() -> None:
     found, warnings = labelled(one_each)
     assert [target for target, _, _ in found] == [None, "gate/api-keys"]
     assert warnings == []
+
+
+SITE = ("index", "01-guides/index", "01-guides/02-set-up", "02-reference/1.%20limits", "02-reference/0007-opaque")
+
+
+def targets(written: str, docnos: tuple[str, ...] = SITE, source: str = "01-guides/source") -> list[str | None]:
+    """Targets of the links in `written`, in a site whose files are ordered by numbers."""
+    resolved, _ = resolve_links([*map(document, docnos), document(source, written)])
+    return [link.target for link in resolved[-1].links]
+
+
+@pytest.mark.parametrize(
+    ("written", "target"),
+    [
+        ("[x](/guides/set-up)", "01-guides/02-set-up"),
+        ("[x](set-up.mdx#part)", "01-guides/02-set-up"),
+        ("[x](../reference/limits)", "02-reference/1.%20limits"),
+        ("[x](../reference/limits.html)", "02-reference/1.%20limits"),
+        ("[x](/guides/)", "01-guides/index"),
+        ("[[guides/set-up]]", "01-guides/02-set-up"),
+        ("[x](/reference/opaque)", None),  # four digits are a name
+    ],
+)
+def test_numbers_that_order_pages_are_no_part_of_their_address(written: str, target: str | None) -> None:
+    assert targets(written) == [target]
+
+
+def test_two_pages_with_one_address_have_none() -> None:
+    assert targets("[x](/set-up) [y](/1-set-up)", ("1-set-up", "2-set-up")) == [None, "1-set-up"]
+
+
+def test_the_address_of_the_site_is_found_by_its_links() -> None:
+    written = "[a](/docs/guides) [b](/docs/guides/set-up#x) [c](/docs/index) [d](/docs) [e](/docs/gone) [f](/x/index)"
+    found = ["01-guides/index", "01-guides/02-set-up", "index", "index", None, None]
+    assert targets(written) == found
+    assert targets(written.replace("/docs", "/en/docs")) == found
+    two_lead_below_it = "[a](/docs/guides) [b](/docs/guides/set-up) [e](/docs/gone)"
+    assert targets(two_lead_below_it) == [None, None, None]
+
+
+def test_what_lies_in_the_folder_comes_before_the_address_of_the_site() -> None:
+    written = "[a](/docs/index) [b](/docs/guides) [c](/docs/guides/set-up) [d](/docs/reference/0007-opaque)"
+    assert targets(written, (*SITE, "docs/index"))[0] == "docs/index"
+
+
+@pytest.mark.parametrize("written", ["[x](api-keys.html)", "[x](api-keys.mdx)", "[x](./api-keys.html#rotate)"])
+def test_pages_by_other_endings(written: str) -> None:
+    assert resolve(written) == ("gate/api-keys", [])
+
+
+def test_related_links_below_a_title() -> None:
+    text = "---\nrelated:\n  title: Next steps\n  links: [gate/api-keys, index]\n---\nText"
+    assert targets(text, COLLECTION) == ["gate/api-keys", "index"]

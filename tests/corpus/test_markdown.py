@@ -201,3 +201,79 @@ def test_what_is_no_hashtag(text: str) -> None:
 def test_hostile_text_is_parsed(text: str) -> None:
     # Quadratic work would take minutes here.
     assert parse_markdown(text).code_blocks == ()
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "## Limits {#limits}",
+        "## Limits { #limits }",
+        "## Limits {: #limits .wide }",
+        "## Limits ## {: #limits }",
+        "## Limits {.wide}",
+        "## Limits {/* #limits */}",
+        "## Limits ##",
+    ],
+)
+def test_attributes_of_headings_are_no_text_and_no_tags(written: str) -> None:
+    assert headings(written) == [(2, "Limits")]
+    assert parse_markdown(written).tags == ()
+
+
+def test_braces_of_a_heading_that_are_text() -> None:
+    assert headings("## Maps `{}` and {name}") == [(2, "Maps {} and {name}")]
+    assert parse_markdown("{a} #one {b #two} #three").tags == ("one", "three")
+
+
+MKDOCS = """\
+=== "One"
+
+    Read [a](a.md).
+
+    ```sh
+    run
+    ```
+
+    !!! note "Title"
+        # No section
+
+        See [b](b.md).
+
+=== "Two"
+    [c](c.md)
+??? tip
+    [d](d.md)
+
+    [e](e.md)
+"""
+
+
+def test_indented_blocks_of_mkdocs_hold_markdown() -> None:
+    markup = parse_markdown(MKDOCS + "\n    [code](f.md)\n\n## After\n")
+    assert [link.text for link in markup.links] == ["a.md", "b.md", "c.md", "d.md", "e.md", "f.md"]
+    assert [heading.text for heading in markup.headings] == ["After"]
+    (block,) = markup.code_blocks
+    assert (block.code, block.start_line, block.end_line) == ("run\n", 5, 7)
+
+
+@pytest.mark.parametrize("text", ["Title\n===\n", "=== x\n\nText [a](a.md)\n", "!!! \n\n    [a](a.md)\n"])
+def test_what_only_looks_like_a_block_of_mkdocs(text: str) -> None:
+    plain = parse_markdown(text)
+    assert [link.text for link in plain.links] == (["a.md"] if "=== x" in text else [])
+
+
+def test_components_hold_markdown() -> None:
+    text = "<Note>\nSee [a](a.md).\n```sh\nrun\n\nrun\n```\n</Note>\n\n<DIV>\n[b](b.md)\n</DIV>\n"
+    markup = parse_markdown(text)
+    assert [link.text for link in markup.links] == ["a.md"]
+    assert [block.code for block in markup.code_blocks] == ["run\n\nrun\n"]
+
+
+def test_indentation_makes_no_code_in_mdx() -> None:
+    inside = "    See [a](a.md).\n\n    ```sh\n    run\n    ```\n\n    # No section\n"
+    text = f"<Steps>\n  <Step>\n\n{inside}  </Step>\n</Steps>\n"
+    assert parse_markdown(text).links == ()
+    markup = parse_markdown(text, mdx=True)
+    assert [link.text for link in markup.links] == ["a.md"]
+    assert [block.code for block in markup.code_blocks] == ["run\n"]
+    assert markup.headings == ()

@@ -237,7 +237,8 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
 def test_folder_without_markdown(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("Text")
     with pytest.raises(
-        CorpusError, match=r"No document to read below .*: no file matches \*\*/\*\.md, \*\*/\*\.markdown\.$"
+        CorpusError,
+        match=r": no file matches \*\*/\*\.md, .*\.mdx \(it holds 1 \.txt\); name the files with data\.include\.$",
     ):
         vault_of(tmp_path)
 

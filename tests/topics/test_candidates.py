@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.corpus.reader import read_vault
+from ragbench.corpus.reader import parse_document, read_vault
 from ragbench.topics.candidates import KINDS, candidates, query
 
 KEYS = """---
@@ -82,6 +82,12 @@ def test_the_first_sentence_is_the_first_with_words_of_its_own(documents) -> Non
 
 def test_a_query_is_one_line_without_marks() -> None:
     assert query("[!WARNING]- Keys:\n {{% note %}} *no*  doors...") == "Keys: *no* doors"
+
+
+def test_the_first_sentence_is_none_that_readers_do_not_see() -> None:
+    unseen = b"import Tabs from './tabs'\n\n{/* Draft. */}\n\n[Since version 2]\n<br/>\n\n"
+    (document, _) = parse_document("a", "a.mdx", unseen + b"<Note>\nKeys *open* doors.\n</Note>\n", 0.0)
+    assert [each.text for each in candidates([document], ["first_sentence"])] == ["Keys open doors"]
 
 
 def test_every_kind_is_a_source(documents) -> None:
