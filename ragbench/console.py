@@ -49,7 +49,7 @@ def add_runs(parser: argparse.ArgumentParser, many: str) -> None:
 
 
 def add_model(parser: argparse.ArgumentParser, what: str) -> None:
-    """A language model behind an endpoint, for `what`; `ragbench.models.chat.of_options` reads them."""
+    """A language model behind an endpoint, for `what`; `ragbench.models.chat.spec_from_options` reads them."""
     model = parser.add_argument_group(what)
     model.add_argument(
         "--endpoint", metavar="URL", help="an OpenAI-compatible server, such as http://localhost:11434/v1"

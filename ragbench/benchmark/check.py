@@ -144,10 +144,10 @@ def _leaks(benchmark: Benchmark, documents: dict[str, Document], limits: Limits)
 
 def _unmasked(benchmark: Benchmark) -> Iterator[Finding]:
     """Sources of topics that documents still contain."""
-    missed = masks_of(benchmark, benchmark.topics).missed(benchmark.documents)
+    missed = masks_of(benchmark, benchmark.topics).unmasked(benchmark.documents)
     holding = list({document.docno: document for document, _ in missed}.values())
     for topic in benchmark.topics if holding else ():
-        for document, place in masks_of(benchmark, [topic]).missed(holding):
+        for document, place in masks_of(benchmark, [topic]).unmasked(holding):
             yield Finding(
                 "error",
                 "unmasked-source",

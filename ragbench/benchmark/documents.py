@@ -16,7 +16,7 @@ from ragbench.corpus.links import resolve_links
 from ragbench.corpus.metadata import read_metadata
 from ragbench.corpus.reader import parse_document
 from ragbench.corpus.sections import slug
-from ragbench.corpus.words import untitled
+from ragbench.corpus.words import is_untitled
 from ragbench.errors import BenchmarkError
 from ragbench.fingerprint import canonical, digest
 from ragbench.types import Document, Section
@@ -114,7 +114,7 @@ class Collected:
             )
         self.documents[document.docno] = document
         self._where[document.docno] = where
-        if not document.text.strip() and untitled(document.title, document.path):
+        if not document.text.strip() and is_untitled(document.title, document.path):
             self.empty.append(document.docno)
 
     def finish(self, source: str) -> tuple[tuple[Document, ...], tuple[str, ...]]:

@@ -83,7 +83,7 @@ def _by_model(pool: Path, arguments: argparse.Namespace) -> int:
     from ragbench.comparison.ppi import LEAST
     from ragbench.errors import ConfigError
     from ragbench.models.access import Models
-    from ragbench.models.chat import of_options
+    from ragbench.models.chat import spec_from_options
 
     if arguments.sample < LEAST:
         raise ConfigError(
@@ -91,7 +91,7 @@ def _by_model(pool: Path, arguments: argparse.Namespace) -> int:
         )
     settings = app.compose(arguments.overrides)
     model = Models(cache=settings.cache_folder).chat(
-        of_options(arguments.endpoint, arguments.model, arguments.key_variable)
+        spec_from_options(arguments.endpoint, arguments.model, arguments.key_variable)
     )
     with console.progress() as progress:
         found = grade_pool(

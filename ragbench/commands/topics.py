@@ -176,7 +176,7 @@ def _from_log(settings: Settings, arguments: argparse.Namespace) -> int:
 def _draft(settings: Settings, arguments: argparse.Namespace) -> int:
     from ragbench.bounds import as_options
     from ragbench.models.access import Models
-    from ragbench.models.chat import of_options
+    from ragbench.models.chat import spec_from_options
     from ragbench.topics.draft import DraftSpec, draft
     from ragbench.topics.load import documents
     from ragbench.topics.overview import overview
@@ -185,7 +185,7 @@ def _draft(settings: Settings, arguments: argparse.Namespace) -> int:
     with as_options():
         spec = DraftSpec(limit=arguments.limit, seed=arguments.seed)
     model = Models(cache=settings.cache_folder).chat(
-        of_options(arguments.endpoint, arguments.model, arguments.key_variable)
+        spec_from_options(arguments.endpoint, arguments.model, arguments.key_variable)
     )
     out = Path(arguments.out)
     require_new(out, replace=arguments.replace)

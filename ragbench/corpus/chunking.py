@@ -28,8 +28,8 @@ class HeaderChunker(Checked):
     A section is a chunk. Sections shorter than `min_chars` merge with their neighbours under the same parent heading;
     sections longer than `max_chars` are cut into even pieces at paragraphs, else sentences, else words, and each piece
     but the first begins with up to `overlap_chars` of the one before. A code fence is never cut, so a chunk can be
-    longer than `max_chars` by one long fence; a chunk can be shorter than `min_chars` where nothing next to it belongs
-    to it. Raises ConfigError for sizes that contradict each other.
+    longer than `max_chars` by one long fence. A chunk without a neighbour under the same parent heading can be shorter
+    than `min_chars`. Raises ConfigError for sizes that contradict each other.
     """
 
     min_chars: Natural = 200
@@ -39,7 +39,7 @@ class HeaderChunker(Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _agree(self, "min_chars", "max_chars", "overlap_chars")
+        _check_sizes(self, "min_chars", "max_chars", "overlap_chars")
 
     def chunk(self, document: Document) -> list[Chunk]:
         """The chunks of one document; none for a document without text."""
@@ -51,9 +51,9 @@ class HeaderChunker(Checked):
 class ParentChildChunker(Checked):
     """Two levels: children of 400-600 characters to retrieve, parents of 1500-2000 to return. Seeds 000, P13; 003, 4.5.
 
-    Parents are cut as `HeaderChunker` cuts; each is then cut into children, so a child lies wholly in its parent and no
-    child spans two. A parent's overlap repeats text whose children belong to the parent before. Every child has a
-    parent, also in a document short enough for one of each. Raises ConfigError for sizes that contradict each other.
+    Parents are cut as `HeaderChunker` cuts; each is then cut into children, so a child lies wholly in one parent. The
+    overlap at the start of a parent gets no children: they belong to the parent before. Every child has a parent, also
+    in a document short enough for one of each. Raises ConfigError for sizes that contradict each other.
     """
 
     child_min: Natural = 400
@@ -66,8 +66,8 @@ class ParentChildChunker(Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _agree(self, "child_min", "child_max", "child_overlap")
-        _agree(self, "parent_min", "parent_max", "parent_overlap")
+        _check_sizes(self, "child_min", "child_max", "child_overlap")
+        _check_sizes(self, "parent_min", "parent_max", "parent_overlap")
         if self.child_max > self.parent_max:
             raise self.refused("child_max", f"must be at most parent_max {self.parent_max}, got {self.child_max}")
 
@@ -86,7 +86,7 @@ class ParentChildChunker(Checked):
 
 @dataclass(frozen=True)
 class GroupedChunker(Checked):
-    """The chunks of `HeaderChunker` as they are, with parents over runs of neighbours: what P13's expansion does alone.
+    """The chunks of `HeaderChunker`, unchanged, with parents over runs of neighbours: P13's expansion without its cuts.
 
     A parent holds as many neighbours as fit into `parent_max` characters, at least one. Raises ConfigError for sizes
     that contradict each other.
@@ -100,7 +100,7 @@ class GroupedChunker(Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _agree(self, "min_chars", "max_chars", "overlap_chars")
+        _check_sizes(self, "min_chars", "max_chars", "overlap_chars")
         if self.max_chars > self.parent_max:
             raise self.refused("max_chars", f"must be at most parent_max {self.parent_max}, got {self.max_chars}")
 
@@ -120,7 +120,7 @@ class GroupedChunker(Checked):
 def chunk_of_span(
     document: Document, name: str, span: Span, parent: str | None = None, is_parent: bool = False
 ) -> Chunk:
-    """The chunk `docno#name` of a span that is blank at neither side."""
+    """The chunk `docno#name` of a span, which must not begin or end with white space."""
     sections = sections_between(document.sections, span.start, span.end)
     return Chunk(
         chunk_id=f"{document.docno}#{name}",
@@ -135,8 +135,8 @@ def chunk_of_span(
     )
 
 
-def _agree(sizes: Checked, *names: str) -> None:
-    """Raise Refused unless the least, the most and the overlap, fields of these names, leave room for one another."""
+def _check_sizes(sizes: Checked, *names: str) -> None:
+    """Raise Refused for contradicting sizes; `names` are the fields of least and greatest length and overlap."""
     least, most, overlap = (getattr(sizes, name) for name in names)
     if most <= overlap:
         raise sizes.refused(names[1], f"must be above {names[2]} {overlap}, got {most}")

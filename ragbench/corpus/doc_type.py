@@ -1,4 +1,4 @@
-"""What kind of document it is, by its name and text; and its product and component, by its folders (seed 004)."""
+"""The type of a document, from its name and text; its product and component, from its folders (seed 004)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ragbench.corpus.metadata import Metadata
 
 DOC_TYPES = ("api", "architecture", "guide", "reference", "documentation")
 
-# Words of a file's name, in the order they are tried: the first that the name holds decides. Those of the seed are api,
-# endpoint, architecture, design, guide, tutorial and reference.
+# Words of a file's name, in the order they are tried; the first match decides. The seed has api, endpoint,
+# architecture, design, guide, tutorial and reference.
 _NAMES = (
     ("documentation", r"changelog|release-notes|policy|postmortem|faq"),
     ("api", r"(?<![a-z])api|endpoint"),
@@ -57,14 +57,14 @@ DECLARED: Mapping[str, str] = MappingProxyType(
         "postmortem": "documentation",
     }
 )
-"""The types that authors give (Diataxis and its neighbours) as those of `DOC_TYPES`."""
+"""Types that authors write in frontmatter (Diataxis and similar schemes), mapped to `DOC_TYPES`."""
 
 
 def infer_doc_type(path: str, text: str, title: str = "") -> str:
     """One of `DOC_TYPES` from a file's name, folders and title, else from its text.
 
-    Seed 004, "Infer document type", whose words come first. Its `class ` and `function ` are taken for code only where
-    they declare something, and it knows neither titles, headings nor tables, nor most of the names.
+    Seed 004, "Infer document type", extended: the seed reads no titles, headings or tables and knows fewer names. Its
+    words `class ` and `function ` count as code only where they declare something.
     """
     name = posixpath.splitext(posixpath.basename(path))[0].lower()
     for kind, words in _NAMES:
@@ -75,8 +75,8 @@ def infer_doc_type(path: str, text: str, title: str = "") -> str:
             return kind
     headings = [heading.lower() for heading in _HEADING.findall(text)]
     tasks = sum(bool(_TASK.match(heading)) for heading in headings)
-    called = title.lower()
-    if _DOING.match(called) or _TASK.match(called) or tasks >= _TASKS or any(map(_STEP.match, headings)):
+    title = title.lower()
+    if _DOING.match(title) or _TASK.match(title) or tasks >= _TASKS or any(map(_STEP.match, headings)):
         return "guide"
     if len(_TABLE_LINE.findall(text)) > _TABLES * len(_LINE.findall(text)):
         return "reference"
@@ -86,16 +86,16 @@ def infer_doc_type(path: str, text: str, title: str = "") -> str:
 
 
 def doc_type(path: str, text: str, metadata: Metadata, title: str = "") -> str:
-    """The type that the frontmatter declares (`category`, `type`), where it is one of `DECLARED`; else the inferred."""
+    """The type that the frontmatter declares (`category`, `type`) if `DECLARED` has it, else the inferred type."""
     return DECLARED.get(metadata.category.lower().strip()) or infer_doc_type(path, text, title)
 
 
 def product_of(docno: str) -> str:
-    """The outermost folder of a document, `""` for one that lies in none."""
+    """The outermost folder of a document, `""` without a folder."""
     return docno.split("/")[0] if "/" in docno else ""
 
 
 def component_of(docno: str) -> str:
-    """The folder inside the product's, `""` without one."""
+    """The second folder of a document, inside the product's, `""` without one."""
     parts = docno.split("/")
     return parts[1] if len(parts) > 2 else ""

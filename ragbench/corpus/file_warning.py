@@ -12,7 +12,7 @@ FAILURES: dict[str, str] = {
     "encoding": "the file is not UTF-8; it is read with a guess",
     "nul-bytes": "the file holds NUL bytes; each is read as U+FFFD",
     "empty-file": "the file holds nothing; it is skipped",
-    "frontmatter-malformed": "the frontmatter is no YAML mapping; it counts as absent",
+    "frontmatter-malformed": "the frontmatter is not a YAML mapping; it counts as absent",
     "frontmatter-unclosed": "the frontmatter has no closing line; it is read as text",
     "unclosed-fence": "a code fence has no closing line; it runs to the end of what holds it",
     "link-escapes": "a link leads out of the folder; it has no target",
@@ -23,7 +23,7 @@ FAILURES: dict[str, str] = {
 NOTICES: dict[str, str] = {
     "case-duplicate": "another document id differs in case only; both are kept",
     "ambiguous-link": "a wikilink fits several documents; it has no target",
-    "link-dialect": "links with a bar lead further when read as Dendron writes them; they are read so",
+    "link-dialect": "more links with a bar have a target when read as Dendron writes them; they are read so",
     "no-text": "the file has frontmatter and no text; its title and description are its only chunk",
 }
 """Names that are only ever a warning."""
@@ -41,10 +41,10 @@ class FileWarning:
         return f"{self.path}: {self.name}: {self.message}"
 
 
-def gathered(sentences: Iterable[str]) -> list[str]:
-    """Warnings as sentences, those of a kind as one: the first with how many files there are. The order is kept.
+def grouped_by_kind(sentences: Iterable[str]) -> list[str]:
+    """Merge warnings of the same kind into one sentence: their number and the first of them. The order is kept.
 
-    >>> gathered(["a.md: no-text: it is short.", "limits: none", "b.md: no-text: it is short."])
+    >>> grouped_by_kind(["a.md: no-text: it is short.", "limits: none", "b.md: no-text: it is short."])
     ['no-text in 2 files, such as a.md: it is short.', 'limits: none']
     """
     kinds: dict[str, list[str]] = {}

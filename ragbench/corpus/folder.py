@@ -26,10 +26,10 @@ class FoundFile:
 
 
 def find_files(root: Path, include: Sequence[str]) -> tuple[list[FoundFile], list[FileWarning]]:
-    """The files below `root` whose path matches one of the globs, in no set order, and what was refused.
+    """The files below `root` whose path matches one of the globs, in no particular order, and what was refused.
 
-    Names that start with a dot are left out. Folders behind symbolic links are never entered (a loop could be endless,
-    and what lies inside the root is read at its own place); a link that leads out of the root is reported.
+    Names that start with a dot are left out. Linked folders are never entered (a loop could be endless, and a folder
+    inside the root is read at its real place); a link that leads out of the root is reported.
     """
     patterns = [glob_pattern(glob) for glob in include]
     inside = resolved(root)
@@ -72,14 +72,14 @@ def other_files(root: Path) -> str:
 
 
 def glob_pattern(glob: str) -> re.Pattern[str]:
-    """A glob over `/`-separated paths as a pattern: `**/` any folders or none, `*` and `?` within one name."""
+    """A glob over `/`-separated paths as a pattern: `**/` is any number of folders; `*` and `?` never match `/`."""
     tokens = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
     parts = re.split(r"(\*\*/|\*\*|\*|\?)", glob)
     return re.compile("".join(tokens.get(part, re.escape(part)) for part in parts), re.IGNORECASE | re.DOTALL)
 
 
 def printable(path: str) -> str:
-    """A path that any file or terminal takes: bytes of a file name that are no UTF-8 become U+FFFD."""
+    """A path that can be written and printed: bytes that are not UTF-8 become U+FFFD."""
     return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 

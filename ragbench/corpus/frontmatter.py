@@ -37,8 +37,8 @@ class Frontmatter:
 def split_frontmatter(text: str) -> Frontmatter:
     """Read the frontmatter at the very start of `text` (LF line ends); never raises.
 
-    It stands between a first line `---` and a line `---` or `...`. A block that is not YAML is cut off the body; one
-    that is YAML but no mapping (prose between two rules) and one without a closing line stay in the body.
+    It stands between a first line `---` and a line `---` or `...`. A block that is not YAML is removed from the body. A
+    block that is YAML but not a mapping (prose between two rules) and one without a closing line stay in the body.
     """
     if not text.startswith("---"):
         return Frontmatter({}, 0)

@@ -18,13 +18,8 @@ _HEADING_LEVELS = (2, 3)
 
 
 @dataclass(frozen=True)
-class LibrarianFixedChunker(Checked):
-    """Pieces of `chunk_size` tokens (at least 1) of 4 characters, of which the last `chunk_overlap` repeat in the next.
-
-    A piece ends after a sentence where one ends in its last 200 characters, unless the next piece would then not begin
-    later than this one: so that cutting comes to an end for every size. A document shorter than one piece stays whole,
-    and the piece that reaches the end is the last. Raises ConfigError when the overlap is not smaller than the piece.
-    """
+class _SizesInTokens(Checked):
+    """The parameters of both chunkers."""
 
     chunk_size: Count = 512
     chunk_overlap: Natural = 50
@@ -32,7 +27,18 @@ class LibrarianFixedChunker(Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _agree(self, self.chunk_size, self.chunk_overlap)
+        if self.chunk_overlap >= self.chunk_size:
+            raise self.refused("chunk_overlap", f"must be below chunk_size {self.chunk_size}, got {self.chunk_overlap}")
+
+
+@dataclass(frozen=True)
+class LibrarianFixedChunker(_SizesInTokens):
+    """Pieces of `chunk_size` tokens (at least 1) of 4 characters, of which the last `chunk_overlap` repeat in the next.
+
+    A piece ends after a sentence if one ends in its last 200 characters, unless the next piece would then not begin
+    later than this one; so cutting ends for every size. A document shorter than one piece stays whole, and the piece
+    that reaches the end is the last. Raises ConfigError when the overlap is not smaller than the piece.
+    """
 
     def chunk(self, document: Document) -> list[Chunk]:
         """The chunks of one document; none for a document without text."""
@@ -40,21 +46,13 @@ class LibrarianFixedChunker(Checked):
 
 
 @dataclass(frozen=True)
-class LibrarianSemanticChunker(Checked):
-    """The text under every heading of level 2 or 3, deeper headings included; what stands before the first is a chunk.
+class LibrarianSemanticChunker(_SizesInTokens):
+    """The text under every heading of level 2 or 3, deeper headings included; text before the first one is a chunk.
 
     A section of more than twice `chunk_size` tokens is cut as `LibrarianFixedChunker` cuts, and so is a document
-    without such headings; one shorter than `chunk_size` tokens stays whole. A line in a code fence is no heading.
-    Raises ConfigError when the overlap is not smaller than the piece.
+    without such headings; a document shorter than `chunk_size` tokens stays whole. A line in a code fence is never a
+    heading. Raises ConfigError when the overlap is not smaller than the piece.
     """
-
-    chunk_size: Count = 512
-    chunk_overlap: Natural = 50
-    version: ClassVar[int] = 1
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _agree(self, self.chunk_size, self.chunk_overlap)
 
     def chunk(self, document: Document) -> list[Chunk]:
         """The chunks of one document; none for a document without text."""
@@ -82,7 +80,7 @@ def pieces(text: str, start: int, end: int, chunk_size: int, chunk_overlap: int)
     chars, overlap = chunk_size * CHARS_PER_TOKEN, chunk_overlap * CHARS_PER_TOKEN
     while end - start > chars:
         stop = start + chars
-        # A full stop that is followed by a blank inside the piece; the cut goes between the two.
+        # A full stop and a blank inside the piece; the cut goes between the two.
         last = max(text.rfind(ending, max(start, stop - _SENTENCE_REACH), stop) for ending in _SENTENCE_ENDS) + 1
         if last > start + overlap:
             stop = last
@@ -102,8 +100,3 @@ def _chunks(document: Document, ranges: Iterator[tuple[int, int]]) -> list[Chunk
 def _trimmed(text: str, start: int, stop: int) -> tuple[int, int]:
     piece = text[start:stop]
     return start + len(piece) - len(piece.lstrip()), start + len(piece.rstrip())
-
-
-def _agree(sizes: Checked, size: int, overlap: int) -> None:
-    if overlap >= size:
-        raise sizes.refused("chunk_overlap", f"must be below chunk_size {size}, got {overlap}")

@@ -1,4 +1,4 @@
-"""Links as written -> the documents they mean: by id, relative path, alias, or the end of a path."""
+"""Finds the documents that links lead to: by id, relative path, alias, or the end of a path."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ragbench.corpus.metadata import read_metadata
 from ragbench.types import Document, Link
 
 Dialect = Literal["auto", "obsidian", "dendron"]
-"""How `[[a|b]]` is read: obsidian: a link to `a` shown as `b`; dendron: the other way round; auto: as leads further."""
+"""`[[a|b]]` in obsidian is a link to `a` shown as `b`, in dendron the reverse; auto takes what finds more targets."""
 
 _EXTENSIONS = (".md", ".markdown", ".mdx", ".html")
 _NUMBER = re.compile(r"^\d{1,3}[-_. ]+(?=[^\W\d_])")  # `02-guides`: a place in a menu, not in an address
@@ -38,26 +38,26 @@ def resolve_links(
 
     Wikilinks, transclusions and `related` are tried as a docno, then relative to their document, then as an alias, then
     as the last parts of exactly one docno (as Obsidian does); markdown links relative to their document, then from the
-    root. Extensions `.md` and `.markdown` may be written or not, letter case decides only between two that differ in
-    nothing else, and a folder means its `index`, `_index` or `README`. What fits nothing so is tried as the address of
-    a page: without numbers that order files and folders (`/guides/setup` is `02-guides/01-setup`), and below the
-    address under which the site serves the folder (`_site`). A link that fits nothing keeps the target None; that alone
-    is no warning. The `dialect` `auto` reads wikilinks with a bar as Dendron does when more of them then have a target,
-    and says so in a warning.
+    root. Extensions `.md` and `.markdown` may be left out, letter case only decides between names that differ in
+    nothing else, and a folder means its `index`, `_index` or `README`. A link without a target so far is tried as the
+    address of a page: without the numbers that order files and folders (`/guides/setup` is `02-guides/01-setup`), and
+    below the address under which the site serves the folder (`_site`). A link that fits nothing keeps the target None;
+    this gives no warning. The `dialect` `auto` reads wikilinks with a bar as Dendron does when more of them then have a
+    target, and adds a warning.
     """
     names = _Names.of(documents)
     resolved: list[Document] = []
     warnings: list[FileWarning] = []
     if dialect == "auto":
-        dialect, said = _dialect(documents, names)
-        warnings += said
+        dialect, found = _detect_dialect(documents, names)
+        warnings += found
     names = replace(names, site=_site(documents, names))
     for document in documents:
         links: list[Link] = []
         escaping: list[str] = []
         ambiguous: list[str] = []
         for written in document.links:
-            link = _read(written, dialect)
+            link = _read_in_dialect(written, dialect)
             try:
                 target = names.resolve(link, posixpath.dirname(document.docno), dialect)
             except _EscapesError:
@@ -69,18 +69,20 @@ def resolve_links(
             links.append(replace(link, target=target))
         resolved.append(replace(document, links=tuple(links)))
         if escaping:
-            message = f"{_named(escaping)} out of the folder; link to documents inside it."
+            message = f"{_links_that_lead(escaping)} out of the folder; link to documents inside it."
             warnings.append(FileWarning(document.path, "link-escapes", message))
         if ambiguous:
-            message = f"{_named(ambiguous)} to several documents; write more of the path."
+            message = f"{_links_that_lead(ambiguous)} to several documents; write more of the path."
             warnings.append(FileWarning(document.path, "ambiguous-link", message))
     return tuple(resolved), warnings
 
 
-def _dialect(documents: Sequence[Document], names: _Names) -> tuple[Dialect, list[FileWarning]]:
-    """The reading under which more of the wikilinks with a bar have a target, obsidian's of equals."""
+def _detect_dialect(documents: Sequence[Document], names: _Names) -> tuple[Dialect, list[FileWarning]]:
+    """The reading that gives more of the wikilinks with a bar a target; obsidian when equal."""
     barred = [(document, link) for document in documents for link in document.links if _has_bar(link)]
-    found = {reading: sum(names.have(link, document, reading) for document, link in barred) for reading in _READINGS}
+    found = {
+        reading: sum(names.has_target(link, document, reading) for document, link in barred) for reading in _READINGS
+    }
     if found["dendron"] <= found["obsidian"]:
         return "obsidian", []
     message = (
@@ -98,7 +100,7 @@ def _site(documents: Sequence[Document], names: _Names) -> str:
     below: dict[str, Counter[bool]] = defaultdict(Counter)
     for document in documents:
         for link in document.links:
-            if link.kind != "markdown" or not link.text.startswith("/") or names.have(link, document, "obsidian"):
+            if link.kind != "markdown" or not link.text.startswith("/") or names.has_target(link, document, "obsidian"):
                 continue
             parts = _path_of_href(link.text).strip("/").split("/")
             for depth in range(1, min(len(parts), _SITE_DEPTH + 1)):
@@ -115,8 +117,8 @@ def _has_bar(link: Link) -> bool:
     return link.kind != "markdown" and "|" in link.text
 
 
-def _read(link: Link, dialect: Dialect) -> Link:
-    """The link with the heading and the label that its text has in a dialect."""
+def _read_in_dialect(link: Link, dialect: Dialect) -> Link:
+    """The link with the heading and the label that its text has in the dialect."""
     if not _has_bar(link):
         return link
     _, heading, label = _destination(link.text, dialect)
@@ -128,7 +130,7 @@ class _EscapesError(Exception):
 
 
 class _AmbiguousError(Exception):
-    """Several documents answer to a link."""
+    """Several documents fit a link."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +160,7 @@ class _Names:
         return _Names(frozenset(document.docno for document in documents), folded, addresses, last_parts, aliases)
 
     def resolve(self, link: Link, folder: str, dialect: Dialect = "obsidian") -> str | None:
-        """The docno a link means; `folder` is that of the document it stands in."""
+        """The docno that a link leads to; `folder` is that of the document with the link."""
         path = _destination(link.text, dialect)[0] if link.kind != "markdown" else _path_of_href(link.text)
         if not path:
             return None
@@ -176,10 +178,10 @@ class _Names:
         for place in places:
             if place is not None and (found := self.at(place)):
                 return found
-        return None if link.kind == "markdown" else self._called(path)
+        return None if link.kind == "markdown" else self._by_alias_or_ending(path)
 
-    def have(self, link: Link, source: Document, dialect: Dialect) -> bool:
-        """Whether a link that stands in the document `source` means one document."""
+    def has_target(self, link: Link, source: Document, dialect: Dialect) -> bool:
+        """Whether a link in the document `source` leads to exactly one document."""
         try:
             return self.resolve(link, posixpath.dirname(source.docno), dialect) is not None
         except (_EscapesError, _AmbiguousError):
@@ -197,8 +199,8 @@ class _Names:
                     return found[0]
         return None
 
-    def _called(self, path: str) -> str | None:
-        """The one document with this alias, else the one whose docno ends so."""
+    def _by_alias_or_ending(self, path: str) -> str | None:
+        """The one document with this alias, else the one whose docno ends with the path."""
         tail = _fold(_without_extension(path.strip("/")))
         ending = [d for d in self.last_parts.get(tail.rpartition("/")[2], []) if _fold(unquote(d)).endswith(f"/{tail}")]
         for found in (self.aliases.get(_fold(path), []), ending):
@@ -224,7 +226,7 @@ def _path_of_href(href: str) -> str:
 
 
 def _join(folder: str, path: str) -> str | None:
-    """The path below the root, None when it climbs out."""
+    """The path below the root, None when it leads out of it."""
     joined = posixpath.normpath(path.lstrip("/") if path.startswith("/") else posixpath.join(folder, path))
     if joined == ".." or joined.startswith("../"):
         return None
@@ -246,6 +248,6 @@ def _fold(name: str) -> str:
     return unicodedata.normalize("NFC", name).casefold()
 
 
-def _named(links: Sequence[str]) -> str:
+def _links_that_lead(links: Sequence[str]) -> str:
     more = f" (and {len(links) - 1} more)" if len(links) > 1 else ""
     return f"the link {links[0]}{more} leads"

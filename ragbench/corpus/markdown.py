@@ -1,7 +1,7 @@
-"""Markdown -> headings, code blocks, links and tags, by the CommonMark parser markdown-it-py and a few own rules.
+"""Headings, code blocks, links and tags of markdown, by the CommonMark parser markdown-it-py with some added rules.
 
-Read as their sites show them: wikilinks and tags of notes, the indented blocks of MkDocs (`!!! note`, `??? note`,
-`=== "Tab"`), components of MDX (`<Tabs>`), and the attributes of headings (`{#id}`, `{: #id }`).
+The added rules: wikilinks and tags of notes, the indented blocks of MkDocs (`!!! note`, `??? note`, `=== "Tab"`),
+components of MDX (`<Tabs>`), and the attributes of headings (`{#id}`, `{: #id }`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ragbench.corpus.sections import Heading
 from ragbench.types import CodeBlock, Link
 
 _WIKILINK = re.compile(r"!?\[\[([^\[\]\n]+)\]\]")
-# A tag has a letter (`#42` is an issue number) and stands free: `C#` and `page#part` are none.
+# A tag has a letter (`#42` is an issue number) and a blank or bracket before it: `C#` and `page#part` are not tags.
 _TAG = re.compile(r"#(?=[\d_/-]*[^\W\d_])(\w[\w/-]*)")
 _BEFORE_TAG = "([,;*_"  # nor in braces or quotation marks: `{#id}`, `"#ffffff"`
 _ATTRIBUTES = 80  # characters before a tag among which the brace of a list of attributes is looked for
@@ -41,7 +41,7 @@ _EXTERNAL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:|//|#|$")
 class Markup:
     """What the parser found in one text. Links have no target yet; `unclosed` are the lines of fences without an end.
 
-    Lines count from `first_line`. `headings` are those of the top level only: one inside a list or a quotation makes no
+    Lines count from `first_line`. `headings` are those of the top level: headings inside a list or a quotation make no
     section.
     """
 
@@ -76,7 +76,7 @@ def parse_markdown(text: str, first_line: int = 1, mdx: bool = False) -> Markup:
                 unclosed.append(first_line + token.map[0])
         elif token.type == "inline":
             if opened is None and not ("[" in token.content or "#" in token.content):
-                continue  # nothing below could be a link or a tag
+                continue  # the text holds neither link nor tag
             children: list[Token] = []
             _parser().inline.parse(token.content, _parser(), environment, children)
             links.extend(_links(children))
@@ -98,7 +98,7 @@ class RunningText:
 
     @staticmethod
     def of(text: str, mdx: bool = False) -> RunningText:
-        """Of a markdown text: no headings, code or tables; nor imports, exports and comments of MDX."""
+        """The running text of a markdown text, without headings, code, tables and imports, exports, comments of MDX."""
         references: dict[str, object] = {}
         paragraphs: list[str] = []
         opened = ""
@@ -109,8 +109,8 @@ class RunningText:
             opened = token.type
         return RunningText(tuple(paragraphs), references)
 
-    def shown(self, part: str) -> tuple[str, tuple[tuple[Link, str], ...]]:
-        """What a reader sees of a part of a paragraph, and its links, each with the words it is shown as."""
+    def as_read(self, part: str) -> tuple[str, tuple[tuple[Link, str], ...]]:
+        """A part of a paragraph as a reader sees it, and its links, each with its visible words."""
         children: list[Token] = []
         _parser().inline.parse(part, _parser(), self.references, children)
         links: list[tuple[Link, str]] = []
@@ -157,7 +157,7 @@ def _links(children: list[Token]) -> Iterator[Link]:
         if child.type == "wikilink":
             path, _, heading = child.content.partition("|")[0].partition("#")
             kind = "transclusion" if child.markup == "!" else "wikilink"
-            if path.strip("\\ "):  # else a link to a heading of its own document
+            if path.strip("\\ "):  # else a link to a heading of the same document
                 yield Link(kind, child.content.strip(), None, heading.strip("\\ ") or None)
         elif child.type == "link_open":
             href = str(child.attrs["href"])
@@ -168,7 +168,7 @@ def _links(children: list[Token]) -> Iterator[Link]:
 
 
 def _plain_text(children: list[Token]) -> str:
-    """What a reader sees of a heading: labels of links, code without backticks, no markup."""
+    """The text as a reader sees it: labels of links, code without backticks, no markup."""
     parts: list[str] = []
     for child in children:
         if child.type in ("softbreak", "hardbreak"):
@@ -186,7 +186,7 @@ def _plain_text(children: list[Token]) -> str:
 
 
 def _fence_and_its_end(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """CommonMark's fence rule, noting whether a closing line was there; afterwards nobody can tell."""
+    """CommonMark's fence rule, which also notes whether there was a closing line; the token does not tell."""
     if not fence(state, start, end, silent):
         return False
     if not silent:
@@ -261,7 +261,7 @@ def _hashtag(state: StateInline, silent: bool) -> bool:
 @cache
 def _parser(mdx: bool = False) -> MarkdownIt:
     parser = MarkdownIt("commonmark").enable("table")
-    # Inline text is parsed on demand: two texts in three hold neither link nor tag.
+    # Inline text is parsed on demand: two thirds of all texts hold neither link nor tag.
     parser.core.ruler.disable(["inline", "text_join"])
     parser.block.ruler.at("fence", _fence_and_its_end, {"alt": ["paragraph", "reference", "blockquote", "list"]})
     parser.block.ruler.at("html_block", _html_but_components, {"alt": ["paragraph", "reference", "blockquote"]})
@@ -270,7 +270,7 @@ def _parser(mdx: bool = False) -> MarkdownIt:
         parser.disable("code")
     parser.inline.ruler.before("link", "wikilink", _wikilink)
     parser.inline.ruler.before("link", "hashtag", _hashtag)
-    # Destinations are wanted as written, not as a browser would get them; nobody follows them here.
+    # Keep destinations as written: nothing here follows them.
     parser.normalizeLink = lambda url: url  # type: ignore[method-assign]
     parser.validateLink = lambda url: True  # type: ignore[method-assign]
     return parser

@@ -1,7 +1,7 @@
-"""Take passages out of documents, so that what a topic was made from cannot be what finds its answer.
+"""Remove passages from documents, so that the text a topic was made from cannot be used to find its answer.
 
 A passage is found by its words: letter case, punctuation, markup and line breaks between them do not matter. An
-ellipsis takes its place, so that headings, sections and line numbers stay where they were.
+ellipsis replaces it, so that headings, sections and line numbers stay where they were.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ragbench.corpus.reader import reworded
+from ragbench.corpus.reader import with_other_text
 from ragbench.types import Document
 
 WIDE = 5
-"""A passage of so many words is masked in every document, a shorter one only where its topic's answer stands."""
+"""A passage of at least this many words is masked in every document, a shorter one only in its topic's answers."""
 
 _IDEOGRAPHS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"  # written without spaces: every one is a word
 WORD = re.compile(rf"[{_IDEOGRAPHS}]|[^\W_{_IDEOGRAPHS}]+")
@@ -29,20 +29,20 @@ Passage = tuple[str, ...]
 
 
 def words(text: str) -> Passage:
-    """The words by which a passage is found."""
+    """The words of a text, in lower case, by which a passage is found."""
     return tuple(match[0].casefold() for match in WORD.finditer(text))
 
 
 @dataclass(frozen=True)
 class Masks:
-    """Passages to take out: those of `everywhere` of all documents, those of `within` of the documents they name."""
+    """Passages to remove: `everywhere` from all documents, `within` from the documents named by its keys."""
 
     everywhere: frozenset[Passage]
     within: Mapping[str, frozenset[Passage]]
 
     @staticmethod
     def of(passages: Iterable[tuple[str, Collection[str]]]) -> Masks:
-        """From (text, docnos of the answer); texts without words are passed over."""
+        """From (text, docnos of the answer); texts without words are left out."""
         everywhere: set[Passage] = set()
         within: dict[str, set[Passage]] = {}
         for text, docnos in passages:
@@ -56,10 +56,10 @@ class Masks:
 
     def __call__(self, documents: Sequence[Document]) -> tuple[Document, ...]:
         """The documents without the passages; those that hold none are the same objects."""
-        return tuple(_masked(document, finder) for document, finder in self._finders(documents))
+        return tuple(_mask_document(document, finder) for document, finder in self._finders(documents))
 
-    def missed(self, documents: Sequence[Document]) -> Iterator[tuple[Document, str]]:
-        """The documents that hold a passage all the same, and where: title, text, frontmatter or links."""
+    def unmasked(self, documents: Sequence[Document]) -> Iterator[tuple[Document, str]]:
+        """The documents that still hold a passage, and where: title, text, frontmatter or links."""
         for document, finder in self._finders(documents):
             places = {
                 "title": document.title,
@@ -81,7 +81,7 @@ class Finder:
     """Finds many passages in one walk through a text."""
 
     def __init__(self, passages: Iterable[Passage], across: bool = False) -> None:
-        """Know the passages by their first words, the longest first; with `across` one may reach over paragraphs."""
+        """Index the passages by their first words, the longest first; `across`: a match may span paragraphs."""
         self._across = across
         self._by_start: dict[Passage, list[Passage]] = {}
         for passage in sorted(passages, key=lambda each: (-len(each), each)):
@@ -109,7 +109,7 @@ class Finder:
         return bool(self.spans(text))
 
     def _length(self, found: Sequence[str], paragraphs: Sequence[int], place: int) -> int:
-        """How many words of the longest passage that stands at a place, 0 where none does."""
+        """The number of words of the longest passage at a place, 0 when there is none."""
         starts = [tuple(found[place : place + 2])]
         if self._short:
             starts.append((found[place],))
@@ -121,16 +121,16 @@ class Finder:
         return 0
 
 
-def _masked(document: Document, finder: Finder) -> Document:
-    text = _without(document.text, finder.spans(document.text), _GAP)
-    frontmatter = _fields(document.frontmatter, finder)
+def _mask_document(document: Document, finder: Finder) -> Document:
+    text = _without_spans(document.text, finder.spans(document.text), _GAP)
+    frontmatter = _mask_frontmatter(document.frontmatter, finder)
     if text == document.text and frontmatter == document.frontmatter:
         return document
-    return reworded(document, text, frontmatter)
+    return with_other_text(document, text, frontmatter)
 
 
-def _without(text: str, spans: Sequence[tuple[int, int]], gap: str) -> str:
-    """The text with a gap for every span; markup that encloses a span goes with it, line ends stay."""
+def _without_spans(text: str, spans: Sequence[tuple[int, int]], gap: str) -> str:
+    """The text with a gap in place of every span; markup round a span is removed with it, line ends stay."""
     parts, place = [], 0
     for start, end in spans:
         while start > place and text[start - 1] in _BEFORE:
@@ -142,17 +142,17 @@ def _without(text: str, spans: Sequence[tuple[int, int]], gap: str) -> str:
     return "".join([*parts, text[place:]])
 
 
-def _fields(value: Any, finder: Finder) -> Any:
-    """A value of the frontmatter without the passages; texts of which no word is left are dropped."""
+def _mask_frontmatter(value: Any, finder: Finder) -> Any:
+    """A value of the frontmatter without the passages; texts without a remaining word are dropped."""
     if isinstance(value, str):
         spans = finder.spans(value)
-        left = _without(value, spans, " ").strip() if spans else value
+        left = _without_spans(value, spans, " ").strip() if spans else value
         return left if words(left) or not spans else None
     if isinstance(value, Mapping):
-        kept = {key: (item, _fields(item, finder)) for key, item in value.items()}
+        kept = {key: (item, _mask_frontmatter(item, finder)) for key, item in value.items()}
         return {key: new for key, (old, new) in kept.items() if new is not None or old is None}
     if isinstance(value, list):
-        pairs = [(item, _fields(item, finder)) for item in value]
+        pairs = [(item, _mask_frontmatter(item, finder)) for item in value]
         return [new for old, new in pairs if new is not None or old is None]
     return value
 

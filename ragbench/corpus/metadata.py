@@ -1,4 +1,4 @@
-"""The frontmatter fields that retrieval uses (P9), whatever scalar, list or odd value stands in them."""
+"""The frontmatter fields that retrieval uses (P9), read from scalars, lists and unusual values."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ class Metadata:
     """Frontmatter as retrieval reads it; absent fields are `""`, `()` or None. Seed 000, P9.
 
     `description` falls back to `summary`, `category` to `type`. `tags` are lower-case without `#`, hierarchy kept.
-    `modified` is in seconds since the epoch, from `modified`, `date` or `created`, whichever of them first holds a
-    date.
+    `modified` is in seconds since the epoch, from the first of `modified`, `date` and `created` that holds a date.
     """
 
     title: str = ""
@@ -41,14 +40,14 @@ def read_metadata(frontmatter: Mapping[str, Any]) -> Metadata:
         return Metadata()
     dates = (timestamp(frontmatter.get(key)) for key in ("modified", "date", "created"))
     return Metadata(
-        title=_first(frontmatter, "title"),
-        description=_first(frontmatter, "description", "summary"),
-        keywords=_listed(frontmatter, "keywords", "keyword"),
-        tags=normalise_tags(_listed(frontmatter, "tags", "tag", separator=re.compile(r"\s*,\s*|\s+(?=#)"))),
-        aliases=_listed(frontmatter, "aliases", "alias"),
-        authors=_listed(frontmatter, "author", "authors", separator=None),
-        category=_first(frontmatter, "category", "type", "categories"),
-        related=_listed({"related": _entries(frontmatter.get("related"))}, "related"),
+        title=_first_text(frontmatter, "title"),
+        description=_first_text(frontmatter, "description", "summary"),
+        keywords=_entries(frontmatter, "keywords", "keyword"),
+        tags=normalise_tags(_entries(frontmatter, "tags", "tag", separator=re.compile(r"\s*,\s*|\s+(?=#)"))),
+        aliases=_entries(frontmatter, "aliases", "alias"),
+        authors=_entries(frontmatter, "author", "authors", separator=None),
+        category=_first_text(frontmatter, "category", "type", "categories"),
+        related=_entries({"related": _related(frontmatter.get("related"))}, "related"),
         modified=next((date for date in dates if date is not None), None),
     )
 
@@ -66,7 +65,7 @@ def tag_lineage(tag: str) -> tuple[str, ...]:
 
 
 def timestamp(value: Any) -> float | None:
-    """Seconds since the epoch of a date in any form YAML or a person gives it, UTC without a zone; None for no date.
+    """Seconds since the epoch of a date in any usual form, in UTC when it has no time zone; None for other values.
 
     Reads date, datetime, ISO 8601, RFC 2822, `2026/01/05`, `5 January 2026`, `January 5, 2026`, `05.01.2026`,
     `2026-01`, the numbers 2026 (a year), 20260105, and seconds or milliseconds since the epoch.
@@ -125,7 +124,7 @@ def _moment_of_text(value: str) -> datetime.datetime | None:
 
 
 def _scalars(value: Any, depth: int = 0) -> Iterator[str]:
-    """The scalars in a value as text; lists are flattened (`[[a]]` is a list in a list), mappings give their `name`."""
+    """The scalars in a value as text; lists are flattened (`[[a]]` is a list in a list), a mapping gives its `name`."""
     if isinstance(value, list | tuple) and depth < 5:
         for entry in value:
             yield from _scalars(entry, depth + 1)
@@ -137,16 +136,16 @@ def _scalars(value: Any, depth: int = 0) -> Iterator[str]:
             yield text
 
 
-def _entries(related: Any) -> Any:
-    """What is related, also where it stands below a title of its own: `{title: Next steps, links: [...]}`."""
-    return related["links"] if isinstance(related, Mapping) and "links" in related else related
+def _related(value: Any) -> Any:
+    """The value of `related`, or its `links` when it has a title: `{title: Next steps, links: [...]}`."""
+    return value["links"] if isinstance(value, Mapping) and "links" in value else value
 
 
-def _first(frontmatter: Mapping[str, Any], *keys: str) -> str:
+def _first_text(frontmatter: Mapping[str, Any], *keys: str) -> str:
     return next((text for key in keys for text in _scalars(frontmatter.get(key))), "")
 
 
-def _listed(frontmatter: Mapping[str, Any], *keys: str, separator: re.Pattern[str] | None = _COMMA) -> tuple[str, ...]:
+def _entries(frontmatter: Mapping[str, Any], *keys: str, separator: re.Pattern[str] | None = _COMMA) -> tuple[str, ...]:
     """The entries under the first key that holds any; a lone string is split at `separator`."""
     for key in keys:
         value = frontmatter.get(key)

@@ -36,7 +36,7 @@ def sentences(text: str, mdx: bool = False) -> Iterator[Sentence]:
     running = RunningText.of(text, mdx)
     for paragraph in running.paragraphs:
         for raw in _split(paragraph):
-            shown, links = running.shown(raw)
+            shown, links = running.as_read(raw)
             if shown:
                 yield Sentence(raw, shown, links)
 

@@ -1,4 +1,4 @@
-"""A folder of markdown files -> documents, with a named warning for everything that was wrong with a file."""
+"""Reads a folder of markdown files into documents, with a named warning for everything that is wrong with a file."""
 
 from __future__ import annotations
 
@@ -27,8 +27,7 @@ from ragbench.errors import ConfigError, CorpusError
 from ragbench.fingerprint import digest
 from ragbench.types import Document
 
-# White space would break TREC files; control characters and bytes that are no UTF-8, everything that is written or
-# printed.
+# White space would break TREC files; control characters and bytes that are not UTF-8 would break all output.
 _NOT_IN_DOCNO = re.compile(r"[\s\x00-\x1f\x7f-\x9f\udc80-\udcff]")
 
 
@@ -63,11 +62,10 @@ def read_vault(
     `include` holds globs over the path below the root (`**/` any folders, letter case ignored), `only` the paths
     themselves: a file must match both; files and folders whose name starts with a dot are left out. Symbolic links
     to files inside the root are read, others not; linked folders are not entered. Files over `max_bytes` are
-    skipped. `memory` keeps what a file of a path and content was read as, for a folder that is read again.
-    With `on_error="fail"` any warning named in `FAILURES` raises ONE CorpusError that lists the files;
-    with `"warn"` it costs at most that file (see `FAILURES` for each). `dialect` is how wikilinks are read
-    (`ragbench.corpus.links`). Raises CorpusError when the folder is missing or no document can be read, ConfigError
-    for a bad parameter.
+    skipped. `memory` keeps read files by path and content, for a folder that is read again. With `on_error="fail"` any
+    warning named in `FAILURES` raises one CorpusError that lists the files; with `"warn"` at most that file is lost
+    (see `FAILURES`). `dialect` is how wikilinks are read (`ragbench.corpus.links`). Raises CorpusError when the folder
+    is missing or no document can be read, ConfigError for a bad parameter.
     """
     if on_error not in ("warn", "fail"):
         raise ConfigError(f"on_error must be warn or fail, got {on_error!r}.")
@@ -91,7 +89,7 @@ def read_vault(
             message = f"its document id {docno} is that of {documents[docno].path}; rename one of them."
             warnings.append(FileWarning(path, "duplicate-docno", message))
             continue
-        document, found = _read(file, docno, path, max_bytes, {} if memory is None else memory)
+        document, found = _read_file(file, docno, path, max_bytes, {} if memory is None else memory)
         warnings.extend(found)
         if document is None:
             continue
@@ -103,19 +101,19 @@ def read_vault(
     warnings = sorted([*warnings, *found], key=lambda warning: (warning.path, warning.name))
     failures = [warning for warning in warnings if warning.name in FAILURES]
     if on_error == "fail" and failures:
-        raise CorpusError(f"{_listing(root, failures)}; correct the files, or read them with on_error=warn.")
+        raise CorpusError(f"{_list_problems(root, failures)}; correct the files, or read them with on_error=warn.")
     if not resolved:
         raise CorpusError(f"No document to read below {root}: {_why_none(root, include, failures)}.")
     return Vault(resolved, tuple(warnings))
 
 
 def parse_document(docno: str, path: str, raw: bytes, modified: float) -> tuple[Document, list[FileWarning]]:
-    """One file -> one document with links still unresolved (`resolve_links`); never raises, whatever the bytes.
+    """The document of one file, with links still unresolved (`resolve_links`); never raises, whatever the bytes.
 
     `path` is the path below the root, `modified` the file's mtime in seconds, used when the frontmatter has no date. A
     Word document (`.docx`) is read as the markdown of `ragbench.corpus.word_file`.
     """
-    text, warnings = _text(path, raw)
+    text, warnings = _decode_file(path, raw)
     frontmatter = split_frontmatter(text)
     body = text[frontmatter.body :]
     first_line = text.count("\n", 0, frontmatter.body) + 1
@@ -152,17 +150,17 @@ def parse_document(docno: str, path: str, raw: bytes, modified: float) -> tuple[
     return document, warnings
 
 
-def _text(path: str, raw: bytes) -> tuple[str, list[FileWarning]]:
+def _decode_file(path: str, raw: bytes) -> tuple[str, list[FileWarning]]:
     if not path.lower().endswith(word_file.ENDING):
         return decode(path, raw)
     try:
-        return word_file.markdown(raw), []
+        return word_file.to_markdown(raw), []
     except word_file.NotWord as error:
         return "", [FileWarning(path, "unreadable", f"it {error}; save it again or leave it out.")]
 
 
-def reworded(document: Document, text: str, frontmatter: Mapping[str, Any]) -> Document:
-    """The same file with another text and frontmatter: parsed anew, with a digest of its own.
+def with_other_text(document: Document, text: str, frontmatter: Mapping[str, Any]) -> Document:
+    """The same document with another text and frontmatter, parsed again, and a new digest.
 
     Links that are still there keep their targets; path, date and size stay those of the file.
     """
@@ -189,14 +187,14 @@ def docno_of(path: str) -> str:
     return _NOT_IN_DOCNO.sub(lambda m: quote(m[0].encode("utf-8", "surrogateescape")), stem)
 
 
-def _read(
+def _read_file(
     file: FoundFile, docno: str, path: str, max_bytes: int, memory: MutableMapping[tuple[str, str], ReadFile]
 ) -> tuple[Document | None, list[FileWarning]]:
     try:
         with open(file.location, "rb", opener=_open_without_waiting) as stream:
             status = os.fstat(stream.fileno())
             if not stat.S_ISREG(status.st_mode):
-                return None, [FileWarning(path, "unreadable", "it is no regular file; leave it out of the folder.")]
+                return None, [FileWarning(path, "unreadable", "it is not a regular file; leave it out of the folder.")]
             raw = stream.read(max_bytes + 1)
     except OSError as error:
         reason = error.strerror or type(error).__name__
@@ -210,7 +208,7 @@ def _read(
     document, warnings, mtime = memory[key]
     if any(warning.name in ("empty-file", "unreadable") for warning in warnings):
         return None, warnings
-    # A date in the frontmatter stays; without one the file's own time counts.
+    # A date in the frontmatter stays; without one the file's time of change counts.
     return replace(document, modified=status.st_mtime) if document.modified == mtime else document, warnings
 
 
@@ -226,13 +224,13 @@ def _title(metadata: Metadata, markup: Markup, docno: str) -> str:
 
 def _why_none(root: Path, include: Sequence[str], failures: Sequence[FileWarning]) -> str:
     if failures:
-        return _listing(root, failures)
+        return _list_problems(root, failures)
     others = other_files(root)
     remedy = f" (it holds {others}); name the files with data.include" if others else ", it is empty"
     return f"no file matches {', '.join(include)}{remedy}"
 
 
-def _listing(root: Path, warnings: Sequence[FileWarning]) -> str:
+def _list_problems(root: Path, warnings: Sequence[FileWarning]) -> str:
     listed = "; ".join(str(warning).rstrip(".") for warning in warnings[:5])
     more = f"; and {len(warnings) - 5} more" if len(warnings) > 5 else ""
     count = "one problem" if len(warnings) == 1 else f"{len(warnings)} problems"

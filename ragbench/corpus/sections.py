@@ -1,4 +1,4 @@
-"""Headings -> sections with breadcrumbs, offsets and anchors that qrels can name."""
+"""Makes sections of headings, with breadcrumbs, offsets and anchors that qrels can name."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Heading:
 def slug(heading: str) -> str:
     """The heading as a name: lower-case, blanks to `-`, punctuation dropped, letters of any script kept; never empty.
 
-    As GitHub makes its heading anchors, except that runs of blanks give one `-` and nothing left gives `section`. The
+    Like GitHub's heading anchors, except that runs of blanks give one `-` and an empty result becomes `section`. The
     result holds no white space, `/` or `#`.
     """
     text = "-".join(heading.lower().split())

@@ -21,10 +21,10 @@ _BREAKS = re.compile(
     """,
     re.VERBOSE,
 )
-# What a cut costs, a paragraph break being free; a piece of half the least length costs 0.5.
+# The costs of a cut; one at a paragraph break costs nothing. A piece of half the least length costs 0.5.
 _SENTENCE_COST = 0.15
 _WORD_COST = 1.0
-_FINENESS = 32  # no two sentence breaks closer than this part of `most`: a bound on the work, not felt in prose
+_FINENESS = 32  # sentence breaks are at least `most` / 32 apart: this bounds the work and hardly matters in prose
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +49,12 @@ def spans(document: Document, sizes: Sizes, start: int = 0, end: int | None = No
     """Cut the characters `start` to `end` of a document into spans that together hold every non-blank character.
 
     Whole sections are kept together with their small neighbours under the same parent heading (`_groups`); a group
-    longer than `most` is cut into even pieces (`_Cutter`). Headings are not cut nor parted from their text, so they can
-    make a span longer than `most`; so can a code fence that leaves less than `least` characters of other text.
+    longer than `most` is cut into even pieces (`_Cutter`). A heading is never cut or separated from its text, so it can
+    make a span longer than `most`; so can a code fence, together with less than `least` characters of other text.
     """
     stop = len(document.text) if end is None else end
     found: list[Span] = []
-    for group in _groups(document, sizes, start, stop):
+    for group in _merge_sections(document, sizes, start, stop):
         found.extend(_Cutter(document, sizes, group).pieces())
     return found
 
@@ -71,27 +71,27 @@ class _Group:
     def length(self) -> int:
         return self.end - self.start
 
-    def joined(self, other: _Group) -> _Group:
+    def merged_with(self, other: _Group) -> _Group:
         return _Group((*self.sections, *other.sections), self.start, other.end)
 
-    def takes(self, other: _Group, sizes: Sizes) -> bool:
+    def can_merge(self, other: _Group, sizes: Sizes) -> bool:
         """Whether the other stands under the heading that holds this group, and both together are not too long."""
         under = lies_under(other.sections[0], parent_anchor(self.sections[0]))
         return under and self.length + other.length <= sizes.most
 
 
-def _groups(document: Document, sizes: Sizes, start: int, stop: int) -> list[_Group]:
-    """Sections merged forwards while they are small and the sum fits, then what is left small merged backwards."""
+def _merge_sections(document: Document, sizes: Sizes, start: int, stop: int) -> list[_Group]:
+    """Small sections merged with the next one while the sum fits, then those still small with the one before."""
     forwards: list[_Group] = []
     for group in _with_their_headings(document, start, stop):
-        if forwards and forwards[-1].length < sizes.least and forwards[-1].takes(group, sizes):
-            forwards[-1] = forwards[-1].joined(group)
+        if forwards and forwards[-1].length < sizes.least and forwards[-1].can_merge(group, sizes):
+            forwards[-1] = forwards[-1].merged_with(group)
         else:
             forwards.append(group)
     groups: list[_Group] = []
     for group in forwards:
-        if groups and group.length < sizes.least and groups[-1].takes(group, sizes):
-            groups[-1] = groups[-1].joined(group)
+        if groups and group.length < sizes.least and groups[-1].can_merge(group, sizes):
+            groups[-1] = groups[-1].merged_with(group)
         else:
             groups.append(group)
     return groups
@@ -104,7 +104,7 @@ def _with_their_headings(document: Document, start: int, stop: int) -> Iterator[
         group = _Group((section,), max(section.start, start), min(section.end, stop))
         if waiting is not None:
             if lies_under(section, waiting.sections[-1].anchor):
-                group = waiting.joined(group)
+                group = waiting.merged_with(group)
             else:
                 yield waiting
         waiting = group
@@ -116,7 +116,7 @@ def _with_their_headings(document: Document, start: int, stop: int) -> Iterator[
 
 
 class _Cutter:
-    """Cuts one group of sections: the cheapest way by cuts through sentences, short pieces and uneven lengths."""
+    """Cuts one group of sections at the least cost: of cuts inside paragraphs, short pieces and uneven lengths."""
 
     def __init__(self, document: Document, sizes: Sizes, group: _Group) -> None:
         self.text, self.sizes, self.group = document.text, sizes, group
@@ -130,8 +130,8 @@ class _Cutter:
             if span := self._trimmed(self.group.start, self.group.start, self.group.end):
                 yield span
             return
-        points, costs = self._points()
-        chosen = self._chosen(points, costs)
+        points, costs = self._possible_cuts()
+        chosen = self._cheapest_cuts(points, costs)
         last: Span | None = None
         for begin, end in pairwise(chosen):
             start = begin
@@ -141,8 +141,8 @@ class _Cutter:
                 yield span
                 last = span
 
-    def _points(self) -> tuple[list[int], list[float]]:
-        """Every position at which the group may be cut, its two ends included, and what a cut costs there."""
+    def _possible_cuts(self) -> tuple[list[int], list[float]]:
+        """Every position at which the group may be cut, its two ends included, and the cost of a cut there."""
         start, end = self.group.start, self.group.end
         costs = {start: 0.0, end: 0.0}
         spacing = self.sizes.most // _FINENESS
@@ -153,22 +153,22 @@ class _Cutter:
                 if cut - last_paragraph >= spacing:
                     costs[cut] = 0.0
                     last = last_paragraph = cut
-            # A table row is cut only where there is no other place.
+            # A table row is cut only when there is no other place.
             elif cut - last >= spacing and not (match["sentence"] and self._in_table(match.start())):
                 costs[cut] = _SENTENCE_COST
                 last = cut
         for fence in self.fences:
             costs.setdefault(fence.start, _SENTENCE_COST)
             costs.setdefault(fence.end + 1, _SENTENCE_COST)
-        points = self._open(sorted(costs))
+        points = self._allowed_points(sorted(costs))
         for begin, stop in list(pairwise(points)):
             if not self._fences_between(begin, stop):
-                costs.update(dict.fromkeys(self._words(begin, stop), _WORD_COST))
-        points = self._open(sorted(costs))
+                costs.update(dict.fromkeys(self._word_cuts(begin, stop), _WORD_COST))
+        points = self._allowed_points(sorted(costs))
         return points, [costs[point] for point in points]
 
-    def _open(self, points: list[int]) -> list[int]:
-        """The points of the group that neither divide a fence nor part a heading from its text."""
+    def _allowed_points(self, points: list[int]) -> list[int]:
+        """The points that neither divide a fence nor separate a heading from its text."""
         start, end = self.group.start, self.group.end
         # Both ends exclusive.
         closed = [(fence.start, fence.end + 1) for fence in self.fences]
@@ -186,15 +186,15 @@ class _Cutter:
                 kept.append(point)
         return kept
 
-    def _words(self, start: int, end: int) -> Iterator[int]:
-        """Even cuts between words, or through a word that is too long, where nothing better is at hand."""
+    def _word_cuts(self, start: int, end: int) -> Iterator[int]:
+        """Even cuts between words, or through a word that is too long."""
         limit = self.sizes.most - self.sizes.overlap
         while end - start > limit:
             even = start + -(-(end - start) // -(-(end - start) // limit))
             start = next((cut for cut in range(even, start, -1) if self.text[cut - 1].isspace()), even)
             yield start
 
-    def _chosen(self, points: list[int], costs: list[float]) -> list[int]:
+    def _cheapest_cuts(self, points: list[int], costs: list[float]) -> list[int]:
         """The cheapest of all ways from the first point to the last (dynamic programming over the last cut)."""
         most, least = self.sizes.most, self.sizes.least
         target = self.group.length / -(-self.group.length // (most - self.sizes.overlap))
@@ -205,7 +205,7 @@ class _Cutter:
             fence = end - before > most - least and self._fences_between(before, end)
             for earlier in range(number - 1, -1, -1):
                 length, lead = end - points[earlier], before - points[earlier]
-                # One part, however long, may stand alone; a line or two that lead up to a long fence stay with it.
+                # One part may stand alone, however long; a line or two before a long fence stay with the fence.
                 if lead and not (fence and lead < least):
                     if length > most:
                         break
@@ -223,7 +223,7 @@ class _Cutter:
         return chosen[::-1]
 
     def _overlap_start(self, cut: int, low: int, points: list[int]) -> int:
-        """The first sentence or word after `low` and in the overlap before `cut`, in the same section and no fence."""
+        """The start of the overlap: the first sentence or word from `low` on, in the section of `cut` and no fence."""
         number = bisect_right(self.group.sections, cut, key=lambda section: section.start) - 1
         low = min(max(low, cut - self.sizes.overlap, self.group.sections[number].start), cut)
         divided = self._fences_between(low, low + 1)

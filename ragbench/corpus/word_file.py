@@ -26,11 +26,11 @@ _MARKUP = re.compile(r"(?:#{1,6}|[-*+>]|```|~~~|---)(?:\s|$)")
 
 
 class NotWord(ValueError):
-    """The bytes are no Word document that can be read; the message says why, in words after "it"."""
+    """The bytes are not a readable Word document; the message continues a sentence that begins with "it"."""
 
 
-def markdown(raw: bytes) -> str:
-    """The bytes of a file as markdown, for seed 004's third kind of files. Raises NotWord."""
+def to_markdown(raw: bytes) -> str:
+    """The bytes of a Word file (seed 004's third kind of files) as markdown. Raises NotWord."""
     import docx
     from docx.opc.exceptions import OpcError
     from lxml.etree import LxmlError
@@ -56,13 +56,13 @@ def markdown(raw: bytes) -> str:
     ) as error:
         if isinstance(error, NotWord):
             raise
-        raise NotWord(f"is no Word document ({type(error).__name__})") from None
+        raise NotWord(f"is not a Word document ({type(error).__name__})") from None
     front = "---\n" + "\n".join(head) + "\n---\n" if head else ""
     return front + "\n\n".join(blocks) + "\n"
 
 
 def _blocks(content: Iterator[Paragraph | Table]) -> Iterator[str]:
-    """The blocks of the document; items of a list that follow each other are one."""
+    """The blocks of the document; list items that follow each other make one block."""
     from docx.table import Table
 
     items: list[str] = []

@@ -1,9 +1,9 @@
-"""The words in the names of documents, and which names have none.
+"""The words in the names of documents, and which names hold none.
 
 A path is cut at separators and where letter case changes: `adr/0007-useOpaqueTokens` gives `adr 0007 useOpaqueTokens
-use Opaque Tokens`. Left out are the names of folder pages (`index`, `_index`, `README`) and ids, which nobody searches
-for by heart: UUIDs, numbers of eight digits or more, hexadecimal words of seven letters or more with a digit among
-them, and words of ten characters or more in which letter case or digits change at every second character.
+use Opaque Tokens`. Names of folder pages (`index`, `_index`, `README`) are left out, and so are ids, which nobody types
+from memory: UUIDs, numbers of eight digits or more, hexadecimal words of seven letters or more that hold a digit, and
+words of ten characters or more in which letter case or digits change at about every second character.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ def readable(docno: str) -> str:
 def words_of_path(docno: str, path: str) -> str:
     """The words of folders and file name; a word that changes case is followed by its parts of two letters or more.
 
-    None where `path` is the docno itself, without folders: the id of a record is no name.
+    Empty when `path` is the docno itself, without folders: such a path is the id of a record.
     """
     if path == docno and "/" not in docno:
         return ""
     folders, _, name = readable(docno).rpartition("/")
     words: list[str] = []
     for word in _words(folders if name.casefold() in _FOLDER_PAGES else f"{folders}/{name}"):
-        pieces = _pieces(word)
+        pieces = _split_at_case(word)
         words += [word, *(piece for piece in pieces if len(pieces) > 1 and (len(piece) > 1 or piece.isdigit()))]
     return " ".join(words)
 
 
-def untitled(title: str, path: str) -> bool:
-    """Whether a record of a test collection has its id in place of a title; a file's title is never its whole path."""
+def is_untitled(title: str, path: str) -> bool:
+    """Whether a record of a test collection has no title or its id as title; a file's title is never its whole path."""
     return not title or title == path
 
 
-def meaningful(title: str) -> bool:
+def has_words(title: str) -> bool:
     """Whether a title holds any word that a person could search for."""
     return any(_words(title))
 
@@ -60,13 +60,13 @@ def _words(text: str) -> Iterator[str]:
 
 
 def _is_id(word: str) -> bool:
-    """Whether a word looks drawn by a machine: `a3f9c21`, `20250611093000`, `pCz3Ms8GNvRy`."""
+    """Whether a word looks machine-made: `a3f9c21`, `20250611093000`, `pCz3Ms8GNvRy`."""
     if _NUMBER.fullmatch(word) or _HEXADECIMAL.fullmatch(word):
         return True
-    return len(word) >= _LONG and len(word) < _SHORT_PIECES * len(_pieces(word))
+    return len(word) >= _LONG and len(word) < _SHORT_PIECES * len(_split_at_case(word))
 
 
-def _pieces(word: str) -> list[str]:
+def _split_at_case(word: str) -> list[str]:
     """`HTTPServer2` -> `HTTP`, `Server`, `2`: cut before a capital that begins a word, and at digits."""
     starts = [0]
     for place, (one, other) in enumerate(pairwise(word), start=1):

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.corpus.metadata import read_metadata
-from ragbench.corpus.words import untitled
+from ragbench.corpus.words import is_untitled
 from ragbench.types import Chunk
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def build_chunks(folder: Path, documents: Sequence[Document], chunks_of: Iterabl
 
 def stand_in(document: Document) -> list[Chunk]:
     """The chunk of a document without text: its title and description, so that it can be found; none without both."""
-    title = "" if untitled(document.title, document.path) else document.title
+    title = "" if is_untitled(document.title, document.path) else document.title
     text = "\n\n".join(filter(None, (title, read_metadata(document.frontmatter).description)))
     return [Chunk(f"{document.docno}#0", document.docno, text, (), (), 0, 0)] if text else []
 

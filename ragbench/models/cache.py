@@ -1,6 +1,6 @@
 """Vectors and scores kept on disk between runs: the slow and pure part of an experiment. Never used to measure latency.
 
-A value is found by what it was computed from (the model's digest and the texts), so it is never out of date.
+The key of a value is what it was computed from (the model's digest and the texts), so it is never out of date.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from ragbench.models import CrossEncoder, Encoder
 from ragbench.models.store import Store, key_of
-from ragbench.models.texts import checked
+from ragbench.models.texts import check_texts
 
 TABLES = ("embeddings", "scores", "answers")
-"""The caches, each a file of this name in the folder of the caches."""
+"""The caches; each is a file of this name in the folder of the caches."""
 
-# Vectors computed between two writes: what a killed run loses.
+# Vectors computed between two writes: a killed run loses at most these.
 _BETWEEN_WRITES = 256
 # Texts whose tokens are counted once: the arms of a run return mostly the same passages.
 _COUNTS_KEPT = 1 << 14
@@ -65,7 +65,7 @@ class ScoreCache(Store):
 
 
 class CachedEncoder:
-    """An encoder that computes no vector twice and counts few texts twice. `encoder` is the one behind it."""
+    """An encoder that computes no vector twice and counts few texts twice: it asks `encoder` for the rest."""
 
     def __init__(self, encoder: Encoder, cache: EmbeddingCache) -> None:
         self.encoder = encoder
@@ -77,32 +77,32 @@ class CachedEncoder:
 
     @property
     def name(self) -> str:
-        """Of the encoder behind."""
+        """As `encoder`."""
         return self.encoder.name
 
     @property
     def digest(self) -> str:
-        """Of the encoder behind."""
+        """As `encoder`."""
         return self.encoder.digest
 
     @property
     def passage_digest(self) -> str:
-        """Of the encoder behind."""
+        """As `encoder`."""
         return self.encoder.passage_digest
 
     @property
     def weights(self) -> Mapping[str, str]:
-        """Of the encoder behind."""
+        """As `encoder`."""
         return self.encoder.weights
 
     @property
     def dim(self) -> int:
-        """Of the encoder behind."""
+        """As `encoder`."""
         return self.encoder.dim
 
     @property
     def max_tokens(self) -> int:
-        """Of the encoder behind."""
+        """As `encoder`."""
         return self.encoder.max_tokens
 
     def count_tokens(self, text: str) -> int:
@@ -116,7 +116,7 @@ class CachedEncoder:
     def encode_passages(
         self, texts: Sequence[str], progress: Callable[[int], None] | None = None
     ) -> NDArray[np.float32]:
-        """Unit vectors of passages, shape (n, dim); `progress` hears of those found first, then of those computed."""
+        """Unit vectors of passages, shape (n, dim); `progress` counts those in the cache first, then those computed."""
         return self._encode(
             self.passage_digest, texts, lambda missing: self.encoder.encode_passages(missing, progress), progress
         )
@@ -128,22 +128,22 @@ class CachedEncoder:
         compute: Callable[[list[str]], NDArray[np.float32]],
         progress: Callable[[int], None] | None,
     ) -> NDArray[np.float32]:
-        asked = checked(texts)
-        distinct = list(dict.fromkeys(asked))
+        wanted = check_texts(texts)
+        distinct = list(dict.fromkeys(wanted))
         vectors = self.cache.get_many(digest, distinct)
         missing = [text for text in distinct if text not in vectors]
-        if progress is not None and len(missing) < len(asked):
-            progress(len(asked) - len(missing))
+        if progress is not None and len(missing) < len(wanted):
+            progress(len(wanted) - len(missing))
         for start in range(0, len(missing), _BETWEEN_WRITES):
-            some = missing[start : start + _BETWEEN_WRITES]
-            computed = dict(zip(some, compute(some), strict=True))
+            batch = missing[start : start + _BETWEEN_WRITES]
+            computed = dict(zip(batch, compute(batch), strict=True))
             self.cache.put_many(digest, computed)
             vectors.update(computed)
-        return np.stack([vectors[text] for text in asked]) if asked else np.empty((0, self.dim), dtype=np.float32)
+        return np.stack([vectors[text] for text in wanted]) if wanted else np.empty((0, self.dim), dtype=np.float32)
 
 
 class CachedCrossEncoder:
-    """A cross-encoder that scores no pair twice. `cross_encoder` is the one behind it."""
+    """A cross-encoder that scores no pair twice: it asks `cross_encoder` for those that the cache lacks."""
 
     def __init__(self, cross_encoder: CrossEncoder, cache: ScoreCache) -> None:
         self.cross_encoder = cross_encoder
@@ -154,29 +154,29 @@ class CachedCrossEncoder:
 
     @property
     def name(self) -> str:
-        """Of the cross-encoder behind."""
+        """As `cross_encoder`."""
         return self.cross_encoder.name
 
     @property
     def digest(self) -> str:
-        """Of the cross-encoder behind."""
+        """As `cross_encoder`."""
         return self.cross_encoder.digest
 
     @property
     def weights(self) -> Mapping[str, str]:
-        """Of the cross-encoder behind."""
+        """As `cross_encoder`."""
         return self.cross_encoder.weights
 
     @property
     def max_length(self) -> int:
-        """Of the cross-encoder behind."""
+        """As `cross_encoder`."""
         return self.cross_encoder.max_length
 
     def score(self, query: str, passages: Sequence[str]) -> NDArray[np.float32]:
         """Raw logits, shape (n,), higher is better."""
-        (question,) = checked([query])
-        asked = checked(passages)
-        distinct = list(dict.fromkeys(asked))
+        (question,) = check_texts([query])
+        wanted = check_texts(passages)
+        distinct = list(dict.fromkeys(wanted))
         scores = self.cache.get_many(self.digest, question, distinct)
         missing = [passage for passage in distinct if passage not in scores]
         if missing:
@@ -186,4 +186,4 @@ class CachedCrossEncoder:
             }
             self.cache.put_many(self.digest, question, computed)
             scores.update(computed)
-        return np.array([scores[passage] for passage in asked], dtype=np.float32)
+        return np.array([scores[passage] for passage in wanted], dtype=np.float32)

@@ -1,6 +1,6 @@
 """Text written by a language model behind an OpenAI-compatible endpoint; optional, and never needed for a run.
 
-Any server that answers `POST <endpoint>/chat/completions` will do, local ones included.
+Any server that answers `POST <endpoint>/chat/completions` works, also a local one.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class ChatSpec(Checked):
     key_variable: str | None = None
 
 
-def of_options(endpoint: str | None, model: str | None, key_variable: str | None) -> ChatSpec:
-    """The model that `--endpoint`, `--model` and `--key-variable` name. ConfigError where they name none."""
+def spec_from_options(endpoint: str | None, model: str | None, key_variable: str | None) -> ChatSpec:
+    """The model that `--endpoint`, `--model` and `--key-variable` name. ConfigError without an endpoint and a model."""
     if not endpoint or not model:
         raise ConfigError(
             "name the model with --endpoint and --model, such as --endpoint http://localhost:11434/v1 --model NAME; "
@@ -58,8 +58,8 @@ def of_options(endpoint: str | None, model: str | None, key_variable: str | None
 
 
 @dataclass(frozen=True)
-class Asking(Checked):
-    """Fields of a stage that may ask a model: those of `ChatSpec`. None of them is used while `endpoint` is None."""
+class ChatFields(Checked):
+    """The fields of `ChatSpec` for a stage that may ask a model; without an `endpoint` none of them is used."""
 
     endpoint: Endpoint | None = None
     model: str = ""
@@ -75,11 +75,11 @@ class Asking(Checked):
 
     @property
     def models(self) -> tuple[ChatSpec, ...]:
-        """The model that is asked; none without an endpoint."""
+        """The model that the stage asks; none without an endpoint."""
         return () if self.endpoint is None else (self.spec(self.endpoint),)
 
     def spec(self, endpoint: str) -> ChatSpec:
-        """The model, at an endpoint."""
+        """The specification of the model at an endpoint."""
         return ChatSpec(endpoint, self.model, self.timeout_s, self.max_tokens, self.temperature, self.key_variable)
 
 
@@ -98,21 +98,21 @@ class EndpointModel:
         self.spec = spec
 
     def complete(self, prompt: str) -> str:
-        """The endpoint's answer, asked for again while it is busy. ModelError when none comes in time or holds text."""
+        """The endpoint's answer; repeats the request while the endpoint is busy. ModelError without a text in time."""
         request = urllib.request.Request(
             f"{self.spec.endpoint.rstrip('/')}/chat/completions",
-            data=json.dumps(self._question(prompt)).encode(),
+            data=json.dumps(self._request_body(prompt)).encode(),
             headers={"Content-Type": "application/json", **self._authorization()},
         )
         began = time.monotonic()
         try:
             for attempt in usage.attempts((usage.Busy,), self.spec.timeout_s):
                 with attempt:
-                    answer = json.loads(_read(request, began + self.spec.timeout_s))
+                    answer = json.loads(_read_body(request, began + self.spec.timeout_s))
                     requests = attempt.retry_state.attempt_number
             text = answer["choices"][0]["message"]["content"]
             tokens = int((answer.get("usage") or {}).get("total_tokens") or 0)
-            usage.count(usage.CHAT + self.spec.model, Usage(1, requests, tokens, time.monotonic() - began))
+            usage.add_usage(usage.CHAT + self.spec.model, Usage(1, requests, tokens, time.monotonic() - began))
         except RetryError as error:
             last = error.last_attempt
             raise self._failure(f"{last.exception()}, {last.attempt_number} times") from None
@@ -128,7 +128,7 @@ class EndpointModel:
             raise self._failure("an empty answer")
         return text.strip()
 
-    def _question(self, prompt: str) -> dict[str, Any]:
+    def _request_body(self, prompt: str) -> dict[str, Any]:
         return {
             "model": self.spec.model,
             "messages": [{"role": "user", "content": prompt}],
@@ -149,16 +149,16 @@ class EndpointModel:
 
 
 class CachedChatModel:
-    """Asks no question twice; answers are kept in a SQLite file by everything that shapes them."""
+    """Asks no question twice: answers are kept in a SQLite file; the key is everything that they depend on."""
 
     def __init__(self, spec: ChatSpec, path: Path, ask: Callable[[str], str] | None = None) -> None:
-        """`ask` is the model behind, the endpoint itself when None."""
+        """`ask` answers prompts that are not in the file; None asks the endpoint."""
         self.spec = spec
         self._ask = ask or EndpointModel(spec).complete
         self._store = Store(path, "answers")
 
     def complete(self, prompt: str) -> str:
-        """The kept answer, or a new one."""
+        """The kept answer, else a new one."""
         spec = self.spec
         key = key_of("chat", spec.endpoint, spec.model, str(spec.max_tokens), repr(spec.temperature), prompt)
         found = self._store.read([key])
@@ -176,8 +176,8 @@ class RememberingChatModel:
         self.complete = memory.keep(model.complete, size)
 
 
-def _read(request: urllib.request.Request, deadline: float) -> bytes:
-    """The body of the answer; the time limit holds for all of it, not only for its next part. Raises `usage.Busy`."""
+def _read_body(request: urllib.request.Request, deadline: float) -> bytes:
+    """The body of the answer; the deadline is for the whole body, not for each part of it. Raises `usage.Busy`."""
     body = b""
     try:
         with urllib.request.urlopen(request, timeout=max(0.001, deadline - time.monotonic())) as response:

@@ -1,6 +1,6 @@
-"""`draft`: an encoder for indexing at once, a table with one vector for each token of the bundled bge.
+"""`draft`: an encoder for fast indexing, a table with one vector for each token of the bundled bge.
 
-The recipe is that of Model2Vec (Tulkens and van Dongen, 2024): embed every token of the vocabulary alone, keep the 256
+The method is Model2Vec (Tulkens and van Dongen, 2024): embed every token of the vocabulary alone, keep the 256
 principal components, weigh tokens by smooth inverse frequency (Arora, Liang and Ma, ICLR 2017). Frequency is estimated
 from the place in the vocabulary (Zipf). A text has the mean vector of its tokens: the order of words is lost.
 
@@ -27,13 +27,13 @@ from ragbench.fingerprint import short_digest
 from ragbench.models.bundled import DRAFT as NAME
 from ragbench.models.folder import ModelFolder
 from ragbench.models.onnx import OnnxGraph, backend
-from ragbench.models.parallel import spread
+from ragbench.models.parallel import map_in_threads
 from ragbench.models.unbatched import UnbatchedEncoder
 
 SOURCE = "bge-small-en-v1.5"
 FOLDER = "RAGBENCH_MODELS"
 VERSION = 1
-"""Raise it when the same model would give another table: it is part of every digest."""
+"""Increase it when the same model would give another table: it is part of every digest."""
 DIM = 256
 SMOOTHING = 1e-4
 _TABLE, _SEALED = "tokens.npy", "table.json"
@@ -58,8 +58,8 @@ class DraftEncoder(UnbatchedEncoder):
         self._opening = Lock()
         self._opened: NDArray[np.float16] | None = None
 
-    def shaped_by(self) -> list[object]:
-        """The recipe, the library and the longest input; the weights are those of the source."""
+    def digest_inputs(self) -> list[object]:
+        """The method, the library and the longest input; the weights are those of the source."""
         return [*_RECIPE, *backend(), self.max_tokens]
 
     @property
@@ -67,8 +67,8 @@ class DraftEncoder(UnbatchedEncoder):
         """Length of a vector."""
         return int(self._table.shape[1])
 
-    def pooled(self, text: str) -> NDArray[Any]:
-        """The mean of the text's tokens; of [CLS] and [SEP] where it has none."""
+    def pooled_vector(self, text: str) -> NDArray[Any]:
+        """The mean vector of the text's tokens, or of [CLS] and [SEP] when it has none."""
         encoding = self._graph.tokenizer.encode(text)
         tokens = np.array(encoding.ids)[np.array(encoding.special_tokens_mask) == 0]
         vectors: NDArray[np.float16] = self._table[tokens if len(tokens) else encoding.ids]
@@ -108,14 +108,14 @@ class DraftEncoder(UnbatchedEncoder):
         _LOG.warning("making the encoder '%s' from %s, once: about a minute of one processor", NAME, SOURCE)
         tokenizer = self._graph.tokenizer
         tokens = [str(tokenizer.id_to_token(number)) for number in range(tokenizer.get_vocab_size())]
-        embedded = np.stack(spread(self._alone, range(len(tokens)), self._threads))
-        with files.atomic_write(self._folder / _TABLE) as written, written.open("wb") as stream:
+        embedded = np.stack(map_in_threads(self._vector_of_token, range(len(tokens)), self._threads))
+        with files.atomic_write(self._folder / _TABLE) as draft, draft.open("wb") as stream:
             np.save(stream, distil(embedded, tokens), allow_pickle=False)
         files.write_sealed(self._folder / _SEALED, {"files": {_TABLE: files.digest(self._folder / _TABLE)}})
 
-    def _alone(self, token: int) -> NDArray[Any]:
+    def _vector_of_token(self, token: int) -> NDArray[Any]:
         first, last = self._graph.tokenizer.encode("").ids
-        mean: NDArray[Any] = self._graph.of_tokens([first, token, last]).mean(axis=0, dtype=np.float64)
+        mean: NDArray[Any] = self._graph.output_of_tokens([first, token, last]).mean(axis=0, dtype=np.float64)
         return mean
 
 
@@ -125,8 +125,8 @@ _RECIPE = (NAME, VERSION, DIM, SMOOTHING)
 def distil(embedded: NDArray[Any], tokens: Sequence[str], dim: int = DIM) -> NDArray[np.float16]:
     """The table from the vectors of all tokens: at most `dim` principal components, weighed by the places of words.
 
-    Tokens in brackets (`[unused7]`) shape no component; they and single characters take no place among the words. The
-    sign of a component is that of its largest entry, so that the same vectors give the same table.
+    Tokens in brackets (`[unused7]`) do not affect the components; they and single characters do not count as words. The
+    largest entry of a component is made positive, so that the same vectors give the same table.
     """
     reserved = np.array([token[:1] == "[" and token[-1:] == "]" and len(token) > 1 for token in tokens])
     is_word = ~reserved & np.array([len(token.removeprefix("##")) > 1 for token in tokens])

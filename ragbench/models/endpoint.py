@@ -1,11 +1,11 @@
 """Embeddings behind an endpoint, by name: `openai:text-embedding-3-small`, `ollama:nomic-embed-text`.
 
-    openai:MODEL   POST <OPENAI_BASE_URL>/embeddings, with OPENAI_API_KEY where it is set; any compatible server will do
+    openai:MODEL   POST <OPENAI_BASE_URL>/embeddings, with OPENAI_API_KEY where it is set; any compatible server works
     ollama:MODEL   POST <OLLAMA_HOST>/api/embed, by default on this machine
 
-Texts go in batches; a server that is busy or gone for a moment is asked again. What was asked, how long it took and
-what it cost (with RAGBENCH_USD_PER_MILLION_TOKENS) is in the record of a run. The server cuts texts, not ragbench, and
-may change a model under its name: then remove the cache.
+Texts are sent in batches; a request is repeated while the server is busy or unreachable. The record of a run holds the
+number of requests, their time and their cost (with RAGBENCH_USD_PER_MILLION_TOKENS). The server cuts texts, not
+ragbench. When the server changes a model but not its name, remove the cache.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class EndpointEncoder(FunctionEncoder):
     def __init__(self, name: str, query_prefix: str = "", passage_prefix: str = "", max_tokens: int = 512) -> None:
         """`name` is `openai:MODEL` or `ollama:MODEL`."""
         self.kind, _, self.model = name.partition(":")
-        variable, otherwise = _DEFAULTS[self.kind]
-        base = os.environ.get(variable) or otherwise
+        variable, default = _DEFAULTS[self.kind]
+        base = os.environ.get(variable) or default
         self.base = (base if "://" in base else f"http://{base}").rstrip("/")
         super().__init__(name, self._ask, self.base, query_prefix, passage_prefix, max_tokens)
 
@@ -53,7 +53,7 @@ class EndpointEncoder(FunctionEncoder):
                 answer, requests = self._answer(client, batch)
                 found, tokens = self._read(answer, len(batch))
                 vectors += found
-                usage.count(self.name, Usage(len(batch), requests, tokens, time.perf_counter() - began))
+                usage.add_usage(self.name, Usage(len(batch), requests, tokens, time.perf_counter() - began))
         return vectors
 
     def _headers(self) -> dict[str, str]:

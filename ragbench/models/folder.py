@@ -1,9 +1,8 @@
-"""A folder that holds a model: which back end runs it, and digests of the files that shape its output."""
+"""A folder that holds a model: which back end runs it, and digests of the files that its output depends on."""
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -12,28 +11,28 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ragbench import files
 from ragbench.errors import ModelError
+from ragbench.models.texts import WORD_OR_SIGN, one_line
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 Backend = Literal["onnx", "torch"]
 
-# Weights in a form the back end does not read, documents, and what version control leaves behind.
+# Weights in a form that the back end does not read.
 _OTHER_FORMS = {
     "onnx": ("*.safetensors", "pytorch_model*.bin", "*.pt", "*.h5", "*.ot", "*.msgpack", "*.gguf", "*.onnx"),
     "torch": ("*.onnx", "*.onnx_data", "*.h5", "*.ot", "*.msgpack", "*.gguf"),
 }
 _OTHER_FOLDERS = {"onnx": frozenset({"openvino"}), "torch": frozenset({"onnx", "openvino"})}
 _DOCUMENTS = ("*.md", "LICENSE*", "NOTICE*")
-_WORD_OR_SIGN = re.compile(r"\w+|[^\w\s]")
 
 
 @dataclass(frozen=True)
 class ModelFolder:
     """A model's files under `root`, for one back end.
 
-    `files` are the paths, relative to `root`, that shape its output; `pinned` maps some of them to the SHA-256 they
-    must have; `remedy` says what to do when they do not.
+    `files` are the paths, relative to `root`, that its output depends on; `pinned` maps some of them to the SHA-256
+    that they must have; `remedy` says what to do when one differs.
     """
 
     root: Path
@@ -44,7 +43,7 @@ class ModelFolder:
 
     @cached_property
     def weights(self) -> dict[str, str]:
-        """SHA-256 by file; ModelError when a pinned file is missing or another than the pinned one."""
+        """SHA-256 by file; ModelError when a pinned file is missing or differs."""
         found = {name: _sha256_of(self.root / name) for name in self.files}
         for name, digest in self.pinned.items():
             if found[name] != digest:
@@ -54,24 +53,30 @@ class ModelFolder:
         return found
 
     def count_tokens(self, text: str) -> int:
-        """The tokens of a text, without markers and uncut; words and signs where there is no `tokenizer.json`."""
+        """The number of tokens of a whole text, without markers; of words and signs without a `tokenizer.json`."""
         if self._tokenizer is None:
-            return len(_WORD_OR_SIGN.findall(text))
+            return len(WORD_OR_SIGN.findall(text))
         return len(self._tokenizer.encode(text, add_special_tokens=False).ids)
 
     @cached_property
     def _tokenizer(self) -> Tokenizer | None:
+        if not (self.root / "tokenizer.json").is_file():
+            return None
+        tokenizer = self.load_tokenizer()
+        tokenizer.no_truncation()
+        return tokenizer
+
+    def load_tokenizer(self) -> Tokenizer:
+        """A new tokenizer that does not pad. ModelError when its file is damaged."""
         from tokenizers import Tokenizer
 
         path = self.root / "tokenizer.json"
-        if not path.is_file():
-            return None
         try:
             tokenizer: Tokenizer = Tokenizer.from_file(str(path))
         except Exception as reason:  # the library raises nothing narrower
-            raise ModelError(f"tokenizer {path} cannot be loaded ({reason}): replace the file") from reason
+            raise ModelError(f"tokenizer {path} cannot be loaded ({one_line(reason)}): replace the file") from reason
+        # Files often ask for padding to the longest input: six times the work for a text of usual length.
         tokenizer.no_padding()
-        tokenizer.no_truncation()
         return tokenizer
 
     @property
@@ -81,13 +86,13 @@ class ModelFolder:
 
     def json(self, name: str) -> dict[str, Any]:
         """The object in a JSON file of the folder, empty when there is no such file."""
-        return self._parsed(name, dict, "object") or {}
+        return self._parse_json(name, dict, "object") or {}
 
     def json_list(self, name: str) -> list[Any]:
         """The list in a JSON file of the folder, empty when there is no such file."""
-        return self._parsed(name, list, "list") or []
+        return self._parse_json(name, list, "list") or []
 
-    def _parsed(self, name: str, kind: type, called: str) -> Any:
+    def _parse_json(self, name: str, kind: type, called: str) -> Any:
         path = self.root / name
         if not path.is_file():
             return None
@@ -100,7 +105,7 @@ class ModelFolder:
         return value
 
 
-def inspect(root: Path) -> ModelFolder | None:
+def find_model(root: Path) -> ModelFolder | None:
     """The model in a folder, None when there is none.
 
     `model.onnx` beside `tokenizer.json` is run by onnxruntime; else PyTorch weights with a `config.json` or
@@ -111,16 +116,16 @@ def inspect(root: Path) -> ModelFolder | None:
         return None
     has_tokenizer = (root / "tokenizer.json").is_file()
     if has_tokenizer and (root / "model.onnx").is_file():
-        return ModelFolder(root, "onnx", tuple(_shaping(root, "onnx", "model.onnx")))
+        return ModelFolder(root, "onnx", tuple(_files_that_shape_output(root, "onnx", "model.onnx")))
     torch_weights = [*root.glob("*.safetensors"), *root.glob("pytorch_model*.bin"), *root.glob("*/*.safetensors")]
     if torch_weights and any((root / name).is_file() for name in ("config.json", "modules.json")):
-        return ModelFolder(root, "torch", tuple(_shaping(root, "torch", None)))
+        return ModelFolder(root, "torch", tuple(_files_that_shape_output(root, "torch", None)))
     if has_tokenizer and (root / "onnx" / "model.onnx").is_file():
-        return ModelFolder(root, "onnx", tuple(_shaping(root, "onnx", "onnx/model.onnx")))
+        return ModelFolder(root, "onnx", tuple(_files_that_shape_output(root, "onnx", "onnx/model.onnx")))
     return None
 
 
-def _shaping(root: Path, backend: Backend, graph: str | None) -> Iterable[str]:
+def _files_that_shape_output(root: Path, backend: Backend, graph: str | None) -> Iterable[str]:
     for path in sorted(root.rglob("*")):
         inside = path.relative_to(root)
         if inside.as_posix() == graph:
@@ -144,5 +149,5 @@ def _sha256_of(path: Path) -> str:
 
 @lru_cache(maxsize=1024)
 def _sha256(path: Path, size: int, mtime_ns: int) -> str:
-    # Size and time are part of the key only: a file that changed is read again, one that did not is not.
+    # Size and time are part of the key of the cache: only a file that changed is read again.
     return files.sha256(path)

@@ -13,7 +13,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
@@ -24,24 +23,22 @@ from numpy.typing import NDArray
 from ragbench import extensions
 from ragbench.errors import ModelError
 from ragbench.fingerprint import digest
-from ragbench.models.texts import checked
-from ragbench.models.vectors import finite, unit
+from ragbench.models.texts import WORD_OR_SIGN, check_texts
+from ragbench.models.vectors import check_finite, unit_vector
 
 Embed = Callable[[list[str]], Any]
 Score = Callable[[str, list[str]], Any]
 F = TypeVar("F", bound=Callable[..., Any])
 
-_TOKEN = re.compile(r"\w+|[^\w\s]")
-
 
 def encoder(function: F) -> F:
-    """Make a function from a list of texts to a vector for each an encoder, under the function's name."""
+    """Register a function as an encoder under its name; it takes a list of texts and returns a vector for each."""
     extensions.register("encoder", function.__name__, function)
     return function
 
 
 def reranker(function: F) -> F:
-    """Make a function from a query and a list of passages to a score for each a cross-encoder, under its name."""
+    """Register a function as a cross-encoder under its name; from a query and passages it makes a score for each."""
     extensions.register("reranker", function.__name__, function)
     return function
 
@@ -50,13 +47,13 @@ ENDPOINTS = ("openai", "ollama")
 
 
 def is_endpoint(name: str) -> bool:
-    """Whether a name is that of a model behind an endpoint (`ragbench.models.endpoint`): `openai:MODEL`."""
+    """Whether a name is of a model behind an endpoint (`ragbench.models.endpoint`), such as `openai:MODEL`."""
     kind, colon, model = name.partition(":")
     return kind in ENDPOINTS and bool(colon and model.strip())
 
 
 class FunctionEncoder:
-    """An encoder whose vectors a function gives; they are scaled to length 1. Words count as tokens."""
+    """An encoder that calls a function for its vectors and scales them to length 1. Words count as tokens."""
 
     weights: Mapping[str, str] = {}
 
@@ -69,7 +66,7 @@ class FunctionEncoder:
         passage_prefix: str = "",
         max_tokens: int = 512,
     ) -> None:
-        """`code` names what `embed` does: other code, other vectors in the caches."""
+        """`code` identifies what `embed` does: it is part of the keys of the caches."""
         self.name = name
         self.max_tokens = max_tokens
         self._embed = embed
@@ -82,12 +79,12 @@ class FunctionEncoder:
 
     @cached_property
     def dim(self) -> int:
-        """The length of a vector, seen from that of one word."""
+        """The length of a vector, found by embedding one word."""
         return int(self._vectors(["word"]).shape[1])
 
     def count_tokens(self, text: str) -> int:
-        """The words and signs of a text."""
-        return len(_TOKEN.findall(text))
+        """The number of words and signs of a text."""
+        return len(WORD_OR_SIGN.findall(text))
 
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Unit vectors of queries, shape (n, dim)."""
@@ -100,31 +97,31 @@ class FunctionEncoder:
         return self._encode(texts, self._prefixes[1], progress)
 
     def _encode(self, texts: Sequence[str], prefix: str, progress: Callable[[int], None] | None) -> NDArray[np.float32]:
-        asked = [prefix + self._cut(text) for text in checked(texts)]
-        if not asked:
+        prefixed = [prefix + self._cut(text) for text in check_texts(texts)]
+        if not prefixed:
             return np.empty((0, self.dim), dtype=np.float32)
-        vectors = self._vectors(asked)
+        vectors = self._vectors(prefixed)
         if progress is not None:
-            progress(len(asked))
-        return np.stack([unit(vector, self.name) for vector in vectors])
+            progress(len(prefixed))
+        return np.stack([unit_vector(vector, self.name) for vector in vectors])
 
     def _cut(self, text: str) -> str:
-        for place, token in enumerate(_TOKEN.finditer(text)):
+        for place, token in enumerate(WORD_OR_SIGN.finditer(text)):
             if place == self.max_tokens:
                 return text[: token.start()].rstrip()
         return text
 
     def _vectors(self, texts: list[str]) -> NDArray[np.float64]:
-        return _numbers(f"encoder '{self.name}'", self._embed(texts), len(texts), 2)
+        return _as_array(f"encoder '{self.name}'", self._embed(texts), len(texts), 2)
 
 
 class FunctionCrossEncoder:
-    """A cross-encoder whose scores a function gives. Texts are not cut."""
+    """A cross-encoder that calls a function for its scores. Texts are not cut."""
 
     weights: Mapping[str, str] = {}
 
     def __init__(self, name: str, score: Score, code: str, max_length: int = 512) -> None:
-        """`code` names what `score` does: other code, other scores in the caches."""
+        """`code` identifies what `score` does: it is part of the keys of the caches."""
         self.name = name
         self.max_length = max_length
         self.digest = digest(["function", name, code])
@@ -135,15 +132,15 @@ class FunctionCrossEncoder:
 
     def score(self, query: str, passages: Sequence[str]) -> NDArray[np.float32]:
         """Scores, shape (n,), higher is better."""
-        (question,), asked = checked([query]), checked(passages)
-        if not asked:
+        (question,), texts = check_texts([query]), check_texts(passages)
+        if not texts:
             return np.empty(0, dtype=np.float32)
-        found = _numbers(f"re-ranker '{self.name}'", self._score(question, asked), len(asked), 1)
-        return finite(found, self.name).astype(np.float32)
+        scores = _as_array(f"re-ranker '{self.name}'", self._score(question, texts), len(texts), 1)
+        return check_finite(scores, self.name).astype(np.float32)
 
 
-def _numbers(who: str, given: Any, n: int, dimensions: int) -> NDArray[np.float64]:
-    """What a function gave for n texts as an array. Raises ModelError for any other shape."""
+def _as_array(who: str, given: Any, n: int, dimensions: int) -> NDArray[np.float64]:
+    """The result of a function for n texts as an array. Raises ModelError for any other shape."""
     wanted = f"{n} {'vectors of one length' if dimensions == 2 else 'numbers'}"
     try:
         found = np.asarray(given, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Models from a model hub: the local cache first, then a download. The only module that may use the network."""
+"""Models from a model hub: the local cache first, then a download."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SECONDS = 10
 
 
 class _Wanted(NamedTuple):
-    """Patterns of the files to take from a repository and of those among them to leave."""
+    """Patterns of the files to take from a repository, and of those among them to leave out."""
 
     take: list[str]
     leave: list[str]
@@ -28,7 +28,7 @@ def is_hub_name(name: str) -> bool:
 
 
 def cached(name: str) -> Path | None:
-    """The folder of a model that was downloaded before, as far as one back end needs it; None when there is none."""
+    """The folder of a downloaded model that holds all files one back end needs; None when there is none."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import LocalEntryNotFoundError
 
@@ -45,12 +45,12 @@ def cached(name: str) -> Path | None:
 def download(name: str) -> Path:
     """Download the files of a model that one back end reads, PyTorch weights before ONNX ones.
 
-    Raises what the hub's client raises: no connection, no such model, no access, a full disk. LookupError when the
-    repository holds no weights in a form that can be run.
+    Raises the errors of the hub's client (no connection, no such model, no access, a full disk), and LookupError when
+    the repository holds no weights in a form that can be run.
     """
     from huggingface_hub import HfApi, snapshot_download
 
-    # Asked first, with a short limit: the download itself would try again and again without a network.
+    # Ask first, with a short time limit: without a network the download itself would try again and again.
     files = [file.rfilename for file in HfApi().model_info(name, timeout=_SECONDS).siblings or []]
     if any(file.endswith(".safetensors") for file in files):
         wanted = _TORCH

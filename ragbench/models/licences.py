@@ -1,4 +1,4 @@
-"""Under which licence a model is given."""
+"""The licences of models."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ragbench.models.functions import is_endpoint
 
 
 def licence_of(name: str, kind: Kind) -> str | None:
-    """What the card of a model says, None where there is none: endpoints, functions, folders without a card."""
+    """The licence of a model, None where it is not known: endpoints, functions, folders without a model card."""
     if name == bundled.DRAFT:
         from ragbench.models.draft import SOURCE
 
@@ -21,14 +21,14 @@ def licence_of(name: str, kind: Kind) -> str | None:
     known = bundled.find(name)
     if known is not None:
         return known.licence
-    own = extensions.find("encoder" if kind == "encoder" else "reranker", name)
-    if is_endpoint(name) or own is not None:
+    function = extensions.find("encoder" if kind == "encoder" else "reranker", name)
+    if is_endpoint(name) or function is not None:
         return None
     return _card(resolve.folder_of(name, kind).root / "README.md")
 
 
 def _card(path: Path) -> str | None:
-    """The `license` in the frontmatter of a model's README, as the hub has them."""
+    """The `license` in the frontmatter of a model's README, the model card of the hub."""
     try:
         _, head, _ = path.read_text(encoding="utf-8").split("---\n", 2)
         found = yaml.safe_load(head)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ragbench.errors import ModelError
 from ragbench.models.folder import ModelFolder
 from ragbench.models.settings import Settings, refuse_other_modules
+from ragbench.models.texts import one_line
 from ragbench.models.unbatched import UnbatchedCrossEncoder, UnbatchedEncoder
 from ragbench.models.vectors import minor_version
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from onnxruntime import InferenceSession
     from tokenizers import Tokenizer
 
-# To be raised when a change of this module changes vectors or scores: it is part of every digest.
+# Increase it when a change of this module changes vectors or scores: it is part of every digest.
 VERSION = 1
 
 _KNOWN_INPUTS = frozenset({"input_ids", "attention_mask", "token_type_ids"})
@@ -37,7 +38,7 @@ _POOL: Mapping[str, Callable[[NDArray[Any]], NDArray[Any]]] = {
 class OnnxGraph:
     """A tokenizer and an ONNX graph, read when first used; safe to call from several threads at once.
 
-    Answers with the output called `output`, the first one when the graph has none of that name.
+    Returns the graph's output called `output`, or the first output when none has that name.
     """
 
     def __init__(self, folder: ModelFolder, max_tokens: int, output: str) -> None:
@@ -52,7 +53,7 @@ class OnnxGraph:
         encoding = self.tokenizer.encode(text, second)
         return self._run(encoding.ids, encoding.attention_mask, encoding.type_ids)
 
-    def of_tokens(self, ids: list[int]) -> NDArray[Any]:
+    def output_of_tokens(self, ids: list[int]) -> NDArray[Any]:
         """The output for the tokens of one text, markers among them, without its batch axis."""
         return self._run(ids, [1] * len(ids), [0] * len(ids))
 
@@ -69,14 +70,14 @@ class OnnxGraph:
             output: NDArray[Any] = session.run([self.output[0]], feed)[0][0]
         except Exception as reason:  # the library raises nothing narrower
             raise ModelError(
-                f"model {self.folder.graph} fails on an input of {len(ids)} tokens ({_line(reason)}): "
+                f"model {self.folder.graph} fails on an input of {len(ids)} tokens ({one_line(reason)}): "
                 "lower max_tokens to what the model was made for"
             ) from reason
         return output
 
     @cached_property
     def output(self) -> tuple[str, list[int | str | None]]:
-        """Name and shape of the output; axes of changing length have a name or None in place of a number."""
+        """Name and shape of the output; an axis of variable length has a name or None in place of a number."""
         _, session = self._loaded or self._load()
         nodes = session.get_outputs()
         node = next((node for node in nodes if node.name == self._wanted), nodes[0])
@@ -86,20 +87,10 @@ class OnnxGraph:
         with self._loading:
             if self._loaded is None:
                 _ = self.folder.weights  # refuses weights that differ from the pinned ones
-                self._loaded = self._tokenizer(self.folder.root / "tokenizer.json"), self._session(self.folder.graph)
+                tokenizer = self.folder.load_tokenizer()
+                tokenizer.enable_truncation(self.max_tokens)
+                self._loaded = tokenizer, self._session(self.folder.graph)
             return self._loaded
-
-    def _tokenizer(self, path: Path) -> Tokenizer:
-        from tokenizers import Tokenizer
-
-        try:
-            tokenizer: Tokenizer = Tokenizer.from_file(str(path))
-        except Exception as reason:
-            raise ModelError(f"tokenizer {path} cannot be loaded ({_line(reason)}): replace the file") from reason
-        # Files often ask for padding to the longest input: six times the work for a text of usual length.
-        tokenizer.no_padding()
-        tokenizer.enable_truncation(self.max_tokens)
-        return tokenizer
 
     def _session(self, path: Path) -> InferenceSession:
         import onnxruntime
@@ -111,7 +102,7 @@ class OnnxGraph:
         try:
             session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         except Exception as reason:
-            raise ModelError(f"model {path} cannot be loaded ({_line(reason)}): replace the file") from reason
+            raise ModelError(f"model {path} cannot be loaded ({one_line(reason)}): replace the file") from reason
         names = {node.name for node in session.get_inputs()}
         if "input_ids" not in names or not names <= _KNOWN_INPUTS:
             raise ModelError(
@@ -124,7 +115,7 @@ class OnnxGraph:
 class OnnxEncoder(UnbatchedEncoder):
     """An encoder of a folder with `model.onnx` and `tokenizer.json`.
 
-    The vector of a text is that of its tokens pooled (see `Settings`), unless the graph pools by itself.
+    The vectors of a text's tokens are pooled into one (see `Settings`), unless the graph does so itself.
     """
 
     def __init__(
@@ -143,7 +134,7 @@ class OnnxEncoder(UnbatchedEncoder):
         self._pooling = settings.pooling
         self._graph = OnnxGraph(folder, self.max_tokens, output="sentence_embedding")
 
-    def shaped_by(self) -> list[object]:
+    def digest_inputs(self) -> list[object]:
         """The library, the pooling and the longest input."""
         return [*backend(), self._pooling, self.max_tokens]
 
@@ -151,9 +142,9 @@ class OnnxEncoder(UnbatchedEncoder):
     def dim(self) -> int:
         """Length of a vector."""
         length = self._checked_shape[-1]
-        return length if isinstance(length, int) else len(self.pooled(""))
+        return length if isinstance(length, int) else len(self.pooled_vector(""))
 
-    def pooled(self, text: str) -> NDArray[Any]:
+    def pooled_vector(self, text: str) -> NDArray[Any]:
         """The vector of a text before it is scaled, shape (dim,)."""
         has_tokens = len(self._checked_shape) == 3
         output = self._graph(text)
@@ -164,7 +155,7 @@ class OnnxEncoder(UnbatchedEncoder):
         name, shape = self._graph.output
         if name == "logits" or len(shape) not in (2, 3):
             raise ModelError(
-                f"model {self.name} gives {name} of shape {shape} and no vectors: use the ONNX file of an encoder"
+                f"model {self.name} gives {name} of shape {shape}, not vectors: use the ONNX file of an encoder"
             )
         if len(shape) == 3:
             refuse_other_modules(self.folder)
@@ -181,19 +172,15 @@ class OnnxCrossEncoder(UnbatchedCrossEncoder):
         self.max_length = min(max_length, settings.max_tokens or max_length)
         self._graph = OnnxGraph(folder, self.max_length, output="logits")
 
-    def shaped_by(self) -> list[object]:
+    def digest_inputs(self) -> list[object]:
         """The library and the longest input."""
         return [*backend(), self.max_length]
 
     def logits(self, query: str, passage: str) -> NDArray[Any]:
-        """What the graph gives for a pair."""
+        """The output of the graph for a pair."""
         return self._graph(query, passage)
 
 
 def backend() -> list[object]:
-    """What runs the graphs: kernels change between minor versions of the library, and results with them."""
+    """Names and versions of the libraries: results can change between their minor versions."""
     return ["onnx", VERSION, minor_version("onnxruntime"), minor_version("tokenizers")]
-
-
-def _line(reason: Exception) -> str:
-    return " ".join(str(reason).split())[:200]

@@ -1,7 +1,7 @@
-"""Work on texts one by one in a few threads.
+"""Runs texts through a model one by one in a few threads.
 
-Dynamic int8 quantisation takes its scale from everything in a call, so a text that shares its call with others comes
-out different; and one text per call is also the fastest way on few cores. The libraries that run models let go of
+Dynamic int8 quantisation takes its scale from everything in a call, so the result of a text would depend on the other
+texts of its call; one text per call is also the fastest way on few cores. The libraries that run models release
 Python's lock while they compute, so plain threads over one loaded model are enough.
 """
 
@@ -18,22 +18,22 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-def threads_for(asked: int | None) -> int:
-    """The number of threads to use: what was asked for (at least 1), or every processor this process may run on."""
-    if asked is None:
+def threads_for(requested: int | None) -> int:
+    """The number of threads to use: the one requested (at least 1), else one per processor this process may use."""
+    if requested is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if asked < 1:
-        raise ConfigError(f"threads must be at least 1, got {asked}")
-    return asked
+    if requested < 1:
+        raise ConfigError(f"threads must be at least 1, got {requested}")
+    return requested
 
 
-def spread(
+def map_in_threads(
     work: Callable[[T], R], items: Sequence[T], threads: int, progress: Callable[[int], None] | None = None
 ) -> list[R]:
-    """`[work(item) for item in items]`, computed by up to `threads` threads of which the caller is one.
+    """`[work(item) for item in items]`, computed by up to `threads` threads, including that of the caller.
 
-    Nothing outlives the call: the first failure, or Ctrl-C, lets each thread finish its item and is then raised here.
-    `progress` is called with 1 after every item, by one thread at a time.
+    No thread outlives the call: after the first failure, or Ctrl-C, each thread finishes its item and the failure is
+    raised here. `progress` is called with 1 after every item, by one thread at a time.
     """
     results: dict[int, R] = {}
     failures: list[BaseException] = []

@@ -1,7 +1,7 @@
-"""What models of known families want before a query and before a passage, by name.
+"""The prefixes that known families of models expect before queries and passages, found by the model's name.
 
-From the model cards. Where `needed` is false the card calls the prefix optional: bge v1.5 finds as well without one in
-many collections, so it is added only where `EncoderSpec.instruction` asks for it.
+They are from the model cards. Where `needed` is false the card calls the prefix optional: bge v1.5 is as good without
+it in many collections, so it is added only with `EncoderSpec.instruction`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Prefixes:
-    """The texts before queries and passages, and whether the model was trained to need them."""
+    """The texts before queries and passages, and whether the model needs them."""
 
     query: str = ""
     passage: str = ""
@@ -40,17 +40,17 @@ FAMILIES: tuple[tuple[str, str, Prefixes], ...] = (
     ("qwen3", r"qwen3-embedding", Prefixes(_TASK)),
     ("gemma", r"embeddinggemma", Prefixes("task: search result | query: ", "title: none | text: ")),
 )
-"""(family, pattern of the model's own name in lower case, prefixes), the first that fits. gte, bge-m3, MiniLM and mpnet
-want none."""
+"""(family, pattern of the model's name in lower case without the owner, prefixes); the first match counts. gte, bge-m3,
+MiniLM and mpnet need no prefixes."""
 
 
 def family(name: str) -> tuple[str, Prefixes]:
     """The family of a model and its prefixes, by its name without the owner; `("", none)` for an unknown one."""
-    own = name.rstrip("/").rpartition("/")[2].casefold()
-    return next(((known, found) for known, pattern, found in FAMILIES if re.search(pattern, own)), ("", Prefixes()))
+    model = name.rstrip("/").rpartition("/")[2].casefold()
+    return next(((known, found) for known, pattern, found in FAMILIES if re.search(pattern, model)), ("", Prefixes()))
 
 
 def prefixes(name: str, instruction: bool) -> tuple[str, str]:
-    """What goes before queries and passages; with `instruction` also where the model could do without."""
+    """The texts before queries and passages; `instruction` adds optional ones, too."""
     found = family(name)[1]
     return (found.query, found.passage) if found.needed or instruction else ("", "")

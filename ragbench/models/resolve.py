@@ -14,13 +14,13 @@ from ragbench.bounds import Checked, Holds
 from ragbench.errors import ModelError
 from ragbench.models import CrossEncoder, Encoder, bundled, hub
 from ragbench.models.bundled import Kind
-from ragbench.models.folder import ModelFolder, inspect
+from ragbench.models.folder import ModelFolder, find_model
 from ragbench.models.functions import FunctionCrossEncoder, FunctionEncoder, is_endpoint
 from ragbench.models.parallel import threads_for
 from ragbench.models.prefixes import prefixes
 from ragbench.models.settings import Settings, read_settings
 
-_NOT_ASKED = "the hub was not asked, its names have the form owner/model"
+_NOT_A_HUB_NAME = "not on the hub, whose names have the form owner/model"
 
 ModelName = Annotated[
     str, Holds(lambda text: bool(text.strip()), "must name a folder, a bundled model or owner/model of the hub")
@@ -31,9 +31,9 @@ ModelName = Annotated[
 class EncoderSpec(Checked):
     """An encoder by name: a folder, a bundled model, `draft` or `owner/model` on the hub.
 
-    The prefixes are put before every query or passage. Where they are None they follow from the model's name
-    (`ragbench.models.prefixes`), with `instruction` also where its family can do without. Texts are cut after
-    `max_tokens` tokens (at least 3), or after the model's own limit where that is lower.
+    The prefixes are put before every query or passage. None takes those of the model's family
+    (`ragbench.models.prefixes`); `instruction` adds optional ones, too. Texts are cut after `max_tokens` tokens (at
+    least 3), or after the limit of the model if that is lower.
     """
 
     name: ModelName = "bge-small-en-v1.5"
@@ -43,7 +43,7 @@ class EncoderSpec(Checked):
     max_tokens: Annotated[int, Ge(3)] = 512
 
     def prefixes(self, name: str) -> dict[str, str]:
-        """The prefixes of a model of a name: those given, else those of its family."""
+        """The prefixes for a model of this name: those given, else those of its family."""
         query, passage = prefixes(name, self.instruction)
         return {
             "query_prefix": query if self.query_prefix is None else self.query_prefix,
@@ -55,7 +55,7 @@ class EncoderSpec(Checked):
 class CrossEncoderSpec(Checked):
     """A cross-encoder by name, as in `EncoderSpec`.
 
-    Pairs are cut to `max_length` tokens (at least 5), from the end of whichever text is the longer.
+    Pairs are cut to `max_length` tokens (at least 5), from the end of the longer text.
     """
 
     name: ModelName = "ms-marco-MiniLM-L-12-v2"
@@ -65,8 +65,8 @@ class CrossEncoderSpec(Checked):
 def load_encoder(spec: EncoderSpec, threads: int | None = None) -> Encoder:
     """The encoder of a specification; its weights are read at first use.
 
-    `threads` is how many texts are encoded at the same time (None: one per processor) and changes no vector. ModelError
-    when the name leads nowhere.
+    `threads` is how many texts are encoded at the same time (None: one per processor); vectors do not depend on it.
+    ModelError for an unknown name.
     """
     if is_endpoint(spec.name):
         from ragbench.models.endpoint import EndpointEncoder
@@ -93,7 +93,7 @@ def load_encoder(spec: EncoderSpec, threads: int | None = None) -> Encoder:
 
 
 def load_cross_encoder(spec: CrossEncoderSpec, threads: int | None = None) -> CrossEncoder:
-    """The cross-encoder of a specification, in the same way."""
+    """The cross-encoder of a specification; as `load_encoder`."""
     if (function := extensions.find("reranker", spec.name)) is not None:
         return FunctionCrossEncoder(spec.name, function, extensions.code_digest(function), spec.max_length)
     name, folder, settings = _resolve(spec.name, "cross-encoder")
@@ -108,12 +108,12 @@ def load_cross_encoder(spec: CrossEncoderSpec, threads: int | None = None) -> Cr
 
 
 def folder_of(name: str, kind: Kind) -> ModelFolder:
-    """The files of a model. ModelError when the name leads nowhere."""
+    """The files of a model. ModelError for an unknown name."""
     return _resolve(name, kind)[1]
 
 
 def check_name(name: str, kind: Kind) -> None:
-    """ModelError for a name that leads nowhere; of the hub's models only the form of the name is looked at."""
+    """Raise ModelError for an unknown name; a name of the form `owner/model` is accepted without asking the hub."""
     if hub.is_hub_name(name) or (kind == "encoder" and (is_endpoint(name) or name == bundled.DRAFT)):
         return
     if extensions.find("encoder" if kind == "encoder" else "reranker", name) is not None:
@@ -122,7 +122,7 @@ def check_name(name: str, kind: Kind) -> None:
     for place in (_local(name, tried), _bundled(name, kind, tried)):
         for _ in place:
             return
-    tried.append(_NOT_ASKED)
+    tried.append(_NOT_A_HUB_NAME)
     raise _unknown(name, kind, tried)
 
 
@@ -148,7 +148,7 @@ Found = Iterator[tuple[str, ModelFolder, Settings | None]]
 
 def _local(name: str, tried: list[str]) -> Found:
     root = Path(name).expanduser()
-    folder = inspect(root)
+    folder = find_model(root)
     if folder is not None:
         yield root.resolve().name, folder, None
     state = "holds neither model.onnx with tokenizer.json nor PyTorch weights" if root.is_dir() else "does not exist"
@@ -162,7 +162,7 @@ def _bundled(name: str, kind: Kind, tried: list[str]) -> Found:
         return
     if model.kind != kind:
         known = ", ".join(bundled.names(kind))
-        raise ModelError(f"'{name}' is a bundled {model.kind} and no {kind}: use one of {known}")
+        raise ModelError(f"'{name}' is a bundled {model.kind}: use one of the {kind}s {known}")
     folder = model.locate()
     if folder is not None:
         yield model.name, folder, model.settings
@@ -171,15 +171,15 @@ def _bundled(name: str, kind: Kind, tried: list[str]) -> Found:
 
 def _from_hub(name: str, tried: list[str]) -> Found:
     if not hub.is_hub_name(name):
-        tried.append(_NOT_ASKED)
+        tried.append(_NOT_A_HUB_NAME)
         return
     root = hub.cached(name)
-    folder = inspect(root) if root else None
+    folder = find_model(root) if root else None
     if folder is not None:
         yield name, folder, None
     tried.append("the hub cache holds an incomplete copy" if root else "the hub cache does not hold it")
     try:
-        folder = inspect(hub.download(name))
+        folder = find_model(hub.download(name))
     except Exception as reason:  # the hub's client raises errors of several libraries; all end up in one message
         tried.append(f"the hub answered {type(reason).__name__}: {' '.join(str(reason).split())[:160].rstrip('.')}")
         return

@@ -1,7 +1,7 @@
-"""Rows of a cache as segments, which machines exchange: written once, never changed, named by what is in them.
+"""Rows of a cache as segments, which machines exchange: written once, never changed, named by their content.
 
-A segment is an Arrow table of keys and values; the name is a digest of its bytes, so that a damaged or half-written one
-shows. A cache remembers the segments it has taken in and the rows it has given away; giving a row twice does no harm.
+A segment is an Arrow table of keys and values. Its name is a digest of its bytes, so that a damaged or incomplete one
+is noticed. A cache remembers the segments it has imported and the rows it has shared; sharing a row twice does no harm.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from ragbench.models.store import Store
 
 SUFFIX = ".arrow"
 _AT_ONCE = 500
-_BYTES = 32 << 20  # of the values in one segment: what a cut-off transfer repeats
+_BYTES = 32 << 20  # of the values in one segment: an interrupted transfer repeats at most these
 
 
-def taken(store: Store) -> set[str]:
-    """The names of the segments whose rows are in the cache, or came from it."""
-    return store.call(lambda db: {str(name) for (name,) in _prepared(db).execute("SELECT name FROM segments")})
+def known_segments(store: Store) -> set[str]:
+    """The names of the segments that the cache has imported or shared."""
+    return store.call(lambda db: {str(name) for (name,) in _with_tables(db).execute("SELECT name FROM segments")})
 
 
-def take(store: Store, name: str, content: bytes) -> bool:
-    """Put the rows of a segment into the cache; False when its content is not what the name says."""
+def import_segment(store: Store, name: str, content: bytes) -> bool:
+    """Put the rows of a segment into the cache; False when its content does not have the digest in its name."""
     import pyarrow as pa
 
     if name != _name(content):
@@ -31,16 +31,16 @@ def take(store: Store, name: str, content: bytes) -> bool:
     table = pa.ipc.open_file(content).read_all()
     rows = dict(zip(table["key"].to_pylist(), table["value"].to_pylist(), strict=True))
     store.write(rows)
-    mark(store, name, rows)
+    mark_shared(store, name, rows)
     return True
 
 
-def new(store: Store, limit: int = _BYTES) -> Iterator[tuple[str, bytes, Mapping[bytes, bytes]]]:
-    """Segments (name, content, rows) of what was neither taken nor given away; `mark` those that were given."""
+def new_segments(store: Store, limit: int = _BYTES) -> Iterator[tuple[str, bytes, Mapping[bytes, bytes]]]:
+    """Segments (name, content, rows) of the rows neither imported nor shared; call `mark_shared` after sharing one."""
     keys = store.call(
         lambda db: [
             bytes(key)
-            for (key,) in _prepared(db).execute(
+            for (key,) in _with_tables(db).execute(
                 f"SELECT key FROM {store.table} WHERE key NOT IN (SELECT key FROM shared) ORDER BY key"
             )
         ]
@@ -55,23 +55,23 @@ def new(store: Store, limit: int = _BYTES) -> Iterator[tuple[str, bytes, Mapping
                 rows[key] = found[key]
                 size += len(found[key])
             if size >= limit:
-                yield _segment(rows)
+                yield _make_segment(rows)
                 rows, size = {}, 0
     if rows:
-        yield _segment(rows)
+        yield _make_segment(rows)
 
 
-def mark(store: Store, name: str, rows: Mapping[bytes, bytes]) -> None:
+def mark_shared(store: Store, name: str, rows: Mapping[bytes, bytes]) -> None:
     """Remember a segment and its rows."""
 
     def insert(db: sqlite3.Connection) -> None:
-        _prepared(db).executemany("INSERT OR IGNORE INTO shared VALUES (?)", [(key,) for key in rows])
+        _with_tables(db).executemany("INSERT OR IGNORE INTO shared VALUES (?)", [(key,) for key in rows])
         db.execute("INSERT OR IGNORE INTO segments VALUES (?)", (name,))
 
     store.change(insert)
 
 
-def _segment(rows: Mapping[bytes, bytes]) -> tuple[str, bytes, Mapping[bytes, bytes]]:
+def _make_segment(rows: Mapping[bytes, bytes]) -> tuple[str, bytes, Mapping[bytes, bytes]]:
     import pyarrow as pa
 
     table = pa.table({"key": pa.array(rows.keys(), pa.binary()), "value": pa.array(rows.values(), pa.binary())})
@@ -86,7 +86,7 @@ def _name(content: bytes) -> str:
     return hashlib.blake2b(content, digest_size=16).hexdigest() + SUFFIX
 
 
-def _prepared(db: sqlite3.Connection) -> sqlite3.Connection:
+def _with_tables(db: sqlite3.Connection) -> sqlite3.Connection:
     db.execute("CREATE TABLE IF NOT EXISTS shared (key BLOB PRIMARY KEY) WITHOUT ROWID")
     db.execute("CREATE TABLE IF NOT EXISTS segments (name TEXT PRIMARY KEY) WITHOUT ROWID")
     return db

@@ -1,4 +1,4 @@
-"""How an encoder in a folder of ONNX files is to be used, from the configuration files that lie beside it."""
+"""How to use an encoder in a folder of ONNX files, read from the configuration files beside it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ragbench.models.folder import ModelFolder
 
 POOLINGS = ("cls", "mean", "max", "lasttoken")
 
-# Families that number positions from the id of the padding token upwards, and so lose two of them.
+# Families that number positions from the id of the padding token upwards, so that two positions are lost.
 _OFFSET_POSITIONS = frozenset({"roberta", "xlm-roberta", "camembert", "mpnet"})
 _LEGACY = {
     "pooling_mode_cls_token": "cls",
@@ -24,9 +24,9 @@ _LEGACY = {
 
 @dataclass(frozen=True)
 class Settings:
-    """`pooling`, one of `POOLINGS`, makes one vector of those of a text's tokens; `max_tokens` is the longest input.
+    """`pooling`, one of `POOLINGS`, makes one vector of the tokens' vectors; `max_tokens` is the longest input.
 
-    None stands for a limit that no file states.
+    `max_tokens` is None when no file states it.
     """
 
     pooling: str = "mean"

@@ -1,6 +1,6 @@
-"""A SQLite table of values by key, shared by threads and processes: a cache that may vanish but never lies.
+"""A SQLite table of values by key, shared by threads and processes: a cache that may be deleted but is never wrong.
 
-Every row carries a checksum, so a damaged value is computed again. A damaged file is put aside and begun anew.
+Every row has a checksum, so a damaged value is computed again. A damaged file is renamed and a new one is begun.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 _LOG = logging.getLogger(__name__)
 
-# "ragb": tells a file of ours from another program's database.
+# "ragb": marks a file as ours.
 _APPLICATION: Final = 0x72616762
 _BUSY_SECONDS: Final = 60
 # SQLite takes at least 999 parameters in one statement.
@@ -60,7 +60,7 @@ class Store:
 
     def read(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         """The values found, by key."""
-        return self.call(lambda db: dict(self._sound_rows(db, keys)))
+        return self.call(lambda db: dict(self._valid_rows(db, keys)))
 
     def write(self, values: Mapping[bytes, bytes]) -> None:
         """Store values, all or none."""
@@ -85,7 +85,7 @@ class Store:
                 self._connection.close()
             self._connection = self._opened = None
 
-    def _sound_rows(self, db: sqlite3.Connection, keys: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    def _valid_rows(self, db: sqlite3.Connection, keys: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:
         for start in range(0, len(keys), _AT_ONCE):
             some = keys[start : start + _AT_ONCE]
             marks = ",".join("?" * len(some))
@@ -94,7 +94,7 @@ class Store:
                     yield key, value
 
     def call(self, action: Callable[[sqlite3.Connection], T]) -> T:
-        """What an action on the open file answers; a damaged file is begun anew first."""
+        """The result of an action on the open file; a damaged file is replaced by a new one first."""
         with self._lock:
             try:
                 try:
@@ -102,7 +102,7 @@ class Store:
                 except sqlite3.DatabaseError as reason:
                     if not _is_damage(reason):
                         raise
-                    self._renew(reason)
+                    self._replace_damaged(reason)
                     return action(self._connection or self._open())
             except (sqlite3.Error, OSError) as reason:
                 self.close()
@@ -123,14 +123,14 @@ class Store:
         return db
 
     def _prepare(self, db: sqlite3.Connection) -> None:
-        # In this order: another process may be making the file, tables and mark at once.
+        # In this order, because another process may be creating the file at the same time.
         is_new = not db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         owner = db.execute("PRAGMA application_id").fetchone()[0]
         if owner != _APPLICATION and not is_new:
             raise ModelError(
                 f"cache {self.path} is a database of another program: choose another folder for the caches"
             )
-        _until_free(lambda: db.execute("PRAGMA journal_mode=WAL").fetchone())
+        _retry_while_busy(lambda: db.execute("PRAGMA journal_mode=WAL").fetchone())
         db.execute("PRAGMA synchronous=NORMAL")
         with _transaction(db):
             db.execute(f"PRAGMA application_id={_APPLICATION}")
@@ -139,14 +139,14 @@ class Store:
                 "(key BLOB PRIMARY KEY, value BLOB NOT NULL, checksum INTEGER NOT NULL)"
             )
 
-    def _renew(self, reason: Exception) -> None:
+    def _replace_damaged(self, reason: Exception) -> None:
         from filelock import FileLock
 
         damaged = self._opened
         self.close()
         with FileLock(f"{self.path}.lock"):
-            if not self.path.exists() or (damaged != self._identity() and self._opens()):
-                return  # another process was here first
+            if not self.path.exists() or (damaged != self._identity() and self._can_open()):
+                return  # another process has replaced it
             aside = self.path.with_name(self.path.name + ".damaged")
             _LOG.warning("cache %s is damaged (%s): put aside as %s and begun anew", self.path, reason, aside.name)
             self.path.replace(aside)
@@ -157,7 +157,7 @@ class Store:
         state = self.path.stat()
         return state.st_dev, state.st_ino
 
-    def _opens(self) -> bool:
+    def _can_open(self) -> bool:
         try:
             self._open()
         except sqlite3.DatabaseError as reason:
@@ -184,8 +184,8 @@ def _is_damage(reason: sqlite3.DatabaseError) -> bool:
     return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
-def _until_free(action: Callable[[], object]) -> None:
-    # Changing the journal mode is the one step for which SQLite does not wait by itself.
+def _retry_while_busy(action: Callable[[], object]) -> None:
+    # SQLite waits by itself for every other step, but not for a change of the journal mode.
     deadline = time.monotonic() + _BUSY_SECONDS
     while True:
         try:

@@ -1,8 +1,7 @@
 """Encoders and cross-encoders run by sentence-transformers on PyTorch, one text per call.
 
-Importing the two takes seconds, so only the first use of a model does it. PyTorch sums in another order when the number
-of its threads changes, so it gets one thread per text and texts are spread over Python threads. That setting belongs to
-the whole process.
+Importing these libraries takes seconds, so only the first use of a model does it. PyTorch sums in another order when
+the number of its threads changes, so it gets one thread per text, and texts are shared among Python threads.
 """
 
 from __future__ import annotations
@@ -15,13 +14,14 @@ from numpy.typing import NDArray
 
 from ragbench.errors import ModelError
 from ragbench.models.folder import ModelFolder
+from ragbench.models.texts import one_line
 from ragbench.models.unbatched import UnbatchedCrossEncoder, UnbatchedEncoder
 from ragbench.models.vectors import minor_version
 
 if TYPE_CHECKING:
     import sentence_transformers
 
-# To be raised when a change of this module changes vectors or scores: it is part of every digest.
+# Increase it when a change of this module changes vectors or scores: it is part of every digest.
 VERSION = 1
 
 _CLASSIFIER = "ForSequenceClassification"
@@ -44,7 +44,7 @@ class TorchModel:
         model = self.loaded
         with self._tokenizing:  # a tokenizer of transformers keeps its truncation as state
             features = model.preprocess([text])
-        torch.set_num_threads(1)  # counted per thread, so it is said in each
+        torch.set_num_threads(1)  # a setting of the calling thread
         with torch.inference_mode():
             numbers: NDArray[Any] = model(features)[output][0].float().numpy()
         return numbers
@@ -70,8 +70,9 @@ class TorchModel:
         try:
             model = kind(str(self.folder.root), device="cpu", local_files_only=True, trust_remote_code=False)
         except Exception as reason:  # the libraries below raise nothing narrower
-            line = " ".join(str(reason).split())[:200]
-            raise ModelError(f"model {self.folder.root} cannot be loaded ({line}): replace the folder") from reason
+            raise ModelError(
+                f"model {self.folder.root} cannot be loaded ({one_line(reason)}): replace the folder"
+            ) from reason
         finally:
             if shown:
                 progress.enable_progress_bar()  # type: ignore[no-untyped-call]  # it has no annotations
@@ -87,11 +88,11 @@ class TorchModel:
         if classifies and not self._cross:
             raise ModelError(f"{self.folder.root} holds a cross-encoder ({architectures[0]}): use an encoder here")
         if architectures and not classifies and self._cross:
-            raise ModelError(f"{self.folder.root} holds no cross-encoder but {architectures[0]}: use a cross-encoder")
+            raise ModelError(f"{self.folder.root} holds {architectures[0]}, not a cross-encoder: use a cross-encoder")
 
 
 class SentenceTransformerEncoder(UnbatchedEncoder):
-    """An encoder in a folder of sentence-transformers. Prompts of its configuration are ignored, prefixes rule."""
+    """An encoder in a folder of sentence-transformers. Prompts of its configuration are ignored; prefixes count."""
 
     def __init__(
         self,
@@ -104,24 +105,24 @@ class SentenceTransformerEncoder(UnbatchedEncoder):
         threads: int = 1,
     ) -> None:
         super().__init__(name, folder, query_prefix=query_prefix, passage_prefix=passage_prefix, threads=threads)
-        self._asked = max_tokens
+        self._requested = max_tokens
         self._model = TorchModel(folder, max_tokens, cross=False)
 
-    def shaped_by(self) -> list[object]:
-        """The libraries and the longest input asked for; pooling and the model's own limit are files of `weights`."""
-        return [*backend(), self._asked]
+    def digest_inputs(self) -> list[object]:
+        """The libraries and the requested longest input; pooling and the limit of the model are files of `weights`."""
+        return [*backend(), self._requested]
 
     @cached_property
     def dim(self) -> int:
         """Length of a vector."""
-        return len(self.pooled(""))
+        return len(self.pooled_vector(""))
 
     @property
     def max_tokens(self) -> int:
-        """Tokens after which a text is cut: what was asked for or the model's own limit, whichever is smaller."""
+        """Tokens after which a text is cut: the requested limit or that of the model, whichever is smaller."""
         return int(self._model.loaded.max_seq_length)
 
-    def pooled(self, text: str) -> NDArray[Any]:
+    def pooled_vector(self, text: str) -> NDArray[Any]:
         """The vector of a text before it is scaled, shape (dim,)."""
         return self._model(text, "sentence_embedding")
 
@@ -131,24 +132,24 @@ class SentenceTransformerCrossEncoder(UnbatchedCrossEncoder):
 
     def __init__(self, name: str, folder: ModelFolder, *, max_length: int = 512, threads: int = 1) -> None:
         super().__init__(name, folder, threads=threads)
-        self._asked = max_length
+        self._requested = max_length
         self._model = TorchModel(folder, max_length, cross=True)
 
-    def shaped_by(self) -> list[object]:
-        """The libraries and the longest input asked for."""
-        return [*backend(), self._asked]
+    def digest_inputs(self) -> list[object]:
+        """The libraries and the requested longest input."""
+        return [*backend(), self._requested]
 
     @property
     def max_length(self) -> int:
-        """Tokens after which a pair is cut: what was asked for or the model's own limit, whichever is smaller."""
+        """Tokens after which a pair is cut: the requested limit or that of the model, whichever is smaller."""
         return int(self._model.loaded.max_seq_length)
 
     def logits(self, query: str, passage: str) -> NDArray[Any]:
-        """What the model gives for a pair."""
+        """The output of the model for a pair."""
         return self._model((query, passage), "scores")
 
 
 def backend() -> list[object]:
-    """What runs the models: kernels change between minor versions of the libraries, and results with them."""
+    """Names and versions of the libraries: results can change between their minor versions."""
     packages = ("torch", "transformers", "sentence-transformers")
     return ["torch", VERSION, *(minor_version(package) for package in packages)]

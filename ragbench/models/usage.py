@@ -1,4 +1,4 @@
-"""What models behind endpoints were asked in this process, and how often they are asked again when they are busy."""
+"""Counts the requests of this process to models behind endpoints, and repeats them while an endpoint is busy."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, stop
 ATTEMPTS = 5
 PRICE, CHAT_PRICE = "RAGBENCH_USD_PER_MILLION_TOKENS", "RAGBENCH_USD_PER_MILLION_CHAT_TOKENS"
 CHAT = "chat:"
-"""How the names of chat models begin."""
+"""The beginning of the names of chat models."""
 BUSY = frozenset({408, 425, 429, 500, 502, 503, 504})
 _WAIT_S = 0.5
 """Before the second attempt; doubled each time."""
 
 
 class Busy(Exception):
-    """An answer that may be another one in a moment."""
+    """An answer that says to try again later."""
 
 
 def attempts(again: tuple[type[Exception], ...], within_s: float = float("inf")) -> Retrying:
-    """Attempts that go on after these exceptions, with growing waits, and begin none later than `within_s`."""
+    """Attempts that are repeated after these exceptions, with growing waits; none begins later than `within_s`."""
     return Retrying(
         stop=stop_after_attempt(ATTEMPTS) | stop_before_delay(within_s),
         wait=wait_random_exponential(multiplier=_WAIT_S, max=20),
@@ -37,7 +37,7 @@ def _price(name: str) -> str:
 
 @dataclass(frozen=True)
 class Usage:
-    """What a model behind an endpoint was asked: texts, requests, tokens as the server counts them, seconds."""
+    """What was sent to a model behind an endpoint: texts, requests, tokens as the server counts them, seconds."""
 
     texts: int = 0
     requests: int = 0
@@ -49,7 +49,7 @@ class Usage:
         return Usage(*(mine + theirs for mine, theirs in pairs))
 
     def record(self, variable: str = PRICE) -> dict[str, Any]:
-        """Plain values, with the time of a text, and its price where the environment variable sets one."""
+        """Plain values, with the time per text, and its price if the environment variable sets one."""
         found: dict[str, Any] = {"texts": self.texts, "requests": self.requests, "tokens": self.tokens}
         found["seconds"] = round(self.seconds, 3)
         if self.texts:
@@ -68,16 +68,14 @@ _used: dict[str, Usage] = {}
 _lock = threading.Lock()
 
 
-def count(name: str, more: Usage) -> None:
-    """Add to what a model was asked."""
+def add_usage(name: str, more: Usage) -> None:
+    """Add to the usage of a model."""
     with _lock:
         _used[name] = _used.get(name, Usage()) + more
 
 
 def take_usage() -> dict[str, dict[str, Any]]:
-    """What this process asked models behind endpoints since this was last called, by name; answers that were cached
-    cost nothing and are not in it.
-    """
+    """The usage of models behind endpoints since the last call, by name; answers from a cache do not count."""
     with _lock:
         found = {name: used.record(_price(name)) for name, used in sorted(_used.items())}
         _used.clear()

@@ -1,4 +1,4 @@
-"""What every back end does with the numbers a model gives, and how it names itself in digests."""
+"""Scaling and checking the output of models, and the versions of libraries for digests."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from ragbench.errors import ModelError
 
 
-def unit(vector: NDArray[Any], name: str) -> NDArray[np.float32]:
+def unit_vector(vector: NDArray[Any], name: str) -> NDArray[np.float32]:
     """The vector scaled to length 1 in double precision; a zero vector stays zero. ModelError unless it is finite."""
-    values = finite(vector, name).astype(np.float64)
+    values = check_finite(vector, name).astype(np.float64)
     length = float(np.sqrt(values @ values))
     return (values / (length or 1.0)).astype(np.float32)
 
 
-def finite(numbers: NDArray[Any], name: str) -> NDArray[Any]:
+def check_finite(numbers: NDArray[Any], name: str) -> NDArray[Any]:
     """The numbers unchanged; ModelError when one is not finite, before it can be stored or ranked."""
     if not np.isfinite(numbers).all():
         raise ModelError(f"model {name} gives numbers that are not finite: replace its weights")

@@ -11,7 +11,7 @@ from annotated_types import Interval
 
 from ragbench.bounds import Count, Positive, Prompt
 from ragbench.errors import ModelError
-from ragbench.models.chat import Asking
+from ragbench.models.chat import ChatFields
 from ragbench.stages.stage import NOTHING
 from ragbench.types import ExpandedQuery, QueryState
 
@@ -37,7 +37,7 @@ _VALID = re.compile(r"#\w[\w/-]*|\w[\w \u2019'.+#/-]*")
 
 
 @dataclass(frozen=True)
-class ExpandQueries(Asking):
+class ExpandQueries(ChatFields):
     """Find the salient terms of the query, and with a model up to `max_variants` (0 to 10) other phrasings of it.
 
     Seed 002, "Query expansion". The model at `endpoint` answers `prompt` ({query}, {variants}) in `<term>` and

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from ragbench.bounds import Name, Prompt
 from ragbench.errors import ModelError
-from ragbench.models.chat import Asking
+from ragbench.models.chat import ChatFields
 from ragbench.stages.stage import NOTHING
 from ragbench.types import QueryState
 
@@ -19,7 +19,7 @@ PROMPT = "Write a short passage of technical documentation that answers this que
 
 
 @dataclass(frozen=True)
-class SupposeAnswer(Asking):
+class SupposeAnswer(ChatFields):
     """Give dense retrieval a hypothesis, which it embeds as it is, as a passage.
 
     Gao et al., ACL 2023; seed 001, "HyDE". The hypothesis is `text` when that is set (the same for every query), else

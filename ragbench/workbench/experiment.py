@@ -14,7 +14,7 @@ from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.split import TRAIN, halved
 from ragbench.configuration import Settings, build
 from ragbench.configuration.own_stage import FunctionStage
-from ragbench.corpus.file_warning import gathered
+from ragbench.corpus.file_warning import grouped_by_kind
 from ragbench.engine.answer import Answer, answer
 from ragbench.engine.pipeline import Pipeline
 from ragbench.engine.request import SearchOptions
@@ -176,7 +176,7 @@ class Experiment:
         tracked = bool(shared.config["tracking"]["enabled"])
         if tracked:
             tracking.check(tracking.target_of(shared))
-        warnings = gathered(self.benchmark.warnings)
+        warnings = grouped_by_kind(self.benchmark.warnings)
         for warning in warnings[:_WARNINGS]:
             say(f"warning: {warning}")
         if len(warnings) > _WARNINGS:

@@ -66,7 +66,7 @@ def test_links_that_stay_keep_their_targets() -> None:
 def test_what_is_missed_is_said_with_its_place() -> None:
     masks = Masks.of([("one two three four five", ())])
     holding = document("---\ntitle: One two three four five\n---\nSix, one two three four five.\n")
-    assert [place for _, place in masks.missed([holding, document("six")])] == ["title", "text", "frontmatter"]
+    assert [place for _, place in masks.unmasked([holding, document("six")])] == ["title", "text", "frontmatter"]
 
 
 @given(st.text(alphabet="ab \n#*`.-", max_size=80), st.lists(st.sampled_from("ab"), min_size=1, max_size=3))

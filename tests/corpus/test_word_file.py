@@ -11,7 +11,7 @@ import pytest
 
 from ragbench.corpus import word_file
 from ragbench.corpus.reader import read_vault
-from ragbench.corpus.word_file import NotWord, markdown
+from ragbench.corpus.word_file import NotWord, to_markdown
 
 
 def written() -> bytes:
@@ -33,7 +33,7 @@ def written() -> bytes:
 
 
 def test_headings_lists_and_tables_become_markdown() -> None:
-    assert markdown(written()) == (
+    assert to_markdown(written()) == (
         '---\ntitle: "Tea: \\"green\\""\nauthor: "Ada Quist"\nkeywords: "leaves, water"\n---\n'
         "# Brewing\n\nPour water of 80 degrees.\n\n\\# of cups: two\n\n## Steps\n\n- Heat\n- Pour\n\n"
         "| leaf | minutes |\n| --- | --- |\n| sencha \\| fine | 2 |\n"
@@ -57,7 +57,7 @@ def test_a_folder_with_word_documents_and_texts(tmp_path: Path) -> None:
     assert vault.documents[0].links[0].target == "tea"
     (warning,) = vault.warnings
     assert (warning.path, warning.name) == ("broken.docx", "unreadable")
-    assert "is no Word document" in warning.message
+    assert "is not a Word document" in warning.message
     assert len(read_vault(tmp_path).documents) == 1, "markdown alone unless told"
 
 
@@ -66,8 +66,8 @@ def test_what_is_no_word_document(monkeypatch: pytest.MonkeyPatch) -> None:
     with zipfile.ZipFile(other, "w") as archive:
         archive.writestr("a.txt", "a")
     for raw in (b"", b"PK", other.getvalue(), written()[:-100], written().replace(b"word/document", b"word/documens")):
-        with pytest.raises(NotWord, match="is no Word document"):
-            markdown(raw)
+        with pytest.raises(NotWord, match="is not a Word document"):
+            to_markdown(raw)
     monkeypatch.setattr(word_file, "_MOST_BYTES", 1000)
     with pytest.raises(NotWord, match="unpacks to more than"):
-        markdown(written())
+        to_markdown(written())

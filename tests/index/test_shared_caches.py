@@ -62,18 +62,18 @@ def test_nothing_is_given_away_twice(tmp_path: Path) -> None:
 
 def test_many_rows_travel_in_several_segments(tmp_path: Path) -> None:
     cache = embeddings(tmp_path, **{f"t{number}": [number, 0] for number in range(50)})
-    made = list(segments.new(cache, limit=80))  # of eight bytes each
+    made = list(segments.new_segments(cache, limit=80))  # of eight bytes each
     assert [len(rows) for _, _, rows in made] == [10] * 5
     other = Store(tmp_path / "other.sqlite", "embeddings")
-    assert all(segments.take(other, name, content) for name, content, _ in made)
+    assert all(segments.import_segment(other, name, content) for name, content, _ in made)
     assert len(other) == 50
-    assert segments.taken(other) == {name for name, _, _ in made}
+    assert segments.known_segments(other) == {name for name, _, _ in made}
 
 
 def test_the_same_rows_make_the_same_segment_in_any_order(tmp_path: Path) -> None:
     one = embeddings(tmp_path / "one", lamp=[1, 0], bulb=[0, 1])
     other = embeddings(tmp_path / "other", bulb=[0, 1], lamp=[1, 0])
-    assert [name for name, _, _ in segments.new(one)] == [name for name, _, _ in segments.new(other)]
+    assert [name for name, _, _ in segments.new_segments(one)] == [name for name, _, _ in segments.new_segments(other)]
 
 
 def test_a_damaged_segment_is_passed_over_and_fetched_when_it_is_whole(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from ragbench.errors import ModelError
 from ragbench.models import bundled
 from ragbench.models.access import Models
 from ragbench.models.draft import DraftEncoder, distil
-from ragbench.models.folder import inspect
+from ragbench.models.folder import find_model
 from ragbench.models.resolve import EncoderSpec, check_name, load_encoder
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[unused0]", "a", "the", "harbour", "ship", "##s", "tide"]
@@ -36,7 +36,7 @@ def make(
     for name, token in tokenizer["post_processor"]["special_tokens"].items():
         token["ids"] = [WORDS.index(name)]
     (root / "tokenizer.json").write_text(json.dumps(tokenizer), encoding="utf-8")
-    folder = inspect(root)
+    folder = find_model(root)
     assert folder is not None
     return lambda **choices: DraftEncoder(folder, **choices)
 
@@ -45,8 +45,8 @@ def test_a_text_is_the_mean_of_its_tokens(make: Callable[..., DraftEncoder]) -> 
     encoder = make()
     ship, tide, both, empty = encoder.encode_passages(["ship", "tide", "Tide, ship", ""])
     assert encoder.dim == 256 and np.linalg.norm(empty) == pytest.approx(1)
-    lengths = [float(np.linalg.norm(encoder.pooled(word).astype(float))) for word in ("ship", "tide")]
-    unknown = encoder.pooled(",").astype(float)
+    lengths = [float(np.linalg.norm(encoder.pooled_vector(word).astype(float))) for word in ("ship", "tide")]
+    unknown = encoder.pooled_vector(",").astype(float)
     mean = ship * lengths[0] + tide * lengths[1] + unknown
     assert both == pytest.approx(mean / np.linalg.norm(mean), abs=1e-5)
     assert encoder.encode_queries(["ship tide"]).tobytes() == encoder.encode_passages(["tide ship"]).tobytes()

@@ -8,7 +8,7 @@ import pytest
 
 from ragbench.errors import ModelError
 from ragbench.models import folder as module
-from ragbench.models.folder import ModelFolder, inspect
+from ragbench.models.folder import ModelFolder, find_model
 
 
 def make(root: Path, *names: str) -> Path:
@@ -33,13 +33,13 @@ def make(root: Path, *names: str) -> Path:
     ],
 )
 def test_which_back_end_runs_a_folder(tmp_path: Path, names: list[str], backend: str | None) -> None:
-    found = inspect(make(tmp_path, *names))
+    found = find_model(make(tmp_path, *names))
     assert (found.backend if found else None) == backend
 
 
 def test_no_folder_is_no_model(tmp_path: Path) -> None:
-    assert inspect(tmp_path / "missing") is None
-    assert inspect(make(tmp_path, "file") / "file") is None
+    assert find_model(tmp_path / "missing") is None
+    assert find_model(make(tmp_path, "file") / "file") is None
 
 
 def test_weights_are_the_files_that_shape_the_output(tmp_path: Path) -> None:
@@ -53,12 +53,12 @@ def test_weights_are_the_files_that_shape_the_output(tmp_path: Path) -> None:
         "model_fp16.onnx",
         "openvino/m.xml",
     ]
-    found = inspect(make(tmp_path, *shaping, *others))
+    found = find_model(make(tmp_path, *shaping, *others))
     assert found is not None
     assert found.weights == {name: hashlib.sha256(name.encode()).hexdigest() for name in sorted(shaping)}
     assert found.graph == tmp_path / "model.onnx"
 
-    both = inspect(make(tmp_path / "torch", "config.json", "model.safetensors", "onnx/model.onnx", "vocab.txt"))
+    both = find_model(make(tmp_path / "torch", "config.json", "model.safetensors", "onnx/model.onnx", "vocab.txt"))
     assert both is not None and set(both.weights) == {"config.json", "model.safetensors", "vocab.txt"}
 
 
@@ -66,7 +66,7 @@ def test_a_changed_file_is_read_again_and_an_unchanged_one_is_not(tmp_path: Path
     make(tmp_path, "model.onnx", "tokenizer.json")
 
     def weights() -> dict[str, str]:
-        found = inspect(tmp_path)
+        found = find_model(tmp_path)
         assert found is not None
         return found.weights
 

@@ -113,9 +113,9 @@ def test_an_input_the_graph_cannot_take_is_one_sentence(make_folder: Callable[..
 
 
 def test_encoder_and_cross_encoder_are_told_apart(make_folder: Callable[..., Path]) -> None:
-    with pytest.raises(ModelError, match=r"gives logits of shape .* and no vectors"):
+    with pytest.raises(ModelError, match=r"gives logits of shape .*, not vectors"):
         _ = load_encoder(EncoderSpec(str(make_folder("ms-marco-MiniLM-L-12-v2")))).dim
-    with pytest.raises(ModelError, match="numbers per pair and not one score"):
+    with pytest.raises(ModelError, match="numbers per pair, not one score"):
         load_cross_encoder(CrossEncoderSpec(str(make_folder()))).score("a", ["b"])
 
 

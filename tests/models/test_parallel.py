@@ -7,20 +7,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragbench.errors import ConfigError
-from ragbench.models.parallel import spread, threads_for
+from ragbench.models.parallel import map_in_threads, threads_for
 
 
 @given(st.lists(st.integers(), max_size=30), st.integers(1, 5))
 def test_is_map_for_any_number_of_threads(items: list[int], threads: int) -> None:
     told: list[int] = []
-    assert spread(lambda item: item * 2, items, threads, told.append) == [item * 2 for item in items]
+    assert map_in_threads(lambda item: item * 2, items, threads, told.append) == [item * 2 for item in items]
     assert told == [1] * len(items)
 
 
 def test_threads_work_at_the_same_time() -> None:
     meeting = threading.Barrier(3)
     # Without three threads in it at once the barrier would never open.
-    assert sorted(spread(lambda item: meeting.wait(30), [1, 2, 3], 3)) == [0, 1, 2]
+    assert sorted(map_in_threads(lambda item: meeting.wait(30), [1, 2, 3], 3)) == [0, 1, 2]
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -35,7 +35,7 @@ def test_a_failure_ends_the_work_and_arrives(threads: int, failure: type[BaseExc
 
     before = threading.active_count()
     with pytest.raises(failure, match="item 5"):
-        spread(work, range(10_000), threads)
+        map_in_threads(work, range(10_000), threads)
     assert len(done) < 10_000
     assert threading.active_count() == before
 
@@ -45,7 +45,7 @@ def test_a_failing_progress_arrives_too() -> None:
         raise RuntimeError("no screen")
 
     with pytest.raises(RuntimeError, match="no screen"):
-        spread(str, [1, 2, 3], 2, progress)
+        map_in_threads(str, [1, 2, 3], 2, progress)
 
 
 def test_number_of_threads() -> None:

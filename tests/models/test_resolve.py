@@ -60,9 +60,9 @@ def test_aliases_lead_to_the_bundled_model() -> None:
 
 
 def test_a_model_of_the_other_kind_is_refused() -> None:
-    with pytest.raises(ModelError, match="is a bundled cross-encoder and no encoder: use one of bge-small"):
+    with pytest.raises(ModelError, match="is a bundled cross-encoder: use one of the encoders bge-small"):
         load_encoder(EncoderSpec("ms-marco-MiniLM-L-12-v2"))
-    with pytest.raises(ModelError, match="is a bundled encoder and no cross-encoder: use one of ms-marco"):
+    with pytest.raises(ModelError, match="is a bundled encoder: use one of the cross-encoders ms-marco"):
         load_cross_encoder(CrossEncoderSpec("bge-small-en-v1.5"))
 
 
@@ -71,7 +71,7 @@ def test_an_unknown_name_lists_what_was_tried(tmp_path: Path) -> None:
         load_encoder(EncoderSpec("bge-smal-en"))
     assert str(raised.value) == (
         "no encoder 'bge-smal-en' (tried: folder bge-smal-en does not exist; no bundled model has this name; "
-        "the hub was not asked, its names have the form owner/model): "
+        "not on the hub, whose names have the form owner/model): "
         "name a folder, a model of the hub or one of bge-small-en-v1.5, all-MiniLM-L6-v2, draft"
     )
     with pytest.raises(ModelError, match=r"holds neither model\.onnx with tokenizer\.json nor PyTorch weights"):

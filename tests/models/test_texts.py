@@ -4,26 +4,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragbench.models.texts import checked
+from ragbench.models.texts import check_texts
 
 
 @given(st.lists(st.text()))
 def test_whole_strings_stay_as_they_are(texts: list[str]) -> None:
-    assert checked(texts) == texts
+    assert check_texts(texts) == texts
 
 
 @given(st.text(st.characters(categories=["Cs", "L"])))
 def test_half_surrogate_pairs_never_survive(text: str) -> None:
-    (mended,) = checked([text])
+    (mended,) = check_texts([text])
     mended.encode()
 
 
 def test_halves_that_belong_together_become_one_character() -> None:
-    assert checked(["\ud83d\ude00", "a\ud83db"]) == ["\U0001f600", "a\ufffdb"]
+    assert check_texts(["\ud83d\ude00", "a\ud83db"]) == ["\U0001f600", "a\ufffdb"]
 
 
 def test_says_what_is_wrong() -> None:
     with pytest.raises(TypeError, match="got str: put the text in a list"):
-        checked("one text")
+        check_texts("one text")
     with pytest.raises(TypeError, match="got NoneType at position 1"):
-        checked(["a", None])  # type: ignore[list-item]
+        check_texts(["a", None])  # type: ignore[list-item]

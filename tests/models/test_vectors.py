@@ -4,20 +4,20 @@ import numpy as np
 import pytest
 
 from ragbench.errors import ModelError
-from ragbench.models.vectors import minor_version, unit
+from ragbench.models.vectors import minor_version, unit_vector
 
 
 def test_unit_by_hand() -> None:
     # |(3, 4)| = 5
-    assert unit(np.array([3, 4]), "m").tolist() == [np.float32(0.6), np.float32(0.8)]
-    assert unit(np.zeros(2), "m").tolist() == [0, 0]
-    assert unit(np.array([1e-30, 0], dtype=np.float32), "m").tolist() == [1, 0]
+    assert unit_vector(np.array([3, 4]), "m").tolist() == [np.float32(0.6), np.float32(0.8)]
+    assert unit_vector(np.zeros(2), "m").tolist() == [0, 0]
+    assert unit_vector(np.array([1e-30, 0], dtype=np.float32), "m").tolist() == [1, 0]
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_what_is_not_finite_is_refused(bad: float) -> None:
     with pytest.raises(ModelError, match="model m gives numbers that are not finite"):
-        unit(np.array([1.0, bad]), "m")
+        unit_vector(np.array([1.0, bad]), "m")
 
 
 def test_minor_version() -> None:
