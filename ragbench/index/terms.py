@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 VERSION = 1
 FIELDS = ("title", "path", "anchors", "facts", "headings", "document")
 """Sets of terms: of a document, `headings` of a chunk; `facts` are aliases, tags, keywords and description."""
+_OF_CHUNKS = ("headings",)
+_STANDING = ("links-in", "links-out", "pagerank")
 _FACTS = ("aliases", "tags", "keywords", "description")
 _WORD = re.compile(r"[^\W_]+")
 _CASE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -139,12 +141,12 @@ class TermIndex:
         self._folder = folder
         self._table = table
         self._analyzer: Callable[[], object] = lambda: analyzer(analyzer_name)
-        self._body = np.load(folder / "body.npy", mmap_mode="r", allow_pickle=False)
-        self._starts: Numbers = np.load(folder / "body-starts.npy", allow_pickle=False)
-        self.idf: NDArray[np.float64] = np.load(folder / "idf.npy", allow_pickle=False)
-        self.links_in, self.links_out, self.pagerank = (
-            np.load(folder / f"{name}.npy", allow_pickle=False) for name in ("links-in", "links-out", "pagerank")
-        )
+        self._body = np.asarray(np.load(folder / "body.npy", mmap_mode="r", allow_pickle=False))
+        self._starts: Numbers = self._load("body-starts")
+        idf = self._load("idf")
+        self._size = len(idf)
+        # The last one is of the term -1, which no document holds: it counts as the rarest.
+        self._idf: NDArray[np.float64] = np.append(idf, idf.max() if len(idf) else 1.0)
 
     def of(self, text: str) -> Numbers:
         """The terms of a text in order, shape (m,): -1 for one that no document holds; stop words are left out."""
@@ -160,29 +162,53 @@ class TermIndex:
                 found.append(number)
         return np.array(found, dtype=np.int64)
 
-    def holds(self, field: str, rows: NDArray[np.integer], terms: Numbers) -> NDArray[np.bool_]:
-        """Whether each row's field holds each term, shape (n, m); `field` is one of FIELDS, a term -1 is nowhere."""
-        keys = self._sets[field]
-        wanted = rows.astype(np.int64)[:, None] * len(self.idf) + terms[None, :]
-        if not len(keys):
-            return np.zeros(wanted.shape, dtype=np.bool_)
-        places = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-        return np.asarray((keys[places] == wanted) & (terms >= 0)[None, :])
+    def idf(self, terms: Numbers) -> NDArray[np.float64]:
+        """The idf of each term, shape (m,); a term that no document holds counts as the rarest."""
+        return self._idf[terms]
 
-    def size(self, field: str, rows: NDArray[np.integer]) -> NDArray[np.float64]:
-        """How many different terms each row's field holds, shape (n,)."""
-        return np.asarray(self._sizes[field][rows])
+    def fields(
+        self, documents: Numbers, chunks: Numbers, terms: Numbers
+    ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+        """Whether each of FIELDS holds each term, shape (fields, n, m), and its number of terms, shape (fields, n).
 
-    def length(self, chunks: NDArray[np.integer]) -> NDArray[np.float64]:
+        Fields are those of `documents`, `headings` those of `chunks`, both of shape (n,); a term -1 is nowhere.
+        """
+        keys, sizes = self._sets
+        rows = np.array([chunks if name in _OF_CHUNKS else documents for name in FIELDS]) + self._first_rows[:-1, None]
+        wanted = rows[:, :, None] * self._size + terms
+        return (keys[keys.searchsorted(wanted)] == wanted) & (terms >= 0), sizes[rows]
+
+    def length(self, chunks: Numbers) -> NDArray[np.float64]:
         """The terms of each chunk's text, shape (n,)."""
         return np.asarray(self._starts[chunks + 1] - self._starts[chunks], dtype=np.float64)
 
-    def bodies(self, chunks: NDArray[np.integer]) -> tuple[Numbers, Numbers]:
-        """The terms of several chunks' texts one after the other, and where each begins, shapes (t,) and (n + 1,)."""
-        lengths = self._starts[chunks + 1] - self._starts[chunks]
-        starts = np.concatenate([[0], np.cumsum(lengths)])
-        places = np.arange(starts[-1]) + np.repeat(self._starts[chunks] - starts[:-1], lengths)
-        return np.asarray(self._body[places], dtype=np.int64), starts
+    def matches(self, chunks: Numbers, terms: Numbers, apart: int) -> tuple[Numbers, Numbers, Numbers]:
+        """Where `terms`, each once, stand in the texts of n chunks: which chunk, place, and which term, shapes (p,).
+
+        Places count on from one text to the next, with `apart` places between them.
+        """
+        first, last = self._starts[chunks], self._starts[chunks + 1]
+        texts = [self._body[start:end] for start, end in zip(first.tolist(), last.tolist(), strict=True)]
+        known = (terms >= 0).nonzero()[0]
+        number = np.zeros(self._size, dtype=np.int32)  # of each term of the vocabulary, which of those it is, from 1
+        number[terms[known]] = np.arange(1, len(known) + 1)
+        found = number.take(np.concatenate(texts))
+        places = found.nonzero()[0]
+        ends: Numbers = (last - first).cumsum()
+        owner = ends.searchsorted(places, side="right")
+        return owner, places + owner * apart, known[found[places] - 1]
+
+    @cached_property
+    def standing(self) -> NDArray[np.float64]:
+        """Of every document: its different terms, its chunks, folders above it, links to it, links from it, PageRank.
+
+        Shape (6, documents).
+        """
+        row = self._first_rows[FIELDS.index("document")]
+        sizes = self._sets[1][row : row + self._table.n_documents]
+        first, last = self._table.ranges
+        depths = [docno.count("/") for docno in self._table.docnos]
+        return np.array([sizes, last - first, depths, *(self._load(name) for name in _STANDING)])
 
     @cached_property
     def _words(self) -> dict[str, int]:
@@ -196,14 +222,19 @@ class TermIndex:
         return {term: number for number, term in enumerate(terms)}
 
     @cached_property
-    def _sets(self) -> dict[str, Numbers]:
-        return {name: np.load(self._folder / f"{name}.npy", allow_pickle=False) for name in FIELDS}
+    def _sets(self) -> tuple[Numbers, NDArray[np.float64]]:
+        """Row and term of all fields as one number, sorted; how many of each row. A last one is never looked for."""
+        first = self._first_rows
+        keys = [self._load(name) + row * self._size for name, row in zip(FIELDS, first[:-1], strict=True)]
+        found = np.concatenate([*keys, [np.iinfo(np.int64).max]])
+        sizes = np.diff(np.searchsorted(found, np.arange(first[-1] + 1) * self._size))
+        return found, sizes.astype(np.float64)
 
     @cached_property
-    def _sizes(self) -> dict[str, NDArray[np.float64]]:
-        rows = {name: self._table.n_retrievable if name == "headings" else self._table.n_documents for name in FIELDS}
-        size = max(len(self.idf), 1)
-        return {
-            name: np.bincount(keys // size, minlength=rows[name]).astype(np.float64)
-            for name, keys in self._sets.items()
-        }
+    def _first_rows(self) -> Numbers:
+        """The first row of each field among those of all fields, and their number."""
+        table = self._table
+        return np.cumsum([0, *(table.n_retrievable if name in _OF_CHUNKS else table.n_documents for name in FIELDS)])
+
+    def _load(self, name: str) -> NDArray[Any]:
+        return np.asarray(np.load(self._folder / f"{name}.npy", allow_pickle=False))

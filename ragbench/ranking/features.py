@@ -5,12 +5,16 @@ A candidate is a document, represented by its first chunk in the fused ranking.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ragbench.index.terms import FIELDS
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -22,12 +26,12 @@ Numbers = NDArray[np.int64]
 
 WINDOW = 16  # terms within which matches count as near each other
 _ABSENT_RANK = 1000.0  # of a document that a source did not return
-_COVERED = ("title", "path", "anchors", "facts", "headings", "document")
+_SHORT = ("title", "path", "headings")  # fields of which a query may hold most
 
 BY_SOURCE = ("score", "norm", "rank")
 WORDS = (
-    *(f"cover.{field}" for field in (*_COVERED, "body")),
-    *(f"share.{field}" for field in ("title", "path", "headings")),
+    *(f"cover.{field}" for field in (*FIELDS, "body")),
+    *(f"share.{field}" for field in _SHORT),
     *("title.exact", "phrase.body", "phrase.run", "near.body", "near.idf"),
 )
 QUERY = ("query.terms", "query.known", "query.idf", "query.exact", "query.place")
@@ -45,10 +49,19 @@ def names(sources: Sequence[str], recency: bool = False) -> tuple[str, ...]:
     return (*of_sources, *WORDS, *QUERY, *DOCUMENT, *([RECENCY] if recency else []))
 
 
-def sources_of(features: Sequence[str]) -> tuple[str, ...]:
-    """The sources that the features use, without the fused ranking."""
-    found = (name.rpartition(".")[0] for name in features if name.endswith(".norm"))
-    return tuple(source for source in found if source != "fused")
+@lru_cache(8)
+def sources_of(features: tuple[str, ...]) -> tuple[str, ...]:
+    """The sources that the features use, sorted, without the fused ranking."""
+    of_sources = set(features).difference(WORDS, QUERY, DOCUMENT, [RECENCY])
+    pairs = (name.rpartition(".")[::2] for name in of_sources)
+    return tuple(sorted({source for source, name in pairs if name in BY_SOURCE} - {"fused"}))
+
+
+@lru_cache(8)
+def _places(wanted: tuple[str, ...]) -> Numbers:
+    """Where each feature stands among all of its sources."""
+    known = names(sources_of(wanted), RECENCY in wanted)
+    return np.array([known.index(name) for name in wanted])
 
 
 @dataclass(frozen=True)
@@ -69,29 +82,34 @@ class Candidates:
     @staticmethod
     def of(hits: Ranking, index: Index) -> Candidates:
         """Those of a fused ranking with at least one hit."""
-        owners = index.chunks.document[hits.chunks].tolist()
-        firsts = _firsts(owners)
-        number = {document: place for place, document in enumerate(firsts)}
-        first = np.array(list(firsts.values()), dtype=np.int64)
+        owners = index.chunks.document[hits.chunks]
+        firsts = _firsts(owners, index)
+        leading = firsts == np.arange(len(owners))
+        first = leading.nonzero()[0]
         return Candidates(
-            documents=np.array(list(firsts), dtype=np.int64),
-            owner=np.array([number[owner] for owner in owners], dtype=np.int64),
+            documents=owners[first].astype(np.int64),
+            owner=(leading.cumsum() - 1)[firsts],
             first=first,
             leads=hits.chunks[first].astype(np.int64),
-            norm=_between(hits.scores.astype(np.float64))[first],
+            norm=_between(hits.scores[first].astype(np.float64), hits),
         )
 
 
-def _firsts(owners: Sequence[int]) -> dict[int, int]:
-    """Where each number occurs first, in the order in which they occur. Sorting a hundred numbers takes longer."""
-    firsts: dict[int, int] = {}
-    for place, owner in enumerate(owners):
-        firsts.setdefault(owner, place)
-    return firsts
+def _firsts(documents: NDArray[np.integer], index: Index) -> Numbers:
+    """The place at which each document occurs first, shape (n,)."""
+    places = np.arange(len(documents))
+    first = np.empty(index.chunks.n_documents, dtype=np.int64)  # read only where it is written
+    first[documents[::-1]] = places[::-1]  # of several values for a document, the last one stays
+    return np.asarray(first[documents])
 
 
 def table(
-    state: QueryState, hits: Ranking, found: Candidates, index: Index, wanted: Sequence[str], signals: tuple[bool, bool]
+    state: QueryState,
+    hits: Ranking,
+    found: Candidates,
+    index: Index,
+    wanted: tuple[str, ...],
+    signals: tuple[bool, bool],
 ) -> Values:
     """The features `wanted` of every candidate, shape (n, f).
 
@@ -99,138 +117,107 @@ def table(
     and whether it names a place.
     """
     terms: TermIndex = index.part("terms")
-    columns: dict[str, Values] = {}
-    _add_source(columns, "fused", hits, found, index)
-    for source in sources_of(wanted):
-        _add_source(columns, source, state.rankings[source], found, index)
     query = terms.of(state.query.text)
     unique = np.array(list(dict.fromkeys(query.tolist())), dtype=np.int64)
-    idf = _idf(unique, terms)
-    _add_words(columns, query, unique, idf, found, terms)
+    idf = terms.idf(unique)
+    known = np.count_nonzero(unique >= 0) / max(len(unique), 1)
+    of_query = np.array([len(query), known, idf.sum(), *signals], dtype=np.float64)
     n = len(found.documents)
-    facts = (len(query), float((unique >= 0).mean()) if len(unique) else 0.0, float(idf.sum()), *map(float, signals))
-    columns |= {name: np.full(n, value) for name, value in zip(QUERY, facts, strict=True)}
-    _add_documents(columns, found, index, terms)
+    blocks = [
+        np.array([hits.scores[found.first], found.norm, np.arange(1, n + 1)]),
+        *(_of_source(state.rankings[source], found, index) for source in sources_of(wanted)),
+        _of_words(query, unique, idf, found, terms),
+        of_query[:, None].repeat(n, axis=1),
+        _of_documents(found, index, terms),
+    ]
     if RECENCY in wanted:
-        columns[RECENCY] = (index.modified.max() - index.modified[found.documents]) / 86400.0
-    return np.stack([columns[name] for name in wanted], axis=1)
+        blocks.append((index.modified.max() - index.modified[None, found.documents]) / 86400.0)
+    return np.concatenate(blocks)[_places(wanted)].T
 
 
-def _add_source(columns: dict[str, Values], source: str, ranking: Ranking, found: Candidates, index: Index) -> None:
-    """The best score of any of a document's chunks, the same from 0 to 1 over the ranking, the document's rank."""
-    if not len(ranking):
-        _add_absent(columns, source, found)
-        return
-    scores = ranking.scores.astype(np.float64)
-    firsts = _firsts(index.chunks.document[ranking.chunks].tolist())
-    ranks = {document: rank for rank, document in enumerate(firsts, 1)}
-    documents = found.documents.tolist()
-    at = np.array([firsts.get(document, -1) for document in documents])
-    columns[f"{source}.score"] = scores[at]  # an absent one has that of the last hit
-    columns[f"{source}.norm"] = np.where(at >= 0, _between(scores)[at], 0.0)
-    columns[f"{source}.rank"] = np.array([ranks.get(each, _ABSENT_RANK) for each in documents], dtype=np.float64)
-
-
-def _add_absent(columns: dict[str, Values], source: str, found: Candidates) -> None:
-    n = len(found.documents)
-    columns |= {f"{source}.score": np.zeros(n), f"{source}.norm": np.zeros(n)}
-    columns[f"{source}.rank"] = np.full(n, _ABSENT_RANK)
-
-
-def _add_words(
-    columns: dict[str, Values], query: Numbers, unique: Numbers, idf: Values, found: Candidates, terms: TermIndex
-) -> None:
-    """Coverage of the query by fields, weighed by idf, and how close together its terms stand in the lead's text."""
-    n, total = len(found.documents), float(idf.sum()) or 1.0
-    held: Mapping[str, NDArray[np.bool_]] = {
-        field: terms.holds(field, found.leads if field == "headings" else found.documents, unique) for field in _COVERED
-    }
-    for field in _COVERED:
-        columns[f"cover.{field}"] = held[field] @ idf / total
-    for field in ("title", "path", "headings"):
-        size = terms.size(field, found.leads if field == "headings" else found.documents)
-        columns[f"share.{field}"] = held[field].sum(axis=1) / np.maximum(size, 1)
-    columns["title.exact"] = np.asarray(
-        (columns["share.title"] == 1) & held["title"].all(axis=1) & (len(unique) > 0), dtype=np.float64
+def _of_source(ranking: Ranking, found: Candidates, index: Index) -> Values:
+    """BY_SOURCE: the best score of any of a document's chunks, from 0 to 1 over the ranking, the document's rank."""
+    h, n = len(ranking), len(found.documents)
+    if not h:
+        return np.array([np.zeros(n), np.zeros(n), np.full(n, _ABSENT_RANK)])
+    owners = index.chunks.document[ranking.chunks]
+    firsts = _firsts(np.concatenate([owners, found.documents]), index)
+    ranks = (firsts[:h] == np.arange(h)).cumsum()
+    at = np.minimum(firsts[h:], h - 1)  # an absent one has the score of the last hit
+    present = at == firsts[h:]
+    scores = ranking.scores[at].astype(np.float64)
+    return np.array(
+        [scores, np.where(present, _between(scores, ranking), 0.0), np.where(present, ranks[at], _ABSENT_RANK)]
     )
-    columns |= {name: np.zeros(n) for name in ("cover.body", "phrase.body", "phrase.run", "near.body", "near.idf")}
-    if not (unique >= 0).any():
-        return
-    body, starts = terms.bodies(found.leads)
-    number = np.full(len(terms.idf) + 1, -1, dtype=np.int64)  # of each term, which of the query's it is
-    number[unique[unique >= 0]] = np.flatnonzero(unique >= 0)
-    matched = number[body]
-    places = np.flatnonzero(matched >= 0)
-    if not len(places):
-        return
-    which = matched[places]
-    owner = np.searchsorted(starts, places, side="right") - 1
-    covered = np.zeros((n, len(unique)), dtype=np.bool_)
-    covered[owner, which] = True
-    columns["cover.body"] = covered @ idf / total
-    columns["phrase.body"], columns["phrase.run"] = _phrases(query, number, places, which, owner, n)
-    columns["near.body"], columns["near.idf"] = _near(places + owner * WINDOW, which, owner, idf, n, len(unique))
+
+
+def _of_words(query: Numbers, unique: Numbers, idf: Values, found: Candidates, terms: TermIndex) -> Values:
+    """WORDS: coverage of the query by fields, weighed by idf, and how close together its terms stand in the lead."""
+    n, m, total = len(found.documents), len(unique), float(idf.sum()) or 1.0
+    held, sizes = terms.fields(found.documents, found.leads, unique)
+    cover = held @ idf / total
+    short = [FIELDS.index(field) for field in _SHORT]
+    counts = held[short].sum(axis=2)
+    shares = counts / np.maximum(sizes[short], 1)
+    exact = (shares[0] == 1) & (counts[0] == m) & (m > 0)
+    body, pairs, runs, near, near_idf = np.zeros((5, n))
+    owner, places, which = terms.matches(found.leads, unique, apart=WINDOW)
+    if len(places):
+        covered = np.zeros((n, m), dtype=np.bool_)
+        covered[owner, which] = True
+        body = covered @ idf / total
+        pairs, runs = _phrases(query, unique, places, which, owner, n)
+        near, near_idf = _near(places, which, owner, idf, n)
+    return np.array([*cover, body, *shares, exact, pairs, runs, near, near_idf])
 
 
 def _phrases(
-    query: Numbers, number: Numbers, places: Numbers, which: Numbers, owner: Numbers, n: int
+    query: Numbers, unique: Numbers, places: Numbers, which: Numbers, owner: Numbers, n: int
 ) -> tuple[Values, Values]:
     """The share of the query's adjacent pairs that are adjacent in a text, and the longest such run in terms."""
-    asked = np.where(query >= 0, number[query], -1)
-    pairs, runs = np.zeros(n), np.zeros(n)
-    np.maximum.at(runs, owner, 1.0)
-    if len(asked) < 2:
-        return pairs, runs / max(len(asked), 1)
-    m = int(asked.max()) + 2
-    wanted = np.zeros(m * m, dtype=np.bool_)
-    wanted[(asked[:-1] * m + asked[1:])[(asked[:-1] >= 0) & (asked[1:] >= 0)]] = True
-    codes = which[:-1] * m + which[1:]
-    follows = (np.diff(places) == 1) & (owner[1:] == owner[:-1]) & wanted[codes]
-    seen = np.unique(owner[1:][follows] * m * m + codes[follows])
-    pairs += np.bincount(seen // (m * m), minlength=n) / (len(asked) - 1)
+    m, number = len(unique), {term: place for place, term in enumerate(unique.tolist())}
+    known = (pair for pair in pairwise(query.tolist()) if min(pair) >= 0)
+    asked = [number[first] * m + number[second] for first, second in known]
+    runs = np.zeros(n)
+    runs[owner] = 1.0
+    if not asked:
+        return np.zeros(n), runs / len(query)
+    pair_of = np.full(m * m, -1)
+    pair_of[asked] = np.arange(len(asked))
+    pair = pair_of[which[:-1] * m + which[1:]]
+    follows = (places[1:] - places[:-1] == 1) & (pair >= 0)
+    seen = np.zeros((n, len(asked)), dtype=np.bool_)
+    seen[owner[1:][follows], pair[follows]] = True
     # Steps since the last place that does not follow: the length of the run so far.
     steps = np.arange(1, len(follows) + 1)
     length = np.where(follows, steps - np.maximum.accumulate(np.where(follows, 0, steps)), 0)
     np.maximum.at(runs, owner[1:], length + 1.0)
-    return pairs, runs / len(asked)
+    return seen.sum(axis=1) / (len(query) - 1), runs / len(query)
 
 
-def _near(at: Numbers, which: Numbers, owner: Numbers, idf: Values, n: int, m: int) -> tuple[Values, Values]:
-    """The largest part of the query, by number of terms and by idf, within WINDOW terms of a text.
-
-    `at` are the places of matches; those of different texts lie at least WINDOW apart.
-    """
-    last = int(at[-1]) + 2 * WINDOW
-    following = np.full((m, len(at)), last, dtype=np.int64)  # by term, the next place at or after each match
-    following[which, np.arange(len(at))] = at
+def _near(places: Numbers, which: Numbers, owner: Numbers, idf: Values, n: int) -> tuple[Values, Values]:
+    """The largest part of the query, by number of terms and by idf, within WINDOW terms of a text."""
+    beyond = int(places[-1]) + 2 * WINDOW
+    following = np.full((len(idf), len(places)), beyond)  # by term, the next place at or after each match
+    following[which, np.arange(len(places))] = places
     following = np.minimum.accumulate(following[:, ::-1], axis=1)[:, ::-1]
-    inside = following < at + WINDOW
+    inside = following < places + WINDOW
     number, weight = np.zeros(n), np.zeros(n)
-    np.maximum.at(number, owner, inside.sum(axis=0) / m)
+    np.maximum.at(number, owner, inside.sum(axis=0) / len(idf))
     np.maximum.at(weight, owner, idf @ inside / (float(idf.sum()) or 1.0))
     return number, weight
 
 
-def _add_documents(columns: dict[str, Values], found: Candidates, index: Index, terms: TermIndex) -> None:
-    rows, chunks = found.documents, index.chunks
-    first, last = chunks.ranges
-    columns["document.terms"] = terms.size("document", rows)
-    columns["document.chunks"] = (last[rows] - first[rows]).astype(np.float64)
-    columns["document.hits"] = np.bincount(found.owner, minlength=len(rows)).astype(np.float64)
-    columns["document.depth"] = np.array([chunks.docnos[row].count("/") for row in rows.tolist()], dtype=np.float64)
-    columns["chunk.terms"] = terms.length(found.leads)
-    columns["chunk.place"] = (found.leads - first[rows]).astype(np.float64)
-    columns["links.in"], columns["links.out"] = terms.links_in[rows], terms.links_out[rows]
-    columns["links.rank"] = terms.pagerank[rows]
+def _of_documents(found: Candidates, index: Index, terms: TermIndex) -> Values:
+    """DOCUMENT: what the query does not change, and the document's hits."""
+    rows = found.documents
+    size, chunks, depth, *links = terms.standing[:, rows]
+    hits = np.bincount(found.owner, minlength=len(rows))
+    place = found.leads - index.chunks.ranges[0][rows]
+    return np.array([size, chunks, hits, depth, terms.length(found.leads), place, *links])
 
 
-def _idf(unique: Numbers, terms: TermIndex) -> Values:
-    """The idf of each term; a term that no document holds counts as the rarest."""
-    if not len(terms.idf):
-        return np.ones(len(unique))
-    return np.where(unique >= 0, terms.idf[np.maximum(unique, 0)], terms.idf.max())
-
-
-def _between(scores: Values) -> Values:
-    low, high = float(scores.min()), float(scores.max())
+def _between(scores: Values, ranking: Ranking) -> Values:
+    """Scores of a ranking's hits, from 0 for its last one to 1 for its first."""
+    low, high = float(ranking.scores[-1]), float(ranking.scores[0])
     return (scores - low) / (high - low) if high > low else np.ones_like(scores)

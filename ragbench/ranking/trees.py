@@ -5,9 +5,11 @@ Importing lightgbm takes a second or more, a query microseconds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from math import inf, isnan
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,27 +28,30 @@ MOST_LEAVES = 63  # a leaf is a bit of a number
 class Trees:
     """Trees over named features; a row's value is the sum of the leaves it falls into.
 
-    QuickScorer (Lucchese et al., SIGIR 2015): node i of tree t asks whether `feature[t, i]` is at most `threshold[t,
-    i]`; where it is not, the leaves below it on the left cannot be reached, and `reachable[t, i]` has the bits of all
-    others. The leftmost reachable leaf gives the value. `leaves` has shape (trees, leaves).
+    QuickScorer (Lucchese et al., SIGIR 2015): question q is whether `feature[q]` is above `threshold[q]`, each asked
+    once. Node i of tree t asks `question[i, t]`; where the answer is yes, the leaves below it on the left cannot be
+    reached, and `blocked[i, t]` has their bits. The leftmost of the others gives the value. `leaves` has shape (trees,
+    leaves).
     """
 
     features: tuple[str, ...]
     feature: NDArray[np.int64]
     threshold: NDArray[np.float64]
-    reachable: NDArray[np.uint64]
+    question: NDArray[np.int64]
+    blocked: NDArray[np.unsignedinteger]
     leaves: NDArray[np.float64]
 
     def __len__(self) -> int:
         return len(self.leaves)
 
     def __call__(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The value of every row of features, shapes (n, f) and (n,)."""
-        above = rows[:, self.feature] > self.threshold
-        left = np.bitwise_and.reduce(np.where(above, self.reachable, ~np.uint64(0)), axis=2)
-        leaf = np.frexp((left & (~left + np.uint64(1))).astype(np.float64))[1] - 1  # the number of the lowest bit
+        """The value of every row of features, shapes (n, f) and (n,); fastest where a feature's values are adjacent."""
+        above = (rows.T.take(self.feature, axis=0) > self.threshold[:, None]).view(np.uint8)
+        blocked = np.bitwise_or.reduce(above.take(self.question, axis=0) * self.blocked[:, :, None], axis=0)
+        leaf = np.bitwise_count(blocked & ~(blocked + 1))  # the number of the lowest bit that is not set
+        first = np.arange(len(self))[:, None] * self.leaves.shape[1]
         # One tree after the other, so that the sum never depends on how many rows there are.
-        return np.asarray(np.add.accumulate(self.leaves[np.arange(len(self)), leaf], axis=1)[:, -1])
+        return np.asarray(np.add.accumulate(self.leaves.take(first + leaf), axis=0)[-1])
 
 
 def short(text: str) -> str:
@@ -68,23 +73,30 @@ def parse(text: str) -> Trees:
     try:
         features = tuple(_values(head)["feature_names"].split())
         trees = [_nodes(_values(block)) for block in blocks]
-        if not trees or any((each[0] >= len(features)).any() for each in trees):
+        questions = {each for asked, _, _ in trees for each in asked}
+        if not trees or any(feature >= len(features) or isnan(threshold) for feature, threshold in questions):
             raise ValueError
     except (KeyError, ValueError, IndexError, RecursionError):
         raise ConfigError(
             f"rank.model is no text of a LightGBM model over numbers, of at most {MOST_LEAVES} leaves a tree: "
             "let `ragbench learn-ranker` write it"
         ) from None
-    # Smaller trees are padded with nodes whose threshold is infinity: every value is below it.
-    empty = (0, np.inf, ~np.uint64(0), 0.0)
-    stacked = [_stacked([tree[part] for tree in trees], fill) for part, fill in enumerate(empty)]
-    return Trees(features, *stacked)  # type: ignore[arg-type]
+    # Smaller trees are padded with a question that no value answers with yes.
+    number = {each: place for place, each in enumerate([(0, inf), *sorted(questions)])}
+    feature, threshold = zip(*number, strict=True)
+    blocked = _table([blocked for _, blocked, _ in trees], 0).T
+    return Trees(
+        features,
+        np.array(feature),
+        np.array(threshold),
+        _table([[number[each] for each in asked] for asked, _, _ in trees], 0).T.copy(),
+        blocked.astype(np.min_scalar_type(int(blocked.max())), order="C"),
+        _table([leaves for _, _, leaves in trees], 0.0),
+    )
 
 
-def _nodes(
-    values: Mapping[str, str],
-) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.uint64], NDArray[np.float64]]:
-    """Features, thresholds and masks of a tree's nodes, and its leaves from left to right."""
+def _nodes(values: Mapping[str, str]) -> tuple[list[tuple[int, float]], list[int], list[float]]:
+    """What a tree's nodes ask, as feature and threshold, the leaves each blocks, and the leaves from left to right."""
     leaves = [float(value) for value in values["leaf_value"].split()]
     if not 1 <= len(leaves) <= MOST_LEAVES:
         raise ValueError
@@ -108,20 +120,14 @@ def _nodes(
     visit(0 if left else -1)
     if sorted(order) != list(range(len(leaves))):
         raise ValueError
-    return (
-        np.array([int(each) for each in columns[0]], dtype=np.int64),
-        np.array([float(each) for each in columns[1]], dtype=np.float64),
-        ~np.array(spans, dtype=np.uint64),
-        np.array([leaves[leaf] for leaf in order], dtype=np.float64),
-    )
+    asked = [(int(feature), float(threshold)) for feature, threshold in zip(*columns[:2], strict=True)]
+    return asked, spans, [leaves[leaf] for leaf in order]
 
 
-def _stacked(rows: list[NDArray[np.generic]], fill: object) -> NDArray[np.generic]:
-    """Arrays of different lengths as one of shape (n, longest), at least one wide."""
-    table = np.full((len(rows), max(1, *(len(row) for row in rows))), fill, dtype=rows[0].dtype)
-    for place, row in enumerate(rows):
-        table[place, : len(row)] = row
-    return table
+def _table(rows: Sequence[Sequence[float]], fill: float) -> NDArray[Any]:
+    """Rows of different lengths as one array, at least one wide."""
+    width = max(1, *map(len, rows))
+    return np.array([[*row, *[fill] * (width - len(row))] for row in rows])
 
 
 def _values(block: str) -> dict[str, str]:

@@ -82,7 +82,7 @@ class Rank(Checked):
 
 
 def rows_of(
-    state: QueryState, index: Index, wanted: Sequence[str], depth: int
+    state: QueryState, index: Index, wanted: tuple[str, ...], depth: int
 ) -> tuple[Candidates, NDArray[np.float64]]:
     """The documents of a state's first `depth` fused hits, of which there is one, and their features."""
     hits = fused(state).head(depth)
@@ -94,14 +94,13 @@ def rows_of(
 def reordered(ranking: Ranking, found: Candidates, values: NDArray[np.float64]) -> Ranking:
     """A fused ranking with the hits of `found` ordered by the values of their documents, shape (n,)."""
     depth = len(found.owner)
-    order = np.argsort(np.argsort(-values, kind="stable"), kind="stable")
     scores = ranking.scores[:depth].astype(np.float64)
     lead = scores[found.first][found.owner]
     share = np.where((lead > 0) & (scores > 0), scores / np.where(lead > 0, lead, 1.0), 0.5)
     squashed = 0.5 + 0.5 * values / (1 + np.abs(values))
     points = squashed[found.owner] * np.minimum(share, 1.0)
     # Equal points: the better document first, within one the earlier hit.
-    places = np.lexsort((np.arange(depth), order[found.owner], -points))
+    places = np.lexsort((found.owner, -values[found.owner], -points))
     points = points[places].astype(np.float32)
     rest = ranking.scores[depth:]
     if len(rest):  # kept in order below the last that was ranked

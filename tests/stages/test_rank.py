@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ragbench.errors import ConfigError
 from ragbench.index.terms import TermIndex, build_terms
-from ragbench.ranking import features
+from ragbench.ranking import features, trees
 from ragbench.stages.rank import Rank, rows_of
 
 HEAD = """tree
@@ -97,3 +98,28 @@ def test_features_worked_by_hand(pages, state) -> None:
     assert value["query.terms"] == [2, 2, 2]
     assert value["links.in"] == [1, 2, 0]
     assert value["document.chunks"] == [1, 1, 2]
+
+
+def test_a_model_may_read_any_features_in_any_order(pages, state) -> None:
+    everything = features.names(["lexical"])
+    some = ("links.in", "lexical.rank", "cover.title", "fused.score")
+    one = state("rotate a key", fused=[(2, 1.0), (3, 0.5), (0, 0.25)], lexical=[3, 2])
+    rows = rows_of(one, pages, everything, 10)[1]
+    assert rows_of(one, pages, some, 10)[1].T.tolist() == [rows[:, everything.index(name)].tolist() for name in some]
+
+
+@pytest.mark.parametrize("query", ["", "the", "zebras", "rotate"])
+def test_queries_of_few_words_have_all_features(pages, state, query: str) -> None:
+    rows = rows_of(state(query, fused=[(2, 1.0), (0, 0.5)], lexical=[]), pages, features.names(["lexical"]), 10)[1]
+    assert rows.shape == (2, len(features.names(["lexical"])))
+    assert np.isfinite(rows).all()
+
+
+def test_trees_of_one_leaf_add_a_constant() -> None:
+    alone = MODEL.partition("Tree=1")[0].replace("num_leaves=2", "num_leaves=1")
+    for name in ("split_feature=0", "threshold=0.5", "decision_type=2", "left_child=-1", "right_child=-2"):
+        alone = alone.replace(name, name.partition("=")[0] + "=")
+    model = alone.replace("leaf_value=-1 1", "leaf_value=0.25") + "end of trees\n"
+    assert trees.parse(model)(np.array([[0.0, 1.0], [9.0, 9.0]])).tolist() == [0.25, 0.25]
+    mixed = MODEL.replace("end of trees", model.partition("Tree=0")[2].join(["Tree=2", ""]))
+    assert trees.parse(mixed)(np.array([[0.0, 2.0], [1.0, 0.0]])).tolist() == [-0.25, 1.25]
