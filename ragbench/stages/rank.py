@@ -104,7 +104,7 @@ def reordered(ranking: Ranking, found: Candidates, values: NDArray[np.float64]) 
     points = points[places].astype(np.float32)
     rest = ranking.scores[depth:]
     if len(rest):  # kept in order below the last that was ranked
-        rest = points[-1] * (rest / rest[0] if rest[0] > 0 and rest[-1] >= 0 else 1.0)
+        rest = points[-1] * (rest / rest[0] if rest[0] > 0 and rest[-1] >= 0 else np.ones_like(rest))
     return Ranking.ordered(
         np.concatenate([ranking.chunks[:depth][places], ranking.chunks[depth:]]), np.concatenate([points, rest])
     )

@@ -64,6 +64,14 @@ def test_hits_below_the_depth_stay_below(pages, state) -> None:
     assert after.fused.chunks.tolist() == [3, 0, 2, 1]
 
 
+@pytest.mark.parametrize("low", [0.0, -0.5])
+def test_hits_below_the_depth_may_have_no_score_above_zero(pages, state, low: float) -> None:
+    fused = [(3, 1.0), (0, 0.9), (2, max(low, 0.0)), (1, low)]
+    (after,) = Rank(MODEL, prior=0.0, depth=2)([state("rotate a key", fused=fused)], pages)
+    assert after.fused.chunks.tolist() == [3, 0, 2, 1]
+    assert after.fused.scores[2] == after.fused.scores[3] == after.fused.scores[1]
+
+
 def test_a_source_that_is_not_searched_is_refused(pages, state) -> None:
     model = MODEL.replace("cover.title", "dense.norm")
     with pytest.raises(ConfigError, match="learned over the source 'dense', which this pipeline does not search"):
