@@ -82,6 +82,9 @@ def compare_all(
     wide, narrow = (chance.critical(by_chance, level, *size) for level in (1 - confidence, 2 - 2 * confidence))
     lows, highs = skew.bounds(differences, n, wide)
     narrow_lows, narrow_highs = skew.bounds(differences, n, narrow)
+    if np.nanmin([candidate, baseline]) >= 0 and np.nanmax([candidate, baseline]) <= 1:
+        # Means of such values differ by at most 1; few topics do not tell that.
+        lows, highs, narrow_lows, narrow_highs = np.clip([lows, highs, narrow_lows, narrow_highs], -1, 1)
     mdes = detectable_effects(differences, here, wide, seed=seed)
     return [
         Comparison(

@@ -259,3 +259,10 @@ def test_more_queries_than_one_block_of_patterns_holds():
 def test_what_cannot_be_compared_is_named(candidate, baseline, options, error, message):
     with pytest.raises(error, match=message):
         compare(candidate, baseline, seed=1, **options)
+
+
+def test_intervals_of_measures_end_at_one() -> None:
+    few = compare([1.0, 0.0, 0.9], [0.1, 0.9, 0.0], seed=1)
+    assert (few.ci_low, few.ci_high) == (-1.0, 1.0)
+    times = compare([10.0, 1.0, 9.0], [1.0, 9.0, 0.0], seed=1)
+    assert times.ci_low < -1 < 1 < times.ci_high
