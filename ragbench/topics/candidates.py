@@ -29,7 +29,12 @@ _LEADS_ON = re.compile(
     re.IGNORECASE,
 )
 _LEADS_OUT = re.compile(r"[\s,;:(]*\b(?:for that\s+)?(?:see|cf|refer to|start at)\s*(?:also)?[\s,:.)]*$", re.IGNORECASE)
-_MARKS = re.compile(r"\{\{.*?\}\}|\[![A-Za-z]+\][+-]?|\A\[[^\[\]]*\]\Z")
+_MARKS = re.compile(
+    r"""\{\{.*?\}\} | \[![A-Za-z]+\][+-]?         # shortcodes, call-outs
+      | (?<![\w:]):[a-z][a-z0-9_+-]*:(?![\w:])   # emoji and icons by name
+      | \A\[[^\[\]]*\]\Z""",
+    re.VERBOSE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +120,7 @@ _SOURCES: Mapping[Kind, Callable[[Document, Sequence[Sentence], Titles], Iterato
 
 
 def query(text: str) -> str:
-    """A text as a query: on one line, without shortcodes, marks of call-outs and the full stop at its end.
+    """A text as a query: on one line, without shortcodes, marks of call-outs, names of icons and its full stop.
 
     Of a text that is all in brackets nothing is left: `[Available since 2.0]`.
     """

@@ -82,6 +82,8 @@ def test_the_first_sentence_is_the_first_with_words_of_its_own(documents) -> Non
 
 def test_a_query_is_one_line_without_marks() -> None:
     assert query("[!WARNING]- Keys:\n {{% note %}} *no*  doors...") == "Keys: *no* doors"
+    assert query(":octicons-key-24: Make `std::key:` at 10:30:00") == "Make `std::key:` at 10:30:00"
+    assert query("[Since version 2]") == ""
 
 
 def test_the_first_sentence_is_none_that_readers_do_not_see() -> None:
