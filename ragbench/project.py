@@ -14,7 +14,7 @@ Typed words win; a typed `data=...` leaves out every `data.` line.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -62,6 +62,13 @@ class Project:
             arms = {name: shlex.join(words) for name, words in self.arms.items()}
             text += _ARMS_HEAD + yaml.safe_dump({_ARMS: arms}, sort_keys=False, allow_unicode=True, width=1000)
         write_text(self.file, text)
+
+
+def data_words(typed: Sequence[str], keys: Collection[str] = ("data", "links")) -> str:
+    """The typed words that name the data, to be repeated in a shell; none where a project file names it."""
+    if find() is not None:
+        return ""
+    return "".join(f" {shlex.quote(word)}" for word in typed if key_of(word).split(".")[0] in keys)
 
 
 def find(start: Path | None = None) -> Project | None:

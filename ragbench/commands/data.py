@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragbench import console
+from ragbench import console, project
 from ragbench.exit_codes import FAILED
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def main(arguments: argparse.Namespace) -> int:
         return _judged(settings, run, overrides, arguments)
     benchmark = load(settings.config)
     if arguments.task == "check":
-        return _check(benchmark, arguments)
+        return _check(benchmark, settings, arguments)
     if arguments.task == "split":
         return _split(benchmark, settings, arguments)
     if arguments.task == "agreement":
@@ -110,7 +110,7 @@ def _looks(benchmark: Benchmark, settings: Settings, arguments: argparse.Namespa
     return 0
 
 
-def _check(benchmark: Benchmark, arguments: argparse.Namespace) -> int:
+def _check(benchmark: Benchmark, settings: Settings, arguments: argparse.Namespace) -> int:
     import pandas as pd
 
     from ragbench.benchmark.check import check
@@ -127,7 +127,7 @@ def _check(benchmark: Benchmark, arguments: argparse.Namespace) -> int:
         numbers = [(counts[severity], severity) for severity in ("error", "warning", "note")]
         print(", ".join(f"{number} {severity}{'s' * (number != 1)}" for number, severity in numbers))
         if not counts["error"]:
-            console.next_command("run")
+            console.next_command(f"run{project.data_words(settings.overrides, ('data', 'links', 'topics'))}")
     return FAILED if counts["error"] else 0
 
 
@@ -153,7 +153,7 @@ def _split(benchmark: Benchmark, settings: Settings, arguments: argparse.Namespa
         else:
             raise ConfigError(f"splits cannot be written into data={data['loader']}: use data.resplit={arguments.seed}")
         print(f"wrote the splits of {len(topics)} topics into {console.shown(path)}")
-        console.next_command("run split=train")
+        console.next_command(f"run split=train{project.data_words(settings.overrides)}")
     else:
         console.print_json(dict(Counter(topic.split for topic in topics)))
     return 0

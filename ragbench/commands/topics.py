@@ -112,7 +112,7 @@ def _derive(settings: Settings, arguments: argparse.Namespace) -> int:
     console.print_table(overview(made), f"{len(made.topics)} derived topics from {documents} documents")
     _print_counts("not used", made.dropped)
     print(f"wrote {out}; correct it, then use it with data.queries={out} and topics=given")
-    console.next_command("run -m exp=baseline,phase1 topics=derived" + _data(settings))
+    console.next_command(f"run -m exp=baseline,recommended topics=derived{project.data_words(settings.overrides)}")
     return 0
 
 
@@ -213,7 +213,7 @@ def _print_counts(title: str, counts: Mapping[str, int]) -> None:
 def _ended(settings: Settings, out: Path) -> int:
     """Say which file was written and what to do with it."""
     print(f"wrote {out}; read and correct it, then use it with data.queries={out}")
-    console.next_command(f"run -m exp=baseline,recommended{_data(settings)} data.queries={out}")
+    console.next_command(f"run -m exp=baseline,recommended{project.data_words(settings.overrides)} data.queries={out}")
     return 0
 
 
@@ -323,13 +323,6 @@ def _sweep(overrides: Sequence[str], arms: Sequence[str]) -> Experiment:
     defaults = {"split": "all", "latency.enabled": "false", "tracking.enabled": "false"}
     words += [f"{key}={value}" for key, value in defaults.items() if key not in keys]
     return Experiment.sweep(*words)
-
-
-def _data(settings: Settings) -> str:
-    """The words that name the data, where no project file does."""
-    if project.find() is not None:
-        return ""
-    return "".join(f" {word}" for word in settings.overrides if key_of(word).split(".")[0] == "data")
 
 
 TASKS: Mapping[str, Callable[[Settings, argparse.Namespace], int]] = {

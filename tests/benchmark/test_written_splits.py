@@ -41,6 +41,8 @@ def test_what_is_written_is_what_the_next_command_reads(
     Path("queries.csv").write_text("text\n" + "\n".join(f"question {n}" for n in range(8)) + "\n", encoding="utf-8")
     data = ["data=vault", f"data.corpus={vault_folder}", "data.queries=queries.csv"]
     assert cli.main(["data", "split", "--write", *data]) == 0
-    assert "wrote the splits of 8 topics into queries.csv\nnext: ragbench run" in capsys.readouterr().out
+    typed = f"data=vault data.corpus={vault_folder} data.queries=queries.csv"
+    said = f"wrote the splits of 8 topics into queries.csv\nnext: ragbench run split=train {typed}\n"
+    assert capsys.readouterr().out.endswith(said)
     read = load_benchmark("vault", corpus=vault_folder, queries="queries.csv")
     assert sorted(topic.split for topic in read.topics) == ["test"] * 4 + ["train"] * 4
