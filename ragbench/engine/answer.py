@@ -1,4 +1,4 @@
-"""The answer to a query: hits with all that is known about them, and what the stages did."""
+"""The answer to a query: hits with all their properties, and what the stages did."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from ragbench.corpus.words import readable
 from ragbench.engine.explanation import explanation
-from ragbench.engine.hits import first, hits
+from ragbench.engine.hits import first_hits, hits
 from ragbench.engine.pipeline import Pipeline, start
-from ragbench.engine.request import RETURN_ALL, SearchOptions, adapted
+from ragbench.engine.request import RETURN_ALL, SearchOptions, adapted_pipeline
 from ragbench.errors import ConfigError
 from ragbench.stages.filters import FilterDocuments
 from ragbench.stages.guarantee import GuaranteeNotes
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 class Answer:
     """A query's hits with what the stages noted, how many hits every filter left and how long each stage took.
 
-    The first `filter_results` hits are notes that the query names or that are of its time, the others are what the
-    search ranked; ranks go on from one to the other. `total` counts the hits there were, `filters_applied` names the
-    conditions that documents had to meet. `pipeline` says in words how hits were found; `stage_ms` is in milliseconds,
-    in the order of the stages.
+    The first `filter_results` hits are notes that the query names or notes of its time range, the others are those that
+    the search ranked; ranks continue over both. `total` counts the hits before the cut to `top_n`, `filters_applied`
+    names the conditions that documents had to meet. `pipeline` says in words how hits were found; `stage_ms` is in
+    milliseconds, in the order of the stages.
     """
 
     query: str
@@ -50,7 +50,7 @@ class Answer:
         rows = "".join(
             f"<tr><td>{hit.rank}</td><td><b>{escape(readable(hit.docno))}</b><br>"
             f"{escape(' > '.join(hit.header_path) or hit.title)}</td>"
-            f"<td>{escape(snippet(hit.text, self.query))}</td><td>{escape(', '.join(_found_by(hit)))}</td></tr>"
+            f"<td>{escape(snippet(hit.text, self.query))}</td><td>{escape(', '.join(_how_found(hit)))}</td></tr>"
             for hit in self.hits
         )
         head = "<tr><th>rank</th><th>section</th><th>text</th><th>found by</th></tr>"
@@ -68,19 +68,19 @@ def answer(
     explain: bool = False,
     deadline: float | None = None,
 ) -> Answer:
-    """The guaranteed hits and the best `top_n` (at least 1) others; with `explain`, each says why it is where it is.
+    """The guaranteed hits and the best `top_n` (at least 1) others; with `explain`, each has an explanation.
 
-    `filters` apply to this search only, `options` are its other options. A failure of a pipeline of lexical search v3
-    is noted, and the documents that hold the query answer (seed 002, "Failure fallback"). Raises TimeoutError at the
-    first stage that would begin after `deadline` (of `time.monotonic`), ConfigError for an option that the pipeline
-    does not support.
+    `filters` apply to this search only, `options` are its other options. When a pipeline of lexical search v3 fails,
+    the failure is noted and the documents that hold the query are the hits (seed 002, "Failure fallback"). Raises
+    TimeoutError at the first stage that would begin after `deadline` (of `time.monotonic`), ConfigError for an option
+    that the pipeline does not support.
     """
     if top_n < 1:
         raise ConfigError(f"top_n must be at least 1, got {top_n}")
     options = options or SearchOptions()
     if options.return_all:
         top_n = max(top_n, RETURN_ALL)
-    pipeline = adapted(pipeline, options, top_n)
+    pipeline = adapted_pipeline(pipeline, options, top_n)
     states = start([query if isinstance(query, Query) else options.query(query)])
     text = states[0].query.text
     if filters is not None:
@@ -105,13 +105,13 @@ def answer(
         ranks = next((stage for _, stage in pipeline if isinstance(stage, RankCandidates)), None)
         if ranks is None:
             raise
-        final, explain = _fallen_back(passed[0], ranks, pipeline, index, error), False
+        final, explain = _fallback(passed[0], ranks, pipeline, index, error), False
     found = hits(final, index, top_n)
     applied = [filters, *(stage for _, stage in pipeline)]
     return Answer(
         query=text,
         pipeline=repr(pipeline),
-        hits=tuple(_explained(found, passed, pipeline, index, top_n) if explain else found),
+        hits=tuple(_with_explanations(found, passed, pipeline, index, top_n) if explain else found),
         notes=final.notes,
         filter_results=sum(hit.guaranteed for hit in found),
         total=0 if final.fused is None else len(final.fused),
@@ -127,17 +127,17 @@ def answer(
     )
 
 
-def _found_by(hit: Hit) -> Sequence[str]:
-    """How the hit was found, with its rank in every source where it is explained."""
+def _how_found(hit: Hit) -> Sequence[str]:
+    """How the hit was found; with an explanation, the sources and its rank in each."""
     if hit.explanation is None:
         return hit.matches
     return [f"{name} {place.rank}" for name, place in hit.explanation.sources.items()]
 
 
-def _fallen_back(
+def _fallback(
     state: QueryState, ranks: RankCandidates, pipeline: Pipeline, index: Index, error: Exception
 ) -> QueryState:
-    """The documents that contain the query, in their order, with the notes that it names; empty if that fails too."""
+    """The documents that hold the query, in their order, with the notes that it names; none if that fails, too."""
     note = f"ranked by place among the files that hold the query, because the search failed: {error}"
     states = [replace(state, fused=ranks.second_best(state, index)).with_note(note)]
     for _, stage in pipeline:
@@ -146,10 +146,10 @@ def _fallen_back(
     return states[0]
 
 
-def _explained(
+def _with_explanations(
     found: Sequence[Hit], passed: Sequence[QueryState], pipeline: Pipeline, index: Index, top_n: int
 ) -> Iterator[Hit]:
-    for hit, (chunk, _) in zip(found, first(passed[-1], top_n), strict=True):
+    for hit, (chunk, _) in zip(found, first_hits(passed[-1], top_n), strict=True):
         yield replace(hit, explanation=explanation(chunk, hit.score, pipeline, passed, index))
 
 
@@ -187,21 +187,21 @@ def show(answer: Answer, in_full: bool) -> None:
             then = " -> ".join(f"{name} {place.rank} ({place.score:.4f})" for name, place in why.stages.items())
             console.print(Text(f"    found by: {found or 'no source directly'}", style="dim"))
             console.print(Text(f"    then:     {then}", style="dim"))
-            console.print(Text(f"    because:  {_shown(why.reasons)}", style="dim"))
-            console.print(Text(f"    document: {_shown(asdict(hit.metadata))}", style="dim"))
+            console.print(Text(f"    because:  {_values_in_line(why.reasons)}", style="dim"))
+            console.print(Text(f"    document: {_values_in_line(asdict(hit.metadata))}", style="dim"))
 
 
-def _shown(values: Mapping[str, Any]) -> str:
+def _values_in_line(values: Mapping[str, Any]) -> str:
     """Plain values on one line."""
 
-    def said(value: Any) -> str:
+    def in_words(value: Any) -> str:
         if isinstance(value, Mapping):
-            return "(" + ", ".join(f"{key} {said(each)}" for key, each in value.items()) + ")"
+            return "(" + ", ".join(f"{key} {in_words(each)}" for key, each in value.items()) + ")"
         if isinstance(value, list | tuple):
-            return ", ".join(map(said, value)) or "none"
+            return ", ".join(map(in_words, value)) or "none"
         return f"{value:.4g}" if isinstance(value, float) else str(value)
 
-    return "; ".join(f"{name} {said(value)}" for name, value in values.items() if value != "")
+    return "; ".join(f"{name} {in_words(value)}" for name, value in values.items() if value != "")
 
 
 def snippet(text: str, query: str, width: int = 220) -> str:

@@ -23,7 +23,7 @@ from ragbench.stages.stage import Retriever, Stage
 from ragbench.types import Query, QueryState, Ranking
 
 Question = tuple[str, Hashable]
-"""A retriever over its artefacts, and what it is asked."""
+"""The key of a retriever over its artefacts, and the question it is asked."""
 
 
 _K = TypeVar("_K", bound=Hashable)
@@ -54,21 +54,21 @@ class Outcome:
 
 
 def stage_key(stage: Stage, index: Index) -> str:
-    """A name for a stage's work: its class and parameters and the artefacts and models it reads."""
+    """A digest of a stage's work: its class, its parameters, and the artefacts and models it reads."""
     return digest([type(stage).__module__, stage, index.fingerprints(stage.needs)])
 
 
 def prefix_keys(arm: Arm) -> list[str]:
-    """For each stage of an arm, a name for the work up to and including it. Equal names mean equal states."""
+    """For each stage of an arm, a digest of the work up to and including it. Equal digests mean equal states."""
     keys = (stage_key(stage, arm.index) for _, stage in arm.pipeline)
     return list(accumulate(keys, lambda before, key: digest([before, key]), initial=""))[1:]
 
 
 class Session:
-    """Runs pipelines over the same queries one after another; later ones reuse what earlier ones computed.
+    """Runs pipelines over the same queries one after another; later ones reuse the results of earlier ones.
 
     Keeps the states after every prefix and the answers of every retriever, up to `limit_bytes`; the least recently used
-    go first. `computed` and `reused` count stages; `tick` is called after each that was computed.
+    are dropped first. `computed` and `reused` count stages; `tick` is called after each computed stage.
     """
 
     def __init__(
@@ -91,8 +91,8 @@ class Session:
             if (known := self._prefixes.get(key)) is not None:
                 self.reused += 1
                 return known
-            after = tuple(answered(stage, states, index, self._answers))
-            _keep(self._prefixes, key, after)
+            after = tuple(run_stage(stage, states, index, self._answers))
+            _store(self._prefixes, key, after)
             self.computed += 1
             self._tick()
             return after
@@ -109,7 +109,7 @@ class Session:
 def execute(
     arms: Sequence[Arm], queries: Sequence[Query], progress: Callable[[str, int, int], None] | None = None
 ) -> Iterator[Outcome]:
-    """Run every arm over the queries; arms with a common prefix follow each other, whatever their order was.
+    """Run every arm over the queries, sorted so that arms with a common prefix follow each other.
 
     Each distinct prefix runs once, and its states are dropped as soon as no later arm begins with it.
     """
@@ -130,10 +130,10 @@ def execute(
         yield session.outcome(arm)
 
 
-def answered(
+def run_stage(
     stage: Stage, states: Sequence[QueryState], index: Index, answers: MutableMapping[Question, Ranking]
 ) -> list[QueryState]:
-    """Run a stage; a retriever's questions that were asked before are answered from `answers`."""
+    """Run a stage; a retriever's questions that were asked before get their answers from `answers`."""
     if not isinstance(stage, Retriever):
         return stage(states, index)
     key = stage_key(stage, index)
@@ -143,12 +143,12 @@ def answered(
     if new:
         found = dict(zip(new, stage.retrieve(list(new.values()), index), strict=True))
         for question, ranking in found.items():
-            _keep(answers, question, ranking)
+            _store(answers, question, ranking)
         known |= found
     return [state.with_ranking(stage.source, known[question]) for question, state in zip(asked, states, strict=True)]
 
 
-def _keep(cache: MutableMapping[_K, _V], key: _K, value: _V) -> None:
+def _store(cache: MutableMapping[_K, _V], key: _K, value: _V) -> None:
     with suppress(ValueError):  # larger than the whole cache
         cache[key] = value
 

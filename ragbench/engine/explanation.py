@@ -1,11 +1,11 @@
-"""Why a hit is where it is: what every source and every stage did with it."""
+"""Explains the place of a hit: its rank in every source and after every stage."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ragbench.engine.hits import family
+from ragbench.engine.hits import with_children
 from ragbench.engine.pipeline import Pipeline
 from ragbench.types import Explanation, Place, QueryState, Ranking
 
@@ -17,7 +17,7 @@ def explanation(
     chunk: int, score: float, pipeline: Pipeline, passed: Sequence[QueryState], index: Index
 ) -> Explanation:
     """The explanation of a hit; `passed` are the states before every stage and after the last."""
-    members, final = family(chunk, index.chunks), passed[-1]
+    members, final = with_children(chunk, index.chunks), passed[-1]
     names = [name for name, _ in pipeline]
     after = [(name, state.fused) for name, state in zip(names, passed[1:], strict=True) if state.fused is not None]
     return Explanation(

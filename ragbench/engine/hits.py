@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 def hits(state: QueryState, index: Index, top_n: int) -> list[Hit]:
     """The guaranteed hits of a state, then the first `top_n` others of its fused ranking, without explanations."""
-    places = enumerate(first(state, top_n), start=1)
+    places = enumerate(first_hits(state, top_n), start=1)
     return [_hit(rank, score, chunk, state, index) for rank, (chunk, score) in places]
 
 
-def first(state: QueryState, top_n: int) -> list[tuple[int, float]]:
+def first_hits(state: QueryState, top_n: int) -> list[tuple[int, float]]:
     """The chunks of `hits` with their scores."""
     ranking = state.fused or Ranking.empty()
     listed = list(zip(ranking.chunks.tolist(), ranking.scores.tolist(), strict=True))
@@ -47,15 +47,15 @@ def _hit(rank: int, score: float, chunk: int, state: QueryState, index: Index) -
         start_line=start_line,
         end_line=end_line,
         text=table.text(chunk),
-        context=joined(table, state.contexts[chunk]) if chunk in state.contexts else None,
+        context=join_texts(table, state.contexts[chunk]) if chunk in state.contexts else None,
         matches=(*([named] if named else []), *_sources(chunk, state, table)),
         guaranteed=named is not None,
         metadata=facets.metadata_of(document),
     )
 
 
-def family(chunk: int, table: ChunkTable) -> list[int]:
-    """The chunk and, for a parent, the children that stand for it before expansion."""
+def with_children(chunk: int, table: ChunkTable) -> list[int]:
+    """The chunk and, for a parent, its children, which take its place before expansion."""
     if chunk < table.n_retrievable:
         return [chunk]
     return [chunk, *np.flatnonzero(table.parent == chunk).tolist()]
@@ -63,11 +63,11 @@ def family(chunk: int, table: ChunkTable) -> list[int]:
 
 def _sources(chunk: int, state: QueryState, table: ChunkTable) -> list[str]:
     """The sources whose rankings contain the chunk or one of its children, sorted."""
-    members = family(chunk, table)
+    members = with_children(chunk, table)
     return sorted(name for name, ranking in state.rankings.items() if np.isin(ranking.chunks, members).any())
 
 
-def joined(table: ChunkTable, chunks: Sequence[int]) -> str:
+def join_texts(table: ChunkTable, chunks: Sequence[int]) -> str:
     """The texts of chunks of one document in order, overlaps written once, gaps as a blank line."""
     text, end = "", 0
     for chunk in chunks:

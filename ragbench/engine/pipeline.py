@@ -24,7 +24,7 @@ Step = Callable[[str, Stage, Sequence[QueryState], "Index"], Sequence[QueryState
 
 
 def call(name: str, stage: Stage, states: Sequence[QueryState], index: Index) -> Sequence[QueryState]:
-    """The step that only runs the stage."""
+    """The default step: runs the stage and nothing else."""
     return stage(states, index)
 
 
@@ -78,7 +78,7 @@ class Pipeline:
 
     @property
     def encoders(self) -> tuple[str, ...]:
-        """The parts among its needs that are encoders: that of the index and those of further sources."""
+        """The encoders among the parts it needs: that of the index and those of further sources."""
         return tuple(sorted(need for need in self.needs if need.partition(":")[0] == "encoder"))
 
     @property

@@ -1,4 +1,4 @@
-"""The options of one search besides its query, the same in Python, over HTTP, over MCP and on the command line."""
+"""The options of one search besides its query: the same in Python, over HTTP, over MCP and on the command line."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ _WORDS: tuple[type, ...] = (RetrieveLexical, RankCandidates)
 
 @dataclass(frozen=True)
 class SearchOptions(Checked):
-    """The options of a search; options that are not given stay as the pipeline has them.
+    """The options of a search; for options that are not given the pipeline decides.
 
-    `hypothesis` is a supposed answer, for pipelines with HyDE. `phrasings` are other phrasings of the query, in place
-    of those that a model would be asked for, and `salient_terms` its important words and #tags, for pipelines that
-    expand queries (seed 002). With `after` (inclusive) or `before` (exclusive) the notes of that time are the whole
-    answer and nothing is searched, for pipelines that guarantee notes. `mode` leaves searches out (seed 004).
-    `return_all` asks for 100 hits of 100 recalled notes and 300 ranked chunks (seed 002).
+    `hypothesis` is a supposed answer, for pipelines with HyDE. `phrasings` are other phrasings of the query, used
+    instead of asking a model, and `salient_terms` its important words and #tags, for pipelines that expand queries
+    (seed 002). `after` (inclusive) and `before` (exclusive) are for pipelines that guarantee notes: the answer is then
+    the notes of that time, without a search. `mode` leaves searches out (seed 004). `return_all` asks for 100 hits of
+    100 recalled notes and 300 ranked chunks (seed 002).
     """
 
     hypothesis: str | None = None
@@ -57,7 +57,7 @@ class SearchOptions(Checked):
     return_all: bool = False
 
     def in_mode(self, mode: str | None) -> SearchOptions:
-        """The options with this mode where they have none. ConfigError for an unknown mode."""
+        """The options with this mode, unless they have one. ConfigError for an unknown mode."""
         return self if self.mode or not mode else replace(self, mode=cast(Mode, mode))
 
     def query(self, text: str) -> Query:
@@ -71,7 +71,7 @@ class SearchOptions(Checked):
         return {name: value for name, value in named.items() if value not in (None, (), False)}
 
 
-def adapted(pipeline: Pipeline, options: SearchOptions, top_n: int) -> Pipeline:
+def adapted_pipeline(pipeline: Pipeline, options: SearchOptions, top_n: int) -> Pipeline:
     """The pipeline that answers one search for `top_n` hits. ConfigError for an option that it has no stage for."""
     kinds = {type(stage) for _, stage in pipeline}
     for names, kind, what in _NEEDS:
@@ -80,13 +80,13 @@ def adapted(pipeline: Pipeline, options: SearchOptions, top_n: int) -> Pipeline:
             raise ConfigError(f"{' and '.join(asked)} cannot be used: this pipeline has no stage that {what}")
     stages = pipeline.stages
     if options.after is not None or options.before is not None:
-        stages = _of_time(stages, options)
+        stages = _time_range_stages(stages, options)
     elif options.mode is not None:
-        stages = _in_mode(stages, options.mode)
+        stages = _stages_of_mode(stages, options.mode)
     if options.return_all:
         stages = tuple((name, _ALL[type(stage)](stage) if type(stage) in _ALL else stage) for name, stage in stages)
     else:
-        stages = _diverse(stages, top_n)
+        stages = _with_diverse_end(stages, top_n)
     return pipeline if stages == pipeline.stages else Pipeline(stages)
 
 
@@ -111,7 +111,7 @@ _ALL: Mapping[type, Callable[[Any], Stage]] = {
 _Stages = tuple[tuple[str, Stage], ...]
 
 
-def _of_time(stages: _Stages, options: SearchOptions) -> _Stages:
+def _time_range_stages(stages: _Stages, options: SearchOptions) -> _Stages:
     """Return only the notes of a time range, without a search (seed 002, "Time-Range Flow")."""
     kept: list[tuple[str, Stage]] = [("search", _NoSearch())]
     for name, stage in stages:
@@ -124,8 +124,8 @@ def _of_time(stages: _Stages, options: SearchOptions) -> _Stages:
     return tuple(kept)
 
 
-def _diverse(stages: _Stages, top_n: int) -> _Stages:
-    """With a choice of as many hits as are asked for at the end, where the pipeline has one of more hits."""
+def _with_diverse_end(stages: _Stages, top_n: int) -> _Stages:
+    """If the pipeline keeps diverse hits, but more than requested, add a stage that keeps the requested number."""
     if not any(isinstance(stage, KeepDiverse) and stage.top_k > top_n for _, stage in stages):
         return stages
     ends = (place for place, (_, stage) in enumerate(stages) if isinstance(stage, (ExpandToParents, Cut)))
@@ -133,7 +133,7 @@ def _diverse(stages: _Stages, top_n: int) -> _Stages:
     return (*stages[:place], (f"diverse at {top_n}", KeepDiverse(top_k=top_n)), *stages[place:])
 
 
-def _in_mode(stages: _Stages, mode: Mode) -> _Stages:
+def _stages_of_mode(stages: _Stages, mode: Mode) -> _Stages:
     by_words = [name for name, stage in stages if isinstance(stage, _WORDS)]
     by_meaning = [name for name, stage in stages if isinstance(stage, RetrieveDense)]
     for missing, wanted, modes in (

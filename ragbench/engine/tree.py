@@ -1,4 +1,4 @@
-"""The prefix tree of several pipelines: which stages run once, and for which arms; shown before an experiment runs."""
+"""The prefix tree of several pipelines: which stages run once, and for which arms; printed before an experiment."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Node:
 
 
 def tree(arms: Sequence[Arm]) -> dict[str, Node]:
-    """The roots of the tree by key. Builds only the artefacts that the names of others depend on."""
+    """The roots of the tree by key. Builds only the artefacts that the names of other artefacts depend on."""
     roots: dict[str, Node] = {}
     for arm in arms:
         level = roots
@@ -47,16 +47,16 @@ def explain(roots: Mapping[str, Node], queries: int) -> str:
     """The tree in words: what is computed once and for which arms, what is reused, why equal stages are not shared."""
     asked: set[str] = set()
     arms = sorted({arm for node in roots.values() for arm in node.arms})
-    alone = sum(_depths(node) for node in roots.values())
+    alone = sum(_count_alone(node) for node in roots.values())
     lines = [f"{len(arms)} arms, {queries} queries: {count(roots)} stage runs instead of {alone}"]
 
     def show(node: Node, indent: int, twins: int) -> None:
         facts = [f"once for {len(node.arms)} arms"] if len(node.arms) > 1 else []
         if twins > 1:
-            facts.append("apart, as it reads " + _read(node))
+            facts.append("not shared: it reads " + _artefacts_read(node))
         if isinstance(node.stage, Retriever):
             key = stage_key(node.stage, node.index)
-            facts += ["asks only what was not asked above"] if key in asked else []
+            facts += ["asks only new questions"] if key in asked else []
             asked.add(key)
         ends = [arm for arm in node.arms if not any(arm in child.arms for child in node.children.values())]
         tail = f"  -> {', '.join(ends)}" if ends else ""
@@ -65,17 +65,17 @@ def explain(roots: Mapping[str, Node], queries: int) -> str:
         show_level(node.children, indent + (len(node.children) > 1))
 
     def show_level(level: Mapping[str, Node], indent: int) -> None:
-        said = Counter((node.name, node.stage.describe()) for node in level.values())
+        twins = Counter((node.name, node.stage.describe()) for node in level.values())
         for node in level.values():
-            show(node, indent, said[node.name, node.stage.describe()])
+            show(node, indent, twins[node.name, node.stage.describe()])
 
     show_level(roots, 1)
     return "\n".join(lines)
 
 
-def _read(node: Node) -> str:
+def _artefacts_read(node: Node) -> str:
     return ", ".join(f"{need} {name[:8]}" for need, name in node.index.fingerprints(node.stage.needs).items())
 
 
-def _depths(node: Node) -> int:
-    return len(node.arms) + sum(_depths(child) for child in node.children.values())
+def _count_alone(node: Node) -> int:
+    return len(node.arms) + sum(_count_alone(child) for child in node.children.values())

@@ -22,7 +22,7 @@ from ragbench.export.generation import Generation
 from ragbench.files import why_unreadable
 from ragbench.fingerprint import short_digest
 from ragbench.index import documents
-from ragbench.index.artefacts import Artefact, ArtefactStore, defect
+from ragbench.index.artefacts import Artefact, ArtefactStore, damage_of
 from ragbench.index.index import Index
 from ragbench.models.access import Models
 from ragbench.stages.filters import FilterDocuments
@@ -59,7 +59,7 @@ class SealedStore(ArtefactStore):
 
     @staticmethod
     def _is_signed(found: Artefact, signed: Mapping[str, str]) -> bool:
-        whole = defect(found.manifest, found.kind, found.fingerprint, found.folder, in_full=True) is None
+        whole = damage_of(found.manifest, found.kind, found.fingerprint, found.folder, in_full=True) is None
         return whole and signing.covers(signed, found)
 
 
@@ -143,15 +143,15 @@ class LoadedBundle:
 
     def document(self, docno: str, lines: tuple[int, int] | None = None) -> StoredDocument | None:
         """The document with this id, or those of its file's lines (from 1, both included); None when there is none."""
-        return documents.stored(self.index, docno, lines)
+        return documents.stored_document(self.index, docno, lines)
 
     def documents(
         self, prefix: str = "", *, filters: Mapping[str, Any] | FilterDocuments | None = None
     ) -> list[ListedDocument]:
         """The documents whose ids begin with `prefix` and that meet the filters, sorted by id."""
         wanted = build(FilterDocuments, filters, "filters") if isinstance(filters, Mapping) else filters
-        rows = documents.numbers(self.index, prefix, wanted.conditions if wanted else None)
-        return [documents.listed(self.index, row) for row in rows]
+        rows = documents.rows_of_documents(self.index, prefix, wanted.conditions if wanted else None)
+        return [documents.listed_document(self.index, row) for row in rows]
 
     def golden(self) -> Sequence[bundle.Golden]:
         """The queries that came with it and the hits they should have among the documents that it serves."""

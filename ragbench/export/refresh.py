@@ -271,7 +271,7 @@ def _digests(table: ChunkTable) -> dict[str, str]:
 
 def _before(last: Index, docno: str, digest: str) -> Document:
     """A document as the index has it, links not yet resolved."""
-    stored = reading.stored(last, docno)
+    stored = reading.stored_document(last, docno)
     if stored is None:
         raise BundleError(f"{docno} is not in the index: export the bundle again")
     return Document(

@@ -16,7 +16,7 @@ from ragbench.experiment import environment
 from ragbench.export import bundle, generation, signing
 from ragbench.export.bundle import Golden
 from ragbench.export.loaded_bundle import LoadedBundle, documents_of, load, settings_of
-from ragbench.index.artefacts import defect
+from ragbench.index.artefacts import damage_of
 from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, load_cross_encoder, load_encoder
 from ragbench.timing.intervals import summary
 from ragbench.timing.latency import measure
@@ -184,7 +184,7 @@ def _index(loaded: LoadedBundle) -> Check:
         return Check("index", "fails", f"{', '.join(other)} would be built otherwise by this version")
     artefacts = loaded.index.artefacts()
     for each in artefacts:
-        if reason := defect(each.manifest, each.kind, each.fingerprint, each.folder, in_full=True):
+        if reason := damage_of(each.manifest, each.kind, each.fingerprint, each.folder, in_full=True):
             return Check("index", "fails", f"{each.kind} {each.fingerprint} is damaged: {reason}")
     return Check("index", "passes", f"{len(artefacts)} artefacts are undamaged")
 

@@ -1,4 +1,4 @@
-r"""How text becomes terms: four Lucene analyzers.
+r"""Turns text into terms: four Lucene analyzers.
 
 | name        | for                    | `C++ agents' getUserById`                    | stems | stop words |
 |-------------|------------------------|----------------------------------------------|-------|------------|
@@ -9,7 +9,7 @@ r"""How text becomes terms: four Lucene analyzers.
 
 `technical` and `code` keep what punctuation distinguishes (C++, C#, Node.js, std::vector, STR-2031, --max-lag, v3.1.2)
 and put its parts at the same position, those of camelCase too, so that `node` finds Node.js but `c` does not find C++.
-Both drop tokens of more than 255 characters: no query holds them, and Lucene refuses very long ones.
+Both drop tokens of more than 255 characters: queries do not hold them, and Lucene refuses very long ones.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _DOTTED_START = r"""(?:(?<=^|[\s"'`(=/])\.(?=\p{L}))?"""  # .NET, .gitignore, bu
 
 
 def _tokens(joiners: str) -> str:
-    """The pattern of a token: an ideograph, a flag, or words held together by `joiners`, with a closing ++ or #."""
+    """The pattern of a token: an ideograph, a flag, or words connected by `joiners`, with ++ or # at the end."""
     words = rf"{_DOTTED_START}{_WORD}++(?:(?:{joiners}){_WORD}++){{0,15}}+(?:\+\+|#)?"
     return rf"\p{{IsIdeographic}}|{_FLAG}|{words}"
 
 
-# What is left of a token without decoration: a flag without its dashes, a version without its v.
+# The core of a token: a flag without its dashes, a version without its v.
 _CORE = r"^--?(.+)|^[vV](\p{N}++(?:\.\p{N}++)++)$"
-# Its words; versions and words with an apostrophe stay whole, and a lone letter is no part of anything.
+# The words of a token; versions and words with an apostrophe stay whole, single letters are left out.
 _WHOLE = rf"^[vV]?\p{{N}}++(?:\.\p{{N}}++)++$|^{_WORD}++['\u2019]{_WORD}++$"
 _WORD_PARTS = rf"{_WHOLE}|({_WORD}{{2,}}+|\p{{N}})"
 _PROSE_PARTS = rf"{_WHOLE}|([\p{{L}}\p{{M}}\p{{N}}&&[^\p{{IsIdeographic}}]]{{2,}}+|\p{{N}})"
@@ -47,7 +47,7 @@ _PROSE_CASE_PARTS = rf"{_WHOLE}|{_CASE_PARTS}"
 
 
 def _split(*patterns: str) -> list[tuple[str, ...]]:
-    """Filters that add what the groups of each pattern find in a token to the token itself, at its position."""
+    """Filters that add the groups of each pattern that match in a token, at the position of the token."""
     return [("patternCaptureGroup", "pattern", pattern, "preserve_original", "true") for pattern in patterns]
 
 
@@ -77,7 +77,7 @@ CUSTOM: Mapping[str, tuple[str, tuple[tuple[str, ...], ...]]] = MappingProxyType
         ),
     }
 )
-"""The analyzers of our own: the pattern of a token, and Lucene's filters with their parameters, in order."""
+"""The analyzers that Lucene lacks: the pattern of a token, and Lucene's filters with their parameters, in order."""
 
 
 @cache
@@ -155,7 +155,7 @@ def _term_attribute() -> Any:
 
 
 def java_text(text: str) -> str:
-    """The text itself, or, when it holds half a surrogate pair, which Java's strings cannot take, `?` in its place."""
+    """The text with `?` in place of half a surrogate pair, which Java's strings cannot hold."""
     try:
         text.encode("utf-16-le")
     except UnicodeEncodeError:

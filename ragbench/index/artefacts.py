@@ -1,8 +1,8 @@
 """Index artefacts: immutable folders named by a digest of their inputs, built once and never left half-built.
 
-An artefact lives at `<root>/<kind>/<fingerprint>/` and holds its files and `manifest.json`. It is built in a temporary
-folder beside it, flushed to disk and renamed into place under a file lock, so a killed build leaves nothing that looks
-finished, and two processes build the same artefact once.
+An artefact lies at `<root>/<kind>/<fingerprint>/` and holds its files and `manifest.json`. It is built in a temporary
+folder beside it, flushed to disk and renamed into place under a file lock. So a killed build leaves nothing that looks
+finished, and of two processes that need the same artefact one builds it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 MANIFEST = "manifest.json"
 _BLOCK_BYTES = 4 * 2**20
-_AT_ONCE = 64
+_BLOCKS_READ = 64
 """Blocks of large files that are read when an artefact is opened: 256 MiB."""
 
 Say = Callable[[str], None]
@@ -35,7 +35,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Artefact:
-    """A finished artefact: its folder, what made it, its size, and whether this process built it."""
+    """A finished artefact: its folder, its manifest, and whether this process built it."""
 
     kind: str
     fingerprint: str
@@ -45,7 +45,7 @@ class Artefact:
 
     @property
     def size_bytes(self) -> int:
-        """The bytes of its files, manifest not counted."""
+        """The bytes of its files without the manifest."""
         return sum(int(entry["bytes"]) for entry in self.manifest["files"].values())
 
 
@@ -61,7 +61,7 @@ class ArtefactStore:
     remote: RemoteStore | None = None
 
     def get(self, kind: str, inputs: Any, build: Callable[[Path], None]) -> Artefact:
-        """The artefact of a kind shaped by `inputs`; `build` fills an empty folder when it does not exist yet."""
+        """The artefact of a kind that is made from `inputs`; `build` fills an empty folder if there is none yet."""
         from filelock import FileLock
 
         fingerprint = short_digest([kind, inputs])
@@ -79,7 +79,7 @@ class ArtefactStore:
                 if found is not None:
                     return found
                 if self.remote is not None:
-                    return self._shared(self.remote, kind, fingerprint, folder, inputs, build)
+                    return self._fetch_or_build(self.remote, kind, fingerprint, folder, inputs, build)
                 return self._build(kind, fingerprint, folder, inputs, build)
         except PermissionError as error:
             raise IndexError_(
@@ -122,11 +122,11 @@ class ArtefactStore:
         """The manifest, and what is wrong with the artefact."""
         try:
             manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-            return manifest, defect(manifest, kind, fingerprint, folder, in_full)
+            return manifest, damage_of(manifest, kind, fingerprint, folder, in_full)
         except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
             return {}, f"its manifest is unreadable ({why_unreadable(error)})"
 
-    def _shared(
+    def _fetch_or_build(
         self, remote: RemoteStore, kind: str, fingerprint: str, folder: Path, inputs: Any, build: Callable[[Path], None]
     ) -> Artefact:
         draft = folder.parent / f".{fingerprint}.tmp-fetched"
@@ -156,7 +156,7 @@ class ArtefactStore:
                 "inputs": plain(inputs),
                 "build_seconds": round(time.perf_counter() - started, 3),
                 "files": {
-                    path.relative_to(draft).as_posix(): _entry(path)
+                    path.relative_to(draft).as_posix(): _manifest_entry(path)
                     for path in sorted(draft.rglob("*"))
                     if path.is_file()
                 },
@@ -171,9 +171,9 @@ class ArtefactStore:
 
 @dataclass(frozen=True)
 class Survey(ArtefactStore):
-    """A store that builds only chunk tables: other missing artefacts are empty, with `built` set.
+    """A store that builds only chunk tables; for other missing artefacts it gives empty ones with `built` set.
 
-    Names of other artefacts depend on the size of the chunk table, which is quick to build.
+    It builds chunk tables because the names of other artefacts depend on their size, and they are quick to build.
     """
 
     def get(self, kind: str, inputs: Any, build: Callable[[Path], None]) -> Artefact:
@@ -186,10 +186,13 @@ class Survey(ArtefactStore):
         return found or Artefact(kind, fingerprint, folder, {"files": {}}, built=True)
 
 
-def defect(manifest: Mapping[str, Any], kind: str, fingerprint: str, folder: Path, in_full: bool = False) -> str | None:
+def damage_of(
+    manifest: Mapping[str, Any], kind: str, fingerprint: str, folder: Path, in_full: bool = False
+) -> str | None:
     """The damage of an artefact, None without any.
 
-    Of more than `_AT_ONCE` blocks a sample is read, seeded by the name, unless `in_full`; small files always are.
+    Small files are read whole. Of more than `_BLOCKS_READ` blocks of large files a random sample, seeded by the name,
+    is read, or all blocks with `in_full`.
     """
     if (manifest["kind"], manifest["fingerprint"]) != (kind, fingerprint):
         return "it was made for something else"
@@ -208,22 +211,22 @@ def defect(manifest: Mapping[str, Any], kind: str, fingerprint: str, folder: Pat
     large = [
         (name, n) for name, entry in files.items() if len(entry["blocks"]) > 1 for n in range(len(entry["blocks"]))
     ]
-    if len(large) > _AT_ONCE and not in_full:
-        large = sorted(random.Random(fingerprint).sample(large, _AT_ONCE))
+    if len(large) > _BLOCKS_READ and not in_full:
+        large = sorted(random.Random(fingerprint).sample(large, _BLOCKS_READ))
     small = [(name, 0) for name, entry in files.items() if len(entry["blocks"]) == 1]
     for name, n in [*small, *large]:
-        if _block(folder / name, n) != files[name]["blocks"][n]:
+        if _block_digest(folder / name, n) != files[name]["blocks"][n]:
             return f"{name} has changed"
     return None
 
 
-def _entry(path: Path) -> dict[str, Any]:
+def _manifest_entry(path: Path) -> dict[str, Any]:
     """The entry of a file in the manifest: its size and the digests of its blocks."""
     size = path.stat().st_size
-    return {"bytes": size, "blocks": [_block(path, n) for n in range(max(1, -(-size // _BLOCK_BYTES)))]}
+    return {"bytes": size, "blocks": [_block_digest(path, n) for n in range(max(1, -(-size // _BLOCK_BYTES)))]}
 
 
-def _block(path: Path, number: int) -> str:
+def _block_digest(path: Path, number: int) -> str:
     with path.open("rb") as stream:
         stream.seek(number * _BLOCK_BYTES)
         return hashlib.blake2b(stream.read(_BLOCK_BYTES), digest_size=16).hexdigest()

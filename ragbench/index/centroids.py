@@ -1,4 +1,4 @@
-"""The mean vectors of documents, mixed into the scores of their chunks."""
+"""The mean vectors of documents, which become a part of the scores of their chunks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Centroids:
         self.vectors: NDArray[np.float32] = np.load(folder / _VECTORS, mmap_mode="r", allow_pickle=False)
         self._table, self._dense = table, dense
 
-    def mixed(
+    def search(
         self, query: NDArray[np.float32], found: Ranking, share: float, depth: int, allowed: NDArray[np.bool_] | None
     ) -> Ranking:
         """The best `depth` chunks by (1 - share) * cosine with the chunk + share * cosine with its document's mean.

@@ -35,14 +35,14 @@ _CHUNKS, _DOCUMENTS, _BLOCKS = "chunks.arrow", "documents.arrow", "blocks.arrow"
 def build_chunks(folder: Path, documents: Sequence[Document], chunks_of: Iterable[list[Chunk]]) -> None:
     """Write the tables of chunks, documents and code blocks; `chunks_of` yields one list per document, in order.
 
-    A document without chunks gets one from its title where it has one: `stand_in`.
+    A document without chunks gets one made of its title, if it has one (`chunk_of_title`).
     """
     import pyarrow as pa
 
     retrievable: list[tuple[int, Chunk]] = []
     parents: list[tuple[int, Chunk]] = []
     for number, chunks in enumerate(chunks_of):
-        for chunk in chunks or stand_in(documents[number]):
+        for chunk in chunks or chunk_of_title(documents[number]):
             (parents if chunk.is_parent else retrievable).append((number, chunk))
     rows = retrievable + parents
     lines = [_Lines(document) for document in documents]
@@ -85,7 +85,7 @@ def build_chunks(folder: Path, documents: Sequence[Document], chunks_of: Iterabl
             "links": pa.array([[asdict(link) for link in d.links] for d in documents], pa.list_(_link_type())),
         },
     )
-    blocks = list(_blocks(documents, retrievable))
+    blocks = list(_blocks_with_chunks(documents, retrievable))
     _write(
         folder / _BLOCKS,
         {
@@ -98,8 +98,8 @@ def build_chunks(folder: Path, documents: Sequence[Document], chunks_of: Iterabl
     )
 
 
-def stand_in(document: Document) -> list[Chunk]:
-    """The chunk of a document without text: its title and description, so that it can be found; none without both."""
+def chunk_of_title(document: Document) -> list[Chunk]:
+    """One chunk for a document without text: title and description, so that it can be found; none without these."""
     title = "" if is_untitled(document.title, document.path) else document.title
     text = "\n\n".join(filter(None, (title, read_metadata(document.frontmatter).description)))
     return [Chunk(f"{document.docno}#0", document.docno, text, (), (), 0, 0)] if text else []
@@ -123,12 +123,12 @@ def merge_chunks(folder: Path, parts: Sequence[Path]) -> None:
     def moved(want_parents: bool) -> Iterable[pa.Table]:
         n_documents, n_parents = 0, 0
         for table in tables:
-            own = table.n_retrievable
-            rows = table._chunks.slice(own) if want_parents else table._chunks.slice(0, own)
+            retrievable = table.n_retrievable
+            rows = table._chunks.slice(retrievable) if want_parents else table._chunks.slice(0, retrievable)
             rows = renumbered(rows, "document", n_documents)
-            yield renumbered(rows, "parent", n_retrievable + n_parents - own)
+            yield renumbered(rows, "parent", n_retrievable + n_parents - retrievable)
             n_documents += table.n_documents
-            n_parents += len(table) - own
+            n_parents += len(table) - retrievable
 
     def blocks() -> Iterable[pa.Table]:
         first = 0
@@ -197,7 +197,7 @@ class ChunkTable:
 
     @cached_property
     def paths(self) -> list[str]:
-        """The path of every document row; a record of a test collection has its docno there."""
+        """The path of every document row; for a record of a test collection this is its docno."""
         return [str(path) for path in self._documents["path"].to_pylist()]
 
     @cached_property
@@ -206,7 +206,7 @@ class ChunkTable:
         return [str(chunk_id) for chunk_id in self._chunks["chunk_id"].to_pylist()]
 
     def part(self, first: int, stop: int) -> ChunkTable:
-        """The documents from `first` to before `stop` with their retrievable chunks, both counted from 0 again."""
+        """The documents from `first` to before `stop` and their retrievable chunks; both are numbered from 0 again."""
         part = copy(self)
         part.__dict__ = {name: value for name, value in self.__dict__.items() if name.startswith("_")}
         start, end = self.chunks_of(first)[0], self.chunks_of(stop - 1)[1]
@@ -259,7 +259,7 @@ class ChunkTable:
 
     @cached_property
     def _labels_by_docno(self) -> Mapping[str, Iterable[str]]:
-        """Of links of all documents, also where this is a part; a part that is taken later has them, too."""
+        """The labels of links in all documents, also in a `part` of the table; a part made later shares them."""
         found: dict[str, dict[str, None]] = {}
         columns = (self._all_documents[name].to_pylist() for name in ("docno", "links"))
         for source, links in zip(*columns, strict=True):
@@ -298,7 +298,7 @@ class ChunkTable:
         return int(self._chunks["start"][int(chunk)].as_py()), int(self._chunks["end"][int(chunk)].as_py())
 
     def lines(self, chunk: int) -> tuple[int, int]:
-        """The first and the last line of its file that a chunk stands in, from 1."""
+        """The first and the last line of a chunk in its file, from 1."""
         row = int(chunk)
         return int(self._chunks["start_line"][row].as_py()), int(self._chunks["end_line"][row].as_py())
 
@@ -348,10 +348,10 @@ def _link_type() -> pa.DataType:
     return pa.struct([(name, pa.string()) for name in ("kind", "text", "target", "heading", "label")])
 
 
-def _blocks(
+def _blocks_with_chunks(
     documents: Sequence[Document], retrievable: Sequence[tuple[int, Chunk]]
 ) -> Iterable[tuple[int, str, str, int, int]]:
-    """Every code block with the number of the chunk that holds most of it (the first of equals)."""
+    """Every code block with the number of the chunk that holds most of it (the first of several)."""
     spans: dict[int, list[tuple[int, Chunk]]] = {}
     for row, (owner, chunk) in enumerate(retrievable):
         spans.setdefault(owner, []).append((row, chunk))

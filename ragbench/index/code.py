@@ -1,4 +1,4 @@
-"""The code artefact (P7): a Lucene index of code blocks by their identifiers and the parts of these.
+"""The code artefact (P7): a Lucene index of code blocks by their identifiers and the parts of identifiers.
 
 Seed 000, P7; seed 001, code block search. The analyzer is `ragbench.index.analyzers.code`.
 """
@@ -27,7 +27,7 @@ VERSION = lexical.VERSION * 100 + 1
 SPEC = LexicalSpec(fields=("code",), analyzer="code")
 
 _LANGUAGES = "languages"
-_SAME: Mapping[str, str] = MappingProxyType(
+_SPELLINGS: Mapping[str, str] = MappingProxyType(
     {
         "c#": "csharp",
         "c++": "cpp",
@@ -54,16 +54,16 @@ def build_code(folder: Path, blocks: Iterable[tuple[int, str, str]]) -> None:
                 raise IndexError_(
                     f"code block {number} came where {len(languages)} was due; number them from 0 in order"
                 )
-            languages.append(canonical(language))
+            languages.append(common_name(language))
             yield {"code": code}
 
     lexical.build_lexical(folder, SPEC, rows(), lambda: {_LANGUAGES: json.dumps(languages)})
 
 
-def canonical(language: str) -> str:
+def common_name(language: str) -> str:
     """The common name of a language with several spellings: `py` and `Python` are `python`."""
     language = language.strip().lower()
-    return _SAME.get(language, language)
+    return _SPELLINGS.get(language, language)
 
 
 class CodeIndex:
@@ -93,12 +93,12 @@ class CodeIndex:
     ) -> Ranking:
         """The `depth` (at least 1) best blocks that hold any identifier of the text, or any part of one.
 
-        Function words do not count, unless the text has no others. A block must hold the `share` (0 to 1) of the
-        distinct terms that count. `language` and `allowed`, shape (n_blocks,), restrict the search itself.
+        Function words only count when the text has no other words. A block must hold at least the `share` (0 to 1) of
+        the distinct terms that count. `language` and `allowed`, shape (n_blocks,), restrict the search itself.
         """
         if language is not None:
-            spoken = self._in_language(canonical(language))
-            allowed = spoken if allowed is None else spoken & allowed
+            in_language = self._in_language(common_name(language))
+            allowed = in_language if allowed is None else in_language & allowed
         terms = Counter(self._index.terms(text))
         content = {term: float(n) for term, n in terms.items() if term not in FUNCTION_WORDS} or terms
         return self._index.search_terms(content, depth, allowed, max(1, math.ceil(share * len(content) - 1e-9)))

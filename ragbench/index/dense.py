@@ -1,6 +1,6 @@
 """The dense artefact: unit vectors of the chunks, searched by inner product with FAISS.
 
-The vectors themselves stay on disk and are mapped; `ragbench.index.neighbours` knows the structures over them.
+The vectors stay on disk and are mapped into memory; `ragbench.index.neighbours` has the structures to search them.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _RESCORED = 2
 
 @dataclass(frozen=True)
 class DenseSpec(Checked):
-    """What shapes the dense artefact besides the model and the passages.
+    """The settings of the dense artefact besides the model and the passages.
 
     `kind`: `flat` (exact), `hnsw`, `ivf_sq8`, or `auto`, which chooses by the number of chunks. `m`: links per node
-    (2-64). `ef_construction`, `ef_search`: breadth of the beam while building and searching a graph (1-4096). `lists`:
-    cells of `ivf_sq8` (at least 1; 4 sqrt(n) when None). `probes`: cells that a search looks into (at least 1; a tenth
-    of them and at least 256 when None).
+    (2-64). `ef_construction`, `ef_search`: width of the beam while building and searching a graph (1-4096). `lists`:
+    cells of `ivf_sq8` (at least 1; 4 sqrt(n) when None). `probes`: cells that a search reads (at least 1; when None a
+    tenth of them, but at least 256).
     """
 
     kind: Literal["flat", "hnsw", "ivf_sq8", "auto"] = "flat"
@@ -44,7 +44,7 @@ class DenseSpec(Checked):
     probes: Count | None = None
 
     def chosen(self, n_vectors: int) -> DenseSpec:
-        """The same with the kind that `auto` means for a number of vectors."""
+        """The same settings with `auto` replaced by the kind for a number of vectors."""
         return replace(self, kind=neighbours.kind_for(n_vectors)) if self.kind == "auto" else self
 
 
@@ -55,7 +55,7 @@ def build_dense(folder: Path, spec: DenseSpec, vectors: NDArray[np.float32]) -> 
 
 
 def build_neighbours(folder: Path, spec: DenseSpec) -> None:
-    """Write the searchable index over the vectors that lie in `folder` already."""
+    """Write the searchable index over the vectors that are already in `folder`."""
     vectors = np.load(folder / VECTORS, mmap_mode="r", allow_pickle=False)
     kind = spec.chosen(len(vectors)).kind
     if kind == "hnsw":
@@ -79,7 +79,7 @@ class DenseIndex:
     @cached_property
     def _index(self) -> Any:
         if self.spec.kind != "flat":
-            return neighbours.opened(self._folder / _INDEX)
+            return neighbours.open_structure(self._folder / _INDEX)
         index = neighbours.library().IndexFlatIP(self.vectors.shape[1])
         index.add(np.ascontiguousarray(self.vectors))
         return index

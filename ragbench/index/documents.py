@@ -16,24 +16,24 @@ if TYPE_CHECKING:
     from ragbench.types import Filters
 
 
-def numbers(index: Index, prefix: str = "", filters: Filters | None = None) -> list[int]:
+def rows_of_documents(index: Index, prefix: str = "", filters: Filters | None = None) -> list[int]:
     """The rows of the documents whose docnos begin with `prefix` and that meet `filters`, sorted by docno."""
     docnos = index.chunks.docnos
     rows: Sequence[int] = range(len(docnos)) if filters is None else np.flatnonzero(index.passing(filters)).tolist()
     return sorted((row for row in rows if docnos[row].startswith(prefix)), key=docnos.__getitem__)
 
 
-def listed(index: Index, row: int) -> ListedDocument:
-    """A document's row as an entry of a list."""
+def listed_document(index: Index, row: int) -> ListedDocument:
+    """The entry of a list for a document's row."""
     table = index.chunks
     path = str(table.document_value("path", row))
     return ListedDocument(table.docnos[row], path, table.titles[row], index.facets.metadata_of(row))
 
 
-def stored(index: Index, docno: str, lines: tuple[int, int] | None = None) -> StoredDocument | None:
-    """The document with this id, None when there is none; with `lines` the text of these lines of its file alone.
+def stored_document(index: Index, docno: str, lines: tuple[int, int] | None = None) -> StoredDocument | None:
+    """The document with this id, None when there is none; `lines` restricts its text to these lines of its file.
 
-    The first and the last line count from 1, both included; lines outside the text are ignored.
+    `lines` are the first and the last line, from 1, both included; lines outside the text are ignored.
     """
     table = index.chunks
     row = table.document_number.get(docno)
@@ -60,7 +60,7 @@ def stored(index: Index, docno: str, lines: tuple[int, int] | None = None) -> St
 
 
 def _sections(table: ChunkTable, row: int, length: int) -> tuple[Section, ...]:
-    """The sections of a document; the headings above one are the nearest before it of each lower level."""
+    """The sections of a document; above a section are the nearest earlier headings of each lower level."""
     columns = ("levels", "anchors", "headings", "section_starts")
     levels, anchors, headings, starts = (table.document_value(name, row) for name in columns)
     found = []

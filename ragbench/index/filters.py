@@ -1,4 +1,4 @@
-"""Which documents meet the conditions of a search: category, author, tags and times (P9), type, folders and size."""
+"""Finds the documents that meet the conditions of a search: category, author, tags, times (P9), type, folders, size."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Facets:
         """Whether each document meets all conditions, shape (n_documents,)."""
         passes = np.ones(self._table.n_documents, dtype=np.bool_)
         if filters.category is not None:
-            wanted = _folded(filters.category)
-            passes &= _flags(_folded(metadata.category) == wanted for metadata in self._metadata)
+            wanted = _without_case(filters.category)
+            passes &= _flags(_without_case(metadata.category) == wanted for metadata in self._metadata)
         if filters.author is not None:
-            wanted = _folded(filters.author)
-            passes &= _flags(wanted in map(_folded, metadata.authors) for metadata in self._metadata)
+            wanted = _without_case(filters.author)
+            passes &= _flags(wanted in map(_without_case, metadata.authors) for metadata in self._metadata)
         if filters.tags:
             passes &= _flags(not lineage.isdisjoint(filters.tags) for lineage in self._tags)
         if filters.modified_after is not None:
@@ -45,8 +45,8 @@ class Facets:
             passes &= self._modified < filters.modified_before
         for name, column in (("doc_type", "doc_types"), ("product", "products"), ("component", "components")):
             if getattr(filters, name) is not None:
-                wanted = _folded(getattr(filters, name))
-                passes &= _flags(_folded(value) == wanted for value in getattr(self, column))
+                wanted = _without_case(getattr(filters, name))
+                passes &= _flags(_without_case(value) == wanted for value in getattr(self, column))
         if filters.min_bytes is not None:
             passes &= self._sizes >= filters.min_bytes
         if filters.max_bytes is not None:
@@ -113,7 +113,7 @@ class Facets:
 
     @cached_property
     def _tags(self) -> Sequence[frozenset[str]]:
-        """The tags of every document with those above them."""
+        """The tags of every document, and for `a/b` also `a`."""
         return [
             frozenset(above for tag in tags for above in tag_lineage(tag))
             for tags in self._table.document_column("tags")
@@ -124,5 +124,5 @@ def _flags(values: Iterable[bool]) -> NDArray[np.bool_]:
     return np.fromiter(values, dtype=np.bool_)
 
 
-def _folded(text: str) -> str:
+def _without_case(text: str) -> str:
     return " ".join(text.casefold().split())

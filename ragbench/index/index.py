@@ -1,7 +1,7 @@
 """The index of one collection under one specification: its parts, each built when first needed and opened once.
 
-Stages read parts as attributes (`index.chunks`); they never see files. `prepare` builds ahead of time what a pipeline
-needs. `ragbench.index.parts` holds the parts.
+Stages read parts as attributes (`index.chunks`); they never see files. `prepare` builds the parts of a pipeline ahead
+of time. `ragbench.index.parts` holds the parts.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from ragbench.models.chat import ChatModel, ChatSpec
     from ragbench.types import Document, Filters
 
-_FILTERS_KEPT = 64  # answers, a byte a document each
+_FILTERS_KEPT = 64  # results, each of one byte per document
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class VectorsSpec:
 class IndexSpec:
     """The settings of an index: chunking, the analysis of words, the texts that are embedded, and the model.
 
-    `sources` are further sources by name, each with settings of its own.
+    `sources` are further sources by name, each with its own settings.
     """
 
     chunker: Chunker = field(default_factory=HeaderChunker)
@@ -76,14 +76,14 @@ class IndexSpec:
     sources: tuple[tuple[str, LexicalSpec | VectorsSpec], ...] = ()
 
     def words(self, source: str) -> LexicalSpec:
-        """How the words of a source are indexed; `""` is the index's own."""
+        """How the words of a source are indexed; `""` is the source of the index itself."""
         spec = dict(self.sources)[source] if source else self.lexical
         if not isinstance(spec, LexicalSpec):
             raise ConfigError(f"source '{source}' is one of vectors and has no words")
         return spec
 
     def vectors(self, source: str) -> VectorsSpec:
-        """The settings of a source's vectors; `""` is the index's own."""
+        """The settings of a source's vectors; `""` is the source of the index itself."""
         spec = dict(self.sources)[source] if source else VectorsSpec(self.encoder, self.passage, self.dense)
         if not isinstance(spec, VectorsSpec):
             raise ConfigError(f"source '{source}' is one of words and has no vectors")
@@ -93,7 +93,7 @@ class IndexSpec:
 class Index:
     """The parts of one collection. `documents` is called only when a part must be built."""
 
-    # The types of parts that stages read; others are attributes all the same.
+    # The types of parts that stages read; parts not listed here are attributes, too.
     chunks: ChunkTable
     lexical: LexicalIndex
     dense: DenseIndex
@@ -125,8 +125,8 @@ class Index:
         """`collection` is a digest over all documents: with `spec` it names every artefact.
 
         Indexes with the same `opened` share the open readers of common artefacts. `times` has the modification time of
-        each docno; None takes those of the documents. In the folder `kept` lies what builds of similar collections can
-        share.
+        each docno; None takes those of the documents. The folder `kept` holds pieces for later builds of similar
+        collections.
         """
         self.spec = spec
         self.collection = collection
@@ -140,7 +140,7 @@ class Index:
         self._kept = kept
         self._artefacts: dict[str, Artefact] = {}
         self._parts: dict[str, Any] = {}
-        # Filters are parameters of a stage or a request and no text of a query, so these answers are kept.
+        # Filters do not depend on the text of a query, so their results may be kept.
         self.passing: Callable[[Filters], NDArray[np.bool_]] = lru_cache(_FILTERS_KEPT)(self._passing)
 
     def __repr__(self) -> str:
@@ -197,15 +197,15 @@ class Index:
         return self._documents()
 
     def times(self) -> Mapping[str, float]:
-        """When each docno was modified, in seconds since the epoch."""
+        """The time of the last change of each docno, in seconds since the epoch."""
         return {each.docno: each.modified for each in self.documents} if self._times is None else self._times()
 
-    # what shaped it ---------------------------------------------------------------------------------------------
+    # artefacts --------------------------------------------------------------------------------------------------
 
     def artefact(self, name: str) -> Artefact:
         """The artefact of a stored part, built when it does not exist yet, in shards when the collection is large.
 
-        Shards outlive a build that is killed.
+        The finished shards of a killed build are used again.
         """
         if name not in self._artefacts:
             part = self._known(name)
@@ -223,7 +223,7 @@ class Index:
         return self._artefacts[name]
 
     def fingerprint(self, name: str) -> str:
-        """The fingerprint of a part: a digest of everything that shapes it."""
+        """The fingerprint of a part: a digest of everything that it is made from."""
         part = self._known(name)
         return self.artefact(name).fingerprint if isinstance(part, StoredPart) else part.fingerprint(self)
 
@@ -232,7 +232,7 @@ class Index:
         return {need: self.fingerprint(need) for need in sorted(needs)}
 
     def artefacts(self, needs: Iterable[str] | None = None) -> list[Artefact]:
-        """The artefacts of the named parts, sorted; of all opened so far, in the order they were opened, when None."""
+        """The artefacts of the named parts, sorted by name; None gives all opened so far, in the order of opening."""
         if needs is None:
             return list(self._artefacts.values())
         names = sorted(set(needs) | {"chunks"})

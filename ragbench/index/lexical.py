@@ -37,7 +37,7 @@ from ragbench.types import Ranking
 
 VERSION = 2
 _NUMBER = "#"  # doc values that hold the chunk number
-_LAYOUT = "ragbench"  # key of the commit's user data under which the layout of the artefact stands
+_LAYOUT = "ragbench"  # key of the commit's user data that holds the layout of the artefact
 _RAM_BUFFER_MB = 64.0
 _CLAUSES_KEPT = 4096  # terms; the clause of one costs 0.06 ms to make with eight fields
 _MASKS_KEPT = 64
@@ -67,9 +67,9 @@ class Bm25F(Checked):
 
     @cached_property
     def scaled(self) -> tuple[list[tuple[str, float]], float]:
-        """Weights as Lucene takes them, and k1 for them. Multiplying both by one number changes no score.
+        """Weights and k1 as Lucene accepts them. Multiplying both by one number changes no score.
 
-        `CombinedFieldQuery` refuses weights below 1, and a field that is alone is searched without one.
+        `CombinedFieldQuery` refuses weights below 1, and a single field is searched without a weight.
         """
         smallest = min(weight for _, weight in self.weights)
         scale = 1 / smallest if smallest < 1 or len(self.weights) == 1 else 1.0
@@ -86,21 +86,21 @@ def build_lexical(
     notes: Callable[[], Mapping[str, str]] = dict,
     number: int = 0,
 ) -> None:
-    """Write the index of `rows` into `folder`: field -> text for chunk 0, 1, 2 ...; None is a chunk never found.
+    """Write the index of `rows` into `folder`: field -> text for chunk 0, 1, 2 ...; a row None is never found.
 
     Fields that the specification does not name are ignored, missing ones are empty. `notes` is called after the last
-    row and returns texts to keep with the index (`LexicalIndex.notes`). `number` is the number of the first chunk,
-    other than 0 only for `merge_lexical`. Raises `IndexError_` when the folder cannot be written.
+    row and returns texts to keep with the index (`LexicalIndex.notes`). `number` is the number of the first chunk, not
+    0 for a part that `merge_lexical` will merge. Raises `IndexError_` when the folder cannot be written.
     """
 
     def add(writer: Any) -> int:
-        return _add(writer, list(spec.fields), rows, number)
+        return _add_rows(writer, list(spec.fields), rows, number)
 
     _write(folder, spec, add, notes, number)
 
 
 def merge_lexical(folder: Path, spec: LexicalSpec, parts: Sequence[Path]) -> None:
-    """Write into `folder` one index of several, whose chunks follow each other in number from 0.
+    """Merge several indexes, whose chunk numbers continue from one to the next, into one in `folder`.
 
     The result equals an index built from all their rows at once. Raises `IndexError_` as `build_lexical` does.
     """
@@ -121,7 +121,7 @@ def merge_lexical(folder: Path, spec: LexicalSpec, parts: Sequence[Path]) -> Non
 def _write(
     folder: Path, spec: LexicalSpec, add: Callable[[Any], int], notes: Callable[[], Mapping[str, str]], number: int
 ) -> None:
-    """Let `add` give chunks to a new index, which is then one segment, has its notes and is checked."""
+    """Make a new index: `add` adds the chunks, then all become one segment, notes are stored and numbers checked."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as cause:
@@ -150,7 +150,7 @@ def _write(
 def _directory(folder: Path) -> Any:
     """A folder for Lucene. No lock file: the builder holds the artefact's lock, and a finished index never changes."""
     no_locks = java("org.apache.lucene.store.NoLockFactory").INSTANCE
-    path = str(folder.absolute())  # a relative one would start where the process was when Java was started
+    path = str(folder.absolute())  # Java resolves a relative one from the folder in which it was started
     return java("org.apache.lucene.store.FSDirectory").open(java("java.nio.file.Paths").get(path), no_locks)
 
 
@@ -166,8 +166,8 @@ def _writer(directory: Any, analyzer_name: str) -> Any:
     return java("org.apache.lucene.index.IndexWriter")(directory, config)
 
 
-def _add(writer: Any, names: list[str], rows: Iterable[Mapping[str, str] | None], first: int) -> int:
-    """Add every row as a document and count them; one document and its fields serve for all."""
+def _add_rows(writer: Any, names: list[str], rows: Iterable[Mapping[str, str] | None], first: int) -> int:
+    """Add every row as a document and count them; one document object and its fields are used for all rows."""
     searched, hidden = (java("org.apache.lucene.document.Document")() for _ in range(2))
     number = java("org.apache.lucene.document.NumericDocValuesField")(_NUMBER, 0)
     searched.add(number)
@@ -208,12 +208,12 @@ def _verify_numbers(directory: Any, first: int, n_chunks: int, folder: Path) -> 
 
 
 def _layout(spec: LexicalSpec) -> str:
-    """The settings that shape the files, in one line."""
+    """The settings that the files depend on, in one line."""
     return f"version {VERSION}, analyzer {spec.analyzer}, fields {' '.join(sorted(spec.fields))}"
 
 
 class LexicalIndex:
-    """Chunks by their words. Threads may share it and take turns; chunks of equal score are in the order of numbers."""
+    """Search of chunks by their words. Threads may share it; chunks of equal score are in the order of numbers."""
 
     def __init__(
         self, folder: Path, spec: LexicalSpec, scoring: Bm25F = _CONTENT, memory: QueryMemory | None = None
@@ -241,7 +241,7 @@ class LexicalIndex:
             self.notes: Mapping[str, str] = {key: kept.get(key) for key in kept.keySet().toArray()}
             self._n_chunks: int = self._reader.maxDoc()
             lucene().IndexSearcher.setMaxClauseCount(2**31 - 1)
-        self._score_by(scoring)
+        self._set_scoring(scoring)
         if (found := self.notes.get(_LAYOUT)) != _layout(spec):
             self.close()
             raise IndexError_(
@@ -251,15 +251,15 @@ class LexicalIndex:
     def __len__(self) -> int:
         return self._n_chunks
 
-    def scored(self, scoring: Bm25F) -> LexicalIndex:
+    def with_scoring(self, scoring: Bm25F) -> LexicalIndex:
         """The same open index with other weights, k1 and b."""
         if scoring not in self._views:
             view = copy(self)
-            view._score_by(scoring)
+            view._set_scoring(scoring)
             self._views[scoring] = view
         return self._views[scoring]
 
-    def _score_by(self, scoring: Bm25F) -> None:
+    def _set_scoring(self, scoring: Bm25F) -> None:
         for name, _ in scoring.weights:
             if name not in self.spec.fields:
                 raise ConfigError(f"there is no field '{name}' to search; there are {', '.join(self.spec.fields)}")
@@ -285,21 +285,21 @@ class LexicalIndex:
     def search_terms(
         self, weights: Mapping[str, float], depth: int, allowed: NDArray[np.bool_] | None = None, at_least: int = 1
     ) -> Ranking:
-        """As `search`, for terms that are analysed already, each with a factor above 0 for its score.
+        """As `search`, for terms of the analyzer, each with a factor above 0 for its score.
 
-        A chunk must hold `at_least` (1 or more) different ones of them.
+        A chunk must hold at least `at_least` (1 or more) different terms.
         """
         if depth < 1:
             raise ConfigError(f"depth must be at least 1, got {depth}")
-        mask = self._checked(allowed)
+        mask = self._checked_mask(allowed)
         with self._errors():
             self._must_be_open()
             if not weights or (mask is not None and not mask.any()) or not self._n_chunks:
                 return Ranking.empty()
             query = self._query(weights, at_least)
             if mask is not None and not mask.all():
-                query = _within(query, self._restriction(np.packbits(mask).tobytes()))
-            numbers, scores = self._hits(query, depth)
+                query = _restricted_query(query, self._restriction(np.packbits(mask).tobytes()))
+            numbers, scores = self._search_hits(query, depth)
         return Ranking.ordered(numbers, scores)
 
     def scores(self, text: str, chunks: NDArray[np.int32]) -> NDArray[np.float64]:
@@ -310,15 +310,17 @@ class LexicalIndex:
             return found
         with self._errors():
             self._must_be_open()
-            numbers, scores = self._hits(_within(self._query(weights), _numbered(chunks)), len(chunks))
+            numbers, scores = self._search_hits(
+                _restricted_query(self._query(weights), _query_for_chunks(chunks)), len(chunks)
+            )
         order = np.argsort(chunks)
         found[order[np.searchsorted(chunks, numbers, sorter=order)]] = scores
         return found
 
-    def _hits(self, query: Any, depth: int) -> tuple[list[int], list[float]]:
-        """Numbers and scores of the best chunks. One call writes all as text: four times as fast as one by one."""
-        found = lucene().ToStringBuilder.reflectionToString(self._searcher.search(query, min(depth, self._n_chunks)))
-        hits = _HIT.findall(found)
+    def _search_hits(self, query: Any, depth: int) -> tuple[list[int], list[float]]:
+        """Numbers and scores of the best chunks. One call returns all as text, four times as fast as a call per hit."""
+        found = self._searcher.search(query, min(depth, self._n_chunks))
+        hits = _HIT.findall(lucene().ToStringBuilder.reflectionToString(found))
         return [int(number) for number, _ in hits], [float(score) for _, score in hits]
 
     def check(self) -> None:
@@ -361,7 +363,7 @@ class LexicalIndex:
         if self._closed.is_set():
             raise IndexError_(f"the lexical index in {self.folder} is closed; open it again")
 
-    def _checked(self, allowed: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
+    def _checked_mask(self, allowed: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
         if allowed is not None and len(allowed) < self._n_chunks:
             raise IndexError_(f"a mask of {len(allowed)} chunks is too short for the {self._n_chunks} in {self.folder}")
         return None if allowed is None else np.asarray(allowed[: self._n_chunks], dtype=bool)
@@ -386,15 +388,15 @@ class LexicalIndex:
         return builder.build()
 
     def _new_restriction(self, mask: bytes) -> Any:
-        return _numbered(np.flatnonzero(np.unpackbits(np.frombuffer(mask, np.uint8), count=self._n_chunks)))
+        return _query_for_chunks(np.flatnonzero(np.unpackbits(np.frombuffer(mask, np.uint8), count=self._n_chunks)))
 
 
-def _numbered(chunks: NDArray[Any]) -> Any:
-    """A query for these chunks; slow the first time, then Lucene keeps the result as bits."""
+def _query_for_chunks(chunks: NDArray[Any]) -> Any:
+    """A query that finds these chunks; slow at first use, then Lucene keeps the result as bits."""
     return java("org.apache.lucene.document.NumericDocValuesField").newSlowSetQuery(_NUMBER, *chunks.tolist())
 
 
-def _within(query: Any, restriction: Any) -> Any:
+def _restricted_query(query: Any, restriction: Any) -> Any:
     """A query with the same scores, restricted to the chunks that another query finds."""
     occur = java("org.apache.lucene.search.BooleanClause$Occur")
     builder = lucene().BooleanBuilder()

@@ -27,7 +27,7 @@ def mentions(text: str) -> tuple[str, ...]:
 
 
 def tags_in(text: str) -> tuple[str, ...]:
-    """The `#tags` of a text without `#`, lower-case, each once, in order; numbers alone are none."""
+    """The `#tags` of a text without `#`, lower-case, each once, in order; `#42` is not a tag."""
     return normalise_tags(_TAG.findall(text))
 
 
@@ -38,45 +38,43 @@ class NoteNames:
         """`table` holds the documents."""
         self._table = table
 
-    def called(self, name: str) -> tuple[int, ...]:
-        """The rows of the documents that a mention means, in order.
+    def rows_named(self, name: str) -> tuple[int, ...]:
+        """The rows of the documents that a mention names, in order.
 
-        A whole path means one document. Any other name means all documents with this title, alias, or end of path.
+        A whole path names one document. Any other name stands for all documents with this title, alias or end of path.
         """
-        wanted = _folded(re.sub(r"\.(md|markdown)$", "", name.strip().strip("/"), flags=re.IGNORECASE))
-        return self._paths.get(wanted) or self._others.get(wanted, ())
+        wanted = _fold(re.sub(r"\.(md|markdown)$", "", name.strip().strip("/"), flags=re.IGNORECASE))
+        return self._paths.get(wanted) or self._other_names.get(wanted, ())
 
     @cached_property
     def days(self) -> tuple[tuple[int, float], ...]:
-        """(row, day) of every daily note, which is named by a day such as 2026-01-31; the day is in seconds since the
-        epoch.
-        """
-        days = ((timestamp(name), rows) for name, rows in self._others.items() if _DAY.fullmatch(name))
+        """(row, day) of every note whose name is a day such as 2026-01-31; the day is in seconds since the epoch."""
+        days = ((timestamp(name), rows) for name, rows in self._other_names.items() if _DAY.fullmatch(name))
         return tuple(sorted((row, day) for day, rows in days if day is not None for row in rows))
 
     @cached_property
     def _paths(self) -> Mapping[str, tuple[int, ...]]:
-        return _grouped((_folded(unquote(docno)), row) for row, docno in enumerate(self._table.docnos))
+        return _group_rows((_fold(unquote(docno)), row) for row, docno in enumerate(self._table.docnos))
 
     @cached_property
-    def _others(self) -> Mapping[str, tuple[int, ...]]:
+    def _other_names(self) -> Mapping[str, tuple[int, ...]]:
         table = self._table
         found: list[tuple[str, int]] = []
         for row, (docno, title, frontmatter) in enumerate(
             zip(table.docnos, table.titles, table.frontmatter, strict=True)
         ):
-            parts = _folded(unquote(docno)).split("/")
+            parts = _fold(unquote(docno)).split("/")
             found += [("/".join(parts[start:]), row) for start in range(len(parts))]
-            found += [(_folded(name), row) for name in (title, *read_metadata(frontmatter).aliases)]
-        return _grouped(found)
+            found += [(_fold(name), row) for name in (title, *read_metadata(frontmatter).aliases)]
+        return _group_rows(found)
 
 
-def _grouped(pairs: Iterable[tuple[str, int]]) -> Mapping[str, tuple[int, ...]]:
+def _group_rows(pairs: Iterable[tuple[str, int]]) -> Mapping[str, tuple[int, ...]]:
     groups: dict[str, dict[int, None]] = {}
     for name, row in pairs:
         groups.setdefault(name, {})[row] = None
     return {name: tuple(rows) for name, rows in groups.items()}
 
 
-def _folded(name: str) -> str:
+def _fold(name: str) -> str:
     return " ".join(unicodedata.normalize("NFC", name).casefold().split())

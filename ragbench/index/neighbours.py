@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 Kind = Literal["flat", "hnsw", "ivf_sq8"]
 
-# Up to so many vectors an exact search stays under 3 ms and needs no building; from the second number on, the hours of
-# one thread that a graph takes are better spent otherwise. Measured in docs/scaling.md.
+# Up to the first number an exact search stays under 3 ms and needs no building; above the second a graph takes hours
+# of one thread to build. Measured in docs/scaling.md.
 FLAT_UP_TO, HNSW_UP_TO = 50_000, 200_000
 
 _FAR = 2**31 - 1
@@ -35,7 +35,7 @@ _AT_ONCE = 50_000  # vectors read from the file at a time
 
 
 def kind_for(n_vectors: int) -> Kind:
-    """The structure that `index.dense.kind=auto` means for a number of vectors."""
+    """The structure that `index.dense.kind=auto` chooses for a number of vectors."""
     if n_vectors <= FLAT_UP_TO:
         return "flat"
     return "hnsw" if n_vectors <= HNSW_UP_TO else "ivf_sq8"
@@ -65,7 +65,7 @@ def build_hnsw(path: Path, vectors: NDArray[np.float32], m: int, ef_construction
 
 
 def build_ivf(path: Path, vectors: NDArray[np.float32], lists: int | None) -> None:
-    """Write cells around the centres of a seeded sample, their members in one byte a component, to `path`."""
+    """Write cells around the centres of a seeded sample to `path`, each vector component in one byte."""
     faiss = library()
     n, dim = vectors.shape
     lists = min(lists or lists_for(n), n)
@@ -73,7 +73,7 @@ def build_ivf(path: Path, vectors: NDArray[np.float32], lists: int | None) -> No
         faiss.IndexFlatIP(dim), dim, lists, faiss.ScalarQuantizer.QT_8bit, faiss.METRIC_INNER_PRODUCT
     )
     index.cp.niter, index.cp.seed = _ITERATIONS, _SEED
-    index.cp.min_points_per_centroid = 1  # a collection of few vectors is no reason for a warning
+    index.cp.min_points_per_centroid = 1  # no warning for a collection of few vectors
     size = min(n, lists * _PER_LIST)
     sample = np.sort(np.random.default_rng(_SEED).choice(n, size, replace=False))
     with _matrix_products(faiss):
@@ -83,20 +83,19 @@ def build_ivf(path: Path, vectors: NDArray[np.float32], lists: int | None) -> No
     faiss.write_index(index, str(path))
 
 
-def opened(path: Path) -> Any:
-    """A structure from its file, mapped into memory: processes share its pages, and only those used are read."""
+def open_structure(path: Path) -> Any:
+    """Open a structure, mapped into memory: processes share its pages, and only the pages used are read."""
     faiss = library()
     return faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
 
 
 def library() -> Any:
-    """FAISS, set up so that results depend neither on the number of queries in a call nor on threads; call before every
-    use.
+    """FAISS, set up so that results do not depend on the number of queries in a call or on threads.
 
-    Above a number of queries FAISS changes to matrix products, whose rounding differs from that of single queries; the
-    threshold is moved out of reach (measured at 20,000 x 384: 1.1 ms a query, against 5.9 ms alone in a matrix
-    product). Its threads wait for one another even when a single query keeps only one of them busy: on a busy machine
-    of two processors that costs 46 ms instead of 1.4 ms. The number of threads belongs to the thread that asks.
+    Call it before every use: the number of threads is a setting of the calling thread. Above a number of queries FAISS
+    changes to matrix products, whose rounding differs from that of single queries; here the threshold is never reached
+    (measured at 20,000 x 384: 1.1 ms a query, against 5.9 ms alone in a matrix product). One thread, because the
+    threads of FAISS wait for one another: a single query takes 46 ms instead of 1.4 ms on two busy processors.
     """
     import faiss
 
@@ -107,7 +106,7 @@ def library() -> Any:
 
 @contextmanager
 def _matrix_products(faiss: Any) -> Iterator[None]:
-    """Many vectors against many centres: here whole matrices are ten times as fast, and nothing is compared alone."""
+    """Allow matrix products while building, where they are ten times as fast and results are not compared."""
     faiss.cvar.distance_compute_blas_threshold = 20
     try:
         yield

@@ -1,4 +1,4 @@
-"""What an index is made of: parts, each known by name, built when first needed and opened once."""
+"""The parts of an index: each has a name, is built when first needed and opened once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ragbench.index.index import Index
 
 Progress = Callable[[str, int, int], None]
-"""Called with a task, how much of it is done, and how much there is."""
+"""Called with the name of a task, the number of items done, and the number of all items."""
 
 T = TypeVar("T")
 Item = TypeVar("Item")
@@ -28,7 +28,7 @@ class Building:
     progress: Progress | None = None
 
     def in_shards(self, n_documents: int) -> bool:
-        """Whether a collection of so many documents is built in shards."""
+        """Whether a collection of this size is built in shards."""
         return n_documents > self.shards.sharding.shard_documents
 
     def ticks(self, task: str, total: int) -> Tick:
@@ -43,8 +43,8 @@ class Building:
 
         return tick
 
-    def counted(self, task: str, items: Iterable[Item], total: int) -> Iterator[Item]:
-        """The items, each reported when the next one is asked for."""
+    def with_progress(self, task: str, items: Iterable[Item], total: int) -> Iterator[Item]:
+        """The items; each is reported when the next one is requested."""
         tick = self.ticks(task, total)
         for item in items:
             yield item
@@ -55,7 +55,7 @@ class Building:
 class StoredPart(Generic[T]):
     """A part in an artefact's files. Stages read what `open` returns as `index.<name>`.
 
-    `inputs` lists everything that shapes the files, the version of the code included: equal inputs give equal bytes.
+    `inputs` lists everything that the files depend on, with the version of the code: equal inputs give equal bytes.
     `build` fills an empty folder, `open` reads a finished one.
     """
 
@@ -67,7 +67,7 @@ class StoredPart(Generic[T]):
 
 @dataclass(frozen=True)
 class Part(Generic[T]):
-    """A part that is made in memory from other parts; `fingerprint` names everything that shapes it."""
+    """A part that is made in memory from other parts; `fingerprint` is a digest of everything that it depends on."""
 
     name: str
     fingerprint: Callable[[Index], str]

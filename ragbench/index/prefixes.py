@@ -1,7 +1,7 @@
 """Ranking of candidates by terms and their beginnings: BM25+ over five fields, as in lexical search v3 (seed 002).
 
-Every field keeps its terms in alphabetical order, so that the terms with a common beginning, and their postings, stand
-together. Statistics (document frequency, mean length) are those of the candidates, which the seed indexes anew for
+Every field keeps its terms in alphabetical order, so that the terms with a common beginning, and their postings, are
+neighbours. Statistics (document frequency, mean length) are those of the candidates, which the seed indexes again for
 every query. Lucene cannot compute this: its prefix queries give every match the same score.
 
 score(chunk) = m * sum over fields, query terms t and terms u that begin with t of
@@ -43,7 +43,7 @@ _LAST = "\U0010ffff"  # sorts behind every continuation of a term
 def build_prefixes(folder: Path, table: ChunkTable) -> None:
     """Write, for every field, its terms, postings (chunk, frequency) and the chunks' lengths."""
     counted: dict[str, list[Counter[str]]] = {name: [] for name in FIELDS}
-    shared = list(_shared(table))
+    shared = list(_document_terms(table))
     for number, text in enumerate(table.texts(0, table.n_retrievable)):
         fields, frontmatter = shared[int(table.document[number])]
         for name in ("title", "tags", "path"):
@@ -54,8 +54,8 @@ def build_prefixes(folder: Path, table: ChunkTable) -> None:
         _write(folder, name, rows)
 
 
-def _shared(table: ChunkTable) -> Iterator[tuple[dict[str, Counter[str]], str]]:
-    """The terms that every chunk takes from its document, and the values of the frontmatter."""
+def _document_terms(table: ChunkTable) -> Iterator[tuple[dict[str, Counter[str]], str]]:
+    """For every document, the terms that its chunks take from it, and the values of its frontmatter."""
     for title, path, tags, frontmatter in zip(
         table.titles, table.document_column("path"), table.document_column("tags"), table.frontmatter, strict=True
     ):
@@ -99,7 +99,7 @@ class _Field:
     lengths: NDArray[np.int32]
     sizes: NDArray[np.int32]  # characters of every term
 
-    def beginning(self, term: str) -> tuple[int, int]:
+    def range_of_prefix(self, term: str) -> tuple[int, int]:
         """The range of term numbers that begin with a term."""
         return bisect_left(self.terms, term), bisect_left(self.terms, term + _LAST)
 
@@ -152,20 +152,20 @@ class PrefixIndex:
             (name, term, weight)
             for term in dict.fromkeys(tokens(text))
             for name, weight in heavy_first
-            if weight and len(self._holding(self._fields[name], term, alone))
+            if weight and len(self._chunks_holding(self._fields[name], term, alone))
         )
 
-    def tagged(self, text: str) -> NDArray[np.bool_]:
+    def chunks_with_tag(self, text: str) -> NDArray[np.bool_]:
         """Which chunks have a tag that a term of the text matches, shape (n_chunks,)."""
         everywhere = np.ones(self._n_chunks, np.bool_)
         tags = self._fields["tags"]
         flags = np.zeros(self._n_chunks, np.bool_)
         for term in dict.fromkeys(tokens(text)):
-            flags[self._holding(tags, term, everywhere)] = True
+            flags[self._chunks_holding(tags, term, everywhere)] = True
         return flags
 
-    def _holding(self, field: _Field, term: str, mask: NDArray[np.bool_]) -> NDArray[np.int32]:
-        first, last = field.beginning(term)
+    def _chunks_holding(self, field: _Field, term: str, mask: NDArray[np.bool_]) -> NDArray[np.int32]:
+        first, last = field.range_of_prefix(term)
         chunks = field.chunks[int(field.indptr[first]) : int(field.indptr[last])]
         return chunks[mask[chunks]]
 
@@ -173,8 +173,8 @@ class PrefixIndex:
 def _scores(
     field: _Field, mean: float, term: str, mask: NDArray[np.bool_], n_candidates: int, weight: float
 ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-    """(chunk, score) of every candidate's posting in a field of a term and those that begin with it."""
-    first, last = field.beginning(term)
+    """(chunk, score) of all candidates whose field holds a term or terms that begin with it."""
+    first, last = field.range_of_prefix(term)
     start, stop = int(field.indptr[first]), int(field.indptr[last])
     # Parallel arrays over the postings of all terms with this beginning.
     inside = np.flatnonzero(mask[field.chunks[start:stop]])

@@ -1,13 +1,13 @@
 """Index artefacts shared between machines in a folder or an object store: built once, fetched by the others.
 
     <url>/<kind>/<fingerprint>/artefact.json     {"archive": NAME}, written last: without it there is no artefact
-                               <NAME>.tar        the artefact's folder, manifest included
-                               claim-<n>         somebody is building; only its builder renews it
+                               <NAME>.tar        the artefact's folder with its manifest
+                               claim-<n>         a machine is building; only that machine renews the claim
           caches/                                see `ragbench.index.shared_caches`
 
-`url` is anything fsspec opens: a folder, `s3://bucket/prefix`, `memory://`. Nothing depends on renaming or on common
-clocks: an archive gets a unique name and counts once `artefact.json` names it. A claim ends when it does not change for
-`EXPIRY_SECONDS` by the clock of the watcher, who then takes over by creating the next number, which only one can do.
+`url` is anything fsspec opens: a folder, `s3://bucket/prefix`, `memory://`. Neither renaming nor a common clock is
+needed: an archive has a unique name and is valid when `artefact.json` names it. A claim expires when it does not change
+for `EXPIRY_SECONDS` by the clock of a waiting machine. That machine then creates the next claim, which only one can.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Any
 
 from ragbench.errors import ConfigError, IndexError_
 from ragbench.files import why_unreadable
-from ragbench.index.artefacts import MANIFEST, Artefact, defect
+from ragbench.index.artefacts import MANIFEST, Artefact, damage_of
 
 POINTER = "artefact.json"
 EXPIRY_SECONDS = 60.0
@@ -36,9 +36,7 @@ Say = Callable[[str], None]
 
 @dataclass
 class RemoteStore:
-    """Artefacts below a URL. `expiry_seconds`: how long a claim may go without renewal before another machine takes
-    over.
-    """
+    """Artefacts below a URL; another machine takes over a claim that is not renewed for `expiry_seconds`."""
 
     url: str
     say: Say = lambda message: None
@@ -60,19 +58,18 @@ class RemoteStore:
             ) from None
         except ValueError as error:
             raise ConfigError(f"artefacts.url={self.url} cannot be opened: {error}") from None
-        # There folders do not exist, and making one could make a bucket of a misspelt name.
-        self._buckets = bool({"s3", "gs", "abfs"} & set(_several(self._files.protocol)))
+        # Object stores have no folders; making one could create a bucket with a misspelt name.
+        self._buckets = bool({"s3", "gs", "abfs"} & set(_as_tuple(self._files.protocol)))
 
     def obtain(self, kind: str, fingerprint: str, draft: Path, build: Callable[[], Artefact]) -> Artefact | None:
-        """Fetch an artefact's folder into `draft` and return None; or build it, while no other machine does, and share
-        it.
+        """Fetch an artefact's folder into `draft` and return None; or build it here, share it and return it.
 
         Waits while another machine builds it. Raises IndexError_ when the store cannot be used.
         """
         place = f"{self._root}/{kind}/{fingerprint}"
         watched, since = "", time.monotonic()
         while True:
-            with self._spoken():
+            with self._errors_as_sentence():
                 if self._fetch(place, kind, fingerprint, draft):
                     return None
                 claims = self._claims(place)
@@ -80,8 +77,8 @@ class RemoteStore:
                 if seen != watched:
                     watched, since = seen, time.monotonic()
                 expired = time.monotonic() - since >= self.expiry_seconds
-                claim = self._claim(place, claims) if not claims or expired else None
-                # It may have been finished between the look and the claim.
+                claim = self._create_claim(place, claims) if not claims or expired else None
+                # Another machine may have finished it before the claim.
                 if claim and self._fetch(place, kind, fingerprint, draft):
                     self._remove(self._claims(place))
                     return None
@@ -98,26 +95,26 @@ class RemoteStore:
         if place in self._offered:
             return
         self._offered.add(place)
-        with self._spoken():
+        with self._errors_as_sentence():
             wanted = self._pointer(place) is None and not self._claims(place)
-            claim = self._claim(place, []) if wanted else None
+            claim = self._create_claim(place, []) if wanted else None
         if claim:
             with self._renewing(claim):
                 self._publish(place, artefact)
 
     def names(self, folder: str) -> list[str]:
         """The names in a folder of the store, sorted; none when there is no such folder."""
-        with self._spoken():
+        with self._errors_as_sentence():
             return [name.rpartition("/")[2] for name in self._names(f"{self._root}/{folder}")]
 
     def get(self, name: str) -> bytes:
         """The content of a file of the store."""
-        with self._spoken():
+        with self._errors_as_sentence():
             return bytes(self._files.cat_file(f"{self._root}/{name}"))
 
     def put(self, name: str, content: bytes) -> None:
         """Write a file of the store; other machines may see an incomplete file meanwhile."""
-        with self._spoken():
+        with self._errors_as_sentence():
             if not self._buckets:
                 self._files.makedirs(f"{self._root}/{name}".rpartition("/")[0], exist_ok=True)
             self._files.pipe_file(f"{self._root}/{name}", content)
@@ -133,7 +130,7 @@ class RemoteStore:
             with self._files.open(f"{place}/{archive}", "rb") as stream, tarfile.open(fileobj=stream, mode="r|") as tar:
                 tar.extractall(draft, filter="data")
             manifest = json.loads((draft / MANIFEST).read_text(encoding="utf-8"))
-            reason = defect(manifest, kind, fingerprint, draft, in_full=True)
+            reason = damage_of(manifest, kind, fingerprint, draft, in_full=True)
         except (tarfile.TarError, FileNotFoundError, EOFError, ValueError, KeyError, TypeError) as error:
             reason = f"it cannot be unpacked ({why_unreadable(error)})"
         if reason is not None:
@@ -143,9 +140,9 @@ class RemoteStore:
         return reason is None
 
     def _publish(self, place: str, artefact: Artefact) -> None:
-        """Pack the folder under a new name, then point to it, then remove the claims and files of other attempts."""
+        """Pack the folder under a new name, write the pointer, then remove the claims and files of other attempts."""
         archive = f"{uuid.uuid4().hex}.tar"
-        with self._spoken():
+        with self._errors_as_sentence():
             with self._files.open(f"{place}/{archive}", "wb") as stream, tarfile.open(fileobj=stream, mode="w|") as tar:
                 for name in (MANIFEST, *artefact.manifest["files"]):
                     tar.add(artefact.folder / name, name)
@@ -154,7 +151,7 @@ class RemoteStore:
 
     def _pointer(self, place: str) -> str | None:
         try:
-            # A folder may show a pointer that is not yet fully written: that is none.
+            # An incomplete pointer, which is still being written, does not count.
             return str(json.loads(self._read(f"{place}/{POINTER}") or "{}")["archive"])
         except (ValueError, KeyError, TypeError):
             return None
@@ -162,7 +159,7 @@ class RemoteStore:
     def _claims(self, place: str) -> list[str]:
         return [name for name in self._names(place) if "/claim-" in name]
 
-    def _claim(self, place: str, held: list[str]) -> str | None:
+    def _create_claim(self, place: str, held: list[str]) -> str | None:
         """Create the next claim; None when another machine was faster."""
         name = f"{place}/claim-{int(held[-1].rpartition('-')[2]) + 1 if held else 1:06}"
         try:
@@ -175,12 +172,12 @@ class RemoteStore:
 
     @contextlib.contextmanager
     def _renewing(self, claim: str) -> Iterator[None]:
-        """Renew the claim regularly; after a failure remove it, so that others need not wait for its expiry."""
+        """Renew the claim regularly; remove it after a failure, so that others need not wait until it expires."""
         done = threading.Event()
 
         def renew() -> None:
             while not done.wait(self.expiry_seconds / 4):
-                # A store that is away for a moment is no reason to give up a build.
+                # The build goes on when the store is unreachable for a moment.
                 with contextlib.suppress(OSError):
                     self._files.pipe_file(claim, uuid.uuid4().hex.encode())
 
@@ -215,8 +212,8 @@ class RemoteStore:
                 self._files.rm_file(name)
 
     @contextlib.contextmanager
-    def _spoken(self) -> Iterator[None]:
-        """Turn errors of the store's library into one sentence."""
+    def _errors_as_sentence(self) -> Iterator[None]:
+        """Raise errors of the store's library as IndexError_ with one sentence."""
         try:
             yield
         except Exception as error:
@@ -230,5 +227,5 @@ class RemoteStore:
             raise
 
 
-def _several(protocol: str | tuple[str, ...]) -> tuple[str, ...]:
+def _as_tuple(protocol: str | tuple[str, ...]) -> tuple[str, ...]:
     return (protocol,) if isinstance(protocol, str) else tuple(protocol)

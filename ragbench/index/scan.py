@@ -1,7 +1,7 @@
 """Recall by substring: which files hold a term in their path or content (seed 002, "Candidate recall").
 
-A term without white space lies inside a word, and the distinct words of a collection are far fewer than its characters.
-So a buffer holds each word once and is scanned (`bytes.find`), and each word knows its files; a term with white space
+A term without white space lies inside a word, and a collection has far fewer distinct words than characters. So a
+buffer that holds each word once is scanned (`bytes.find`), with a list of files for each word. A term with white space
 is searched in the files that hold all its words. The results equal those of scanning every file.
 """
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 VERSION = 1
 _PATHS, _TEXTS, _WORDS, _FILES = "paths", "texts", "words", "files.npz"
-_TERMS_KEPT = 512  # answers, a byte a file each
+_TERMS_KEPT = 512  # results, each of one byte per file
 _BREAK = b"\n"  # between rows; a term never holds it
 
 
@@ -91,21 +91,22 @@ class ScanIndex:
     def recall(
         self, terms: Iterable[str], limit: int, allowed: NDArray[np.bool_] | None = None
     ) -> tuple[tuple[int, ...], int]:
-        """The first `limit` files that hold a term, and how many of them by their path.
+        """The first `limit` files that hold a term, and how many of them were found by their path.
 
-        Files whose path holds most of the terms come first, then those whose content does; ties in the order of rows.
-        `allowed`, shape (n_documents,), excludes files before counting. Terms that are too short are ignored.
+        Files found by their path come first, then those found by their content; both by the number of terms they hold,
+        ties in the order of rows. `allowed`, shape (n_documents,), excludes files before counting. Terms that are too
+        short are ignored.
         """
         wanted = [term for term in dict.fromkeys(map(_one_line, (t.lower() for t in terms))) if searchable(term)]
         passes = np.ones(len(self), dtype=np.bool_) if allowed is None else allowed
-        by_path = self._most(wanted, self.in_path, passes)[:limit]
+        by_path = self._rows_by_count(wanted, self.in_path, passes)[:limit]
         passes = passes.copy()
         passes[by_path] = False
         left = limit - len(by_path)
-        by_content = self._most(wanted, self.in_content, passes)[:left] if left else by_path[:0]
+        by_content = self._rows_by_count(wanted, self.in_content, passes)[:left] if left else by_path[:0]
         return (*by_path.tolist(), *by_content.tolist()), len(by_path)
 
-    def _most(self, terms: Sequence[str], holds: Any, passes: NDArray[np.bool_]) -> NDArray[np.intp]:
+    def _rows_by_count(self, terms: Sequence[str], holds: Any, passes: NDArray[np.bool_]) -> NDArray[np.intp]:
         counts = np.zeros(len(self), dtype=np.int32)
         for term in terms:
             counts += holds(term)
@@ -119,17 +120,17 @@ class ScanIndex:
     def _in_content(self, term: str) -> NDArray[np.bool_]:
         """Whether each file's content holds a lower-cased term."""
         parts = term.split(" ")
-        holds = reduce(np.logical_and, (self._in_word(part) for part in parts))
+        holds = reduce(np.logical_and, (self._files_of_words_with(part) for part in parts))
         if len(parts) == 1:
             return holds
         needle = term.encode()
         return self._flags([row for row in np.flatnonzero(holds).tolist() if needle in self._texts[row]])
 
-    def _in_word(self, term: str) -> NDArray[np.bool_]:
+    def _files_of_words_with(self, term: str) -> NDArray[np.bool_]:
         words = np.asarray(self._words.holding(term.encode()), dtype=np.int64)
         flags = np.zeros(len(self), dtype=np.bool_)
         starts, lengths = self._indptr[words], self._indptr[words + 1] - self._indptr[words]
-        # Places of all postings of all words: a running number within each word, moved to the word's start.
+        # The postings of all words: a running number within each word, plus the start of the word.
         within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         flags[self._files[np.repeat(starts, lengths) + within]] = True
         return flags

@@ -1,6 +1,6 @@
 """Artefacts of large collections, built in shards and merged: chunk table, Lucene index and vectors.
 
-Memory holds a few shards and never the whole collection. The result gives the same answers as one built in one piece.
+Memory holds a few shards, never the whole collection. Searches give the same results as with an index built at once.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _PIECE_DOCUMENTS = 256
 
 
 def build_chunks(folder: Path, documents: Sequence[Document], chunker: Chunker, shards: Shards, tick: Tick) -> None:
-    """The chunk table: every shard a small table of its own, then copied one after the other."""
+    """The chunk table: a small table for every shard, then all copied one after the other."""
 
     def tasks() -> Iterator[tuple[int, Task]]:
         for start in shards.sharding.starts(len(documents)):
             part = documents[start : start + shards.sharding.shard_documents]
-            yield len(part), partial(_chunk, part, chunker)
+            yield len(part), partial(_chunk_documents, part, chunker)
 
     chunks.merge_chunks(folder, shards.run(tasks(), tick))
 
@@ -56,13 +56,14 @@ def build_lexical(folder: Path, spec: LexicalSpec, source: Path, shards: Shards,
     if spec.unit == "document":
         ranges = ((first, last, first, last) for first, last, _, _ in ranges)
     tasks = [
-        (stop - start, partial(_index_words, source, spec, first, last, start)) for first, last, start, stop in ranges
+        (stop - start, partial(_index_documents, source, spec, first, last, start))
+        for first, last, start, stop in ranges
     ]
     lexical.merge_lexical(folder, spec, shards.run(tasks, tick))
 
 
 def _build_from_pieces(folder: Path, spec: LexicalSpec, source: Path, shards: Shards, kept: Path, tick: Tick) -> None:
-    """The same, with a segment for every few documents, made anew only where their words or numbers have changed."""
+    """As `build_lexical`, with a segment for every 256 documents; unchanged segments are those of earlier builds."""
 
     def pieces() -> list[Path]:
         table, found = ChunkTable(source), []
@@ -89,7 +90,7 @@ def _build_from_pieces(folder: Path, spec: LexicalSpec, source: Path, shards: Sh
 def build_dense(folder: Path, spec: VectorsSpec, source: Path, models: Models, shards: Shards, tick: Tick) -> None:
     """The vectors of the chunk table in `source`, written shard by shard, and the search structure over them.
 
-    Worker processes load the model for themselves and share the processors.
+    Each worker process loads the model; the workers share the processors.
     """
     wanted = spec.encoder
     workers = shards.sharding.workers
@@ -101,7 +102,7 @@ def build_dense(folder: Path, spec: VectorsSpec, source: Path, models: Models, s
         if workers == 1:
             tasks.append((stop - start, partial(embed, models.encoder(wanted))))
         else:
-            tasks.append((stop - start, partial(_embed_elsewhere, embed, models.cache, threads, wanted)))
+            tasks.append((stop - start, partial(_embed_in_worker, embed, models.cache, threads, wanted)))
     parts = shards.run(tasks, tick)
     shape = (ranges[-1][3] if ranges else 0, models.encoder(wanted).dim)
     vectors = np.lib.format.open_memmap(folder / dense.VECTORS, mode="w+", dtype=np.float32, shape=shape)
@@ -120,12 +121,12 @@ def _ranges(source: Path, shards: Shards) -> Iterator[tuple[int, int, int, int]]
         yield first, last, table.chunks_of(first)[0], table.chunks_of(last - 1)[1]
 
 
-def _chunk(documents: Sequence[Document], chunker: Chunker, folder: Path) -> None:
-    documents = tuple(documents)  # a lazy sequence makes its documents here, in the worker, and once
+def _chunk_documents(documents: Sequence[Document], chunker: Chunker, folder: Path) -> None:
+    documents = tuple(documents)  # a lazy sequence makes its documents once, here in the worker
     chunks.build_chunks(folder, documents, (chunker.chunk(document) for document in documents))
 
 
-def _index_words(source: Path, spec: LexicalSpec, first: int, last: int, number: int, folder: Path) -> None:
+def _index_documents(source: Path, spec: LexicalSpec, first: int, last: int, number: int, folder: Path) -> None:
     rows = lexical_rows(ChunkTable(source).part(first, last), spec.fields, spec.unit)
     lexical.build_lexical(folder, spec, rows, number=number)
 
@@ -139,7 +140,7 @@ def _embed(source: Path, passage: PassageTemplate, first: int, last: int, encode
     np.save(folder / _VECTORS, encoder.encode_passages(passages), allow_pickle=False)
 
 
-def _embed_elsewhere(
+def _embed_in_worker(
     embed: partial[None], cached: Path | None, threads: int | None, spec: EncoderSpec, folder: Path
 ) -> None:
     embed(_encoder(cached, threads, spec), folder)

@@ -1,7 +1,7 @@
-"""Work on a large collection in pieces, by worker processes, with finished pieces kept.
+"""Works on a large collection in pieces, by worker processes, and keeps finished pieces.
 
-A shard is a folder that one task fills. It gets its name when it is complete, so the next build finds the shards that a
-killed one finished. Results depend only on the tasks, not on the number of processes.
+A shard is a folder that one task fills. It gets its name when it is complete, so the next build uses the finished
+shards of a killed one. Results depend only on the tasks, not on the number of processes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Task = Callable[[Path], None]
 """A task that fills an empty folder; it must be picklable."""
 Tick = Callable[[int], None]
 
-# Tasks sent ahead of each process: one that waits costs memory, none costs time.
+# Tasks sent ahead to each process: more would take memory, fewer would let processes wait.
 _AHEAD = 2
 
 
@@ -50,7 +50,7 @@ class Sharding(Checked):
 class Shards:
     """The shards of one artefact, below `folder`.
 
-    In the folder `kept`, if there is one, pieces named by their content stay for builds of later collections.
+    The folder `kept`, if any, keeps pieces, named by their content, for later builds of similar collections.
     """
 
     folder: Path
@@ -58,9 +58,9 @@ class Shards:
     kept: Path | None = None
 
     def run(self, tasks: Iterable[tuple[int, Task]], tick: Tick) -> list[Path]:
-        """The folders of all shards in the order of the tasks, after running those that were not finished before.
+        """Run the tasks whose shards are not finished yet; returns the folders of all shards in the order of the tasks.
 
-        Each task has a number, which `tick` gets when it is done. The first failure is raised at once.
+        Each task comes with its size, which `tick` gets when it is done. The first failure is raised at once.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         places: list[Path] = []
@@ -76,19 +76,19 @@ class Shards:
 
         if self.sharding.workers == 1:
             for size, task, place in unfinished():
-                _fill(task, place)
+                _fill_shard(task, place)
                 tick(size)
         else:
-            self._spread(iter(unfinished()), tick)
+            self._run_in_processes(iter(unfinished()), tick)
         return places
 
     def piece(self, name: str, task: Task) -> Path:
-        """The folder of a kept piece, which the task fills when there is none."""
+        """The folder of a kept piece; the task makes it when it is missing."""
         assert self.kept is not None
         place = self.kept / name
         if not place.is_dir():
             self.kept.mkdir(parents=True, exist_ok=True)
-            _fill(task, place)
+            _fill_shard(task, place)
         return place
 
     def discard(self) -> None:
@@ -96,15 +96,15 @@ class Shards:
         if self.folder.exists():
             shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _spread(self, work: Any, tick: Tick) -> None:
-        """A pool of fresh processes, never forked ones: Java may run in this one."""
+    def _run_in_processes(self, work: Any, tick: Tick) -> None:
+        """Run tasks in a pool of new processes; they are not forked, because Java may run in this one."""
         from concurrent.futures import FIRST_COMPLETED, wait
         from concurrent.futures.process import BrokenProcessPool
 
         from joblib.externals.loky import ProcessPoolExecutor
 
         count = self.sharding.workers
-        # BLAS and OpenMP of each process keep to one thread; the processes are what runs side by side.
+        # One thread for BLAS and OpenMP in each process, since the processes run in parallel.
         pool = ProcessPoolExecutor(
             max_workers=count,
             initializer=end_with,
@@ -115,7 +115,7 @@ class Shards:
         try:
             while True:
                 for size, task, place in islice(work, _AHEAD * count - len(running)):
-                    running[pool.submit(_fill, task, place)] = size
+                    running[pool.submit(_fill_shard, task, place)] = size
                 if not running:
                     return
                 for done in wait(running, return_when=FIRST_COMPLETED).done:
@@ -124,14 +124,14 @@ class Shards:
                     tick(size)
         except BrokenProcessPool as cause:
             raise IndexError_(
-                "a worker process died while it built a part of the index, perhaps for want of memory; run the command "
+                "a worker process died while it built a part of the index, perhaps for lack of memory; run the command "
                 "again (finished parts are kept), with a smaller index.build.workers or index.build.shard_documents"
             ) from cause
         finally:
             pool.shutdown(wait=True, kill_workers=True)
 
 
-def _fill(task: Task, place: Path) -> None:
+def _fill_shard(task: Task, place: Path) -> None:
     draft = draft_of(place)
     draft.mkdir()
     task(draft)
@@ -140,4 +140,4 @@ def _fill(task: Task, place: Path) -> None:
     except OSError:
         if not place.is_dir():
             raise
-        shutil.rmtree(draft)  # a process of a killed command was here first, with the same part
+        shutil.rmtree(draft)  # a process of a killed command has finished the same part before

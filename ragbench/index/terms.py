@@ -1,8 +1,8 @@
 """The terms of documents and chunks as numbers, so that a learned ranking reads no text at query time.
 
-A word is a run of letters and digits, cut where letter case changes (`getUserById`: get, user, by, id); its term is
-what the analyzer makes of it, none for a stop word. The terms of a chunk's text are kept in order; of other fields only
-the set of terms is kept.
+A word is a run of letters and digits, cut where letter case changes (`getUserById`: get, user, by, id). The analyzer
+turns it into its term; a stop word has none. The terms of a chunk's text are kept in order; of other fields only the
+set of terms is kept.
 """
 
 from __future__ import annotations
@@ -42,39 +42,40 @@ def words(text: str) -> list[str]:
 
 def build_terms(folder: Path, table: ChunkTable, analyzer_name: str) -> None:
     """Write the terms of every retrievable chunk, the sets of FIELDS, and the links and PageRank of documents."""
-    made = _Numbering(analyzer_name)
+    numbering = _Numbering(analyzer_name)
     body: list[Numbers] = []
     pairs: dict[str, list[tuple[int, Numbers]]] = {name: [] for name in FIELDS}
     seen = -1
     rows = lexical_rows(table, ("content", "headers", "title", "path", "anchors", *_FACTS))
     for chunk, row in enumerate(rows):
         document = int(table.document[chunk])
-        body.append(made.terms(row["content"]))
-        pairs["headings"].append((chunk, made.terms(row["headers"])))
+        body.append(numbering.terms(row["content"]))
+        pairs["headings"].append((chunk, numbering.terms(row["headers"])))
         pairs["document"].append((document, body[-1]))
         if document != seen:
             seen = document
             for name in ("title", "path", "anchors"):
-                pairs[name].append((document, made.terms(row[name])))
-            pairs["facts"].append((document, made.terms(" ".join(row[name] for name in _FACTS))))
-    size = len(made.numbers)
+                pairs[name].append((document, numbering.terms(row[name])))
+            pairs["facts"].append((document, numbering.terms(" ".join(row[name] for name in _FACTS))))
+    size = len(numbering.numbers)
     _save(folder, "body", np.concatenate(body) if body else np.empty(0, np.int64), np.int32)
     _save(folder, "body-starts", np.concatenate([[0], np.cumsum([len(each) for each in body])]), np.int64)
     sets = {name: _keys(each, size) for name, each in pairs.items()}
     for name, keys in sets.items():
         _save(folder, name, keys, np.int64)
     held = np.bincount(np.unique(np.concatenate(list(_by_document(sets, table, size)))) % max(size, 1), minlength=size)
-    # As BM25 has it (Robertson and Zaragoza, 2009), over documents.
+    # The idf of BM25 (Robertson and Zaragoza, 2009), over documents.
     idf = np.log1p((table.n_documents - held + 0.5) / (held + 0.5))
     _save(folder, "idf", idf, np.float64)
-    (folder / _WORDS).write_text("".join(f"{word}\t{term}\n" for word, term in made.words.items()), encoding="utf-8")
-    (folder / _TERMS).write_text("".join(f"{term}\n" for term in made.numbers), encoding="utf-8")
-    for name, values in _standing(table).items():
+    numbered = "".join(f"{word}\t{term}\n" for word, term in numbering.words.items())
+    (folder / _WORDS).write_text(numbered, encoding="utf-8")
+    (folder / _TERMS).write_text("".join(f"{term}\n" for term in numbering.numbers), encoding="utf-8")
+    for name, values in _link_statistics(table).items():
         _save(folder, name, values, np.float64)
 
 
 class _Numbering:
-    """Words to terms to numbers, in the order in which they are first met."""
+    """Gives words their terms, and terms numbers in the order of their first occurrence."""
 
     def __init__(self, analyzer_name: str) -> None:
         self._analyzer = analyzer(analyzer_name)
@@ -82,14 +83,14 @@ class _Numbering:
         self.numbers: dict[str, int] = {}
 
     def terms(self, text: str) -> Numbers:
-        found = [self._number(word) for word in words(text)]
+        found = [self._number_of_word(word) for word in words(text)]
         return np.array([number for number in found if number >= 0], dtype=np.int64)
 
-    def _number(self, word: str) -> int:
+    def _number_of_word(self, word: str) -> int:
         known = self.words.get(word)
         if known is None:
-            made = analyze(self._analyzer, word)
-            known = self.words[word] = self.numbers.setdefault(made[0], len(self.numbers)) if made else -1
+            terms = analyze(self._analyzer, word)
+            known = self.words[word] = self.numbers.setdefault(terms[0], len(self.numbers)) if terms else -1
         return known
 
 
@@ -109,7 +110,7 @@ def _by_document(sets: dict[str, Numbers], table: ChunkTable, size: int) -> Iter
             yield keys
 
 
-def _standing(table: ChunkTable) -> dict[str, NDArray[np.float64]]:
+def _link_statistics(table: ChunkTable) -> dict[str, NDArray[np.float64]]:
     """Links into and out of each document, and its PageRank times the number of documents (Brin and Page, 1998)."""
     import networkx as nx
 
@@ -124,7 +125,7 @@ def _standing(table: ChunkTable) -> dict[str, NDArray[np.float64]]:
     return {
         "links-in": np.array([graph.in_degree(row) for row in range(n)], dtype=np.float64),
         "links-out": np.array([graph.out_degree(row) for row in range(n)], dtype=np.float64),
-        # Few digits: the sums inside may be added in another order elsewhere.
+        # Rounded: another machine may add in another order.
         "pagerank": np.array([round(ranks[row] * n, 6) for row in range(n)], dtype=np.float64),
     }
 
@@ -149,15 +150,15 @@ class TermIndex:
         self._idf: NDArray[np.float64] = np.append(idf, idf.max() if len(idf) else 1.0)
 
     def of(self, text: str) -> Numbers:
-        """The terms of a text in order, shape (m,): -1 for one that no document holds; stop words are left out."""
+        """The terms of a text in order, shape (m,): -1 for a term that no document holds; stop words are left out."""
         found = []
         for word in words(text):
             number = self._words.get(word)
-            if number is None:  # a form that occurs nowhere may have a term that does
-                made = analyze(self._analyzer(), word)
-                if not made:
+            if number is None:  # a word that occurs nowhere may have a term that does
+                terms = analyze(self._analyzer(), word)
+                if not terms:
                     continue
-                found.append(self._terms.get(made[0], -1))
+                found.append(self._terms.get(terms[0], -1))
             elif number >= 0:
                 found.append(number)
         return np.array(found, dtype=np.int64)

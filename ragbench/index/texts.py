@@ -1,4 +1,4 @@
-"""The texts of a chunk table as the other artefacts take them in: fields of words, passages to embed."""
+"""The texts of a chunk table that other artefacts are made from: fields to search, passages to embed."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ FIELDS = (
     "author",
     "anchors",
 )
-"""The fields of words. `path`: the words of folders and file name; `anchors`: the labels of links that point here."""
+"""The lexical fields. `path`: the words of folders and file name; `anchors`: the labels of links to the document."""
 
 FieldName = Annotated[str, one_of(*FIELDS)]
 
 Unit = Literal["chunk", "document"]
-"""What is found by its words: a chunk, or a document with all of its text."""
+"""The unit of lexical search: a chunk, or a document with all of its text."""
 
 
 @dataclass(frozen=True)
 class PassageTemplate:
-    """What a model reads of a chunk: `title`, words of the `path`, `headings` as `A > B > C`, a blank line, the text.
+    """The text of a chunk for a model: `title`, words of the `path`, `headings` as `A > B > C`, a blank line, the text.
 
     Headings alone are seed 000's P2. Names without meaning (`ragbench.corpus.words`) and a first heading that repeats
     the title are left out.
@@ -50,11 +50,11 @@ class PassageTemplate:
         texts = table.texts(0, table.n_retrievable)
         if not (self.title or self.path or self.headings):
             return texts
-        return [self._below(self._names(table, number), text) for number, text in enumerate(texts)]
+        return [self._with_context(self._names(table, number), text) for number, text in enumerate(texts)]
 
     def passage(self, table: ChunkTable, chunk: int) -> str:
         """The text of one chunk, a parent or not."""
-        return self._below(self._names(table, chunk), table.text(chunk))
+        return self._with_context(self._names(table, chunk), table.text(chunk))
 
     def _names(self, table: ChunkTable, chunk: int) -> Iterator[str]:
         row = table.document[chunk]
@@ -67,7 +67,7 @@ class PassageTemplate:
         if self.headings:
             yield from headings
 
-    def _below(self, names: Iterable[str], text: str) -> str:
+    def _with_context(self, names: Iterable[str], text: str) -> str:
         context = " > ".join(filter(None, names))
         return f"{context}\n\n{text}" if context else text
 
@@ -75,7 +75,7 @@ class PassageTemplate:
 def lexical_rows(table: ChunkTable, names: Sequence[str], unit: Unit = "chunk") -> Iterator[Mapping[str, str]]:
     """One mapping field -> text for every retrievable chunk, in order, or for every document.
 
-    What a document lends to its chunks (all but content and headers) stands in each of them.
+    Each chunk has the fields of its document (all but content and headers).
     """
     shared = [
         document_fields(title, words_of_path(docno, path), read_metadata(frontmatter), tags, labels)
@@ -93,16 +93,16 @@ def lexical_rows(table: ChunkTable, names: Sequence[str], unit: Unit = "chunk") 
         return
     for number, text in enumerate(table.texts(0, table.n_retrievable)):
         document = table.document[number]
-        # The path of the first section, then the headings of the further ones that the chunk reaches into.
+        # The path of the first section, then the headings of the other sections that the chunk overlaps.
         further = [headings[document][section] for section in table.sections[number][1:]]
-        own = {"content": text, "headers": " \n".join([*table.header_path(number), *further])}
-        yield {name: (shared[document] | own)[name] for name in names}
+        of_chunk = {"content": text, "headers": " \n".join([*table.header_path(number), *further])}
+        yield {name: (shared[document] | of_chunk)[name] for name in names}
 
 
 def document_fields(
     title: str, path: str, metadata: Metadata, tags: Iterable[str], labels: Iterable[str]
 ) -> dict[str, str]:
-    """The searchable fields that a document lends to each of its chunks; a tag counts with all its parts."""
+    """The searchable fields of a document, which each of its chunks has; the parts of a tag become words."""
     return {
         "title": title,
         "path": path,

@@ -39,12 +39,12 @@ def build_trigrams(folder: Path, table: ChunkTable) -> None:
     """
     texts = table.texts(0, table.n_retrievable)
     for unit, trigrams in _OF.items():
-        starts, values = _numbered(trigrams(text) for text in texts)
+        starts, values = _as_numbers(trigrams(text) for text in texts)
         np.save(folder / f"{unit}-starts.npy", starts, allow_pickle=False)
         np.save(folder / f"{unit}-values.npy", values, allow_pickle=False)
 
 
-def _numbered(sets: Iterable[set[str]]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def _as_numbers(sets: Iterable[set[str]]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Starts and values; trigrams are numbered as they first occur, sorted, so that no hash seed changes the bytes."""
     number: dict[str, int] = {}
     rows = [
@@ -72,7 +72,7 @@ class TrigramIndex:
         rows = np.repeat(np.arange(len(chunks)), lengths)
         offsets = np.arange(total) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         grams = values[np.repeat(starts[chunks], lengths) + offsets]
-        # A trigram that occurs once in all candidates is in no intersection.
+        # A trigram that only one candidate holds is in no intersection.
         frequency = np.bincount(grams)
         shared = frequency[grams] > 1
         column = np.cumsum(frequency > 1) - 1

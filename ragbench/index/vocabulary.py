@@ -32,7 +32,7 @@ than too very just also now here there then
 """
 STOP_WORDS = frozenset(_FUNCTION_WORDS.split())
 FUNCTION_WORDS = STOP_WORDS | {"am", "if"}
-"""Words that say nothing about what is asked for: those of the seed and two it forgot."""
+"""Words that say nothing about the subject of a query: those of the seed and two that it lacks."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class VocabularySpec(Checked):
 
 
 def extract_terms(text: str, min_length: int = 3) -> list[str]:
-    """The lower-cased words of a text that are long enough and no function words, in order."""
+    """The lower-cased words of a text that are long enough and not function words, in order."""
     return [t for t in _WORD.findall(text.lower()) if len(t) >= min_length and t not in STOP_WORDS]
 
 
@@ -57,7 +57,7 @@ def frequent_terms(texts: Iterable[str], spec: VocabularySpec) -> list[str]:
 
 
 def build_vocabulary(folder: Path, terms: list[str], encoder: Encoder) -> None:
-    """Write the terms and their vectors; those embedded before come from the embedding cache, so only new ones cost."""
+    """Write the terms and their vectors; the embedding cache holds those of earlier builds, so only new ones cost."""
     (folder / _TERMS).write_text(json.dumps(terms, ensure_ascii=False), encoding="utf-8")
     np.save(folder / _VECTORS, encoder.encode_passages(terms), allow_pickle=False)
 
@@ -84,7 +84,7 @@ class Vocabulary:
             return []
         similarity = self.vectors @ vector
         count = min(top_k, len(similarity))
-        # Everything that ties with the last place takes part in the final sort.
+        # All terms that tie with the last place take part in the final sort.
         edge = np.partition(similarity, len(similarity) - count)[len(similarity) - count]
         near = np.flatnonzero(similarity >= edge)
         order = near[np.lexsort((near, -similarity[near]))][:count]

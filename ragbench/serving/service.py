@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ragbench.engine.request import RETURN_ALL, SearchOptions, adapted
+from ragbench.engine.request import RETURN_ALL, SearchOptions, adapted_pipeline
 from ragbench.errors import ConfigError
 from ragbench.index import documents
 from ragbench.serving.current import CurrentBundle, Opened, open_bundle
@@ -72,7 +72,7 @@ class SearchService:
         self._current = CurrentBundle(opened)
         self._workers: Workers[Any] = Workers(self.limits.workers, self.limits.queue)
         self.metrics = Metrics(lambda: len(self._workers))
-        adapted(opened.bundle.pipeline, SearchOptions().in_mode(mode), 1)
+        adapted_pipeline(opened.bundle.pipeline, SearchOptions().in_mode(mode), 1)
         self._announce(opened)
 
     async def search(self, request: SearchRequest, session: str = "") -> SearchAnswer:
@@ -169,12 +169,12 @@ class SearchService:
         filters = request.stage()
         with self._current.lease() as opened:
             index = opened.bundle.index
-            rows = documents.numbers(index, request.prefix, filters.conditions if filters else None)
+            rows = documents.rows_of_documents(index, request.prefix, filters.conditions if filters else None)
             docnos = [index.chunks.docnos[row] for row in rows]
             first = bisect_right(docnos, request.after)
             stop = first + request.limit
             return DocumentList.model_construct(
-                documents=[documents.listed(index, row) for row in rows[first:stop]],
+                documents=[documents.listed_document(index, row) for row in rows[first:stop]],
                 total=len(rows),
                 next=docnos[stop - 1] if stop < len(rows) else None,
                 version=opened.version,

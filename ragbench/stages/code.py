@@ -11,7 +11,7 @@ import numpy as np
 
 from ragbench.bounds import Count, Name, Share
 from ragbench.errors import ConfigError
-from ragbench.index.code import canonical
+from ragbench.index.code import common_name
 from ragbench.stages.signals import names_code
 from ragbench.stages.stage import Retriever
 from ragbench.types import QueryState, Ranking
@@ -45,7 +45,7 @@ class RetrieveCode(Retriever):
 
     def retrieve(self, states: Sequence[QueryState], index: Index) -> list[Ranking]:
         """Best chunks of every state's text. ConfigError for a language that no block of the collection has."""
-        if states and self.language is not None and canonical(self.language) not in index.code.languages:
+        if states and self.language is not None and common_name(self.language) not in index.code.languages:
             known = ", ".join(sorted(name for name in index.code.languages if name)) or "none"
             raise ConfigError(f"p7.language is {self.language}, but the collection's code blocks are in: {known}")
         return [self._chunks(state, index) for state in states]

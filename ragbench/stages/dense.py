@@ -58,7 +58,7 @@ class RetrieveDense(Retriever):
         if self.document:
             means = index.part(self._part("centroids"))
             found = [
-                means.mixed(vector, ranking, self.document, self.depth, allowed)
+                means.search(vector, ranking, self.document, self.depth, allowed)
                 for vector, ranking in zip(vectors, found, strict=True)
             ]
         return [replace(ranking, query_vector=vector) for vector, ranking in zip(vectors, found, strict=True)]

@@ -74,7 +74,7 @@ class GuaranteeNotes(Checked):
         """The named documents by row, in order, each with how it was named."""
         found: dict[int, str] = {}
         for name in mentions(state.query.text) if self.mentions else ():
-            found.update((row, TITLE) for row in index.names.called(name))
+            found.update((row, TITLE) for row in index.names.rows_named(name))
         tags = (state.expanded.tags if state.expanded else ()) or tags_in(state.query.text)
         if self.tags and tags:
             tagged = index.facets.passing(Filters(tags=normalise_tags(tags)))

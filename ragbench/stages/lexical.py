@@ -72,7 +72,7 @@ class RetrieveLexical(Retriever):
 
     def retrieve(self, states: Sequence[QueryState], index: Index) -> list[Ranking]:
         """Best chunks of every state's text, or those of the best documents."""
-        words: LexicalIndex = index.part(self._part).scored(self.scoring)
+        words: LexicalIndex = index.part(self._part).with_scoring(self.scoring)
         found = []
         for state in states:
             allowed, text = index.allowed(state.filters), self._text(state)
@@ -85,7 +85,7 @@ class RetrieveLexical(Retriever):
 
     def scores(self, state: QueryState, chunks: NDArray[np.int32], index: Index) -> NDArray[np.float64]:
         """The scores of any chunks, or of their documents; 0 where no word of the text stands."""
-        words: LexicalIndex = index.part(self._part).scored(self.scoring)
+        words: LexicalIndex = index.part(self._part).with_scoring(self.scoring)
         if not self._whole:
             return words.scores(self._text(state), chunks)
         documents, places = np.unique(index.chunks.document[chunks], return_inverse=True)

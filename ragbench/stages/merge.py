@@ -51,7 +51,7 @@ class MergeScores(Checked):
         dense = dense.keep(~np.isin(dense.chunks, lexical.chunks))
         of_lexical = self.lexical_weight * np.maximum(lexical.scores.astype(np.float64), 0.0)
         if self.tag_match_boost != 1 and len(lexical):
-            tagged = index.prefixes.tagged(expanded.ranking_text)[lexical.chunks]
+            tagged = index.prefixes.chunks_with_tag(expanded.ranking_text)[lexical.chunks]
             of_lexical *= np.where(tagged, self.tag_match_boost, 1.0)
         of_dense = self.dense_weight * np.maximum(dense.scores.astype(np.float64), 0.0)
         chunks, scores = np.concatenate([lexical.chunks, dense.chunks]), np.concatenate([of_lexical, of_dense])

@@ -9,7 +9,7 @@ import pytest
 from ragbench import app
 from ragbench.engine.answer import Answer, answer
 from ragbench.engine.pipeline import Pipeline
-from ragbench.engine.request import SearchOptions, adapted
+from ragbench.engine.request import SearchOptions, adapted_pipeline
 from ragbench.errors import ConfigError
 from ragbench.index.index import Index
 from ragbench.stages.diverse import KeepDiverse
@@ -35,28 +35,31 @@ def ask(make_index):
 @pytest.mark.parametrize("mode", ["keyword", "semantic", "hybrid", "rerank"])
 def test_a_mode_is_the_preset_of_its_name(mode: str) -> None:
     pipeline, expected = (app.compose([f"+exp=librarian_{name}"]).pipeline for name in ("hybrid", mode))
-    assert adapted(pipeline, SearchOptions(mode=mode), 10) == expected
+    assert adapted_pipeline(pipeline, SearchOptions(mode=mode), 10) == expected
 
 
 def test_a_mode_without_its_search_is_refused() -> None:
     pipeline = app.compose(["+exp=librarian_rerank"]).pipeline
-    assert adapted(pipeline, SearchOptions(mode="semantic"), 10) == app.compose(["+exp=librarian_semantic"]).pipeline
+    assert (
+        adapted_pipeline(pipeline, SearchOptions(mode="semantic"), 10)
+        == app.compose(["+exp=librarian_semantic"]).pipeline
+    )
     with pytest.raises(ConfigError, match="mode hybrid cannot be used: this pipeline does not search by words"):
-        adapted(pipeline, SearchOptions(mode="hybrid"), 10)
+        adapted_pipeline(pipeline, SearchOptions(mode="hybrid"), 10)
 
 
 def test_all_that_is_found() -> None:
-    stages = {type(stage): stage for _, stage in adapted(V3.pipeline, SearchOptions(return_all=True), 10)}
+    stages = {type(stage): stage for _, stage in adapted_pipeline(V3.pipeline, SearchOptions(return_all=True), 10)}
     assert stages[RecallBySubstring].limit == 100
     assert stages[RankCandidates].depth == 300
     assert stages[KeepDiverse].top_k == 100
-    assert dict(adapted(V3.pipeline, SearchOptions(return_all=True), 10))["cut"].top_n == 100
+    assert dict(adapted_pipeline(V3.pipeline, SearchOptions(return_all=True), 10))["cut"].top_n == 100
 
 
 def test_documents_are_diverse_at_the_number_asked_for(ask) -> None:
-    asked = adapted(V3.pipeline, SearchOptions(), 4).stages
+    asked = adapted_pipeline(V3.pipeline, SearchOptions(), 4).stages
     assert [name for name, _ in asked[-3:]] == ["guarantee", "diverse at 4", "cut"]
-    assert adapted(V3.pipeline, SearchOptions(), 30) == V3.pipeline
+    assert adapted_pipeline(V3.pipeline, SearchOptions(), 30) == V3.pipeline
     found = ask("lamp schedule account", 4)
     assert len({hit.docno for hit in found.hits}) == len(found.hits) == 4
 
@@ -71,7 +74,7 @@ def test_named_notes_are_kept_apart_from_ranked_ones(ask) -> None:
 
 
 def test_the_notes_of_a_time_are_found_without_a_search(ask) -> None:
-    pipeline = adapted(V3.pipeline, SearchOptions(after="2026-01-14", before="2026-01-15"), 10)
+    pipeline = adapted_pipeline(V3.pipeline, SearchOptions(after="2026-01-14", before="2026-01-15"), 10)
     assert [name for name, _ in pipeline] == ["search", "guarantee", "cut"]
     found = ask("anything", after="2026-01-14", before="2026-01-15")
     assert "2026-01-14" in [hit.docno for hit in found.hits]
@@ -125,7 +128,7 @@ def test_a_failing_search_falls_back_to_documents_that_hold_the_query(ask, index
 )
 def test_what_a_pipeline_cannot_do_is_refused(options: dict, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
-        adapted(app.compose([]).pipeline, SearchOptions(**options), 10)
+        adapted_pipeline(app.compose([]).pipeline, SearchOptions(**options), 10)
 
 
 @pytest.mark.parametrize(

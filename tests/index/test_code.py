@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ragbench.errors import IndexError_
-from ragbench.index.code import CodeIndex, build_code, canonical
+from ragbench.index.code import CodeIndex, build_code, common_name
 
 BLOCKS = [
     (0, "def get_user_by_id(user_id: int) -> User: ...", "python"),
@@ -70,7 +70,7 @@ def test_a_mask_restricts_further(index: CodeIndex) -> None:
 def test_languages_are_counted_under_one_name(index: CodeIndex) -> None:
     expected = {"python": 3, "typescript": 1, "cpp": 1, "bash": 1, "java": 1, "": 1}
     assert dict(index.languages) == expected
-    assert [canonical(name) for name in ("C++", "c#", "Shell", "rust", "")] == ["cpp", "csharp", "bash", "rust", ""]
+    assert [common_name(name) for name in ("C++", "c#", "Shell", "rust", "")] == ["cpp", "csharp", "bash", "rust", ""]
 
 
 def test_blocks_must_be_numbered_in_order(tmp_path: Path) -> None:

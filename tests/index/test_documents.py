@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ragbench.benchmark.benchmark import Benchmark
-from ragbench.index.documents import listed, numbers, stored
+from ragbench.index.documents import listed_document, rows_of_documents, stored_document
 from ragbench.index.index import Index
 from ragbench.types import Document, Filters
 
@@ -16,14 +16,14 @@ def targets(document: Document) -> set[str | None]:
 
 def test_every_document_as_it_was_read(index: Index, benchmark_small: Benchmark) -> None:
     for document in benchmark_small.documents:
-        found = stored(index, document.docno)
+        found = stored_document(index, document.docno)
         for name in ("docno", "path", "title", "text", "first_line", "sections", "links"):
             assert getattr(found, name) == getattr(document, name), (document.docno, name)
         sources = {other.docno for other in benchmark_small.documents if document.docno in targets(other)}
         assert set(found.linked_from) == sources
         assert found.metadata.tags == document.tags
         assert found.metadata.file_size == document.size_bytes
-    assert stored(index, "nowhere") is None
+    assert stored_document(index, "nowhere") is None
 
 
 @pytest.mark.parametrize(
@@ -32,8 +32,8 @@ def test_every_document_as_it_was_read(index: Index, benchmark_small: Benchmark)
     [((1, 10**6), None, None), ((1, 4), "", 7), ((10**6, 10**6), "", None)],
 )
 def test_lines_of_a_file(index: Index, lines: tuple[int, int], text: str | None, first_line: int | None) -> None:
-    whole = stored(index, "guides/schedules")
-    some = stored(index, "guides/schedules", lines)
+    whole = stored_document(index, "guides/schedules")
+    some = stored_document(index, "guides/schedules", lines)
     assert some.text == (whole.text if text is None else text)
     if first_line is not None:
         assert some.first_line == first_line
@@ -41,16 +41,16 @@ def test_lines_of_a_file(index: Index, lines: tuple[int, int], text: str | None,
 
 
 def test_any_lines_are_those_of_the_file(index: Index, vault_folder) -> None:
-    whole = stored(index, "guides/schedules")
+    whole = stored_document(index, "guides/schedules")
     file = (vault_folder / whole.path).read_text(encoding="utf-8").splitlines(keepends=True)
     for start in range(1, len(file) + 2):
         for end in range(start, len(file) + 2):
-            some = stored(index, "guides/schedules", (start, end))
+            some = stored_document(index, "guides/schedules", (start, end))
             assert some.text == "".join(file[max(start, whole.first_line) - 1 : end])
 
 
 def test_lists_are_sorted_and_filtered(index: Index) -> None:
-    found = [listed(index, row) for row in numbers(index, "guides/")]
+    found = [listed_document(index, row) for row in rows_of_documents(index, "guides/")]
     assert [each.docno for each in found] == sorted(d for d in index.chunks.docnos if d.startswith("guides/"))
-    small = numbers(index, "guides/", Filters(max_bytes=600))
+    small = rows_of_documents(index, "guides/", Filters(max_bytes=600))
     assert {index.chunks.docnos[row] for row in small} == {d.docno for d in found if d.metadata.file_size <= 600}

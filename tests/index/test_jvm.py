@@ -69,7 +69,7 @@ def test_a_class_is_looked_up_once() -> None:
 
 
 def test_a_declared_view_does_not_replace_the_full_class() -> None:
-    view = jvm.declared("java.util.BitSet", constructors=("()V",), methods={"cardinality": "()I"})
+    view = jvm.java_class_with("java.util.BitSet", constructors=("()V",), methods={"cardinality": "()I"})
     assert view().cardinality() == 0
     assert not hasattr(view, "nextSetBit")
     assert hasattr(jvm.java("java.util.BitSet"), "nextSetBit")

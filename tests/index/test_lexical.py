@@ -191,7 +191,7 @@ def test_a_chunk_holds_as_many_terms_as_it_must(tmp_path: Path) -> None:
 
 
 def test_a_field_without_a_weight_is_not_searched(folder: Path, rows: list[Row], tmp_path: Path) -> None:
-    silent = LexicalIndex(folder, SPEC, SCORING).scored(Bm25F((("content", 1.0),)))
+    silent = LexicalIndex(folder, SPEC, SCORING).with_scoring(Bm25F((("content", 1.0),)))
     alone = built(tmp_path, rows)
     for word in WORDS[:10]:
         assert silent.search(word, 100) == alone.search(word, 100)
@@ -324,7 +324,7 @@ def test_an_unknown_analyzer_is_refused() -> None:
 
 def test_a_field_that_is_not_indexed_cannot_be_searched(index: LexicalIndex) -> None:
     with pytest.raises(ConfigError, match="there is no field 'colour' to search; there are content, title"):
-        index.scored(Bm25F((("colour", 1.0),)))
+        index.with_scoring(Bm25F((("colour", 1.0),)))
 
 
 def test_views_of_one_index_score_in_their_own_ways(index: LexicalIndex, rows: list[Row], queries: list[str]) -> None:
@@ -337,9 +337,9 @@ def test_views_of_one_index_score_in_their_own_ways(index: LexicalIndex, rows: l
     for query in queries:
         for way in ways:
             expected = np.array(bm25f(rows, way, query))
-            ranking = index.scored(way).search(query, len(rows))
+            ranking = index.with_scoring(way).search(query, len(rows))
             np.testing.assert_allclose(ranking.scores, expected[ranking.chunks], rtol=2e-6)
-    assert index.scored(ways[1]) is index.scored(Bm25F(FIELDS, k1=2.0, b=0.1))
+    assert index.with_scoring(ways[1]) is index.with_scoring(Bm25F(FIELDS, k1=2.0, b=0.1))
 
 
 def test_depth_must_be_positive(index: LexicalIndex) -> None:

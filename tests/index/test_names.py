@@ -73,7 +73,7 @@ def names(tmp_path: Path) -> tuple[NoteNames, list[str]]:
 )
 def test_called(names, name: str, called: list[str]) -> None:
     found, docnos = names
-    assert [docnos[row] for row in found.called(name)] == called
+    assert [docnos[row] for row in found.rows_named(name)] == called
 
 
 def test_daily_notes_by_file_name_and_title(names) -> None:

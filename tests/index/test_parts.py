@@ -33,7 +33,7 @@ built: list[Path] = []
 
 def _build(building: Building, index) -> None:
     built.append(building.folder)
-    counted = building.counted("counting", index.documents, len(index.documents))
+    counted = building.with_progress("counting", index.documents, len(index.documents))
     (building.folder / "lengths.json").write_text(json.dumps([len(each.text) for each in counted]), encoding="utf-8")
 
 

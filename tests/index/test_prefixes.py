@@ -101,8 +101,8 @@ def test_fields_and_their_weights(made) -> None:
     assert found(index, "gate", {"title": 5.0, "path": 1.5, "body": 0.0})[0] == pytest.approx(
         6.5 * found(index, "gate", {"title": 1.0})[0], rel=1e-5
     )
-    assert index.tagged("auth").tolist() == [True, False]
-    assert index.tagged("tok door").tolist() == [True, False]
+    assert index.chunks_with_tag("auth").tolist() == [True, False]
+    assert index.chunks_with_tag("tok door").tolist() == [True, False]
 
 
 def test_tags_with_and_without_hash_above_and_in_parts() -> None:

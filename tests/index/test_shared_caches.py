@@ -85,7 +85,7 @@ def test_a_damaged_segment_is_passed_over_and_fetched_when_it_is_whole(tmp_path:
     whole = segment.read_bytes()
     segment.write_bytes(whole[:-10])
     shared_caches.fetch(remote, tmp_path / "there")
-    assert said == [f"{segment} is damaged or not yet complete; it is passed over"]
+    assert said == [f"{segment} is damaged or not yet complete; it is left out"]
     assert len(EmbeddingCache(tmp_path / "there" / "embeddings.sqlite")) == 0
     segment.write_bytes(whole)
     shared_caches.fetch(remote, tmp_path / "there")

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from ragbench.corpus.librarian_chunking import LibrarianFixedChunker
-from ragbench.engine.hits import joined
+from ragbench.engine.hits import join_texts
 from ragbench.errors import ConfigError
 from ragbench.index.index import IndexSpec
 from ragbench.stages.context import AddNeighbours
@@ -55,10 +55,10 @@ def test_texts_are_joined_without_repeating_what_overlaps(make_index) -> None:
     table = index.chunks
     start, stop = max((table.chunks_of(d) for d in range(table.n_documents)), key=lambda each: each[1] - each[0])
     document = next(d for d in index._documents() if d.docno == table.docno(start))
-    whole = joined(table, range(start, stop))
+    whole = join_texts(table, range(start, stop))
     assert "".join(whole.split()) == "".join(document.text.split())
-    assert joined(table, [start]) == table.text(start)
-    assert joined(table, [start, stop - 1]) == f"{table.text(start)}\n\n{table.text(stop - 1)}"
+    assert join_texts(table, [start]) == table.text(start)
+    assert join_texts(table, [start, stop - 1]) == f"{table.text(start)}\n\n{table.text(stop - 1)}"
 
 
 def test_neighbours_are_not_negative() -> None:

@@ -1,8 +1,7 @@
 """The parts of an index, one module each: `graph.py` holds `PART`, which stages need as `graph`.
 
-A module with a function `of_source` also makes the part of a further source by its name: `lexical:documents`. Nothing
-else lists them: a new part is a new module here, or a value given to `register` by the module of the stage that
-needs it.
+A module with a function `of_source` also makes the part of a further source by its name: `lexical:documents`. There is
+no other list of parts: a new part is a new module here, or the module of a stage calls `register` with it.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from ragbench.index.part import StoredPart
 
 
 def of_source(source: str) -> StoredPart[Centroids]:
-    """The means of a source's vectors; `""` are the index's own."""
+    """The means of a source's vectors; `""` is the source of the index itself."""
     suffix = f":{source}" if source else ""
     return StoredPart(
         f"centroids{suffix}",

@@ -19,7 +19,7 @@ def _build(building: Building, index: Index) -> None:
         sharded.build_chunks(building.folder, documents, chunker, building.shards, tick)
     else:
         chunked = (chunker.chunk(document) for document in documents)
-        build_chunks(building.folder, documents, building.counted("chunking", chunked, len(documents)))
+        build_chunks(building.folder, documents, building.with_progress("chunking", chunked, len(documents)))
 
 
 PART = StoredPart(

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def of_source(source: str) -> StoredPart[DenseIndex]:
-    """The vectors of a source; `""` are the index's own."""
+    """The vectors of a source; `""` is the source of the index itself."""
     suffix = f":{source}" if source else ""
 
     def inputs(index: Index) -> list[Any]:

@@ -7,7 +7,7 @@ from ragbench.models import Encoder
 
 
 def of_source(source: str) -> Part[Encoder]:
-    """The model of a source of vectors; `""` is the index's own."""
+    """The model of a source of vectors; `""` is the source of the index itself."""
     name = f"encoder:{source}" if source else "encoder"
     return Part(
         name,

@@ -1,4 +1,4 @@
-"""What documents can be filtered by."""
+"""The properties that documents can be filtered by."""
 
 from __future__ import annotations
 

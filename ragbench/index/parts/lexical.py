@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def of_source(source: str) -> StoredPart[LexicalIndex]:
-    """The words of a source; `""` are the index's own."""
+    """The words of a source; `""` is the source of the index itself."""
 
     def build(building: Building, index: Index) -> None:
         table, spec = index.chunks, index.spec.words(source)
@@ -24,7 +24,7 @@ def of_source(source: str) -> StoredPart[LexicalIndex]:
             sharded.build_lexical(building.folder, spec, index.artefact("chunks").folder, building.shards, tick)
         else:
             rows = lexical_rows(table, spec.fields, spec.unit)
-            build_lexical(building.folder, spec, building.counted("indexing words", rows, total))
+            build_lexical(building.folder, spec, building.with_progress("indexing words", rows, total))
 
     return StoredPart(
         f"lexical:{source}" if source else "lexical",

@@ -1,4 +1,4 @@
-"""What documents can be called."""
+"""The names of documents: ids, ends of paths, titles and aliases."""
 
 from __future__ import annotations
 
