@@ -49,7 +49,7 @@ def main(arguments: argparse.Namespace) -> int:
         text = clean(arguments.text)
         (vector,) = arm.index.encoder.encode_queries([text])
         near = vocabulary.nearest(vector, arguments.top)
-        appended = {term for term, _ in stage.appended(text, vector, vocabulary)}
+        appended = {term for term, _ in stage.nearest_terms(text, vector, vocabulary)}
     rows = [{"term": term, "cosine": cosine, "appended": term in appended} for term, cosine in near]
     if arguments.json:
         console.print_json({"text": text, "size": len(vocabulary), "terms": rows})

@@ -139,7 +139,7 @@ def _fallback(
 ) -> QueryState:
     """The documents that hold the query, in their order, with the notes that it names; none if that fails, too."""
     note = f"ranked by place among the files that hold the query, because the search failed: {error}"
-    states = [replace(state, fused=ranks.second_best(state, index)).with_note(note)]
+    states = [replace(state, fused=ranks.fallback(state, index)).with_note(note)]
     for _, stage in pipeline:
         if isinstance(stage, GuaranteeNotes):
             states = stage(states, index)

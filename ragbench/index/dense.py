@@ -43,7 +43,7 @@ class DenseSpec(Checked):
     lists: Count | None = None
     probes: Count | None = None
 
-    def chosen(self, n_vectors: int) -> DenseSpec:
+    def with_kind_for(self, n_vectors: int) -> DenseSpec:
         """The same settings with `auto` replaced by the kind for a number of vectors."""
         return replace(self, kind=neighbours.kind_for(n_vectors)) if self.kind == "auto" else self
 
@@ -57,7 +57,7 @@ def build_dense(folder: Path, spec: DenseSpec, vectors: NDArray[np.float32]) -> 
 def build_neighbours(folder: Path, spec: DenseSpec) -> None:
     """Write the searchable index over the vectors that are already in `folder`."""
     vectors = np.load(folder / VECTORS, mmap_mode="r", allow_pickle=False)
-    kind = spec.chosen(len(vectors)).kind
+    kind = spec.with_kind_for(len(vectors)).kind
     if kind == "hnsw":
         neighbours.build_hnsw(folder / _INDEX, vectors, spec.m, spec.ef_construction)
     elif kind == "ivf_sq8" and len(vectors):
@@ -71,7 +71,7 @@ class DenseIndex:
         """Open the artefact in `folder`."""
         self._folder = folder
         self.vectors: NDArray[np.float32] = np.load(folder / VECTORS, mmap_mode="r", allow_pickle=False)
-        self.spec = spec.chosen(len(self.vectors))
+        self.spec = spec.with_kind_for(len(self.vectors))
 
     def __len__(self) -> int:
         return len(self.vectors)

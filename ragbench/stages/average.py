@@ -23,8 +23,8 @@ class AverageScores(Checked):
 
     Seed 004, "Merge -> Weighted Average" with `semantic_weight` 0.5. `weights` (default 1.0, at least 0) are by source;
     those of the state's sources count, a source of weight 0 is left out: `{dense: 1.0, lexical: 0.0}` is the semantic
-    mode. Scores below 0 count as 0, those of a source whose best exceeds 1 are divided by it, so that scores of words
-    and cosines compare. The result is between 0 and 1.
+    mode. Scores below 0 count as 0. If the best score of a source exceeds 1, its scores are divided by it, so that
+    BM25 scores and cosines compare. The result is between 0 and 1.
     """
 
     weights: Mapping[str, Weight] = field(default_factory=lambda: {"dense": 0.5, "lexical": 0.5})
@@ -46,7 +46,7 @@ class AverageScores(Checked):
             return Ranking.empty()
         total = sum(weights.values())
         rankings = [state.rankings[source] for source in weights]
-        shares = [weight / total * _scaled(state.rankings[source]) for source, weight in weights.items()]
+        shares = [weight / total * _scaled_scores(state.rankings[source]) for source, weight in weights.items()]
         chunks, places = np.unique(np.concatenate([each.chunks for each in rankings]), return_inverse=True)
         return Ranking.of(chunks, np.bincount(places, weights=np.concatenate(shares), minlength=len(chunks)))
 
@@ -55,6 +55,6 @@ class AverageScores(Checked):
         return f"average scores ({', '.join(f'{name} x{weight:g}' for name, weight in sorted(self.weights.items()))})"
 
 
-def _scaled(ranking: Ranking) -> NDArray[np.float64]:
+def _scaled_scores(ranking: Ranking) -> NDArray[np.float64]:
     scores = np.maximum(ranking.scores.astype(np.float64), 0.0)
     return scores / max(1.0, float(scores.max(initial=0.0)))

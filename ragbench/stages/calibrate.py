@@ -21,7 +21,7 @@ class Calibrate(Checked):
     """Sigmoid of the fused score: 1 / (1 + exp(-steepness * (score - threshold))), seed 001 "Score Calibration".
 
     `threshold` is the score that maps to 0.5; `steepness` (above 0) is how fast confidence grows around it. The
-    mapping is absolute: it knows nothing of the other results.
+    mapping is absolute: it does not depend on the other hits.
     """
 
     threshold: float = 0.035
@@ -37,7 +37,7 @@ class Calibrate(Checked):
         return [replace(state, fused=self.calibrate(fused(state))) for state in states]
 
     def calibrate(self, ranking: Ranking) -> Ranking:
-        """The same hits with confidences for scores."""
+        """The same hits with confidences in place of scores."""
         exponent = np.clip(-self.steepness * (ranking.scores.astype(np.float64) - self.threshold), -700, 700)
         return Ranking.ordered(ranking.chunks, 1.0 / (1.0 + np.exp(exponent)))
 

@@ -1,4 +1,4 @@
-"""Turn fused scores into confidences by a curve through points: given ones, or ones fitted on judged queries."""
+"""Turn fused scores into confidences by a curve through points, which are given or fitted on judged queries."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CalibrateByCurve(Checked):
-    """Map a fused score by the curve through the points (`x`, `y`), straight between them and flat outside.
+    """Map a fused score by the curve through the points (`x`, `y`), linear between them and constant outside.
 
     The points are those of seed 001's table of interpretations (`calibration=table`), or `ragbench calibrate` fits them
-    on the training queries by isotonic regression (Zadrozny and Elkan, KDD 2002). A
-    fused score is made of ranks alone, and a query that has no answer has a first hit, too: no curve over such scores
-    can tell it from others. `best_of` names a source whose best score can; the curve (`best_x`, `best_y`) maps it to
-    the probability that there is an answer at all, which multiplies the scores of all hits. `x` and `best_x` increase,
-    `y` and `best_y` lie between 0 and 1 and never decrease.
+    on the training queries by isotonic regression (Zadrozny and Elkan, KDD 2002). A fused score is made of ranks alone,
+    and a query without an answer has a first hit, too, so no curve over such scores can recognise it. `best_of` names a
+    source whose best score can; the curve (`best_x`, `best_y`) maps it to the probability that there is an answer,
+    which multiplies the scores of all hits. `x` and `best_x` increase, `y` and `best_y` lie between 0 and 1 and never
+    decrease.
     """
 
     x: tuple[float, ...]

@@ -1,4 +1,4 @@
-"""P3: tell what kind of query it is and weigh the sources accordingly."""
+"""P3: classify the query and weigh the sources accordingly."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SOURCE_OF: Mapping[QueryClass, str] = {"factual": "lexical", "navigational": "g
 
 @dataclass(frozen=True)
 class Classify(Checked):
-    """Classify the query by its form and multiply the weight of the source that serves such queries best.
+    """Classify the query by its form and multiply the weight of the source that is best for its class.
 
     `factual`, `navigational`, `exploratory`: factors (at least 0) for `lexical`, `graph` and `dense`; seeds 000 and
     001, P3, have 1.5, 1.5 and 1.3. `override`: take this class for every query.
@@ -51,7 +51,7 @@ class Classify(Checked):
 
 
 def classify(text: str) -> QueryClass:
-    """The class of a query: factual before navigational before exploratory."""
+    """The class of a query: factual if it fits, else navigational if it fits, else exploratory."""
     if names_something_exact(text):
         return "factual"
     return "navigational" if names_a_place(text) else "exploratory"

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 class RetrieveCode(Retriever):
     """Take the chunks of the `depth` (at least 1) best code blocks, by BM25 over identifiers and their parts.
 
-    Seeds 000 and 001, P7. A chunk counts with its best block. `route`: `content` looks into code only for queries
-    that hold a name as programs write it (seed 000, Q3), `always` for every query. `min_match` (0 to 1) is the share of
-    the query's terms, function words left out, that a block must hold; the parts of a name are terms, too. `language`
-    restricts to blocks of one fence language, under any of its names (`py` is `python`).
+    Seeds 000 and 001, P7. A chunk has the score of its best block. `route`: `content` searches code only for queries
+    that hold a name as in a program (seed 000, Q3), `always` for every query. `min_match` (0 to 1) is the share of the
+    query's terms, without function words, that a block must hold; the parts of a name are terms, too. `language`
+    restricts the search to blocks of one fence language, by any of its names (`py` is `python`).
     """
 
     depth: Count = 50
@@ -41,7 +41,9 @@ class RetrieveCode(Retriever):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.language is not None and not _is_language(self.language):
-            raise self.refused("language", f"must be a language of code that Pygments knows{_near(self.language)}")
+            raise self.refused(
+                "language", f"must be a language of code that Pygments knows{_language_hint(self.language)}"
+            )
 
     def retrieve(self, states: Sequence[QueryState], index: Index) -> list[Ranking]:
         """Best chunks of every state's text. ConfigError for a language that no block of the collection has."""
@@ -77,7 +79,7 @@ def _is_language(name: str) -> bool:
     return True
 
 
-def _near(name: str) -> str:
+def _language_hint(name: str) -> str:
     from pygments.lexers import get_all_lexers
 
     known = [alias for _, aliases, _, _ in get_all_lexers(plugins=False) for alias in aliases]

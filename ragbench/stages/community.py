@@ -1,4 +1,4 @@
-"""Community: raise documents that are linked with the best ones."""
+"""Community: boost documents that are linked with the best ones."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class BoostCommunity(Checked):
     """Multiply by `factor` (at least 1) the scores in the communities of the best `seeds` (at least 1) documents.
 
     Seed 001, "Community Detection": Louvain communities of the link graph (Blondel et al., 2008). It works on fused
-    scores, because before fusion only ranks count and a boost would change nothing in most lists. The seeds belong to
-    their own communities and are boosted with them, so that none of them falls behind for being best. A document
-    without links forms no community and boosts nobody.
+    scores, because before fusion only ranks count and a boost would change nothing in most lists. The best documents
+    are boosted with their communities; else they would fall behind the others. A document without links is in no
+    community and boosts no other.
     """
 
     factor: Factor = 1.1

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from ragbench.bounds import Checked, Share
-from ragbench.stages.stage import NOTHING, fused, kept
+from ragbench.stages.stage import NOTHING, fused, keep_hits
 from ragbench.types import QueryState
 
 if TYPE_CHECKING:
@@ -28,7 +28,8 @@ class FilterByConfidence(Checked):
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Filter every state's fused ranking."""
         return [
-            state.filtered("after_threshold", kept(state, fused(state).scores >= self.threshold)) for state in states
+            state.filtered("after_threshold", keep_hits(state, fused(state).scores >= self.threshold))
+            for state in states
         ]
 
     def describe(self) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from ragbench.bounds import Checked, Natural
-from ragbench.stages.stage import fused, kept
+from ragbench.stages.stage import fused, keep_hits
 from ragbench.types import QueryState
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 class AddNeighbours(Checked):
     """Keep the best hit of every document and return it with the `neighbours` (at least 0) chunks on either side.
 
-    Seed 004, "Aggregate results", where the neighbours are those among the hits; here they are those in the document,
-    as far as the filters admit them. A hit that has its context already keeps it.
+    Seed 004, "Aggregate results", where the neighbours come from the hits; here they come from the document, if the
+    filters admit them. A hit that already has a context keeps it.
     """
 
     neighbours: Natural = 1
@@ -32,14 +32,14 @@ class AddNeighbours(Checked):
     forbids: ClassVar[Mapping[str, str]] = {"parents": "a parent is a context already"}
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
-        """Keep one hit per document in every state and name its neighbours."""
+        """Keep one hit per document in every state and set its neighbours as context."""
         return [self._with_context(state, index) for state in states]
 
     def _with_context(self, state: QueryState, index: Index) -> QueryState:
         table, documents = index.chunks, index.chunks.document[fused(state).chunks]
         best = np.zeros(len(documents), dtype=np.bool_)
         best[np.unique(documents, return_index=True)[1]] = True
-        ranking = kept(state, best)
+        ranking = keep_hits(state, best)
         allowed = index.allowed(state.filters)
         contexts = dict(state.contexts)
         for chunk in ranking.chunks.tolist():

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Cut(Checked):
-    """Keep the first `top_n` (at least 1) hits; guaranteed hits all stay in addition."""
+    """Keep the first `top_n` (at least 1) hits, and in addition all guaranteed hits."""
 
     top_n: Count = 100
 

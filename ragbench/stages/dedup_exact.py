@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from ragbench.bounds import Checked
-from ragbench.stages.stage import NOTHING, fused, kept
+from ragbench.stages.stage import NOTHING, fused, keep_hits
 from ragbench.types import QueryState
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class DropEqualTexts(Checked):
         ranking = fused(state)
         first = np.zeros(len(ranking), dtype=np.bool_)
         first[np.unique(index.chunks.content_hash[ranking.chunks], return_index=True)[1]] = True
-        return state.filtered("after_content_dedup", kept(state, first))
+        return state.filtered("after_content_dedup", keep_hits(state, first))
 
     def describe(self) -> str:
         """In words."""

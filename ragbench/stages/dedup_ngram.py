@@ -1,4 +1,4 @@
-"""P12: leave out near-copies by the overlap of their n-grams."""
+"""P12: drop near-copies by the overlap of their n-grams."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from annotated_types import Interval
 
 from ragbench.bounds import Checked
-from ragbench.stages.stage import NOTHING, first_of_similar, fused, kept
+from ragbench.stages.stage import NOTHING, first_of_similar, fused, keep_hits
 from ragbench.types import QueryState
 
 if TYPE_CHECKING:
@@ -21,8 +21,7 @@ class DropNearCopies(Checked):
     """Drop a hit whose trigrams and those of a better hit have a Jaccard coefficient of `threshold` or more.
 
     `threshold` is above 0 and at most 1. `unit`: `character` takes trigrams of the lower-cased text without spaces
-    (seed 000, P12), `word` those of its words (P8 stage 2). The trigrams are kept in the index; nothing is computed
-    from texts here.
+    (seed 000, P12), `word` those of its words (P8 stage 2). The trigrams come from the index; no text is read here.
     """
 
     threshold: Annotated[float, Interval(gt=0, le=1)] = 0.7
@@ -42,7 +41,7 @@ class DropNearCopies(Checked):
 
     def _filtered(self, state: QueryState, index: Index) -> QueryState:
         overlap = index.trigrams.jaccard(fused(state).chunks, self.unit)
-        return state.filtered("after_ngram_dedup", kept(state, first_of_similar(overlap, self.threshold)))
+        return state.filtered("after_ngram_dedup", keep_hits(state, first_of_similar(overlap, self.threshold)))
 
     def describe(self) -> str:
         """In words."""

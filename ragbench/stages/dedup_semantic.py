@@ -1,4 +1,4 @@
-"""P8, third stage: leave out what says the same in other words."""
+"""P8, third stage: drop hits that say the same in other words."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from ragbench.bounds import Checked, Cosine
-from ragbench.stages.stage import first_of_similar, fused, kept
+from ragbench.stages.stage import first_of_similar, fused, keep_hits
 from ragbench.types import QueryState
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class DropParaphrases(Checked):
 
     def _filtered(self, state: QueryState, index: Index) -> QueryState:
         ranking = fused(state)
-        left = kept(state, first_of_similar(index.dense.similarities(ranking.chunks), self.threshold))
+        left = keep_hits(state, first_of_similar(index.dense.similarities(ranking.chunks), self.threshold))
         merged = replace(state, clusters_merged=state.clusters_merged + len(ranking) - len(left))
         return merged.filtered("after_dedup", left)
 

@@ -24,8 +24,8 @@ class RetrieveDense(Retriever):
     """Embed the text and take the `depth` (at least 1) chunks of highest cosine similarity.
 
     `document` (0 to 1) is the share of the cosine with the mean vector of a chunk's document in its score. `source` is
-    the name of the ranking. `index`: what this source embeds, and by which encoder, where that is not the index's own.
-    A hypothesis placed in the state by HyDE is embedded as a passage instead (Gao et al., ACL 2023).
+    the name of the ranking. `index`: the passages and the encoder of this source, when they differ from those of the
+    index. If the state has a hypothesis of HyDE, it is embedded as a passage instead (Gao et al., ACL 2023).
     """
 
     depth: Count = 100
@@ -35,12 +35,12 @@ class RetrieveDense(Retriever):
 
     @property
     def needs(self) -> frozenset[str]:
-        """The vectors, the model, and the mean vectors of documents where they have a share."""
+        """The vectors, the model, and the mean vectors of documents if they have a share."""
         parts = ("dense", "encoder", *(("centroids",) if self.document else ()))
         return frozenset(self._part(part) for part in parts)
 
     def question(self, state: QueryState) -> Hashable:
-        """The text, whether it stands for a passage, and the filters."""
+        """Whether the text is a hypothesis, the text, and the filters."""
         return "hypothesis" in state.texts, state.texts.get("hypothesis", self._text(state)), state.filters
 
     def retrieve(self, states: Sequence[QueryState], index: Index) -> list[Ranking]:
@@ -64,14 +64,14 @@ class RetrieveDense(Retriever):
         return [replace(ranking, query_vector=vector) for vector, ranking in zip(vectors, found, strict=True)]
 
     def scores(self, state: QueryState, chunks: NDArray[np.int32], index: Index) -> NDArray[np.float64] | None:
-        """The cosines of any chunks, mixed as those it returned."""
-        asked = state.rankings[self.source].query_vector
-        if asked is None:
+        """The scores of any chunks, computed as those it returned."""
+        query = state.rankings[self.source].query_vector
+        if query is None:
             return None
         if self.document:
             means = index.part(self._part("centroids"))
-            return np.asarray(means.scores(asked, chunks, self.document), dtype=np.float64)
-        return np.asarray(index.part(self._part("dense")).vectors[chunks] @ asked, dtype=np.float64)
+            return np.asarray(means.scores(query, chunks, self.document), dtype=np.float64)
+        return np.asarray(index.part(self._part("dense")).vectors[chunks] @ query, dtype=np.float64)
 
     def _part(self, kind: str) -> str:
         return f"{kind}:{self.source}" if self.index else kind
@@ -81,14 +81,14 @@ class RetrieveDense(Retriever):
 
     def _vectors(self, states: Sequence[QueryState], encoder: Encoder) -> NDArray[np.float32]:
         """One row for every state: the vector of its hypothesis as a passage, else of its text as a query."""
-        supposed = np.array(["hypothesis" in state.texts for state in states], dtype=np.bool_)
+        has_hypothesis = np.array(["hypothesis" in state.texts for state in states], dtype=np.bool_)
         vectors = np.empty((len(states), encoder.dim), dtype=np.float32)
-        if supposed.any():
+        if has_hypothesis.any():
             passages = [state.texts["hypothesis"] for state in states if "hypothesis" in state.texts]
-            vectors[supposed] = encoder.encode_passages(passages)
-        if not supposed.all():
+            vectors[has_hypothesis] = encoder.encode_passages(passages)
+        if not has_hypothesis.all():
             queries = [self._text(state) for state in states if "hypothesis" not in state.texts]
-            vectors[~supposed] = encoder.encode_queries(queries)
+            vectors[~has_hypothesis] = encoder.encode_queries(queries)
         vectors.flags.writeable = False
         return vectors
 

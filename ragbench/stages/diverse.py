@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.bounds import Checked, Count
-from ragbench.stages.stage import NOTHING, ranked, with_ranked
+from ragbench.stages.stage import NOTHING, current_ranking, with_current_ranking
 from ragbench.types import QueryState
 
 if TYPE_CHECKING:
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class KeepDiverse(Checked):
-    """Keep `top_k` (at least 1) hits: the best of every document first, the best of the rest in the places left.
+    """Keep `top_k` (at least 1) hits: the best of every document, then the best of the others.
 
-    Seed 002, `selectDiverseTopK`; the seed gives only its name. What is kept stays in its order. It acts on the
-    fused ranking, where guaranteed hits stay in addition and do not count, before fusion on that of `source`.
+    Seed 002, `selectDiverseTopK`; the seed gives only its name. The order of the kept hits does not change. It acts on
+    the fused ranking, in which guaranteed hits stay and do not count, or before fusion on that of `source`.
     """
 
     source: str = "lexical"
@@ -35,18 +35,18 @@ class KeepDiverse(Checked):
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Shorten the ranking of every state."""
-        return [self._kept(state, index) for state in states]
+        return [self._keep_diverse(state, index) for state in states]
 
-    def _kept(self, state: QueryState, index: Index) -> QueryState:
-        ranking = ranked(state, self.source)
+    def _keep_diverse(self, state: QueryState, index: Index) -> QueryState:
+        ranking = current_ranking(state, self.source)
         documents = index.chunks.document[ranking.chunks]
         keep = np.zeros(len(ranking), dtype=np.bool_)
         if state.fused is not None and state.guaranteed:
             keep = np.isin(ranking.chunks, list(state.guaranteed))
-        keep[~keep] = self.chosen(documents[~keep])
-        return with_ranked(state, self.source, ranking.keep(keep))
+        keep[~keep] = self.select(documents[~keep])
+        return with_current_ranking(state, self.source, ranking.keep(keep))
 
-    def chosen(self, documents: NDArray[np.int32]) -> NDArray[np.bool_]:
+    def select(self, documents: NDArray[np.int32]) -> NDArray[np.bool_]:
         """Which hits stay, shape (n,), given the document of each, best first."""
         first = np.zeros(len(documents), dtype=np.bool_)
         first[np.unique(documents, return_index=True)[1]] = True

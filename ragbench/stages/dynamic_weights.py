@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 class WeighByDecisiveness(Checked):
     """Multiply the weights of `sources` by max(min_factor, decisiveness / threshold), at most 1; keep their sum.
 
-    Seed 001, "Score-Aware Fusion", with `decisiveness` for its variance: cosines run from 0.5 to 0.9 and BM25 scores
-    from 0 to 30, so their variances cannot be compared with one threshold; scaled to [0, 1] first, the variance of a
-    list with one outstanding hit is the least. `threshold` is above 0, `min_factor` between 0 and 1. `weights` are
-    those of fusion by source (1 when absent), which the factors will be multiplied with.
+    Seed 001, "Score-Aware Fusion", with `decisiveness` in place of its variance. Variances cannot be compared with one
+    threshold, because cosines run from 0.5 to 0.9 and BM25 scores from 0 to 30; scaled to [0, 1] first, a list with one
+    outstanding hit has the smallest variance. `threshold` is above 0, `min_factor` between 0 and 1. `weights` are the
+    weights of fusion by source (1 when absent), which the factors multiply.
     """
 
     threshold: Positive = 0.5
@@ -61,10 +61,10 @@ class WeighByDecisiveness(Checked):
 
 
 def decisiveness(ranking: Ranking) -> float:
-    """The share of the fall from the best score to the worst that lies before the first tenth of the hits ends.
+    """How much of the fall from the best score to the worst lies within the first tenth of the hits, 0 to 1.
 
-    From 0, all scores equal, to 1, all equal but the best; about 0.1 where they fall evenly. Neither the scale of the
-    scores nor what is added to all of them changes it. 0 for fewer than two hits.
+    0 when all scores are equal, 1 when all but the best are equal, about 0.1 when they fall evenly. It does not change
+    when all scores are multiplied by a number or a number is added to all. 0 for fewer than two hits.
     """
     if len(ranking) < 2:
         return 0.0

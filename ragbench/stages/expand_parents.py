@@ -1,4 +1,4 @@
-"""P13: find by small chunks, return the larger ones they come from."""
+"""P13: search small chunks, return the larger ones that hold them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class ExpandToParents(Checked):
     """Replace every hit by its parent chunk with the best child's score; a parent appears once. Seed 000, P13.
 
-    A chunk without a parent stays as it is, and so does one that is returned with a context already.
+    A chunk without a parent stays as it is, and so does one that already has a context.
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks"})
@@ -30,15 +30,15 @@ class ExpandToParents(Checked):
     forbids: ClassVar[Mapping[str, str]] = {"parents": "hits have been expanded already"}
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
-        """Expand every state's fused ranking; what was guaranteed of a child holds for its parent."""
+        """Expand every state's fused ranking; the parent of a guaranteed child is guaranteed."""
         return [self._expanded(state, index) for state in states]
 
     def _expanded(self, state: QueryState, index: Index) -> QueryState:
         ranking = fused(state)
-        units = _units(ranking.chunks, state, index)
+        units = _parents_or_selves(ranking.chunks, state, index)
         first = np.sort(np.unique(units, return_index=True)[1])
         children = sorted(state.guaranteed)
-        named = _units(np.array(children, dtype=np.int32), state, index).tolist()
+        named = _parents_or_selves(np.array(children, dtype=np.int32), state, index).tolist()
         return replace(
             state,
             fused=Ranking.ordered(units[first], ranking.scores[first]),
@@ -50,7 +50,7 @@ class ExpandToParents(Checked):
         return "expand to parents"
 
 
-def _units(chunks: NDArray[np.int32], state: QueryState, index: Index) -> NDArray[np.int32]:
-    """Every chunk's parent, or the chunk itself where it has none or a context."""
+def _parents_or_selves(chunks: NDArray[np.int32], state: QueryState, index: Index) -> NDArray[np.int32]:
+    """Every chunk's parent, or the chunk itself if it has no parent or has a context."""
     parents = index.chunks.parent[chunks]
     return np.where((parents >= 0) & ~np.isin(chunks, list(state.contexts)), parents, chunks)

@@ -41,11 +41,11 @@ class ExpandQueries(ChatFields):
     """Find the salient terms of the query, and with a model up to `max_variants` (0 to 10) other phrasings of it.
 
     Seed 002, "Query expansion". The model at `endpoint` answers `prompt` ({query}, {variants}) in `<term>` and
-    `<query>` elements; a term of it counts when the query holds it. Without an endpoint, or when it fails or takes
-    longer than `timeout_s`, the terms of the query are its words and nothing is added. Phrasings that the caller gives
-    stand in place of the model's, which is not asked then; salient terms that the caller gives are added, and stand in
-    place of the query's words beside given phrasings. Terms have at least `min_term_length` characters; the query is
-    read up to `max_chars`. The latest `cache_size` answers are kept.
+    `<query>` elements; its terms count if the query holds them. Without an endpoint, or when it fails or takes longer
+    than `timeout_s`, the terms are the words of the query and there are no other phrasings. If the caller gives
+    phrasings, the model is not asked, and salient terms of the caller replace the words of the query; without given
+    phrasings they are added to the terms. Terms have at least `min_term_length` characters; the query is read up to
+    `max_chars`. The latest `cache_size` answers are kept.
     """
 
     timeout_s: Positive = 5.0
@@ -74,14 +74,14 @@ class ExpandQueries(ChatFields):
         if state.query.phrasings is not None:
             phrasings = tuple(dict.fromkeys(each[: self.max_chars] for each in state.query.phrasings if each != query))
             return replace(state, expanded=ExpandedQuery(query, given or self.fallback(query).salient_terms, phrasings))
-        state = self._asked(state, query, index)
+        state = self._ask_model(state, query, index)
         if not given or state.expanded is None:
             return state
         terms = tuple(dict.fromkeys((*state.expanded.salient_terms, *given)))
         return replace(state, expanded=replace(state.expanded, salient_terms=terms))
 
-    def _asked(self, state: QueryState, query: str, index: Index) -> QueryState:
-        """The state with what the model says of the query, the query's own words without one."""
+    def _ask_model(self, state: QueryState, query: str, index: Index) -> QueryState:
+        """The state with the model's expansion of the query; without a model with the words of the query."""
         if self.endpoint is None or not query:
             return replace(state, expanded=self.fallback(query))
         question = self.prompt.replace("{variants}", str(self.max_variants)).replace("{query}", query)
@@ -97,7 +97,7 @@ class ExpandQueries(ChatFields):
         return ExpandedQuery(query, self._terms(found.rstrip(_TRAILING) for found in _TERM.findall(query)))
 
     def parse(self, query: str, answer: str) -> ExpandedQuery:
-        """What a model answered; its terms are kept where the query holds them, the query's own words if none is."""
+        """The expansion in a model's answer: its terms that the query holds, else the words of the query."""
         lowered = query.lower()
         salient = self._terms(term for term in _elements("term", _block("salient", answer)) if term.lower() in lowered)
         variants: dict[str, str] = {}

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ExpandSynonyms(Checked):
-    """Put after every word of the text for `sources` at most `max_synonyms` synonyms from its first `synsets` meanings.
+    """Add after every word of the text for `sources` at most `max_synonyms` synonyms from its first `synsets` meanings.
 
-    Seed 000, P5 has 2 and 2, on the lexical channel. `function_words` expands those of English, too, as the seed does:
-    WordNet knows `a` as a vitamin, `in` as an inch and `who` as an organisation.
+    Seed 000, P5 has 2 and 2, on the lexical channel. `function_words` expands English function words, too, as the seed
+    does: in WordNet `a` is a vitamin, `in` an inch and `who` an organisation.
     """
 
     max_synonyms: Annotated[int, Interval(ge=1, le=8)] = 2
@@ -41,7 +41,7 @@ class ExpandSynonyms(Checked):
 
     def _expanded(self, state: QueryState, index: Index) -> QueryState:
         added: dict[str, list[str]] = {}
-        for word in map(_bare, state.query.text.split()):
+        for word in map(_without_punctuation, state.query.text.split()):
             if word not in added and (self.function_words or word.lower() not in FUNCTION_WORDS):
                 added[word] = index.synonyms.of(word, self.synsets, self.max_synonyms)
         found = {word: synonyms for word, synonyms in added.items() if synonyms}
@@ -49,7 +49,7 @@ class ExpandSynonyms(Checked):
             return state
         for source in self.sources:
             words = state.text_for(source).split()
-            text = " ".join(part for word in words for part in [word, *found.get(_bare(word), [])])
+            text = " ".join(part for word in words for part in [word, *found.get(_without_punctuation(word), [])])
             state = state.with_text(source, text)
         return state.with_note("synonyms: " + "; ".join(f"{word}: {', '.join(each)}" for word, each in found.items()))
 
@@ -58,6 +58,6 @@ class ExpandSynonyms(Checked):
         return f"add {self.max_synonyms} synonyms a word"
 
 
-def _bare(word: str) -> str:
-    """A word without the punctuation round it; what belongs to a name, as in C++, stays."""
+def _without_punctuation(word: str) -> str:
+    """A word without the punctuation round it; signs that belong to a name, as in C++, stay."""
     return word.strip(".,;:?!()[]{}\"'`\u201c\u201d\u2018\u2019")

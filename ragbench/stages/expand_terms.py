@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 class ExpandTerms(Checked):
     """Append to the text for `sources` the `top_k` (at least 1) vocabulary terms nearest to the query.
 
-    Terms need a cosine of at least `threshold` (-1 to 1) and must not stand in the query already. Seeds 000 (P1) and
-    001 have 3 and 0.5, on the semantic channel. One matrix product per query.
+    Terms need a cosine of at least `threshold` (-1 to 1) and must not be in the query. Seeds 000 (P1) and 001 have 3
+    and 0.5, on the semantic channel. One matrix product per query.
     """
 
     top_k: Count = 3
@@ -40,12 +40,12 @@ class ExpandTerms(Checked):
         """Expand the texts of every state."""
         vectors = index.encoder.encode_queries([state.query.text for state in states])
         return [
-            self._expanded(state, self.appended(state.query.text, vector, index.vocabulary))
+            self._expanded(state, self.nearest_terms(state.query.text, vector, index.vocabulary))
             for state, vector in zip(states, vectors, strict=True)
         ]
 
-    def appended(self, text: str, vector: NDArray[np.float32], vocabulary: Vocabulary) -> list[tuple[str, float]]:
-        """The terms that a query of this text and unit vector is given, each with its cosine."""
+    def nearest_terms(self, text: str, vector: NDArray[np.float32], vocabulary: Vocabulary) -> list[tuple[str, float]]:
+        """The terms to add to a query of this text and unit vector, each with its cosine."""
         present = set(re.findall(r"[\w-]+", text.lower()))
         nearest = vocabulary.nearest(vector, self.top_k)
         return [(term, cosine) for term, cosine in nearest if cosine >= self.threshold and term not in present]

@@ -31,14 +31,14 @@ class FilterDocuments(Checked):
     """Let every source find only documents that meet all conditions given; seed 000, P9 "Filtering Capability".
 
     Seed 004, "Enhanced Metadata Filtering", adds the conditions from `doc_type` on and filters after the search; here
-    all of them act inside it.
+    all filters act inside the search.
 
     The sources restrict their own search, so that as many hits come back as without filters, if enough documents pass.
-    `category` and `author` are names, `tags` admit a document by any of them or by a tag below (`auth` admits
+    `category` and `author` are names, `tags` admit a document with any of them or with a tag below one (`auth` admits
     `auth/tokens`), `modified_after` (inclusive) and `modified_before` (exclusive) are dates such as 2026-01-31.
     `doc_type` is declared in the frontmatter or inferred (`ragbench.corpus.doc_type`), `product` and `component` are
-    the first and second folder, `min_bytes` and `max_bytes` (inclusive) bound the file, `file_types` are endings such
-    as `.md`, `heading_levels` (0 to 6) admit the chunks that begin under a heading of such a level.
+    the first and second folder, `min_bytes` and `max_bytes` (inclusive) bound the size of the file, `file_types` are
+    endings such as `.md`, `heading_levels` (0 to 6) admit chunks that begin under a heading of these levels.
     """
 
     category: Name | None = None
@@ -77,7 +77,7 @@ class FilterDocuments(Checked):
 
     @cached_property
     def conditions(self) -> Filters:
-        """The conditions as the index reads them."""
+        """The conditions in the form that the index reads."""
         return Filters(
             category=self.category,
             author=self.author,

@@ -1,4 +1,4 @@
-"""Folder boost of lexical search v3: folders of which much is found count more."""
+"""Folder boost of lexical search v3: boost folders many of whose documents were found."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ragbench.bounds import Checked, Count, Factor, Share
-from ragbench.stages.stage import ranked, with_ranked
+from ragbench.stages.stage import current_ranking, with_current_ranking
 from ragbench.types import QueryState, Ranking
 
 if TYPE_CHECKING:
@@ -21,9 +21,9 @@ class BoostFolder(Checked):
     """Multiply the scores of a folder by 1 + log2(count + 1) * sqrt(ratio), at most `max_factor` (at least 1).
 
     Seed 002, "Post-ranking adjustments": `count` documents of the folder are among the hits, `ratio` is their share of
-    all that lie in it. At least `min_docs` and `min_ratio` (0 to 1) are needed. The cap of the seed is below the least
-    the formula gives (2.0 for 2 of 5 documents), so with it every folder that qualifies gets 1.15. It acts on the fused
-    ranking, before fusion on that of `source`. Documents outside any folder get nothing.
+    all documents in it. At least `min_docs` and `min_ratio` (0 to 1) are needed. The cap of the seed is lower than any
+    value of the formula (2.0 for 2 of 5 documents), so every folder that qualifies gets 1.15. It acts on the fused
+    ranking, or before fusion on that of `source`. Documents outside any folder get no boost.
     """
 
     source: str = "lexical"
@@ -53,19 +53,19 @@ class BoostFolder(Checked):
         return min(self.max_factor, 1 + math.log2(count + 1) * math.sqrt(ratio))
 
     def _boosted(self, state: QueryState, index: Index, totals: Mapping[str, int]) -> QueryState:
-        ranking = ranked(state, self.source)
+        ranking = current_ranking(state, self.source)
         folders = [_folder(index.chunks.docno(chunk)) for chunk in ranking.chunks.tolist()]
         found = _counts(ranking, index)
         factors = [self.factor(found[f], totals[f]) if f else 1.0 for f in folders]
-        return with_ranked(state, self.source, Ranking.of(ranking.chunks, ranking.scores * factors))
+        return with_current_ranking(state, self.source, Ranking.of(ranking.chunks, ranking.scores * factors))
 
     def explain(self, before: QueryState, index: Index, chunk: int) -> dict[str, Any]:
         """`folder_boost` of a chunk that was boosted."""
         folder = _folder(index.chunks.docno(chunk))
         total = Counter(map(_folder, index.chunks.docnos))[folder]
-        found = _counts(ranked(before, self.source), index)[folder]
+        found = _counts(current_ranking(before, self.source), index)[folder]
         factor = self.factor(found, total)
-        if not folder or factor == 1.0 or chunk not in ranked(before, self.source).chunks:
+        if not folder or factor == 1.0 or chunk not in current_ranking(before, self.source).chunks:
             return {}
         return {
             "folder_boost": {

@@ -1,4 +1,4 @@
-"""Fuse the sources' rankings: by reciprocal rank, or by scores made comparable."""
+"""Fuse the sources' rankings: by reciprocal rank, or by normalised scores."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class Fuse(Checked):
     give (0 when absent), which `theoretical` counts from.
     `dbsf`, distribution-based score fusion: `convex` with every source by `three_sigma`.
 
-    `missing` is what a chunk has in a source that did not return it, where scores are fused: `lowest`, what the
-    source's last hit has; `nothing`; or `exact`, its own score, computed by those `sources` that can, else `lowest`.
+    `missing` is the value of a chunk in a source that did not return it, where scores are fused: `lowest`, that of the
+    source's last hit; `nothing`, 0; or `exact`, its real score, computed by those `sources` that can, else `lowest`.
 
-    `weights` by source (default 1.0, at least 0) are multiplied by the state's own; a source of weight 0 is left out.
+    `weights` by source (default 1.0, at least 0) are multiplied by those of the state; 0 leaves a source out.
     The chunks of a document in a ranking of documents share its rank. Ties go to the lower chunk number.
     """
 
@@ -54,12 +54,12 @@ class Fuse(Checked):
 
     @property
     def needs(self) -> frozenset[str]:
-        """What the sources read when they score what they did not return."""
+        """The parts that sources read when they score chunks they did not return."""
         return frozenset().union(*(source.needs for source in self.sources))
 
     @property
     def asks(self) -> bool:
-        """Whether sources are asked for the scores of what they did not return."""
+        """Whether sources are asked for the scores of chunks they did not return."""
         return self.method != "rrf" and self.missing == "exact"
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
@@ -91,7 +91,7 @@ class Fuse(Checked):
     def _normalised(
         self, state: QueryState, source: str, chunks: NDArray[np.int32], index: Index
     ) -> NDArray[np.float64]:
-        """What a source gives to each of `chunks`, ascending numbers that hold all of its hits, shape (n,)."""
+        """The value of a source for each of `chunks`, which ascend and include all of its hits, shape (n,)."""
         ranking = state.rankings[source]
         norm = NORMS["three_sigma" if self.method == "dbsf" else self.norms.get(source, self.norm)]
         scores, least = ranking.scores.astype(np.float64), self.least.get(source, 0.0)
@@ -105,27 +105,27 @@ class Fuse(Checked):
             absent[found] = False
             exact = retriever.scores(state, chunks[absent], index)
             if exact is not None:
-                filled[absent] = _continued(norm, scores, least, exact)
+                filled[absent] = _on_scale_of(norm, scores, least, exact)
         return filled
 
     def describe(self) -> str:
         """In words."""
         weights = ", ".join(f"{source} x{weight:g}" for source, weight in sorted(self.weights.items()) if weight != 1.0)
         how = f"k {self.k:g}" if self.method == "rrf" else self.norm if self.method == "convex" else ""
-        told = ", ".join(filter(None, (how, weights)))
-        return f"fuse by {_METHODS[self.method]}{f' ({told})' if told else ''}"
+        settings = ", ".join(filter(None, (how, weights)))
+        return f"fuse by {_METHODS[self.method]}{f' ({settings})' if settings else ''}"
 
 
 def ranks_of(ranking: Ranking, index: Index) -> NDArray[np.int64]:
-    """The rank of every hit, from 1; chunks of one document share it in a ranking of documents."""
+    """The rank of every hit, from 1; in a ranking of documents the chunks of one document share it."""
     if not ranking.of_documents:
         return np.arange(1, len(ranking) + 1)
     documents = index.chunks.document[ranking.chunks]
     return np.cumsum(np.concatenate([[True], documents[1:] != documents[:-1]]))
 
 
-def _continued(norm: Callable[[Scores, float], Scores], scores: Scores, least: float, others: Scores) -> Scores:
-    """The values of other scores on the scale that a norm gives to `scores`: every norm is a straight line."""
+def _on_scale_of(norm: Callable[[Scores, float], Scores], scores: Scores, least: float, others: Scores) -> Scores:
+    """Other scores on the scale that a norm gives to `scores`; this is exact, because every norm is linear."""
     high, low = float(scores[0]), float(scores[-1])
     if high == low:
         return np.full(len(others), norm(scores, least)[-1])

@@ -1,4 +1,4 @@
-"""Graph: documents linked with what was found, by one chunk each."""
+"""Graph: add documents linked with those found, one chunk for each."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ SOURCE = "graph"
 
 @dataclass(frozen=True)
 class FollowLinks(Checked):
-    """Add the neighbours of the documents found so far as a source of its own, with `factor` on its weight.
+    """Add the neighbours of the documents found so far as a separate source, whose weight is multiplied by `factor`.
 
     Seed 001, "Graph Traversal": links are followed both ways for `hops` (1 to 3) from the best `seeds` (at least 1)
-    documents of the other sources; `factor` (0 to 1) is 0.5 there. A neighbour is scored by factor^(hop - 1) / rank of
-    its nearest seed and represented by one chunk, so that a well-linked page cannot flood the fusion: the one that
+    documents of the other sources; `factor` (0 to 1) is 0.5 there. The score of a neighbour is factor^(hop - 1) / rank
+    of its nearest seed. One chunk represents it, so that a page with many links cannot fill the fusion: the one that
     another source ranked best, else the one most similar to the seed's best chunk. `new_only`: only documents that no
-    other source found, which the seed is after; a link to what is found anyway would let it count twice. `share` (0 to
-    1) is the part of all hits that neighbours may be, rounded up.
+    other source found, as the seed intends; else documents found anyway would count twice. `share` (0 to 1) is the
+    greatest share of neighbours among all hits, rounded up.
     """
 
     factor: Share = 0.5
@@ -59,7 +59,7 @@ class FollowLinks(Checked):
         order = sorted(reached.keys() - known, key=lambda node: (-reached[node][0], node))
         pairs = ((_representative(node, reached[node][1], best_chunk, index), reached[node][0]) for node in order)
         found = ((chunk, score) for chunk, score in pairs if chunk >= 0 and (allowed is None or allowed[chunk]))
-        nearest = list(itertools.islice(found, self._most(state)))
+        nearest = list(itertools.islice(found, self._most_neighbours(state)))
         return Ranking.of([chunk for chunk, _ in nearest], [score for _, score in nearest])
 
     def _reached(self, seeds: Sequence[int], index: Index) -> dict[int, tuple[float, int]]:
@@ -76,8 +76,8 @@ class FollowLinks(Checked):
                         reached[node] = (score, seed)
         return reached
 
-    def _most(self, state: QueryState) -> int:
-        """How many neighbours make up `share` of all hits, rounded up."""
+    def _most_neighbours(self, state: QueryState) -> int:
+        """The number of neighbours that is `share` of all hits, rounded up."""
         others = len({int(chunk) for ranking in state.rankings.values() for chunk in ranking.chunks})
         return math.ceil(self.share * others / (1 - self.share) - 1e-9) if self.share < 1 else sys.maxsize
 

@@ -1,4 +1,4 @@
-"""Graph boost of lexical search v3: documents connected with the others that were found count more."""
+"""Graph boost of lexical search v3: boost documents that are connected with other hits."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ragbench.bounds import Checked, Count, Factor, Weight
-from ragbench.stages.stage import ranked, with_ranked
+from ragbench.stages.stage import current_ranking, with_current_ranking
 from ragbench.types import QueryState, Ranking
 
 if TYPE_CHECKING:
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 class BoostConnected(Checked):
     """Multiply scores by 1 + `strength` * ln(1 + connections), at most `max_factor` (at least 1).
 
-    Seed 002, "Post-ranking adjustments". Looked at are the first `max_candidates` (at least 1) documents. The
-    connections of one are, each times its weight (at least 0): the others that link to it; the others that some
-    document cites together with it; the others that share a tag with it. The seed names the three kinds; the weights
-    are those of the program it describes. It acts on the fused ranking, before fusion on that of `source`.
+    Seed 002, "Post-ranking adjustments". It reads the first `max_candidates` (at least 1) documents. The connections of
+    one of them are counts of the others, each times its weight (at least 0): those that link to it; those that some
+    document cites together with it; those that share a tag with it. The seed names the three kinds; the weights are
+    those of the program it describes. It acts on the fused ranking, or before fusion on that of `source`.
     """
 
     source: str = "lexical"
@@ -51,10 +51,10 @@ class BoostConnected(Checked):
         return min(self.max_factor, 1 + self.strength * math.log(1 + connections))
 
     def _boosted(self, state: QueryState, index: Index) -> QueryState:
-        ranking = ranked(state, self.source)
+        ranking = current_ranking(state, self.source)
         factors = {document: self.factor(score) for document, score in self.connections(ranking, index).items()}
         each = [factors.get(document, 1.0) for document in index.chunks.document[ranking.chunks].tolist()]
-        return with_ranked(state, self.source, Ranking.of(ranking.chunks, ranking.scores * each))
+        return with_current_ranking(state, self.source, Ranking.of(ranking.chunks, ranking.scores * each))
 
     def connections(self, ranking: Ranking, index: Index) -> dict[int, float]:
         """The connection score of each of the first documents."""
@@ -73,7 +73,7 @@ class BoostConnected(Checked):
 
     def explain(self, before: QueryState, index: Index, chunk: int) -> dict[str, Any]:
         """`graph_boost` of a chunk that was boosted."""
-        ranking = ranked(before, self.source)
+        ranking = current_ranking(before, self.source)
         score = self.connections(ranking, index).get(int(index.chunks.document[chunk]), 0.0)
         if chunk not in ranking.chunks:
             return {}

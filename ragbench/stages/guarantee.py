@@ -1,4 +1,4 @@
-"""Notes that the query names, which nothing after it may drop: the `FilterRetriever` of lexical search v3."""
+"""Adds notes that the query names, which no later stage may drop: the `FilterRetriever` of lexical search v3."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _DAY = 86_400.0
 
 @dataclass(frozen=True)
 class GuaranteeNotes(Checked):
-    """Put first, with score 1.0 and their whole text, the notes that the query names by `[[note]]` and by `#tag`.
+    """Put the notes first that the query names by `[[note]]` and by `#tag`, with score 1.0 and their whole text.
 
     Seed 002, "Doc Title/Tag Guarantee". A tag admits the tags below it (`#project` admits `project/alpha`). Every note
-    is one hit, its first chunk, with all its chunks as context; hits of the search in such notes are dropped, never the
-    reverse. At most `limit` (at least 1) notes are guaranteed, named ones before tagged ones.
+    is one hit, its first chunk, with all its chunks as context; other hits of the search in such notes are dropped. At
+    most `limit` (at least 1) notes are guaranteed, named ones before tagged ones.
 
     With `after` (inclusive) or `before` (exclusive), dates such as 2026-01-31, the notes of that time are the whole
-    answer ("Time-Range Flow"): the daily notes, called by a day in it, and all modified in it, the most recent first.
-    A daily note's time is its day. Their scores are 1 - 0.01 for each day before the first of them, at least 0.3; the
-    seed says no more than "by recency". Filters hold for guaranteed notes as well.
+    answer ("Time-Range Flow"): daily notes, named after a day in it, and all notes modified in it, the most recent
+    first. A daily note's time is its day. The score is 1 - 0.01 for each day before the most recent note, at least 0.3;
+    the seed says only "by recency". Filters apply to guaranteed notes, too.
     """
 
     mentions: bool = True
@@ -67,8 +67,8 @@ class GuaranteeNotes(Checked):
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Add the notes to every state's fused ranking."""
         if self.after is not None or self.before is not None:
-            return [self._of_time(state, index) for state in states]
-        return [self._named(state, index) for state in states]
+            return [self._with_notes_of_time(state, index) for state in states]
+        return [self._with_named_notes(state, index) for state in states]
 
     def matching(self, state: QueryState, index: Index) -> dict[int, str]:
         """The named documents by row, in order, each with how it was named."""
@@ -82,9 +82,9 @@ class GuaranteeNotes(Checked):
                 found.setdefault(row, TAG)
         return found
 
-    def _named(self, state: QueryState, index: Index) -> QueryState:
+    def _with_named_notes(self, state: QueryState, index: Index) -> QueryState:
         found = self.matching(state, index)
-        whole = dict(_whole(found, state, index, self.limit))
+        whole = dict(_whole_notes(found, state, index, self.limit))
         if not whole:
             return state
         ranking = fused(state)
@@ -97,21 +97,21 @@ class GuaranteeNotes(Checked):
         kinds = {chunk: found[int(documents[chunk])] for chunk in whole}
         by_name = list(kinds.values()).count(TITLE)
         note = f"notes guaranteed: {by_name} by name, {len(kinds) - by_name} by tag"
-        return _guaranteed(state, merged, whole, kinds).with_note(note)
+        return _with_guaranteed(state, merged, whole, kinds).with_note(note)
 
-    def _of_time(self, state: QueryState, index: Index) -> QueryState:
+    def _with_notes_of_time(self, state: QueryState, index: Index) -> QueryState:
         after, before = self._range
         times = {row: time for row, time in index.names.days if after <= time < before}
         inside = (index.modified >= after) & (index.modified < before)
         for row in np.flatnonzero(inside).tolist():
             times.setdefault(row, float(index.modified[row]))
         order = sorted(times, key=lambda row: (-times[row], row))
-        whole = dict(_whole(order, state, index, self.limit))
+        whole = dict(_whole_notes(order, state, index, self.limit))
         dates = [times[int(index.chunks.document[chunk])] for chunk in whole]
         scores = [max(0.3, 1 - 0.01 * (dates[0] - date) / _DAY) for date in dates]
         note = f"{len(whole)} notes of the time asked for are the whole answer"
         ranking = Ranking.ordered(list(whole), scores)
-        return _guaranteed(state, ranking, whole, dict.fromkeys(whole, TIME)).with_note(note)
+        return _with_guaranteed(state, ranking, whole, dict.fromkeys(whole, TIME)).with_note(note)
 
     def describe(self) -> str:
         """In words."""
@@ -120,7 +120,7 @@ class GuaranteeNotes(Checked):
         return "put the notes first that the query names"
 
 
-def _whole(
+def _whole_notes(
     documents: Iterable[int], state: QueryState, index: Index, limit: int
 ) -> Iterable[tuple[int, tuple[int, ...]]]:
     """(first chunk, all chunks) of the first `limit` documents that have chunks which the filters admit."""
@@ -133,7 +133,7 @@ def _whole(
             yield chunks[0], chunks
 
 
-def _guaranteed(
+def _with_guaranteed(
     state: QueryState, ranking: Ranking, whole: Mapping[int, tuple[int, ...]], kinds: Mapping[int, str]
 ) -> QueryState:
     return replace(

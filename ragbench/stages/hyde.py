@@ -20,12 +20,12 @@ PROMPT = "Write a short passage of technical documentation that answers this que
 
 @dataclass(frozen=True)
 class SupposeAnswer(ChatFields):
-    """Give dense retrieval a hypothesis, which it embeds as it is, as a passage.
+    """Give dense retrieval a hypothesis, which it embeds as a passage.
 
-    Gao et al., ACL 2023; seed 001, "HyDE". The hypothesis is `text` when that is set (the same for every query), else
-    the one that comes with the query, else what the model at `endpoint` answers to `prompt`, in which `{query}` stands
-    for the query. Without any of them, or when the endpoint fails, the query itself is embedded. The other parameters
-    are those of `ragbench.models.chat.ChatSpec`.
+    Gao et al., ACL 2023; seed 001, "HyDE". The hypothesis is `text` if it is set (the same for every query), else the
+    one that comes with the query, else the answer of the model at `endpoint` to `prompt`, in which `{query}` stands for
+    the query. Without any of them, or when the endpoint fails, the query itself is embedded. The other parameters are
+    those of `ragbench.models.chat.ChatSpec`.
     """
 
     text: Name | None = None
@@ -41,24 +41,24 @@ class SupposeAnswer(ChatFields):
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Put a hypothesis into every state that can have one."""
-        return [self._supposed(state, index) for state in states]
+        return [self._with_hypothesis(state, index) for state in states]
 
-    def _supposed(self, state: QueryState, index: Index) -> QueryState:
+    def _with_hypothesis(self, state: QueryState, index: Index) -> QueryState:
         known = self.text or state.query.hypothesis
         if known and known.strip():
-            return _with(state, known, "the one given")
+            return _add_hypothesis(state, known, "the one given")
         if self.endpoint is None:
             return state.with_note("no hypothesis: the query itself is embedded")
         try:
-            written = index.chat(self.spec(self.endpoint)).complete(self.prompt.replace("{query}", state.query.text))
+            passage = index.chat(self.spec(self.endpoint)).complete(self.prompt.replace("{query}", state.query.text))
         except ModelError as error:
             return state.with_note(f"no hypothesis, the query itself is embedded: {error}")
-        return _with(state, written, f"by {self.model}")
+        return _add_hypothesis(state, passage, f"by {self.model}")
 
     def describe(self) -> str:
         """In words."""
         return "suppose an answer"
 
 
-def _with(state: QueryState, hypothesis: str, origin: str) -> QueryState:
+def _add_hypothesis(state: QueryState, hypothesis: str, origin: str) -> QueryState:
     return state.with_text("hypothesis", hypothesis).with_note(f"hypothesis, {origin}: {hypothesis}")

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 class RerankByKeywords(Checked):
     """Order the first `depth` (at least 1) hits by (1 - `weight`) * score + `weight` * keyword score; drop the others.
 
-    Seed 004, feature 1. The keyword score of a text, 0 to 1: how often every word of the query of at least `min_length`
-    characters occurs in it, also inside words and without regard to case, at most `cap` times each, divided by `cap`
-    times the number of these words. Hits below `threshold` (0 to 1) are dropped, guaranteed ones are not. The text is
-    that of the hit and of the neighbours returned with it.
+    Seed 004, feature 1. The keyword score of a text, 0 to 1: the occurrences of every word of the query of at least
+    `min_length` characters, also inside words and in any letter case, at most `cap` for each, divided by `cap` times
+    the number of these words. Hits with a keyword score below `threshold` (0 to 1) are dropped, but not guaranteed
+    ones. The text is that of the hit and of the neighbours returned with it.
     """
 
     depth: Count = 50

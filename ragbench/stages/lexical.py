@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 class RetrieveLexical(Retriever):
     """Take the `depth` (at least 1) chunks, or documents, that score highest for any of the words of the text.
 
-    BM25F (`ragbench.index.lexical`) over `fields`: weights of at least 0 by field of `ragbench.index.texts`, 0 leaves
-    one out; `k1` (0 or more) and `b` (0 to 1). `source` is the name of the ranking. `index`: how this source is indexed
-    where that is not the index's own way: with another `analyzer`, or whole documents (`unit: document`), each of which
-    then gives its score to all of its chunks.
+    BM25F (`ragbench.index.lexical`) over `fields`: weights of at least 0 by field of `ragbench.index.texts`; 0 leaves a
+    field out. `k1` is 0 or more, `b` 0 to 1. `source` is the name of the ranking. `index`: how this source is indexed,
+    when it differs from the index: with another `analyzer`, or as whole documents (`unit: document`), whose chunks then
+    all have the score of their document.
     """
 
     depth: Count = 100
@@ -55,7 +55,7 @@ class RetrieveLexical(Retriever):
         return f"lexical:{self.source}" if self.index else "lexical"
 
     @property
-    def _whole(self) -> bool:
+    def _by_document(self) -> bool:
         return self.index is not None and self.index.unit == "document"
 
     def question(self, state: QueryState) -> Hashable:
@@ -76,17 +76,17 @@ class RetrieveLexical(Retriever):
         found = []
         for state in states:
             allowed, text = index.allowed(state.filters), self._text(state)
-            if self._whole:
-                documents = words.search(text, self.depth, holding(index.chunks, allowed))
+            if self._by_document:
+                documents = words.search(text, self.depth, documents_with_allowed(index.chunks, allowed))
                 found.append(chunks_of(documents, index.chunks, allowed))
             else:
                 found.append(words.search(text, self.depth, allowed))
         return found
 
     def scores(self, state: QueryState, chunks: NDArray[np.int32], index: Index) -> NDArray[np.float64]:
-        """The scores of any chunks, or of their documents; 0 where no word of the text stands."""
+        """The scores of any chunks, or of their documents; 0 for one without a word of the text."""
         words: LexicalIndex = index.part(self._part).with_scoring(self.scoring)
-        if not self._whole:
+        if not self._by_document:
             return words.scores(self._text(state), chunks)
         documents, places = np.unique(index.chunks.document[chunks], return_inverse=True)
         return words.scores(self._text(state), documents)[places]
@@ -94,12 +94,12 @@ class RetrieveLexical(Retriever):
     def describe(self) -> str:
         """In words."""
         weights = {name: weight for name, weight in sorted(self.fields.items()) if weight}
-        told = ", ".join(f"{name} x{weight:g}" if weight != 1 else name for name, weight in weights.items())
-        where = "" if weights == {"content": 1.0} else f" in {told}"
-        return f"retrieve {self.depth} {'documents ' if self._whole else ''}by words{where}"
+        names = ", ".join(f"{name} x{weight:g}" if weight != 1 else name for name, weight in weights.items())
+        where = "" if weights == {"content": 1.0} else f" in {names}"
+        return f"retrieve {self.depth} {'documents ' if self._by_document else ''}by words{where}"
 
 
-def holding(table: ChunkTable, allowed: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
+def documents_with_allowed(table: ChunkTable, allowed: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
     """Which documents hold an allowed chunk, shape (n_documents,); None without a condition."""
     if allowed is None:
         return None

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.bounds import Checked, Natural
-from ragbench.stages.stage import NOTHING, fused, kept
+from ragbench.stages.stage import NOTHING, fused, keep_hits
 from ragbench.types import QueryState
 
 if TYPE_CHECKING:
@@ -31,11 +31,13 @@ class LimitPerDocument(Checked):
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Filter every state's fused ranking."""
         return [
-            state.filtered("after_doc_limit", kept(state, self._within(index.chunks.document[fused(state).chunks])))
+            state.filtered(
+                "after_doc_limit", keep_hits(state, self._within_limit(index.chunks.document[fused(state).chunks]))
+            )
             for state in states
         ]
 
-    def _within(self, documents: NDArray[np.int32]) -> NDArray[np.bool_]:
+    def _within_limit(self, documents: NDArray[np.int32]) -> NDArray[np.bool_]:
         if self.max_per_doc == 0:
             return np.ones(len(documents), dtype=np.bool_)
         seen: dict[int, int] = {}

@@ -1,7 +1,7 @@
-"""A pipeline's only stage: a search that runs elsewhere, whose answers are placed among the chunks of the index.
+"""The only stage of a live arm: asks a search that runs elsewhere and finds its hits among the chunks of the index.
 
-So measures, verdicts, losses, hits side by side and latency work as for any arm. Its time is end to end: it includes
-the network and everything else up to the answer.
+So measures, verdicts, losses, hits side by side and latency work as for any arm. The time of a query is end to end: it
+includes the network.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ Address = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class Live(Reading, ABC):
-    """What all live searches have in common; the fields of `Reading` say where hits stand in an answer.
+    """Base of all live searches; the fields of `Reading` say where hits are in an answer.
 
-    `depth`: hits that are asked for and kept. `prefix` is cut from the paths of addresses (`docs` in
+    `depth`: hits that are requested and kept. `prefix` is removed from the paths of addresses (`docs` in
     `https://example.org/docs/keys`). `timeout_s`, `retries` and `per_second` (requests, at most) bound every exchange;
-    a query without an answer makes the arm fail.
+    the arm fails when a query gets no answer.
     """
 
     depth: Count = 10
@@ -64,16 +64,16 @@ class Live(Reading, ABC):
 
     @abstractmethod
     def asking(self) -> Callable[[str, int], Any]:
-        """What sends one query and gives the answer's JSON."""
+        """A function that sends one query for a number of hits and returns the answer's JSON."""
 
     def wait(self) -> None:
-        """Wait until politeness allows another request; not a part of the time of a query."""
+        """Wait until `per_second` allows another request; the time of a query does not include it."""
         _asker(self).wait()
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Ask the search for every state, one after the other. LiveError when one query has no answer."""
         places, ask = _places(index.chunks, self.prefix), _asker(self)
-        return [placed(state, self.read(ask(state.query.text, self.depth), self.depth), places) for state in states]
+        return [place_hits(state, self.read(ask(state.query.text, self.depth), self.depth), places) for state in states]
 
     def describe(self) -> str:
         """The system that it asks."""
@@ -116,9 +116,9 @@ class LiveHttp(Live):
 
 @dataclass(frozen=True, kw_only=True)
 class LiveCommand(Live):
-    """A program that searches: its words, with `{query}` and `{depth}`; it prints JSON or JSON Lines.
+    """A search program, given as a list of words with `{query}` and `{depth}`; it prints JSON or JSON Lines.
 
-    The query also stands on its standard input. No shell takes part.
+    The query is also on its standard input. No shell is used.
     """
 
     program: Annotated[tuple[str, ...], MinLen(1)]
@@ -161,10 +161,10 @@ class LiveMcp(Live):
         return mcp.asking(self.url or self.program, self.tool, self.arguments, self.timeout_s)
 
 
-def placed(state: QueryState, found: Sequence[Found], places: Places) -> QueryState:
-    """The state with what was found as its ranking; a hit in no document of the collection keeps its place by name.
+def place_hits(state: QueryState, found: Sequence[Found], places: Places) -> QueryState:
+    """The state with the found hits as its ranking; a hit in no document of the collection keeps its place by name.
 
-    Scores are those of the search where it gives one for every hit and they fall, else 1 / rank.
+    Scores are those of the search if every hit has one and they never increase, else 1 / rank.
     """
     chunks: dict[int, tuple[int, float | None]] = {}
     strangers: list[tuple[int, str]] = []
@@ -184,7 +184,7 @@ def placed(state: QueryState, found: Sequence[Found], places: Places) -> QuerySt
 
 
 def _asker(search: Live) -> Asker:
-    """The one that asks a search for this process: it remembers when it last did, and keeps connections."""
+    """The `Asker` of a search, one for this process: it knows the time of the last request and keeps connections."""
     key = digest(search)
     if key not in _ASKERS:
         _ASKERS[key] = Asker(search.name, search.asking(), search.per_second, search.retries)

@@ -1,4 +1,4 @@
-"""P11: maximal marginal relevance, an order that trades relevance against repetition."""
+"""P11: maximal marginal relevance, an order that balances relevance and repetition."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Diversify(Checked):
-    """Pick hits one by one, each time that of highest lambda * relevance - (1 - lambda) * similarity to the picked.
+    """Pick hits one by one, each time the one with the highest lambda * relevance - (1 - lambda) * similarity.
 
-    Carbonell and Goldstein, SIGIR 1998; seed 000, P11. `lambda_` (0 to 1): 1 is relevance alone. The first
-    `candidates` hits (at least 1) take part, the others follow in their order. Relevance and similarity are on one
-    scale from 0 to 1: similarity is the cosine, negative ones taken as 0; relevance is the score, `scale` says how:
-    `minmax` over the candidates, or `score` as it is, for scores that are confidences already. A pick's new score is
-    lambda * relevance + (1 - lambda) * (1 - similarity): the same quantity moved to [0, 1], which never grows from
-    pick to pick, so that order and scores agree. `by_class` gives another lambda to a class of P3 (query-dependent
-    lambda of seed 001's outlook).
+    Carbonell and Goldstein, SIGIR 1998; seed 000, P11. `lambda_` (0 to 1): 1 is relevance alone. The first `candidates`
+    hits (at least 1) are picked from, the others follow in their order. Both values are between 0 and 1: similarity is
+    the highest cosine with a picked hit, 0 if negative; relevance is the score, with `scale` `minmax` scaled over the
+    candidates, with `score` unchanged, for scores that are confidences. The new score of a hit is lambda * relevance +
+    (1 - lambda) * (1 - similarity): the same quantity moved to [0, 1], which never grows from pick to pick, so that
+    order and scores agree. `by_class` gives another lambda to a class of P3 (query-dependent lambda, future work of
+    seed 001).
     """
 
     lambda_: Share = 0.7

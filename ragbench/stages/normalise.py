@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from ragbench.bounds import Checked, Share
-from ragbench.stages.stage import NOTHING, ranked, with_ranked
+from ragbench.stages.stage import NOTHING, current_ranking, with_current_ranking
 from ragbench.types import QueryState, Ranking
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 class NormaliseScores(Checked):
     """Map scores to (score - lowest) / (highest - lowest), clipped to [`low`, `high`], both between 0 and 1.
 
-    Seed 002, "Post-ranking adjustments". Equal scores, or a single one, become `high`. The order stays, also where
-    clipping makes scores equal. It acts on the fused ranking, before fusion on that of `source`.
+    Seed 002, "Post-ranking adjustments". Equal scores, or a single one, become `high`. The order stays, also when
+    clipping makes scores equal. It acts on the fused ranking, or before fusion on that of `source`.
     """
 
     source: str = "lexical"
@@ -43,7 +43,10 @@ class NormaliseScores(Checked):
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Normalise the ranking of every state."""
-        return [with_ranked(state, self.source, self.normalise(ranked(state, self.source))) for state in states]
+        return [
+            with_current_ranking(state, self.source, self.normalise(current_ranking(state, self.source)))
+            for state in states
+        ]
 
     def normalise(self, ranking: Ranking) -> Ranking:
         """The same hits with scores between `low` and `high`."""

@@ -1,7 +1,7 @@
-"""Scores of one source made comparable with those of others.
+"""Normalises the scores of a source, so that they compare with those of other sources.
 
 Each function takes the scores of a ranking, float64 of shape (n,) with n at least 1, and the least score that the
-source can give at all, and returns values of the same shape and order.
+source can give, and returns values of the same shape and order.
 """
 
 from __future__ import annotations
@@ -47,5 +47,5 @@ def _between(scores: Scores, low: float, high: float) -> Scores:
 
 
 def _spread(scores: Scores) -> float:
-    """The standard deviation; 0 for equal scores, whatever rounding leaves."""
+    """The standard deviation; exactly 0 for equal scores, where rounding could leave a little."""
     return float(scores.std()) if scores.max() > scores.min() else 0.0

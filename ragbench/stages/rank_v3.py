@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 SOURCE = "lexical"
 FIELDS = ("title", "tags", "heading", "path", "body")
 FAILURES = (RagbenchError, OSError, ValueError, LookupError, ArithmeticError)
-"""What makes the ranking fall back."""
+"""The errors after which the fallback is used."""
 
 
 @dataclass(frozen=True)
@@ -28,9 +28,9 @@ class RankCandidates(Checked):
     """Add the ranking of source `lexical`: the `depth` (at least 1) best chunks of the candidates, or of all documents.
 
     Seed 002, "Full-text lexical ranking" (`ragbench.index.prefixes` has the formula): any salient term, or one that
-    begins with it, in a field of `weights` (at least 0); the seed asks for three times the hits it returns. When the
-    ranking fails, the documents that hold the query as a substring are ranked by their place, 1 / place, one chunk
-    each; when that fails too there are no hits; a note says why ("Failure fallback").
+    begins with it, in a field of `weights` (at least 0); the seed ranks three times as many hits as it returns. When
+    the ranking fails, the documents that hold the query as a substring get the score 1 / place, one chunk each; when
+    that fails, too, there are no hits. A note gives the reason ("Failure fallback").
     """
 
     depth: Count = 90
@@ -53,18 +53,18 @@ class RankCandidates(Checked):
             ranking = index.prefixes.search(text, self.depth, self.weights, _candidates(state, index))
         except FAILURES as error:
             note = f"ranked by place among the files that hold the query, because ranking failed: {error}"
-            state, ranking = state.with_note(note), self.second_best(state, index)
+            state, ranking = state.with_note(note), self.fallback(state, index)
         return state.with_ranking(SOURCE, ranking)
 
-    def second_best(self, state: QueryState, index: Index) -> Ranking:
-        """The fallback, and nothing when it fails too."""
+    def fallback(self, state: QueryState, index: Index) -> Ranking:
+        """The documents that hold the query, or no hits when that search fails, too."""
         try:
             return self.by_place(state, index)
         except FAILURES:
             return Ranking.empty()
 
     def by_place(self, state: QueryState, index: Index) -> Ranking:
-        """The fallback: documents that hold the query, in the order they are found."""
+        """The documents that hold the query, in the order they are found, with score 1 / place."""
         passing = None if state.filters is None else index.passing(state.filters)
         found, _ = index.scan.recall([state.query.text], self.depth, passing)
         allowed = index.allowed(state.filters)

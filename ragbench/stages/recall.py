@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RecallBySubstring(Checked):
-    """Leave the `limit` (10 to 1000) documents that hold the queries or the salient terms as substrings.
+    """Keep at most `limit` (10 to 1000) documents that hold the queries or the salient terms as substrings.
 
-    Seed 002, "Candidate recall": first those whose path holds the most terms, then, in the places left, those whose
-    content does. Terms of less than 3 characters are passed over, of less than 2 when they hold CJK ones. Without
-    query expansion the query is the only term.
+    Seed 002, "Candidate recall": first those whose path holds the most terms, then those whose content does. Terms of
+    less than 3 characters are ignored, or of less than 2 when they hold CJK characters. Without query expansion the
+    query is the only term.
     """
 
     limit: Annotated[int, Interval(ge=10, le=1000)] = 200

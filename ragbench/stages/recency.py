@@ -1,4 +1,4 @@
-"""Recency: what was changed lately counts a little more."""
+"""Recency: boost documents that were changed recently."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ _IS_DATE = Holds(_is_date, "must be an ISO date such as 2026-01-31")
 class BoostRecent(Checked):
     """Multiply fused scores by 1 + bias * (tier - 1) / 0.5. Seed 001, "Recency Bias".
 
-    `tiers`: (days, multiplier) pairs; the first whose days are not exceeded by the document's age counts, seed 001 has
-    1.2 up to 7 days and 1.1 up to 30. `bias` (0 to 1): 0.5 applies the tiers as they are, 0 turns them off. `now`: the
-    moment ages are counted from, an ISO date; null takes the clock. A document dated in the future has age 0.
+    `tiers`: (days, multiplier) pairs; a document gets the first tier with at least as many days as its age. Seed 001
+    has 1.2 up to 7 days and 1.1 up to 30. `bias` (0 to 1): 0.5 applies the tiers unchanged, 0 turns them off. `now`: an
+    ISO date from which ages are counted; null takes the clock. A document dated in the future has age 0.
     """
 
     bias: Share = 0.5

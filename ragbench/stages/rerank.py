@@ -1,4 +1,4 @@
-"""P6: read query and passage together."""
+"""P6: re-rank by a model that reads query and passage together."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _IN_CONTEXT = PassageTemplate(title=True, headings=True)
 class Rerank(Checked):
     """Reorder the first `depth` (at least 1) hits by a cross-encoder; Nogueira and Cho, 2019; seed 000, P6.
 
-    Scores are the sigmoid of the model's logits, between 0 and 1. `model` names it, `max_length` is the tokens it reads
-    of query and passage. `headings`: it reads the document's title and the headings above a passage before the passage.
-    `tail`: `keep` lets the hits beyond `depth` follow in their order, their scores scaled to stay below; `drop` returns
-    none of them, as the seed does. `blend`: order the first hits by reciprocal rank fusion (`k`) of their order before
-    and after, for collections on which the cross-encoder alone does not improve a good hybrid.
+    Scores are the sigmoid of the model's logits, between 0 and 1. `max_length` is the number of tokens that the `model`
+    reads of query and passage. `headings`: it reads the document's title and the headings above a passage before the
+    passage. `tail`: with `keep` the hits beyond `depth` follow in their order, their scores scaled to be lower; `drop`
+    returns none of them, as the seed does. `blend`: order the first hits by reciprocal rank fusion (`k`) of their order
+    before and after, for collections on which the cross-encoder alone does not improve a good hybrid.
     """
 
     depth: Count = 10
@@ -66,7 +66,7 @@ class Rerank(Checked):
             return ranking
         model = index.cross_encoder(self.models[0])
         logits = model.score(state.query.text, [self._passage(int(chunk), index.chunks) for chunk in head.chunks])
-        order, scores = (self._blended if self.blend else _by_logit)(logits.astype(np.float64), head)
+        order, scores = (self._blend if self.blend else _order_by_logit)(logits.astype(np.float64), head)
         if self.tail == "drop":
             return Ranking.ordered(head.chunks[order], scores)
         tail = ranking.scores[len(head) :].astype(np.float64)
@@ -79,11 +79,11 @@ class Rerank(Checked):
     def _passage(self, chunk: int, table: ChunkTable) -> str:
         return _IN_CONTEXT.passage(table, chunk) if self.headings else table.text(chunk)
 
-    def _blended(self, logits: NDArray[np.float64], head: Ranking) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-        """Reciprocal rank fusion of both orders, scaled so that first in both is 1."""
+    def _blend(self, logits: NDArray[np.float64], head: Ranking) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+        """Reciprocal rank fusion of both orders, scaled so that a hit that is first in both has 1."""
         before = np.arange(1, len(logits) + 1)
         after = np.empty(len(logits))
-        after[_by_logit(logits, head)[0]] = before
+        after[_order_by_logit(logits, head)[0]] = before
         scores = ((self.k + 1) / 2) * (1 / (self.k + before) + 1 / (self.k + after))
         order = np.lexsort((head.chunks, -scores))
         return order, scores[order]
@@ -93,6 +93,6 @@ class Rerank(Checked):
         return f"re-rank {self.depth}{' and blend' if self.blend else ''}"
 
 
-def _by_logit(logits: NDArray[np.float64], head: Ranking) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+def _order_by_logit(logits: NDArray[np.float64], head: Ranking) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
     order = np.lexsort((head.chunks, -logits))
     return order, 1.0 / (1.0 + np.exp(-np.clip(logits[order], -700, 700)))

@@ -1,7 +1,6 @@
-"""What the form of a query says about what is asked for: names from programs, exact things, places in documents.
+"""Signals in the form of a query: names from programs, exact things, places in documents.
 
-Regular expressions of seed 001, "Query Type Classification", and of seed 000, P3, with what they pass over: error codes
-and flags.
+Regular expressions of seed 001, "Query Type Classification", and of seed 000, P3; error codes and flags are added.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ _IDENTIFIERS = (
     re.compile(r"\b[a-zA-Z_]\w*\.[a-zA-Z_]\w*"),  # err.cause, fleetd.yaml
     re.compile(r"(?<![\w-])--?[a-zA-Z][\w-]*"),  # --max-lag
 )
-# Exact, so that words find it better than meaning does.
+# Exact: a search by words finds it better than one by meaning.
 _EXACT = (
     re.compile(r"\b[vV]?\d+\.\d+(?:\.\d+)?(?:-\w+)?\b"),  # a version
     re.compile(r"\"[^\"]+\"|\u201c[^\u201d]+\u201d"),  # a quoted phrase

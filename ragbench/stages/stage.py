@@ -1,8 +1,8 @@
-"""What a stage is: a value with parameters only, called with states and an index, answering with new states.
+"""The protocol of a stage: a value with parameters only; called with states and an index, it returns new states.
 
-A stage keeps the length and the order of the states, never changes them, and answers a query the same alone as in a
-batch. The words that it needs from earlier stages (`requires`), adds (`provides`) and excludes (`forbids`) are checked
-when a pipeline is built; see `ragbench.engine.pipeline`.
+A stage keeps the length and the order of the states, never changes them, and gives a query the same answer alone as in
+a batch. The words that it needs from earlier stages (`requires`), adds (`provides`) and excludes (`forbids`) are
+checked when a pipeline is built; see `ragbench.engine.pipeline`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class Stage(Protocol):
-    """One step of a pipeline. One that asks models besides the index's encoder declares them, see `models_of`."""
+    """One step of a pipeline. A stage that asks models besides the index's encoder declares them (`models_of`)."""
 
     @property
     def needs(self) -> frozenset[str]:
@@ -41,7 +41,7 @@ class Stage(Protocol):
     """What must not have been provided yet, each with the reason."""
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
-        """Answer with one new state for every state, in order."""
+        """Return one new state for every state, in order."""
         ...
 
     def describe(self) -> str:
@@ -50,7 +50,7 @@ class Stage(Protocol):
 
 
 def wait(stage: Stage) -> None:
-    """Wait until a stage may be called: one that asks others politely has a method `wait`, which is no part of it."""
+    """Wait until a stage may be called: one that limits its requests has a method `wait`, which is not timed."""
     getattr(stage, "wait", lambda: None)()
 
 
@@ -59,14 +59,14 @@ FREE: Mapping[str, str] = {}
 
 
 def models_of(stage: Stage) -> tuple[CrossEncoderSpec | ChatSpec, ...]:
-    """The models that a stage asks besides the index's encoder: its attribute `models`, none when it has no such."""
+    """The models that a stage asks besides the index's encoder: its attribute `models`, if it has one."""
     return tuple(getattr(stage, "models", ()))
 
 
 class Retriever(Checked, ABC):
-    """A stage that adds the ranking of one source and whose answer depends on nothing but `question(state)`.
+    """A stage that adds the ranking of one source; its answer depends on `question(state)` alone.
 
-    The executor uses that to run a retriever once for equal questions, whatever happened before or after it.
+    So the executor runs a retriever once for equal questions, whatever the other stages are.
     """
 
     requires: ClassVar[frozenset[str]] = NOTHING
@@ -92,7 +92,7 @@ class Retriever(Checked, ABC):
         """One ranking for every state."""
 
     def scores(self, state: QueryState, chunks: NDArray[np.int32], index: Index) -> NDArray[np.float64] | None:
-        """The scores of chunks that it may not have returned, shape (n,); None where it cannot score any chunk.
+        """The scores of any chunks, also of some that it did not return, shape (n,); None when it cannot score chunks.
 
         `state` holds its ranking.
         """
@@ -105,24 +105,24 @@ class Retriever(Checked, ABC):
 
 
 def fused(state: QueryState) -> Ranking:
-    """The fused ranking of a state, which a built pipeline guarantees to exist after fusion."""
+    """The fused ranking of a state. A checked pipeline has one after fusion."""
     if state.fused is None:
         raise TypeError(f"query {state.query.qid} has not been fused yet")
     return state.fused
 
 
-def ranked(state: QueryState, source: str) -> Ranking:
-    """The fused ranking, before fusion that of one source; empty when there is none."""
+def current_ranking(state: QueryState, source: str) -> Ranking:
+    """The fused ranking, or before fusion that of one source; empty when there is none."""
     return state.rankings.get(source, Ranking.empty()) if state.fused is None else state.fused
 
 
-def with_ranked(state: QueryState, source: str, ranking: Ranking) -> QueryState:
-    """The state with what `ranked` reads replaced."""
+def with_current_ranking(state: QueryState, source: str, ranking: Ranking) -> QueryState:
+    """The state with the ranking that `current_ranking` reads replaced."""
     return state.with_ranking(source, ranking) if state.fused is None else replace(state, fused=ranking)
 
 
-def kept(state: QueryState, mask: NDArray[np.bool_]) -> Ranking:
-    """The fused hits where `mask` holds, and the guaranteed ones whether it does or not."""
+def keep_hits(state: QueryState, mask: NDArray[np.bool_]) -> Ranking:
+    """The fused hits where `mask` holds, and all guaranteed ones."""
     ranking = fused(state)
     if state.guaranteed:
         mask = mask | np.isin(ranking.chunks, list(state.guaranteed))
@@ -130,7 +130,7 @@ def kept(state: QueryState, mask: NDArray[np.bool_]) -> Ranking:
 
 
 def first_of_similar(similarity: NDArray[np.float32], threshold: float) -> NDArray[np.bool_]:
-    """Which of n items, best first, stay when each must differ from every better one that stays.
+    """Which of n items, best first, stay if each must differ from every better one that stays.
 
     `similarity` has shape (n, n); items at or above `threshold` are too similar. An item is compared with those that
     stay, not with those already dropped.

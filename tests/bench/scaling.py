@@ -88,7 +88,7 @@ def build(case: Case) -> dict[str, Any]:
     return {
         "chunks": len(index.chunks),
         "documents": index.chunks.n_documents,
-        "kind": index.spec.dense.chosen(len(index.chunks)).kind,
+        "kind": index.spec.dense.with_kind_for(len(index.chunks)).kind,
         "seconds": seconds,
         "bytes": {
             "chunks": artefacts["chunks"].size_bytes,

@@ -117,7 +117,7 @@ def test_the_same_vectors_give_the_same_bytes(kind, vectors: np.ndarray, tmp_pat
 
 
 def test_auto_chooses_by_the_number_of_vectors(vectors: np.ndarray, index: DenseIndex, tmp_path: Path) -> None:
-    chosen = [DenseSpec(kind="auto").chosen(n).kind for n in (0, 50_000, 50_001, 200_000, 200_001, 10**9)]
+    chosen = [DenseSpec(kind="auto").with_kind_for(n).kind for n in (0, 50_000, 50_001, 200_000, 200_001, 10**9)]
     assert chosen == ["flat", "flat", "hnsw", "hnsw", "ivf_sq8", "ivf_sq8"]
     build_dense(tmp_path, DenseSpec(kind="auto"), vectors)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["vectors.npy"]

@@ -17,7 +17,7 @@ from ragbench.stages.diverse import KeepDiverse
 )
 def test_every_document_once_before_any_twice(top_k: int, kept: list[int]) -> None:
     # documents a a b c b
-    assert np.flatnonzero(KeepDiverse(top_k=top_k).chosen(np.array([0, 0, 1, 2, 1]))).tolist() == kept
+    assert np.flatnonzero(KeepDiverse(top_k=top_k).select(np.array([0, 0, 1, 2, 1]))).tolist() == kept
 
 
 def test_order_stays_and_guaranteed_hits_too(state, handmade, page) -> None:
@@ -33,7 +33,7 @@ def test_order_stays_and_guaranteed_hits_too(state, handmade, page) -> None:
 @given(documents=st.lists(st.integers(0, 5), max_size=30), top_k=st.integers(1, 20))
 @settings(max_examples=60)
 def test_as_many_hits_and_documents_as_can_be(documents: list[int], top_k: int) -> None:
-    keep = KeepDiverse(top_k=top_k).chosen(np.array(documents, dtype=np.int32))
+    keep = KeepDiverse(top_k=top_k).select(np.array(documents, dtype=np.int32))
     assert keep.sum() == min(top_k, len(documents))
     assert len({d for d, k in zip(documents, keep, strict=True) if k}) == min(top_k, len(set(documents)))
 

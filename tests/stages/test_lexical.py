@@ -10,7 +10,7 @@ import pytest
 from ragbench.errors import ConfigError
 from ragbench.index.index import Index
 from ragbench.index.lexical import LexicalSpec
-from ragbench.stages.lexical import RetrieveLexical, chunks_of, holding
+from ragbench.stages.lexical import RetrieveLexical, chunks_of, documents_with_allowed
 from ragbench.types import Ranking
 
 
@@ -76,7 +76,7 @@ def test_whole_documents_give_their_score_to_all_their_chunks(state, index) -> N
     only = np.zeros(len(table), dtype=np.bool_)
     only[table.chunks_of(second)[0]] = True
     assert chunks_of(Ranking.ordered([second], [1.0]), table, only).chunks.tolist() == [table.chunks_of(second)[0]]
-    assert np.flatnonzero(holding(table, only)).tolist() == [second]
+    assert np.flatnonzero(documents_with_allowed(table, only)).tolist() == [second]
 
 
 def test_a_source_without_a_text_of_its_own_asks_what_lexical_asks(state) -> None:

@@ -18,7 +18,7 @@ def of_source(source: str) -> StoredPart[DenseIndex]:
 
     def inputs(index: Index) -> list[Any]:
         spec, encoder = index.spec.vectors(source), index.part(f"encoder{suffix}")
-        kind = spec.dense.chosen(index.chunks.n_retrievable)
+        kind = spec.dense.with_kind_for(index.chunks.n_retrievable)
         return [index.fingerprint("chunks"), VERSION, kind, encoder.passage_digest, spec.passage]
 
     def build(building: Building, index: Index) -> None:
