@@ -6,12 +6,11 @@ that a wrong configuration gives one sentence and not half of a run.
 """
 
 from ragbench.configuration.build import REPLACES, active, build, make
-from ragbench.configuration.sections import SPLITS, BudgetSpec, ExecutionSpec, LatencySpec, StatisticsSpec, TuneSpec
+from ragbench.configuration.sections import BudgetSpec, ExecutionSpec, LatencySpec, StatisticsSpec, TuneSpec
 from ragbench.configuration.settings import Settings
 
 __all__ = [
     "REPLACES",
-    "SPLITS",
     "BudgetSpec",
     "ExecutionSpec",
     "LatencySpec",

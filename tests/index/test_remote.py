@@ -163,11 +163,11 @@ def test_a_failed_build_gives_its_claim_back(url: str, tmp_path: Path) -> None:
 def test_only_one_takes_over_a_claim(url: str) -> None:
     remote = RemoteStore(url)
     held = f"{remote._root}/words/x"
-    first = remote._claim(held, [])
+    first = remote._create_claim(held, [])
     assert first is not None
-    assert remote._claim(held, []) is None
-    assert remote._claim(held, [first]) is not None
-    assert remote._claim(held, [first]) is None
+    assert remote._create_claim(held, []) is None
+    assert remote._create_claim(held, [first]) is not None
+    assert remote._create_claim(held, [first]) is None
 
 
 def test_what_cannot_be_used_is_one_sentence(bucket: str, tmp_path: Path) -> None:
