@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     command = words[0]
     if command not in SUMMARY:
-        return _refuse(f"there is no command '{' '.join(command.split())[:60]}'{_meant(command)}")
+        return _refuse(f"there is no command '{' '.join(command.split())[:60]}'{_suggestion(command)}")
     module = importlib.import_module(f"ragbench.commands.{command.replace('-', '_')}")
     parser = _Parser(
         prog=f"ragbench {command}",
@@ -118,7 +118,7 @@ def _refuse(sentence: str, code: int = BAD_INPUT) -> int:
     return code
 
 
-def _meant(command: str) -> str:
+def _suggestion(command: str) -> str:
     known = list(SUMMARY)
     if "=" in command or command.startswith("+"):
         return f"; did you mean ragbench run {' '.join(command.split())[:60]}?"

@@ -23,7 +23,7 @@ def answer() -> None:
     import argcomplete
     from argcomplete.completers import SuppressCompleter
 
-    # Where nothing is known the shell goes on with file names by itself.
+    # Without an answer the shell offers file names.
     argcomplete.autocomplete(
         parser(os.environ.get("COMP_LINE", "")), always_complete_options=False, default_completer=SuppressCompleter()
     )
@@ -44,16 +44,16 @@ def parser(line: str) -> argparse.ArgumentParser:
             for action in command._actions:
                 if action.dest in (_OVERRIDES, _PATHS_OR_OVERRIDES):
                     paths = action.dest == _PATHS_OR_OVERRIDES
-                    action.completer = _begun if paths else _all  # type: ignore[attr-defined]  # argcomplete reads it
+                    action.completer = _overrides_once_begun if paths else _all_overrides  # type: ignore[attr-defined]  # argcomplete reads it
     return root
 
 
-def _all(prefix: str, **context: object) -> list[str]:
+def _all_overrides(prefix: str, **context: object) -> list[str]:
     return overrides(prefix, catalogue.read())
 
 
-def _begun(prefix: str, **context: object) -> list[str]:
-    """Overrides once one has been begun: until then the shell offers files."""
+def _overrides_once_begun(prefix: str, **context: object) -> list[str]:
+    """Overrides once a letter is typed: before that the shell offers files."""
     return overrides(prefix, catalogue.read()) if prefix else []
 
 

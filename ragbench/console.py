@@ -1,4 +1,4 @@
-"""What a person sees: progress bars, tables and one-line messages, on standard error unless it is the answer."""
+"""What a person sees: answers and tables on standard output, progress bars and messages on standard error."""
 
 from __future__ import annotations
 
@@ -40,6 +40,17 @@ def add_arms(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_experiment(parser: argparse.ArgumentParser) -> None:
+    """What the commands that run arms share: plan, arms, overrides, width, output."""
+    parser.add_argument(
+        "--explain-plan", action="store_true", help="say what would be computed and what reused, and stop"
+    )
+    add_arms(parser)
+    add_overrides(parser)
+    parser.add_argument("--wide", action="store_true", help="print every table instead of one screen")
+    add_output(parser)
+
+
 def add_runs(parser: argparse.ArgumentParser, many: str) -> None:
     """Runs and overrides in one list of words; `many` is "?" for one run, "*" for several, the newest by default."""
     named = "a run: its folder, a part of its name, @1 (the newest, the default), @1/ARM; settings"
@@ -69,19 +80,19 @@ def say(message: str) -> None:
     print(message, file=sys.stderr)
 
 
-def shown(path: Path) -> str:
-    """A path as short as it can be typed: below the working directory without what leads there."""
+def short_path(path: Path) -> str:
+    """A path as short as it can be typed: relative to the working directory where it lies below."""
     here = Path.cwd()
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 def next_command(words: str) -> None:
-    """The command to type next, on a line of its own."""
+    """Print the command to type next."""
     print(f"next: ragbench {words}")
 
 
 PROGRESS = "RAGBENCH_PROGRESS"
-"""With the value `lines` in the environment, progress is said in lines of JSON on standard error, for a program."""
+"""The environment variable that asks, with the value `lines`, for progress as lines of JSON on standard error."""
 
 
 @contextmanager
@@ -91,7 +102,7 @@ def progress(quiet: bool = False) -> Iterator[Callable[[str, int, int], None]]:
     `RAGBENCH_PROGRESS=lines` asks for lines of JSON instead: progress (the task), done, total.
     """
     if os.environ.get(PROGRESS) == "lines":
-        yield _lines()
+        yield _progress_lines()
         return
     if not quiet and "ipykernel" in sys.modules:
         with _notebook_progress() as report:
@@ -115,8 +126,8 @@ def progress(quiet: bool = False) -> Iterator[Callable[[str, int, int], None]]:
         yield report
 
 
-def _lines() -> Callable[[str, int, int], None]:
-    """Says a task at its beginning, at its end and five times a second."""
+def _progress_lines() -> Callable[[str, int, int], None]:
+    """Prints a task at its beginning, at its end and at most five times a second."""
     said: dict[str, float] = {}
 
     def report(task: str, done: int, total: int) -> None:
@@ -176,24 +187,26 @@ def print_table(frame: pd.DataFrame, title: str = "", formats: Mapping[str, str]
     screen = Console(width=None if sys.stdout.isatty() else 240)
     names = list(frame.columns)
     while names:
-        fits = _most(screen, frame, names, formats)
+        fits = _columns_that_fit(screen, frame, names, formats)
         screen.print(_table(frame, names[:fits], title, formats, screen.width))
         names, title = ([names[0], *names[fits:]] if fits < len(names) else []), ""
 
 
-def _most(screen: Console, frame: pd.DataFrame, names: Sequence[Any], formats: Mapping[str, str] | None) -> int:
+def _columns_that_fit(
+    screen: Console, frame: pd.DataFrame, names: Sequence[Any], formats: Mapping[str, str] | None
+) -> int:
     """How many of the columns fit the width, at least two: numbers whole, texts broken between words."""
     room = screen.width - 1
     for place, name in enumerate(names):
         cells = [str(name), *(_cell(value, (formats or {}).get(str(name))) for value in frame[name])]
         whole = frame[name].dtype.kind in "fiu"
-        room -= 3 + (max(map(len, cells)) if whole else _longest(cells))
+        room -= 3 + (max(map(len, cells)) if whole else _longest_word(cells))
         if room < 0:
             return min(max(2, place), len(names))
     return len(names)
 
 
-def _longest(cells: Sequence[str]) -> int:
+def _longest_word(cells: Sequence[str]) -> int:
     """Characters of the longest word."""
     return max((len(word) for cell in cells for word in cell.split()), default=0)
 
@@ -210,7 +223,7 @@ def _table(
         name: [str(name), *(_cell(value, (formats or {}).get(str(name))) for value in frame[name])] for name in names
     }
     needed = {name: max(map(len, each)) for name, each in cells.items()}
-    widths = {name: needed[name] if name in numeric else _longest(each) for name, each in cells.items()}
+    widths = {name: needed[name] if name in numeric else _longest_word(each) for name, each in cells.items()}
     spare = screen_width - 1 - 3 * len(names) - sum(widths.values())
     for left, name in enumerate(sorted(names, key=lambda name: needed[name] - widths[name])):
         more = max(0, min(needed[name] - widths[name], spare // (len(names) - left)))
@@ -259,10 +272,10 @@ def latex(frame: pd.DataFrame) -> str:
     lines = [
         r"\begin{tabular}{" + "".join("r" if right else "l" for right in numeric) + "}",
         r"\toprule",
-        " & ".join(_escaped(str(name)) for name in frame.columns) + r" \\",
+        " & ".join(_escape_latex(str(name)) for name in frame.columns) + r" \\",
         r"\midrule",
         *(
-            " & ".join(_escaped(_cell(row[name], None)) for name in frame.columns) + r" \\"
+            " & ".join(_escape_latex(_cell(row[name], None)) for name in frame.columns) + r" \\"
             for row in frame.to_dict(orient="records")
         ),
         r"\bottomrule",
@@ -271,7 +284,7 @@ def latex(frame: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
-def _escaped(text: str) -> str:
+def _escape_latex(text: str) -> str:
     for symbol in "&%$#_{}":
         text = text.replace(symbol, f"\\{symbol}")
     return text

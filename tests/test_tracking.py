@@ -168,7 +168,7 @@ def test_a_store_of_somebody_else_is_left_alone(finished, arms, tmp_path: Path) 
 
 
 def named(uri: str, results: Path = Path("unused")) -> Target:
-    return Target(uri, "ragbench", results, own=False)
+    return Target(uri, "ragbench", results, is_ours=False)
 
 
 def test_a_store_of_no_known_kind_is_refused() -> None:
@@ -204,8 +204,8 @@ def copied(found: Measurements, root: Path, name: str) -> Path:
     return folder
 
 
-def own(root: Path) -> Target:
-    return Target(f"sqlite:///{root / 'mlflow.db'}", "ragbench", root, own=True)
+def own_store(root: Path) -> Target:
+    return Target(f"sqlite:///{root / 'mlflow.db'}", "ragbench", root, is_ours=True)
 
 
 def logged(target: Target) -> dict[str, tuple[dict, dict]]:
@@ -234,7 +234,7 @@ def truncated(path: Path) -> None:
 
 @pytest.mark.parametrize("harm", [half_made, truncated])
 def test_a_broken_store_is_set_aside_and_made_again_from_the_results(harm, single, tmp_path: Path) -> None:
-    target = own(tmp_path)
+    target = own_store(tmp_path)
     folders = [copied(single, tmp_path, name) for name in ("one", "two")]
     if harm is truncated:
         assert tracking.log(target, folders[0], print)
@@ -253,7 +253,7 @@ def test_a_broken_store_is_set_aside_and_made_again_from_the_results(harm, singl
 
 def test_a_store_of_other_tables_is_broken(tmp_path: Path) -> None:
     path = tmp_path / "mlflow.db"
-    tracking.prepare(own(tmp_path), print)
+    tracking.prepare(own_store(tmp_path), print)
     assert tracking_store._fault(path) is None
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE alembic_version SET version_num = 'old'")
@@ -266,7 +266,7 @@ def test_a_store_of_other_tables_is_broken(tmp_path: Path) -> None:
 
 
 def test_what_the_store_lacks_is_logged_once(single, tmp_path: Path, capsys) -> None:
-    target = own(tmp_path)
+    target = own_store(tmp_path)
     first, second = (copied(single, tmp_path, name) for name in ("one", "two"))
     assert tracking.log_missing(target, print) == [first, second]
     damaged = copied(single, tmp_path, "three")
@@ -284,7 +284,7 @@ def test_what_the_store_lacks_is_logged_once(single, tmp_path: Path, capsys) -> 
 def test_what_was_half_logged_is_logged_again(single, tmp_path: Path) -> None:
     import mlflow
 
-    target = own(tmp_path)
+    target = own_store(tmp_path)
     folder = copied(single, tmp_path, "one")
     run_id = tracking.log(target, folder, print)
     whole = logged(target)
@@ -299,7 +299,7 @@ from pathlib import Path
 from ragbench import tracking
 
 root = Path(sys.argv[1])
-target = tracking.Target(f"sqlite:///{root / 'mlflow.db'}", "ragbench", root, own=True)
+target = tracking.Target(f"sqlite:///{root / 'mlflow.db'}", "ragbench", root, is_ours=True)
 sys.exit(tracking.log(target, root / "runs" / sys.argv[2], print) is None)
 """
 
@@ -310,7 +310,7 @@ def test_processes_that_meet_at_a_store_that_is_not_there_all_keep_their_record(
         copied(single, tmp_path, name)
     begun = [subprocess.Popen([sys.executable, "-c", COLD, str(tmp_path), name]) for name in names]
     assert [process.wait(120) for process in begun] == [0, 0]
-    assert {key.split()[0] for key in logged(own(tmp_path))} == set(names)
+    assert {key.split()[0] for key in logged(own_store(tmp_path))} == set(names)
 
 
 def test_nested_keys_are_dotted() -> None:

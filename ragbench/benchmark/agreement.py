@@ -82,7 +82,7 @@ def _coefficients(ours: Sequence[int], theirs: Sequence[int], grades: Sequence[i
         reliability_data=[list(ours), list(theirs)], value_domain=list(grades), level_of_measurement="ordinal"
     )
     kappa = cohen_kappa_score(ours, theirs)
-    # Quadratic weights go by the place in the list of labels: were 1 and 2 never given, 0 and 3 would be neighbours.
+    # Quadratic weights use the place in the list of labels, so the list must also have the grades that nobody gave.
     every = list(range(min(grades), max(grades) + 1))
     quadratic = cohen_kappa_score(ours, theirs, labels=every, weights="quadratic")
     return float(alpha), float(kappa), float(quadratic)

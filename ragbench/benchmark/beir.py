@@ -5,16 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from ragbench.benchmark.benchmark import Benchmark, Topic
-from ragbench.benchmark.documents import IDS, Collected, Form, identifier, read_documents
+from ragbench.benchmark.documents import IDS, Collector, Form, identifier, read_documents
 from ragbench.benchmark.judgments import (
     Grades,
     QrelsOption,
     UnknownTopics,
+    assemble,
     check_grades,
-    convention,
     qrels_files,
     read_judgments,
-    reconcile,
     require_topics,
 )
 from ragbench.benchmark.lines import read_objects
@@ -35,30 +34,26 @@ def load_beir(
     """Read a BEIR folder; files may be packed (`.jsonl.gz`, `.tsv.gz`).
 
     `qrels` names the files in `qrels/` (or paths) to use; each is a split named as the file up to its first dot, or as
-    the mapping's key says. `grades` maps the collection's grades where they mean something else (1 is best, -1 is the
-    source). `markdown` and `title_in_text`: see `Form`. With `unknown_topics="warn"` judgments of unknown
+    the mapping's key says. `grades` maps the collection's grades where they mean something else (such as 1 for the
+    best). `markdown` and `title_in_text`: see `Form`. With `unknown_topics="warn"` judgments of unknown
     topics are left out. With `topics=False` only the documents are read. Raises BenchmarkError with file and line.
     """
     if not folder.is_dir():
         raise BenchmarkError(f"{folder} is not a folder: data.folder must hold corpus.jsonl, queries.jsonl and qrels/")
     name, grades = name or resolved(folder).name, check_grades(grades)
-    collected = Collected(Form(markdown, title_in_text))
-    corpus = _packed(folder / "corpus.jsonl")
+    collected = Collector(Form(markdown, title_in_text))
+    corpus = _plain_or_packed(folder / "corpus.jsonl")
     for where, document in read_documents(corpus, collected.form):
         collected.add(where, document)
     documents, warnings = collected.finish(str(corpus))
     if not topics:
         return Benchmark(name, documents, (), {}, warnings=warnings)
-    docnos = {document.docno for document in documents}
-    listed = read_queries(_packed(folder / "queries.jsonl"))
+    listed = read_queries(_plain_or_packed(folder / "queries.jsonl"))
     files = qrels_files(folder / "qrels", qrels)
     by_split = {split: read_judgments(path, grades) for split, path in files.items()}
     if unknown_topics == "fail":
         require_topics({files[split]: judged for split, judged in by_split.items()}, {topic.qid for topic in listed})
-    judged = reconcile(str(folder / "qrels"), listed, by_split, lambda target: target if target in docnos else None)
-    return Benchmark(
-        name, documents, judged.topics, judged.qrels, warnings=warnings + judged.warnings, version=convention(grades)
-    )
+    return assemble(name, documents, listed, by_split, grades, str(folder / "qrels"), warnings)
 
 
 def read_queries(path: Path) -> list[Topic]:
@@ -84,6 +79,6 @@ def read_queries(path: Path) -> list[Topic]:
     return list(topics.values())
 
 
-def _packed(path: Path) -> Path:
+def _plain_or_packed(path: Path) -> Path:
     packed = path.with_name(f"{path.name}.gz")
     return packed if not path.exists() and packed.exists() else path

@@ -28,8 +28,8 @@ class Topic:
 
     `type`: factual, navigational, exploratory, vocabulary, code, multi_document or no_answer in the built-in benchmark,
     anything in others. `split`: train or test. Topics of one `group` paraphrase one need and share a split.
-    `provenance` says how it was made (derived, log, model), empty for a person; `masked` is its source text where the
-    documents must not contain that (`ragbench.benchmark.masked`).
+    `provenance` says how it was made (derived, log, model), empty for a person; `masked` is its source text, if the
+    documents must not contain it (`ragbench.benchmark.masked`).
     """
 
     qid: str
@@ -154,12 +154,12 @@ def area(docno: str) -> str:
 
 
 def docno_of_section(section_id: str) -> str:
-    """The docno of a section id `docno#anchor`; a docno may hold `#` itself (`kit/c#`), an anchor never does."""
+    """The docno of a section id `docno#anchor`. A docno may contain `#` (`kit/c#`), an anchor cannot."""
     return section_id.rpartition("#")[0] or section_id
 
 
 def topic_area(grades: Mapping[str, int]) -> str:
-    """The area of most of a topic's best-graded documents, the first of equals; `""` without any."""
+    """The area with most of a topic's best-graded documents, the first by name of equals; `""` without any."""
     best = max(grades.values(), default=0)
     areas = Counter(area(docno) for docno, grade in grades.items() if grade == best and grade > 0)
     return min(areas, key=lambda name: (-areas[name], name), default="")

@@ -54,7 +54,7 @@ def check(benchmark: Benchmark, limits: Limits | None = None) -> list[Finding]:
         *_dangling(benchmark, documents),
         *_judgments(benchmark),
         *_leaks(benchmark, documents, limits),
-        *_unmasked(benchmark),
+        *_sources_in_documents(benchmark),
         *_quotes(benchmark, documents),
         *_repetition(benchmark, limits),
         *_splits(benchmark, limits),
@@ -106,7 +106,7 @@ def _judgments(benchmark: Benchmark) -> Iterator[Finding]:
             yield Finding("error", "unjudged-topic", topic.qid, "it has no judgments: pool and judge it")
         elif topic.type != NO_ANSWER and not positive:
             yield Finding(
-                "error", "nothing-relevant", topic.qid, f"nothing is relevant: judge on, or call it {NO_ANSWER}"
+                "error", "nothing-relevant", topic.qid, f"nothing is relevant: judge more, or set type {NO_ANSWER}"
             )
         if topic.type == "multi_document" and 0 < len(positive) < 3:
             yield Finding(
@@ -138,11 +138,11 @@ def _leaks(benchmark: Benchmark, documents: dict[str, Document], limits: Limits)
             text = _text(target, documents, bool(sections))
             if f" {query} " in f" {_words(text)} ":
                 yield Finding(
-                    "error", "verbatim-query", topic.qid, f"the query stands word for word in {target}: reword it"
+                    "error", "verbatim-query", topic.qid, f"{target} contains the query word for word: reword it"
                 )
 
 
-def _unmasked(benchmark: Benchmark) -> Iterator[Finding]:
+def _sources_in_documents(benchmark: Benchmark) -> Iterator[Finding]:
     """Sources of topics that documents still contain."""
     missed = masks_of(benchmark, benchmark.topics).unmasked(benchmark.documents)
     holding = list({document.docno: document for document, _ in missed}.values())
@@ -152,7 +152,7 @@ def _unmasked(benchmark: Benchmark) -> Iterator[Finding]:
                 "error",
                 "unmasked-source",
                 topic.qid,
-                f"{document.docno} holds in its {place} what the topic was made from: drop the topic",
+                f"the {place} of {document.docno} still contains the topic's source: drop the topic",
             )
 
 
@@ -169,9 +169,7 @@ def _repetition(benchmark: Benchmark, limits: Limits) -> Iterator[Finding]:
         if one.group and one.group == other.group:
             continue
         same = _words(one.text) == _words(other.text)
-        remedy = "give both one group, or drop one" + (
-            ", for they are in two splits" if one.split != other.split else ""
-        )
+        remedy = "give both one group, or drop one" + (": they are in two splits" if one.split != other.split else "")
         yield Finding(
             "error" if same else "warning",
             "duplicate-topic" if same else "near-duplicate-topic",
@@ -209,7 +207,7 @@ def _splits(benchmark: Benchmark, limits: Limits) -> Iterator[Finding]:
                 "warning",
                 "few-topics",
                 split,
-                f"it has {len(topics)}, fewer than {limits.min_topics}: differences will drown in noise",
+                f"it has {len(topics)}, fewer than {limits.min_topics}: too few to show a difference",
             )
     types = Counter(topic.type for topic in benchmark.topics)
     for kind, total in sorted(types.items()):
@@ -218,7 +216,7 @@ def _splits(benchmark: Benchmark, limits: Limits) -> Iterator[Finding]:
                 "note",
                 "rare-type",
                 kind,
-                f"topics of this type: {total}, fewer than {limits.min_type_topics}: no mean of it means much",
+                f"topics of this type: {total}, fewer than {limits.min_type_topics}: their mean says little",
             )
         for split, topics in sorted(by_split.items()):
             expected = total * len(topics) / len(benchmark.topics)
@@ -264,6 +262,6 @@ def _words(text: str) -> str:
 
 
 def _near(name: str, names: Sequence[str] | dict[str, Document]) -> str:
-    # Every comparison takes about 20 microseconds, and one wrong path can make every judgment wrong.
+    # A comparison takes about 20 microseconds, and a wrong path may call it for every judgment.
     near = difflib.get_close_matches(name, list(names), n=1, cutoff=0.7) if len(names) <= 2000 else []
     return f"; did you mean '{near[0]}'?" if near else ""

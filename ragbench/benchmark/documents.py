@@ -31,8 +31,8 @@ _TEXTS = ("text", "contents", "content", "body")
 class Form:
     """How to read the text of a record.
 
-    `markdown`: as markdown with headings, code blocks and links; else as plain text, one section. `title_in_text`: the
-    title opens the text as its heading, so that searching the text finds it; else it is in `Document.title` only.
+    `markdown`: as markdown with headings, code blocks and links; else as plain text, one section. `title_in_text`: put
+    the title before the text as its heading, so that a search of the text finds it; else only in `Document.title`.
     """
 
     markdown: bool = False
@@ -98,7 +98,7 @@ def read_documents(path: Path, form: Form, encoding: str = "utf-8") -> Iterator[
 
 
 @dataclass
-class Collected:
+class Collector:
     """Collects documents: refuses a repeated id, counts documents without text."""
 
     form: Form
@@ -140,18 +140,18 @@ class Names:
     """Finds documents by the names that people and tools use: docno, path, file name, or wikilink."""
 
     def __init__(self, documents: Iterable[Document]) -> None:
-        """Know the names of these documents."""
+        """The names of these documents."""
         self._documents = {document.docno: document for document in documents}
 
     def document(self, name: str) -> str | None:
         """The docno for a docno, a path with or without `.md`, or a file name that only one document has; else None."""
         text = name.strip().removeprefix("[[").removesuffix("]]").split("|", 1)[0].strip().replace("\\", "/")
         text = text.removeprefix("./").lstrip("/")
-        for candidate in (identifier(text), self._paths.get(text), identifier(_MARKDOWN_SUFFIX.sub("", text))):
+        for candidate in (identifier(text), self._by_path.get(text), identifier(_MARKDOWN_SUFFIX.sub("", text))):
             if candidate in self._documents:
                 return candidate
         last = identifier(_MARKDOWN_SUFFIX.sub("", text)).casefold()
-        for table in (self._folded, self._last):
+        for table in (self._by_lower_case, self._by_file_name):
             if last in table:
                 return table[last]
         return None
@@ -159,7 +159,7 @@ class Names:
     def section(self, name: str) -> str | None:
         """The section id of `document#anchor` or `document#Heading`; None when there is none."""
         text = name.strip().removeprefix("[[").removesuffix("]]").split("|", 1)[0]
-        # Both names and headings may hold `#`: try every place where one could end and the other begin.
+        # Names and headings may contain `#`: try every one as the separator.
         for place in (place for place, character in enumerate(text) if character == "#"):
             docno = self.document(text[:place])
             anchor = self._anchor(docno, unquote(text[place + 1 :]).strip()) if docno is not None else None
@@ -175,15 +175,15 @@ class Names:
         return named[0] if len(named) == 1 else None
 
     @cached_property
-    def _paths(self) -> dict[str, str]:
+    def _by_path(self) -> dict[str, str]:
         return {document.path: docno for docno, document in self._documents.items()}
 
     @cached_property
-    def _folded(self) -> dict[str, str]:
+    def _by_lower_case(self) -> dict[str, str]:
         return _unique((docno.casefold(), docno) for docno in self._documents)
 
     @cached_property
-    def _last(self) -> dict[str, str]:
+    def _by_file_name(self) -> dict[str, str]:
         return _unique((docno.rpartition("/")[2].casefold(), docno) for docno in self._documents)
 
 
@@ -202,7 +202,7 @@ def _one_section(title: str, text: str) -> tuple[Section, ...]:
 
 
 def _simple(value: Any) -> bool:
-    """Whether a field can be metadata: an embedding, which some exports carry along, is not."""
+    """Whether a field can be metadata: a text, a number or a list of texts; an embedding cannot."""
     return isinstance(value, (str, int, float)) or (isinstance(value, list) and all(isinstance(v, str) for v in value))
 
 
@@ -210,5 +210,5 @@ def _finite(fields: Mapping[str, Any], where: str) -> Mapping[str, Any]:
     try:
         canonical(fields)
     except ValueError:
-        raise BenchmarkError(f"{where}: its metadata holds NaN or an infinite number, which JSON has not") from None
+        raise BenchmarkError(f"{where}: its metadata holds NaN or an infinite number, which JSON cannot hold") from None
     return fields

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from ragbench.benchmark.benchmark import Benchmark, Topic
-from ragbench.benchmark.documents import Collected, Form, identifier, make_document
-from ragbench.benchmark.judgments import Grades, check_grades, convention, parse_grade, reconcile
+from ragbench.benchmark.documents import Collector, Form, identifier, make_document
+from ragbench.benchmark.judgments import Grades, assemble, check_grades, mapped_grade, parse_grade
 from ragbench.errors import BenchmarkError
 from ragbench.types import Document
 
@@ -49,18 +49,14 @@ def load_ir_datasets(
     for split, dataset in datasets.items():
         listed.update((topic.qid, topic) for topic in _topics(dataset, ids[split]))
         by_split[split] = _judgments(dataset, ids[split], grades)
-    docnos = {document.docno for document in documents}
-    judged = reconcile(first_id, listed.values(), by_split, lambda target: target if target in docnos else None)
-    turned = _REVERSED.get(first_id.split("/")[0])
-    if turned and grades is None:
-        warnings += (f"{first_id}: grade 1 is the best in this collection; set data.grades={turned} to read it so",)
-    return Benchmark(
-        name, documents, judged.topics, judged.qrels, warnings=warnings + judged.warnings, version=convention(grades)
-    )
+    reversal = _REVERSED.get(first_id.split("/")[0])
+    if reversal and grades is None:
+        warnings += (f"{first_id}: grade 1 is the best in this collection; set data.grades={reversal} to read it so",)
+    return assemble(name, documents, listed.values(), by_split, grades, first_id, warnings)
 
 
 def _dataset(id: str) -> Any:
-    with _explained(id, "loaded"):
+    with _errors_in_one_sentence(id, "loaded"):
         import ir_datasets
 
         try:
@@ -74,11 +70,11 @@ def _dataset(id: str) -> Any:
 def _documents(dataset: Any, id: str, form: Form, max_documents: int) -> tuple[tuple[Document, ...], tuple[str, ...]]:
     _require(dataset, id, "docs")
     too_many = f"{id} has more than {max_documents} documents, which are kept in memory: raise data.max_documents"
-    with _explained(id, "read"):
+    with _errors_in_one_sentence(id, "read"):
         count = ((dataset.metadata() or {}).get("docs") or {}).get("count") if hasattr(dataset, "metadata") else None
         if count is not None and int(count) > max_documents:
             raise BenchmarkError(too_many)
-        collected = Collected(form)
+        collected = Collector(form)
         for number, record in enumerate(dataset.docs_iter()):
             if number >= max_documents:
                 raise BenchmarkError(too_many)
@@ -104,7 +100,7 @@ def _parts(record: Any) -> tuple[str, str, dict[str, Any]]:
 
 def _topics(dataset: Any, id: str) -> Iterator[Topic]:
     _require(dataset, id, "queries")
-    with _explained(id, "read"):
+    with _errors_in_one_sentence(id, "read"):
         for record in dataset.queries_iter():
             text = " ".join(str(record.default_text()).split())
             qid = identifier(record.query_id)
@@ -117,20 +113,14 @@ def _topics(dataset: Any, id: str) -> Iterator[Topic]:
 def _judgments(dataset: Any, id: str, grades: Grades | None) -> dict[str, dict[str, int]]:
     _require(dataset, id, "qrels")
     qrels: dict[str, dict[str, int]] = {}
-    with _explained(id, "read"):
+    with _errors_in_one_sentence(id, "read"):
         for record in dataset.qrels_iter():
             qid, target = identifier(record.query_id), identifier(record.doc_id)
-            grade = parse_grade(str(record.relevance), f"{id} query {qid}")
-            if grades is not None:
-                if grade not in grades:
-                    raise BenchmarkError(f"{id}: grade {grade} is missing from data.grades")
-                mapped = grades[grade]
-                if mapped is None:
-                    continue
-                grade = mapped
-            judged = qrels.setdefault(qid, {})
-            judged[target] = max(grade, judged.get(target, grade))
-    return {qid: judged for qid, judged in qrels.items() if judged}
+            grade = mapped_grade(parse_grade(str(record.relevance), f"{id} query {qid}"), grades, id)
+            if grade is not None:
+                judged = qrels.setdefault(qid, {})
+                judged[target] = max(grade, judged.get(target, grade))
+    return qrels
 
 
 def _require(dataset: Any, id: str, what: str) -> None:
@@ -142,15 +132,15 @@ def _require(dataset: Any, id: str, what: str) -> None:
 
 
 @contextmanager
-def _explained(id: str, done: str) -> Iterator[None]:
-    """Turn what a foreign library raises into one sentence that names the dataset and the remedy."""
+def _errors_in_one_sentence(id: str, done: str) -> Iterator[None]:
+    """Turn what the library raises into one sentence that names the dataset and the remedy."""
     try:
         yield
     except BenchmarkError:
         raise
     except ImportError as error:
         raise BenchmarkError(f"ir_datasets '{id}' needs the package {error.name or error}: pip install it") from None
-    # Each of its formats and download routes raises its own kinds of errors: there is no common base.
+    # The library's readers and downloads raise many kinds of errors that have no common base.
     except Exception as error:
         raise BenchmarkError(
             f"ir_datasets '{id}' could not be {done} ({_cause(error)}): check the network, or fetch the collection "

@@ -128,7 +128,10 @@ class JudgingSession:
 
 @dataclass(frozen=True)
 class Merged:
-    """A merge: `added` pairs are new, `unchanged` had that grade, `replaced` another; `left`: no grade yet."""
+    """Merged judgments (`qrels`, by qid and section id), and how many pairs of the pool had which effect.
+
+    `added` pairs are new, `unchanged` had the same grade, `replaced` another one; `left` have no grade in the pool.
+    """
 
     qrels: Mapping[str, Mapping[str, int]]
     added: int
@@ -140,12 +143,12 @@ class Merged:
 def require_pairs(pool: Path, qids: Collection[str], documents: Sequence[Document]) -> None:
     """Raise BenchmarkError when a pool grades topics or sections that are not those of the collection."""
     sections = {f"{document.docno}#{section.anchor}" for document in documents for section in document.sections}
-    graded, _ = _graded(pool)
-    strangers = [f"{qid} {section}" for qid, section, _ in graded if qid not in qids or section not in sections]
+    rows, _ = _read_grades(pool)
+    strangers = [f"{qid} {section}" for qid, section, _ in rows if qid not in qids or section not in sections]
     if strangers:
         raise BenchmarkError(
-            f"{pool} grades {len(strangers)} pairs whose topic or section this collection has not "
-            f"({_listed(strangers)}): name the collection that it was pooled from with data=..., nothing was merged"
+            f"{pool} grades {len(strangers)} pairs whose topic or section is not in this collection "
+            f"({_join(strangers)}): name the collection that it was pooled from with data=..., nothing was merged"
         )
 
 
@@ -156,10 +159,10 @@ def merge(pool: Path, qrels: Qrels, overwrite: bool = False) -> Merged:
     pool instead. Pairs without a grade, or skipped, are left out.
     """
     merged = {qid: dict(grades) for qid, grades in qrels.items()}
-    graded, left = _graded(pool)
+    rows, left = _read_grades(pool)
     added = unchanged = 0
     contradictions: list[str] = []
-    for qid, section, grade in graded:
+    for qid, section, grade in rows:
         grades = merged.setdefault(qid, {})
         if section not in grades:
             added += 1
@@ -170,7 +173,7 @@ def merge(pool: Path, qrels: Qrels, overwrite: bool = False) -> Merged:
         grades[section] = grade
     if contradictions and not overwrite:
         raise BenchmarkError(
-            f"{pool} contradicts {len(contradictions)} judgments: {_listed(contradictions)}; correct it, or overwrite"
+            f"{pool} contradicts {len(contradictions)} judgments: {_join(contradictions)}; correct it, or overwrite"
         )
     return Merged(merged, added, unchanged, len(contradictions), left)
 
@@ -189,7 +192,7 @@ def merge_into_folder(pool: Path, folder: Path, overwrite: bool = False) -> Merg
     sections, documents = folder / SECTIONS, folder / DOCUMENTS
     merged = merge(pool, read_qrels(sections) if sections.exists() else {}, overwrite)
     judged = read_qrels(documents) if documents.exists() else {}
-    touched = {(qid, docno_of_section(section)) for qid, section, _ in _graded(pool)[0]}
+    touched = {(qid, docno_of_section(section)) for qid, section, _ in _read_grades(pool)[0]}
     lowered = []
     for qid, best in best_sections(merged.qrels).items():
         for docno, grade in best.items():
@@ -200,29 +203,29 @@ def merge_into_folder(pool: Path, folder: Path, overwrite: bool = False) -> Merg
                 lowered.append(f"{qid} {docno} (judged {known}, its best section {grade})")
             judged[qid][docno] = grade
     if lowered and not overwrite:
-        raise BenchmarkError(f"{pool} contradicts {documents}: {_listed(lowered)}; correct one of them, or overwrite")
+        raise BenchmarkError(f"{pool} contradicts {documents}: {_join(lowered)}; correct one of them, or overwrite")
     write_qrels(sections, merged.qrels)
     write_qrels(documents, judged)
     return merged
 
 
-def graded(pool: Path) -> dict[str, dict[str, int]]:
+def grades_of(pool: Path) -> dict[str, dict[str, int]]:
     """The grades of a pool as judgments."""
     found: dict[str, dict[str, int]] = {}
-    for qid, section, grade in _graded(pool)[0]:
+    for qid, section, grade in _read_grades(pool)[0]:
         found.setdefault(qid, {})[section] = grade
     return found
 
 
-def _graded(pool: Path) -> tuple[list[tuple[str, str, int]], int]:
+def _read_grades(pool: Path) -> tuple[list[tuple[str, str, int]], int]:
     """(qid, section id, grade) of the graded rows, and how many have none."""
     file = read_pool(pool)
-    graded = []
+    rows = []
     for row, line in zip(file.rows, file.lines, strict=True):
         text = _clean(row["grade"], f"{pool}:{line}")
         if text not in ("", SKIPPED):
-            graded.append((row["qid"].strip(), row["section"].strip(), int(text)))
-    return graded, len(file.rows) - len(graded)
+            rows.append((row["qid"].strip(), row["section"].strip(), int(text)))
+    return rows, len(file.rows) - len(rows)
 
 
 def _clean(grade: str, where: str) -> str:
@@ -233,5 +236,5 @@ def _clean(grade: str, where: str) -> str:
     return text
 
 
-def _listed(names: list[str]) -> str:
+def _join(names: list[str]) -> str:
     return "; ".join(names[:10]) + (f"; and {len(names) - 10} more" if len(names) > 10 else "")

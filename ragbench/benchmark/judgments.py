@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from ragbench.benchmark.benchmark import Qrels, Topic
+from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic
 from ragbench.benchmark.documents import identifier
 from ragbench.benchmark.lines import read_lines
 from ragbench.errors import BenchmarkError, ConfigError
+from ragbench.types import Document
 
 MAX_GRADE = 1000
 """Larger grades are refused: evaluation tools reserve memory for every possible grade."""
 
 Grades = Mapping[int, int | None]
-"""By grade of the collection, the grade to use; None leaves the judgment out."""
+"""The grade to use for each grade of the collection; None leaves the judgment out."""
 
 QrelsOption = str | Sequence[str] | Mapping[str, str] | None
 """Files of judgments: one name, several, or names by split; None takes all files."""
@@ -49,19 +50,21 @@ def read_judgments(path: Path, grades: Grades | None = None) -> dict[str, dict[s
     judged twice differently.
     """
     qrels: dict[str, dict[str, int]] = {}
-    for number, qid, target, given in _judged(path):
+    for number, qid, target, given in _rows(path):
         where = f"{path}:{number}"
-        grade = parse_grade(given, where)
-        if grades is not None:
-            if grade not in grades:
-                raise BenchmarkError(f"{where}: grade {grade} is missing from grades, which has {_listed(grades)}")
-            mapped = grades[grade]
-            if mapped is None:
-                continue
-            grade = mapped
-        if qrels.setdefault(qid, {}).setdefault(target, grade) != grade:
+        grade = mapped_grade(parse_grade(given, where), grades, where)
+        if grade is not None and qrels.setdefault(qid, {}).setdefault(target, grade) != grade:
             raise BenchmarkError(f"{where} judges {target} for {qid} again with another grade: keep one of them")
-    return {qid: judged for qid, judged in qrels.items() if judged}
+    return qrels
+
+
+def mapped_grade(grade: int, grades: Grades | None, where: str) -> int | None:
+    """The grade to use for a grade of the collection; None leaves the judgment out. BenchmarkError if not mapped."""
+    if grades is None:
+        return grade
+    if grade not in grades:
+        raise BenchmarkError(f"{where}: grade {grade} is missing from data.grades, which has {_in_words(grades)}")
+    return grades[grade]
 
 
 def require_topics(by_file: Mapping[Path, Qrels], qids: Collection[str]) -> None:
@@ -69,15 +72,15 @@ def require_topics(by_file: Mapping[Path, Qrels], qids: Collection[str]) -> None
     for path, qrels in by_file.items():
         strangers = {identifier(qid) for qid in qrels if qid not in qids}
         if strangers:
-            number, qid = next((number, qid) for number, qid, _, _ in _judged(path) if qid in strangers)
+            number, qid = next((number, qid) for number, qid, _, _ in _rows(path) if qid in strangers)
             raise BenchmarkError(
                 f"{path}:{number} judges topic '{qid}', which is not among the topics: correct the id, or leave the "
                 f"judgments of such topics ({len(strangers)}) out with data.unknown_topics=warn"
             )
 
 
-def _judged(path: Path) -> Iterator[tuple[int, str, str, str]]:
-    """(line number, qid, document, grade as written) of every line but the header."""
+def _rows(path: Path) -> Iterator[tuple[int, str, str, str]]:
+    """(line number, qid, document, text of the grade) of every line but the header."""
     places: tuple[int, int, int] | None = None
     fields, tabs = 0, False
     for number, line in read_lines(path):
@@ -118,7 +121,7 @@ def check_grades(grades: Mapping[Any, Any] | None) -> Grades | None:
 
 def convention(grades: Grades | None) -> str:
     """The mapping in words, for `Benchmark.version`."""
-    return f"grades read as {_listed(grades)}" if grades is not None else ""
+    return f"grades read as {_in_words(grades)}" if grades is not None else ""
 
 
 def qrels_files(folder: Path, option: QrelsOption) -> dict[str, Path]:
@@ -156,27 +159,22 @@ def _existing(folder: Path, given: str) -> Path:
     raise BenchmarkError(f"data.qrels names {given}, which is neither a file nor in {folder} (which holds {there})")
 
 
-@dataclass(frozen=True)
-class Judged:
-    """Topics with the judgments of their documents, without those that do not match."""
-
-    topics: tuple[Topic, ...]
-    qrels: dict[str, dict[str, int]]
-    warnings: tuple[str, ...]
-
-
-def reconcile(
-    source: str,
+def assemble(
+    name: str,
+    documents: Sequence[Document],
     topics: Iterable[Topic],
     by_split: Mapping[str, Qrels],
-    find: Callable[[str], str | None],
-) -> Judged:
-    """Assign topics to the splits that judge them; leave out what does not match, with one warning for each kind.
+    grades: Grades | None,
+    source: str,
+    warnings: tuple[str, ...],
+) -> Benchmark:
+    """The benchmark of documents, topics and judgments; each topic belongs to the split that judges it.
 
-    `find` gives the id of a judged document in the collection, None when it is missing. Left out: judgments of unknown
-    topics and documents, topics without judgments, topics whose relevant documents are all missing. Raises
-    BenchmarkError when a topic is judged in two splits or no topic is left.
+    Left out, with one warning for each kind: judgments of unknown topics and documents, topics without judgments,
+    topics whose relevant documents are all missing. `source` opens every message. Raises BenchmarkError when a topic is
+    judged in two splits or no topic is left.
     """
+    docnos = {document.docno for document in documents}
     split_of: dict[str, str] = {}
     for split, qrels in by_split.items():
         for qid in qrels:
@@ -188,37 +186,31 @@ def reconcile(
     known = {topic.qid for topic in listed}
     kept: dict[str, dict[str, int]] = {}
     strangers, missing, lost, negative = [], [], [], 0
-    for split, qrels in by_split.items():
+    for qrels in by_split.values():
         strangers += [qid for qid in qrels if qid not in known]
         for qid in (qid for qid in qrels if qid in known):
-            found: dict[str, int] = {}
-            for target, grade in qrels[qid].items():
-                docno = find(target)
-                if docno is None:
-                    missing.append(target)
-                elif found.setdefault(docno, grade) != grade:
-                    raise BenchmarkError(
-                        f"{source}: {split} judges {docno} for {qid} under two names and with two grades"
-                    )
-                negative += docno is not None and grade < 0
+            found = {docno: grade for docno, grade in qrels[qid].items() if docno in docnos}
+            missing += [docno for docno in qrels[qid] if docno not in docnos]
+            negative += sum(grade < 0 for grade in found.values())
             if not found or max(found.values()) <= 0 < max(qrels[qid].values()):
                 lost.append(qid)
             else:
                 kept[qid] = found
     chosen = tuple(replace(topic, split=split_of[topic.qid]) for topic in listed if topic.qid in kept)
     unjudged = [topic.qid for topic in listed if topic.qid not in split_of]
-    warnings = (
-        _counted(source, strangers, "topic(s) with judgments but without text are left out"),
-        _counted(source, missing, "judgment(s) of documents that are not in the collection are left out"),
-        _counted(source, lost, "topic(s) are left out because no relevant document of theirs is in the collection"),
-        _counted(source, unjudged, "topic(s) without judgments are left out"),
+    problems = (
+        _warning(source, strangers, "topic(s) with judgments but without text are left out"),
+        _warning(source, missing, "judgment(s) of documents that are not in the collection are left out"),
+        _warning(source, lost, "topic(s) are left out because none of their relevant documents is in the collection"),
+        _warning(source, unjudged, "topic(s) without judgments are left out"),
         f"{source}: {negative} negative grades count as not relevant; set data.grades if they mean otherwise"
         if negative
         else "",
     )
     if not chosen:
         raise BenchmarkError(f"{source}: no topic has both a text and a judgment: check that the ids are the same")
-    return Judged(chosen, kept, tuple(warning for warning in warnings if warning))
+    warnings += tuple(problem for problem in problems if problem)
+    return Benchmark(name, documents, chosen, kept, warnings=warnings, version=convention(grades))
 
 
 def unknown_names(source: str, qrels: Qrels, qids: set[str], targets: set[str], what: str) -> list[str]:
@@ -226,13 +218,13 @@ def unknown_names(source: str, qrels: Qrels, qids: set[str], targets: set[str], 
     strangers = [qid for qid in qrels if qid not in qids]
     missing = [target for grades in qrels.values() for target in grades if target not in targets]
     warnings = (
-        _counted(source, strangers, "topic(s) with judgments have no text"),
-        _counted(source, missing, f"judgment(s) of unknown {what}"),
+        _warning(source, strangers, "topic(s) with judgments have no text"),
+        _warning(source, missing, f"judgment(s) of unknown {what}"),
     )
     return [warning for warning in warnings if warning]
 
 
-def _counted(source: str, names: Sequence[str], what: str) -> str:
+def _warning(source: str, names: Sequence[str], what: str) -> str:
     if not names:
         return ""
     shown = list(dict.fromkeys(names))[:3]
@@ -263,5 +255,5 @@ def _places(cells: Sequence[str], where: str) -> tuple[tuple[int, int, int], boo
     return usual, False
 
 
-def _listed(grades: Grades) -> str:
+def _in_words(grades: Grades) -> str:
     return ", ".join(f"{key} as {'unjudged' if value is None else value}" for key, value in sorted(grades.items()))

@@ -82,9 +82,8 @@ def read_objects(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, dic
 def read_rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """(line number, row by column name) of a JSONL, CSV or TSV file with a header; names are lower-case.
 
-    A CSV is separated by `,`, `;` or tab, whichever its header holds most of. Cells that a row lacks at its end are
-    absent; a row with more cells than the header raises BenchmarkError, for it is usually a text with a comma and
-    without quotes.
+    The separator of a CSV is the one of `,`, `;` and tab that its header has most often. Cells missing at the end of a
+    row are absent. A row with more cells than the header raises BenchmarkError: a text with commas needs quotes.
     """
     suffixes = path.suffixes[:-1] if path.suffix == ".gz" else path.suffixes
     kind = suffixes[-1].lower() if suffixes else ""
@@ -112,7 +111,7 @@ def read_table(path: Path) -> tuple[list[str], str, Iterator[tuple[int, list[str
     separator = max(",;\t", key=first.count)
     records = _records(path, separator)
     _, header = next(records)
-    return header, separator, _checked(path, header, records)
+    return header, separator, _rows(path, header, records)
 
 
 def _records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
@@ -130,7 +129,7 @@ def _records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
         start = reader.line_num + 1
 
 
-def _checked(
+def _rows(
     path: Path, header: Sequence[str], records: Iterator[tuple[int, list[str]]]
 ) -> Iterator[tuple[int, list[str]]]:
     for number, cells in records:
@@ -152,7 +151,7 @@ def write_atomically(path: Path, text: str) -> None:
 
 
 def _open(path: Path) -> BinaryIO:
-    if path.is_fifo():  # it would be waited for without end, and some files are read twice
+    if path.is_fifo():  # reading it may never end, and some files are read twice
         raise BenchmarkError(f"{path} is a pipe: write its content into a file and name that")
     return cast(BinaryIO, gzip.open(path, "rb")) if path.suffix == ".gz" else path.open("rb")
 
@@ -169,7 +168,7 @@ def _decode(path: Path, number: int, raw: bytes, encoding: str) -> str:
 
 
 def _storable(value: Any) -> Any:
-    """Without lone surrogates and NUL, which JSON can spell as escapes and neither UTF-8 nor an index can hold."""
+    """The value without lone surrogates and NUL: JSON can escape them, but neither UTF-8 nor an index can hold them."""
     if isinstance(value, str):
         if value.isascii():
             return value.replace("\0", "\ufffd") if "\0" in value else value

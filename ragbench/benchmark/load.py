@@ -31,7 +31,7 @@ def load(spec: Mapping[str, Any], topics: bool = True) -> Benchmark:
     only the documents are read, nothing is masked in them, and no option that names queries or judgments is needed.
     Raises ConfigError for an unknown or unusable option, BenchmarkError or CorpusError for data that cannot be read.
     """
-    name, loader, options, seed = _read(spec)
+    name, loader, options, seed = _parse(spec)
     loaded = loader(**_complete(name, loader, options, topics), topics=topics)
     benchmark = replace(without_sources(loaded), source={"data": dict(spec)})
     if seed is None or not topics:
@@ -48,7 +48,7 @@ def load_benchmark(loader: str = "builtin", **options: Any) -> Benchmark:
 
 def check(spec: Mapping[str, Any]) -> None:
     """Raise ConfigError for an unknown or unusable option; reads nothing and does not check for missing options."""
-    _read(spec)
+    _parse(spec)
 
 
 def load_builtin(
@@ -63,7 +63,7 @@ def load_builtin(
 ) -> Benchmark:
     """The benchmark that comes with ragbench; `corpus` and `qrels` replace its folders.
 
-    Version 2 has all of `corpus`, of the kinds and lengths that real collections have; version 1 has 86 of them.
+    Version 2 has all documents of `corpus`, in the kinds and lengths of real collections; version 1 has 86 of them.
     """
     from ragbench import locations
     from ragbench.benchmark.native import listed_documents, read_benchmark
@@ -74,7 +74,7 @@ def load_builtin(
     if corpus is not None and qrels is None and topics and not any((corpus / each).is_file() for each in listed or ()):
         raise ConfigError(
             f"data.corpus={corpus} holds none of the documents that the built-in topics are about: "
-            "add data=vault for notes of your own"
+            "add data=vault for your own notes"
         )
     only = listed if corpus is None else None
     found = read_benchmark(
@@ -82,8 +82,8 @@ def load_builtin(
     )
     if corpus is not None or qrels is not None:
         return found
-    # Mistakes in the frontmatter and links of our own documents are part of the collection: nobody is to correct them.
-    # The times of its files are those of this copy, and would be taken for news: what has no date is of 1970.
+    # Mistakes in the frontmatter and links of these documents are part of the collection, so they give no warnings.
+    # The times of the files are those of this copy: a document without a date gets 1970, so that it is not recent.
     documents = [
         each if read_metadata(each.frontmatter).modified else replace(each, modified=0.0) for each in found.documents
     ]
@@ -129,7 +129,7 @@ def _loader(name: str) -> Callable[..., Benchmark]:
     return load_vault
 
 
-def _read(spec: Mapping[str, Any]) -> tuple[str, Callable[..., Benchmark], dict[str, Any], int | None]:
+def _parse(spec: Mapping[str, Any]) -> tuple[str, Callable[..., Benchmark], dict[str, Any], int | None]:
     """The loader of a specification by name, its options in the types of its signature, and the seed of `resplit`."""
     options = {str(key): value for key, value in spec.items()}
     name = options.pop("loader", None)
@@ -145,7 +145,7 @@ def _read(spec: Mapping[str, Any]) -> tuple[str, Callable[..., Benchmark], dict[
             hint = did_you_mean(key, (f"data.{each}" for each in parameters), "options")
             raise ConfigError(f"data.{key} is no option of data={name}{hint}")
     hints = typing.get_type_hints(loader)
-    return name, loader, {k: _typed(k, value, hints[k]) for k, value in options.items() if value is not None}, seed
+    return name, loader, {k: _converted(k, value, hints[k]) for k, value in options.items() if value is not None}, seed
 
 
 def _parameters(loader: Callable[..., Benchmark]) -> dict[str, inspect.Parameter]:
@@ -165,7 +165,7 @@ def _complete(name: str, loader: Callable[..., Benchmark], given: dict[str, Any]
     return given
 
 
-def _typed(key: str, value: Any, hint: Any) -> Any:
+def _converted(key: str, value: Any, hint: Any) -> Any:
     union = typing.get_origin(hint) in (typing.Union, types.UnionType)
     choices = [each for each in (typing.get_args(hint) if union else (hint,)) if each is not types.NoneType]
     for choice in choices:
@@ -181,11 +181,11 @@ def _typed(key: str, value: Any, hint: Any) -> Any:
                 return list(value)
         elif isinstance(value, origin) and not (isinstance(value, bool) and origin is not bool):
             return value
-    wanted = " or ".join(_spoken(choice) for choice in choices)
+    wanted = " or ".join(_type_in_words(choice) for choice in choices)
     raise ConfigError(f"data.{key} must be {wanted}, got {shown(value)}")
 
 
-def _spoken(choice: Any) -> str:
+def _type_in_words(choice: Any) -> str:
     origin = typing.get_origin(choice) or choice
     if origin is Literal:
         return " or ".join(map(str, typing.get_args(choice)))

@@ -1,4 +1,4 @@
-"""A benchmark whose documents no longer contain the texts that its topics were made from."""
+"""Remove from documents the texts that the topics of a benchmark were made from."""
 
 from __future__ import annotations
 

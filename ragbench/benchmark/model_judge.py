@@ -1,6 +1,6 @@
 """Grades by a language model, kept separate from judgments: they count only together with blind grades of persons.
 
-The prompt is of the family of UMBRELA (Upadhyay et al. 2024; Thomas et al., SIGIR 2024), in words of our own. A pool
+The prompt follows UMBRELA (Upadhyay et al. 2024; Thomas et al., SIGIR 2024) in other words. A pool
 gives two files: one with the model's grades, which no command merges into judgments, and one with all pairs of some
 topics, drawn by a seed and without the model's grades, for a person.
 """
@@ -61,8 +61,8 @@ def grade_pool(
 ) -> ModelGraded:
     """Let a model grade every pair of a pool, into a file beside it, and draw the topics for a person.
 
-    Raises BenchmarkError for an empty pool or, unless `replace`, when one of the two files is there already; ModelError
-    of the model as it is.
+    Raises BenchmarkError for an empty pool or, unless `replace`, when one of the two files exists; ModelError where the
+    model fails.
     """
     pool = read_pool(path)
     grades, sample = (path.with_name(f"{path.stem}.{name}.csv") for name in ("model", "sample"))

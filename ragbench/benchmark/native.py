@@ -36,8 +36,8 @@ def load_native(
 ) -> Benchmark:
     """Read a benchmark from its two folders; with `topics=False` only its documents.
 
-    Where the judgments have a list of documents beside them, the collection is what it lists. A folder without
-    judgments gives a warning, for they are made by pooling runs and judging the pool. Judgments of unknown documents
+    A list of documents beside the judgments defines the collection. A folder without judgments gives a warning: they
+    are made later, by pooling runs and judging the pool. Judgments of unknown documents
     or headings are kept and counted in a warning, with `unknown_topics="warn"` also those of unknown topics. Raises
     BenchmarkError for topics or judgments that cannot be read, CorpusError for documents.
     """
@@ -54,7 +54,7 @@ def read_benchmark(
     topics: bool,
     only: Collection[str] | None,
 ) -> Benchmark:
-    """As `load_native`, the collection being the paths in `only`, all of the folder when it is None."""
+    """As `load_native`; `only` lists the paths of the collection, None takes the whole folder."""
     from ragbench.corpus.reader import read_vault
 
     vault = read_vault(corpus, on_error=on_error, dialect=dialect, only=only)
@@ -92,7 +92,7 @@ def read_judgment_folder(folder: Path) -> tuple[dict[str, dict[str, int]], dict[
 
 
 def judgment_files(folder: Path, read: tuple[Qrels, Qrels]) -> dict[Path, Qrels]:
-    """The files of a folder that there are, with what `read_judgment_folder` has read from them."""
+    """The existing files of a folder, with the judgments that `read_judgment_folder` has read from them."""
     found = {folder / name: qrels for name, qrels in zip((DOCUMENTS, SECTIONS), read, strict=True)}
     return {path: qrels for path, qrels in found.items() if path.exists()}
 
@@ -139,7 +139,7 @@ def read_qrels(path: Path) -> dict[str, dict[str, int]]:
 
 
 def write_qrels(path: Path, qrels: Qrels) -> None:
-    """Write judgments in TREC form, sorted, so that equal judgments give equal bytes; never half of them."""
+    """Write judgments in TREC form, whole or not at all; sorted, so that equal judgments give equal bytes."""
     lines = [f"{qid} 0 {target} {grade}\n" for qid in sorted(qrels) for target, grade in sorted(qrels[qid].items())]
     write_atomically(path, "".join(lines))
 

@@ -63,7 +63,7 @@ def write_pool(
     """Write the rows as CSV with the columns of `COLUMNS`, the grade empty; returns how many.
 
     `text` is the section without its heading, cut after `snippet_chars`. Raises BenchmarkError for a topic or section
-    that the benchmark has not, and for an existing file with grades in it unless `replace`.
+    that is not in the benchmark, and for an existing file with grades in it unless `replace`.
     """
     if not replace and path.exists() and (graded := sum(bool(row["grade"].strip()) for row in read_pool(path).rows)):
         raise BenchmarkError(f"{path} holds {graded} grades that would be lost: merge it first, or write another file")
@@ -73,7 +73,7 @@ def write_pool(
     for row in rows:
         if row.qid not in topics:
             raise BenchmarkError(
-                f"the runs answer topic {row.qid}, which '{benchmark.name}' has not: pool runs on its topics"
+                f"the runs answer topic {row.qid}, which is not in '{benchmark.name}': pool runs on its topics"
             )
         document, section = _section(row.section, documents, benchmark.name)
         topic = topics[row.qid]
@@ -118,9 +118,7 @@ class PoolFile:
 
 
 def read_pool(path: Path) -> PoolFile:
-    """Read a pool, as written or as a spreadsheet has saved it. BenchmarkError with the line for a file that is not a
-    pool.
-    """
+    """Read a pool that ragbench wrote or a spreadsheet saved. BenchmarkError with the line where it is not a pool."""
     header, separator, records = read_table(path)
     columns = tuple(name.strip().lower() for name in header)
     absent = [name for name in ("qid", "section", "grade") if name not in columns]
@@ -175,7 +173,7 @@ def _section(section_id: str, documents: Mapping[str, Document], name: str) -> t
     anchor = section_id.rpartition("#")[2]
     section = next((each for each in document.sections if each.anchor == anchor), None) if document else None
     if document is None or section is None:
-        raise BenchmarkError(f"'{name}' has no section '{section_id}': pool section-level runs on this very collection")
+        raise BenchmarkError(f"'{name}' has no section '{section_id}': pool section-level runs on this collection")
     return document, section
 
 

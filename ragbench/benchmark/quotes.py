@@ -1,7 +1,7 @@
 """Relevant passages quoted from documents: judgments that survive edits, moved files and other chunkings.
 
-A quote is found by its words, so markup and line breaks do not matter. It is searched in other documents when its own
-no longer holds it; an edited quote is found where most of its words are together.
+A quote is found by its words, so markup and line breaks do not matter. It is searched in other documents when the cited
+one no longer contains it; an edited quote is found where most of its words are together.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ State = Literal["kept", "moved", "edited", "lost"]
 
 _QUOTED = re.compile(r"^(?P<name>[^\"\u201c]*?)\s*[\"\u201c](?P<text>.+)[\"\u201d]$", re.DOTALL)
 _LIKE = 0.6  # share of its words that an edited quote must still have
-_SHORTEST = 4  # words of a quote that is looked for elsewhere, or in other words
+_SHORTEST = 4  # words of a quote that is searched in other documents, or in edited form
 
 
 @dataclass(frozen=True, slots=True)
 class Quote:
     """A passage that answers a topic: characters `start` to `end` of a document's text.
 
-    `text` is as it was quoted. `state`: `kept` as it was; `moved` to this document from `cited`; `edited`, the share
-    `likeness` of its words being left; `lost`, with nothing to be found (`docno` is then what was cited).
+    `text` is the quoted text. `state`: `kept`, unchanged; `moved` to this document from `cited`; `edited`, with the
+    share `likeness` (0 to 1) of its words left; `lost`, not found (`docno` is then the cited one).
     """
 
     qid: str
@@ -63,24 +63,24 @@ def entries(cell: str) -> list[str]:
 
 
 def locate(qid: str, cited: str, text: str, documents: Mapping[str, Document]) -> Quote:
-    """Find a quote: in the cited document, in one other that holds it, else where the cited one is most like it."""
+    """Find a quote in the cited document, else in the only other one that has it, else the passage most like it."""
     finder = Finder([words(text)], across=True)
-    own = documents.get(cited)
-    if own is not None and (spans := finder.spans(own.text)):
+    document = documents.get(cited)
+    if document is not None and (spans := finder.spans(document.text)):
         return Quote(qid, text, cited, *spans[0])
     if len(words(text)) >= _SHORTEST:
         elsewhere = [(docno, spans[0]) for docno, each in documents.items() if (spans := finder.spans(each.text))]
         if len(elsewhere) == 1:
             ((docno, span),) = elsewhere
             return Quote(qid, text, docno, *span, "moved", cited)
-        likeness, start, end = _most_like(words(text), own.text) if own is not None else (0.0, 0, 0)
+        likeness, start, end = _most_like(words(text), document.text) if document is not None else (0.0, 0, 0)
         if likeness >= _LIKE:
             return Quote(qid, text, cited, start, end, "edited", cited, likeness)
     return Quote(qid, text, cited, 0, 0, "lost", cited, 0.0)
 
 
 def _most_like(quote: Sequence[str], text: str) -> tuple[float, int, int]:
-    """The stretch of as many words that shares most of them, the first of equals: share, start, end."""
+    """The first passage of the quote's length that shares most words with it: share of the words, start, end."""
     left = Counter(quote)
     window: deque[tuple[str, int]] = deque()
     shared, best = 0, (0.0, 0, 0)
@@ -99,14 +99,14 @@ def _most_like(quote: Sequence[str], text: str) -> tuple[float, int, int]:
 
 
 def sections_of(quote: Quote, document: Document) -> list[str]:
-    """The ids of the sections that hold at least half of a quote; if none does, of all that it touches."""
+    """The ids of the sections that contain at least half of a quote; without one, of all sections that it touches."""
     touched = sections_between(document.sections, quote.start, quote.end)
     half = [section for section in touched if quote.covered_by(section.start, section.end)]
     return [section_id(document, section) for section in half or touched]
 
 
 def report(quotes: Iterable[Quote], documents: Mapping[str, Document]) -> list[tuple[Quote, str]]:
-    """A sentence for every quote that is no longer as it was cited, with the words to cite now."""
+    """A sentence for every quote that moved, was edited or is lost, with the words to cite now."""
     found = []
     for quote in quotes:
         if quote.state == "kept":

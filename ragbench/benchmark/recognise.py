@@ -15,7 +15,7 @@ _JUDGED = ("sections.qrels", "documents.qrels")
 
 @dataclass(frozen=True)
 class Recognised:
-    """What a folder holds: in words, the keys of `data` that read it, whether it has queries, how many documents."""
+    """What a folder holds: `said` in words, `data` as settings that read it, if it has queries, how many documents."""
 
     said: str
     data: Mapping[str, str]

@@ -44,21 +44,20 @@ def load_git(
     dialect: Dialect = "auto",
     topics: bool = True,
 ) -> Benchmark:
-    """Read the markdown of a commit as a vault (`load_vault`); `corpus` names a copy that is there already.
+    """Read the markdown of a commit as a vault (`load_vault`); `corpus` names an existing copy.
 
     Raises BenchmarkError where the commit cannot be fetched or its copy has changed, ConfigError for invalid options.
     """
-    place = corpus or fetched(url, commit, subfolder, cache or locations.results())
+    place = corpus or checkout(url, commit, subfolder, cache or locations.results())
     return load_vault(
         place, queries, qrels, name, grades, include, on_error, unknown_topics, dialect=dialect, topics=topics
     )
 
 
-def fetched(url: str, commit: str, subfolder: str, cache: Path) -> Path:
+def checkout(url: str, commit: str, subfolder: str, cache: Path) -> Path:
     """The folder of a commit below `cache`, fetched when it is missing.
 
-    A commit's name is a digest of all its files: git compares what arrives with it, and here every read compares the
-    files with it again.
+    A commit's name is a digest of all its files. Git checks it when files arrive, and every read here checks it again.
     """
     if not _COMMIT.fullmatch(commit):
         raise ConfigError(

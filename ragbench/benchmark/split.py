@@ -15,7 +15,7 @@ TRAIN, TEST = "train", "test"
 LEAST = 100
 """The fewest topics of which half can be held out."""
 
-# What an imbalance in each respect costs: types are reported one by one, so they come first.
+# The cost of an imbalance in each respect. Types cost most, since they are reported one by one.
 _COST = {"type": 8.0, "all": 4.0, "stratum": 2.0, "area": 2.0}
 
 
@@ -52,15 +52,15 @@ def split(topics: Iterable[Topic], qrels: Qrels, seed: int = 13, share: float = 
     return sides
 
 
-def halved(topics: Sequence[Topic]) -> bool:
+def has_halves(topics: Sequence[Topic]) -> bool:
     """Whether there are topics to explore on and others to confirm on: both splits, and `LEAST` topics or more."""
     return len(topics) >= LEAST and {TRAIN, TEST} <= {topic.split for topic in topics}
 
 
 def fitted_on(benchmark: Benchmark) -> tuple[Topic, ...]:
-    """The topics for fitting: train, or all topics where they are fewer than `LEAST` and have no halves.
+    """The topics for fitting: train, or all of fewer than `LEAST` topics without a train split.
 
-    For fits that are judged on topics they did not use.
+    Use it for fits that are judged on topics left out of the fit.
     """
     few = len(benchmark.topics) < LEAST and TRAIN not in benchmark.splits
     return benchmark.topics if few else benchmark.select(TRAIN)

@@ -8,16 +8,15 @@ from pathlib import Path
 from typing import Literal
 
 from ragbench.benchmark.benchmark import Benchmark, Topic
-from ragbench.benchmark.documents import Collected, Form, identifier, make_document, read_documents
+from ragbench.benchmark.documents import Collector, Form, identifier, make_document, read_documents
 from ragbench.benchmark.judgments import (
     Grades,
     QrelsOption,
     UnknownTopics,
+    assemble,
     check_grades,
-    convention,
     qrels_files,
     read_judgments,
-    reconcile,
     require_topics,
 )
 from ragbench.benchmark.lines import MAX_LINE_BYTES, raw_lines, read_lines
@@ -57,7 +56,7 @@ def load_trec(
     `unknown_topics="warn"` judgments of unknown topics are left out. Raises BenchmarkError with file and line.
     """
     name, grades = name or resolved(corpus).stem, check_grades(grades)
-    collected = Collected(Form(markdown, title_in_text))
+    collected = Collector(Form(markdown, title_in_text))
     for file in _files(corpus):
         reader = read_documents if _starts_with(file, "{", encoding) else read_trectext
         for where, document in reader(file, collected.form, encoding):
@@ -66,19 +65,15 @@ def load_trec(
     if not topics:
         return Benchmark(name, documents, (), {}, warnings=warnings)
     listed = read_trec_topics(queries, field, encoding)
-    files = {"test": _one(qrels)} if isinstance(qrels, str) else qrels_files(queries.parent, qrels)
+    files = {"test": Path(qrels).expanduser()} if isinstance(qrels, str) else qrels_files(queries.parent, qrels)
     by_split = {split: read_judgments(path, grades) for split, path in files.items()}
     judged_qids = {qid for judged in by_split.values() for qid in judged}
     # Early topics are numbered 051 where the judgments say 51.
-    listed = [_renumbered(topic, judged_qids) for topic in listed]
+    listed = [_number_as_judged(topic, judged_qids) for topic in listed]
     if unknown_topics == "fail":
         require_topics({files[split]: judged for split, judged in by_split.items()}, {topic.qid for topic in listed})
-    docnos = {document.docno for document in documents}
     source = " and ".join(str(path) for path in files.values())
-    judged = reconcile(source, listed, by_split, lambda target: target if target in docnos else None)
-    return Benchmark(
-        name, documents, judged.topics, judged.qrels, warnings=warnings + judged.warnings, version=convention(grades)
-    )
+    return assemble(name, documents, listed, by_split, grades, source, warnings)
 
 
 def read_trec_topics(path: Path, field: TopicField = "title", encoding: str = "utf-8") -> list[Topic]:
@@ -155,7 +150,7 @@ def _trectext_document(where: str, block: str, form: Form) -> Document:
 
 
 def _role(stack: list[str]) -> str:
-    """What text inside these elements belongs to: `docno`, `title` or `text`; `skipped` is not read."""
+    """The part that text inside these elements belongs to: `docno`, `title`, `text`, or `skipped`."""
     if not stack:
         return "text"
     return "docno" if stack[-1] in _DOCNO else "title" if stack[-1] in _TITLES else "skipped"
@@ -202,7 +197,7 @@ def _listed_topics(path: Path, encoding: str) -> Iterator[tuple[str, Topic]]:
         yield f"{path}:{number}", Topic(identifier(qid), " ".join(text.split()))
 
 
-def _renumbered(topic: Topic, judged: set[str]) -> Topic:
+def _number_as_judged(topic: Topic, judged: set[str]) -> Topic:
     short = topic.qid.lstrip("0")
     return Topic(short, topic.text, need=topic.need) if topic.qid not in judged and short in judged else topic
 
@@ -221,7 +216,3 @@ def _files(corpus: Path) -> list[Path]:
     if not files:
         raise BenchmarkError(f"the folder {corpus} holds no files: data.corpus must name JSONL or <DOC> files")
     return files
-
-
-def _one(given: str) -> Path:
-    return Path(given).expanduser()

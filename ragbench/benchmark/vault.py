@@ -126,7 +126,7 @@ def read_query_rows(
                 continue
             section = names.section(target)
             docno = names.document(target)
-            # `c#` may be a file name: a name that some document has is that document.
+            # `c#` may be the name of a file, so documents are looked up before sections.
             if docno is not None:
                 documents.setdefault(topic.qid, {})[docno] = 1
             elif section is not None:

@@ -1,4 +1,4 @@
-"""Splits written into a file of queries: one column changes, all else stays."""
+"""Write splits into a file of queries: one column changes, the rest stays."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ragbench.errors import BenchmarkError
 
 
 def write_splits(path: Path, sides: Mapping[str, str]) -> None:
-    """Set the column `split` of a CSV, TSV or JSONL file of queries, by the text of a query; all else stays.
+    """Set the column `split` of a CSV, TSV or JSONL file of queries; `sides` maps the text of a query to its split.
 
     Raises BenchmarkError for a file that cannot be read or written.
     """
@@ -35,6 +35,6 @@ def write_splits(path: Path, sides: Mapping[str, str]) -> None:
         return
     objects = [row for _, row in read_objects(path)]
     for row in objects:
-        said = next(str(row[name]) for name in TEXT_COLUMNS if row.get(name))
-        row["split"] = sides.get(" ".join(said.split()), "")
+        query = next(str(row[name]) for name in TEXT_COLUMNS if row.get(name))
+        row["split"] = sides.get(" ".join(query.split()), "")
     write_atomically(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in objects))

@@ -18,7 +18,7 @@ SUMMARY = {
     "pool": "write the unjudged pairs of runs as a table to fill",
     "judge": "grade a pool and merge the grades",
     "classify": "say what kind of query P3 takes a query for, and how often it is right",
-    "vocabulary": "show the collection's terms nearest to a text (P1)",
+    "vocabulary": "show the terms of the collection that are nearest to a text (P1)",
     "calibrate": "fit isotonic calibration on the training queries",
     "learn-weights": "learn the weights of fusion on the training queries",
     "learn-ranker": "learn an order of the hits on the training queries, and say what it brings",

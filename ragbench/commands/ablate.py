@@ -20,17 +20,12 @@ EXAMPLES = """examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Overrides and output options."""
-    parser.add_argument(
-        "--explain-plan", action="store_true", help="say what would be computed and what reused, and stop"
-    )
-    console.add_arms(parser)
-    console.add_overrides(parser)
-    parser.add_argument("--wide", action="store_true", help="print every table instead of one screen")
-    console.add_output(parser)
+    console.add_experiment(parser)
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Plan, run, judge, write, log, print."""
+    from ragbench.commands.run import show
     from ragbench.overrides import named_arms
     from ragbench.workbench import Experiment
 
@@ -53,15 +48,6 @@ def main(arguments: argparse.Namespace) -> int:
             }
         )
         return 0
-    from ragbench.report import html, screen, tables
-
     print(results.design)
-    if arguments.wide:
-        tables.show(results)
-        tables.show_verdicts(results, verdicts)
-    else:
-        screen.show(results)
-    print(f"report in {console.shown(results.folder / html.FILE)}")
-    print(results.whereabouts)
-    console.next_command(results.next_words)
+    show(results, arguments.wide)
     return 0

@@ -6,11 +6,11 @@ import argparse
 
 from ragbench import console
 
-DESCRIPTION = """Put several encoders into the same search: what each finds, how long it indexes and asks, and verdicts.
+DESCRIPTION = """Put several encoders into the same search: quality, time to index and to ask, and verdicts.
 
-Encoders are folders, bundled models, draft, owner/model of the hub, or endpoints (openai:MODEL, ollama:MODEL); all
-bundled ones and draft where none is named. The search is exp=recommended unless another one is named. Prefixes follow
-from the names of models."""
+An encoder is a folder, a bundled model, draft, owner/model of the hub, or an endpoint (openai:MODEL, ollama:MODEL);
+without one, all bundled models and draft are compared. The search is exp=recommended unless another one is named.
+Prefixes follow from the names of models."""
 EXAMPLES = """examples:
   ragbench bakeoff
   ragbench bakeoff bge-small-en-v1.5 all-MiniLM-L6-v2 data=vault data.corpus=notes data.queries=queries.csv

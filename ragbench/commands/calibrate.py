@@ -49,7 +49,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--threshold", metavar="X", type=float, default=0.3, help="the P10 threshold to report on (default 0.3)"
     )
     parser.add_argument(
-        "--max-loss", type=float, metavar="SHARE", help="also fit the P10 threshold that drops so many relevant hits"
+        "--max-loss",
+        type=float,
+        metavar="SHARE",
+        help="also fit the P10 threshold that loses this share of relevant hits",
     )
     parser.add_argument("--write", metavar="NAME", help="keep the fit as an option of the configuration")
     console.add_overrides(parser)
@@ -75,7 +78,7 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.max_loss is not None and not 0 <= arguments.max_loss <= 1:
         raise ConfigError(f"--max-loss must be between 0 and 1, got {arguments.max_loss}")
     if arguments.write is not None:
-        _check_name(arguments.write)
+        check_option(arguments.write)
     settings = app.compose(arguments.overrides)
     sources = [stage.source for _, stage in settings.pipeline if isinstance(stage, Retriever)]
     if arguments.best_of is not None and arguments.best_of not in sources:
@@ -83,17 +86,17 @@ def main(arguments: argparse.Namespace) -> int:
     benchmark = load(settings.config)
     with console.progress(arguments.quiet or arguments.json) as progress:
         arm, stage = _before_calibration(settings, benchmark, progress)
-        judged = _judged(arm, benchmark, arguments.depth, progress)
-    fitted = calibrate.fit(judged, arguments.best_of)
-    rows = _compared(judged, stage, arguments.best_of, arm.index, arguments.threshold)
+        sample = _sample(arm, benchmark, arguments.depth, progress)
+    fitted = calibrate.fit(sample, arguments.best_of)
+    rows = _comparison_rows(sample, stage, arguments.best_of, arm.index, arguments.threshold)
     if arguments.max_loss is not None:
-        rows.append(_losing(arguments.max_loss, judged, stage, arm.index))
+        rows.append(_row_for_loss(arguments.max_loss, sample, stage, arm.index))
     if arguments.write:
-        console.say(f"written to {_write(arguments.write, fitted, judged, benchmark, arm)}")
+        console.say(f"written to {_write(arguments.write, fitted, sample, benchmark, arm)}")
     if arguments.json:
-        console.print_json({"calibration": plain(fitted), "queries": len(judged.states), "left out": rows})
+        console.print_json({"calibration": plain(fitted), "queries": len(sample.states), "left out": rows})
         return 0
-    title = f"{len(judged.states)} training queries, each judged by a fit without it"
+    title = f"{len(sample.states)} training queries, each judged by a fit without it"
     console.print_table(pd.DataFrame(rows), title)
     print(f"use it with: calibration={arguments.write}" if arguments.write else f"use it with: {_overrides(fitted)}")
     if arguments.max_loss is not None:
@@ -116,7 +119,7 @@ def _before_calibration(settings: Settings, benchmark: Benchmark, progress: Prog
     return Arm(arm.name, Pipeline(stages[:place]), arm.index), stages[place][1]
 
 
-def _judged(arm: Arm, benchmark: Benchmark, depth: int, progress: Progress) -> Sample:
+def _sample(arm: Arm, benchmark: Benchmark, depth: int, progress: Progress) -> Sample:
     from ragbench.benchmark.split import fitted_on
     from ragbench.engine import executor
     from ragbench.evaluation import calibrate
@@ -126,17 +129,17 @@ def _judged(arm: Arm, benchmark: Benchmark, depth: int, progress: Progress) -> S
     return calibrate.sample(outcome.final, arm.index.chunks, benchmark, depth)
 
 
-def _compared(
-    judged: Sample, stage: Stage, best_of: str | None, index: Index, threshold: float
+def _comparison_rows(
+    sample: Sample, stage: Stage, best_of: str | None, index: Index, threshold: float
 ) -> list[dict[str, object]]:
     """The configured calibration as it is, and isotonic regression fitted without the queries it is applied to."""
     from ragbench.evaluation import calibrate
 
     def without_them(source: str | None) -> Sequence[QueryState]:
-        return calibrate.left_out(judged, lambda part: partial(calibrate.fit(part, source), index=index))
+        return calibrate.left_out(sample, lambda part: partial(calibrate.fit(part, source), index=index))
 
     calibrated: dict[str, Sequence[QueryState]] = {
-        f"configured: {stage.describe()}": stage(judged.states, index),
+        f"configured: {stage.describe()}": stage(sample.states, index),
         "isotonic": without_them(None),
     }
     if best_of:
@@ -145,17 +148,17 @@ def _compared(
         {
             "calibration": name,
             "threshold": threshold,
-            **calibrate.quality(replace(judged, states=tuple(states)), threshold),
+            **calibrate.quality(replace(sample, states=tuple(states)), threshold),
         }
         for name, states in calibrated.items()
     ]
 
 
-def _losing(loss: float, judged: Sample, stage: Stage, index: Index) -> dict[str, object]:
-    """The calibration with the threshold that loses so much, measured by thresholds fitted without each query."""
+def _row_for_loss(loss: float, sample: Sample, stage: Stage, index: Index) -> dict[str, object]:
+    """The configured calibration with the threshold that loses the share `loss`, fitted without the query it judges."""
     from ragbench.evaluation import calibrate
 
-    configured = replace(judged, states=tuple(stage(judged.states, index)))
+    configured = replace(sample, states=tuple(stage(sample.states, index)))
     return {
         "calibration": f"configured: {stage.describe()}, fitted to lose {loss:g}",
         "threshold": calibrate.threshold_losing(configured, loss),
@@ -163,38 +166,43 @@ def _losing(loss: float, judged: Sample, stage: Stage, index: Index) -> dict[str
     }
 
 
-def _check_name(name: str) -> None:
-    """Raise ConfigError for a name that no option of the configuration can have."""
+def check_option(name: str, reserved: Sequence[str] = ("on", "off")) -> None:
+    """Raise ConfigError for a `--write` that cannot name an option of the configuration."""
     from ragbench.errors import ConfigError
 
-    if not re.fullmatch(r"\w[\w-]*", name) or name in ("on", "off"):
-        raise ConfigError(f"--write must be a name of letters, digits and hyphens other than on and off, got {name}")
+    if not re.fullmatch(r"\w[\w-]*", name) or name in reserved:
+        raise ConfigError(
+            f"--write must be a name of letters, digits and hyphens other than {', '.join(reserved)}, got {name}"
+        )
 
 
-def _write(name: str, fitted: CalibrateByCurve, judged: Sample, benchmark: Benchmark, arm: Arm) -> Path:
+def write_option(group: str, name: str, target: type, comment: str, values: str) -> Path:
+    """Write conf/<group>/<name>.yaml: the comment in lines, the class, and the YAML text `values`."""
+    from ragbench import locations
+    from ragbench.errors import ConfigError
+
+    path = locations.configuration() / group / f"{name}.yaml"
+    lines = "".join(f"# {line}\n" for line in textwrap.wrap(comment, width=110))
+    try:
+        path.write_text(f"{lines}_target_: {target.__module__}.{target.__qualname__}\n{values}", encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot write {path} ({error.strerror}): make the folder writable") from None
+    return path
+
+
+def _write(name: str, fitted: CalibrateByCurve, sample: Sample, benchmark: Benchmark, arm: Arm) -> Path:
     """Keep the fit as conf/calibration/<name>.yaml."""
     import yaml
 
-    from ragbench import locations
-    from ragbench.errors import ConfigError
     from ragbench.fingerprint import plain
 
-    path = locations.configuration() / _STAGE / f"{name}.yaml"
-    said = textwrap.wrap(
-        f"Isotonic calibration fitted by `ragbench calibrate` on {len(judged.states)} training queries of "
-        f"{benchmark.name} ({benchmark.digest[:12]}). The pipeline was: {arm.pipeline!r}",
-        width=110,
+    comment = (
+        f"Isotonic calibration fitted by `ragbench calibrate` on {len(sample.states)} training queries of "
+        f"{benchmark.name} ({benchmark.digest[:12]}). The pipeline was: {arm.pipeline!r}"
     )
     values = {key: value for key, value in plain(fitted).items() if key}
-    target = f"{type(fitted).__module__}.{type(fitted).__qualname__}"
-    body = yaml.safe_dump({"_target_": target, **values}, sort_keys=False, width=110, default_flow_style=None)
-    try:
-        path.write_text("".join(f"# {line}\n" for line in said) + body, encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(
-            f"cannot write {path} ({error.strerror}): use the overrides that are printed instead"
-        ) from None
-    return path
+    text = yaml.safe_dump(values, sort_keys=False, width=110, default_flow_style=None)
+    return write_option(_STAGE, name, type(fitted), comment, text)
 
 
 def _overrides(fitted: CalibrateByCurve) -> str:

@@ -7,14 +7,14 @@ import re
 
 from ragbench import console
 
-DESCRIPTION = "Say what kind of query P3 takes a query for, or how often it agrees with the types in the benchmark."
+DESCRIPTION = "Say which class P3 gives a query, or how often its class agrees with the type in the benchmark."
 EXAMPLES = """examples:
   ragbench classify "getUserById function"
   ragbench classify                    accuracy and confusion over the benchmark's training queries
   ragbench classify split=test
 """
 
-# What stands in the query's place may be the first override instead.
+# The first word may be an override instead of the query.
 _OVERRIDE = re.compile(r"[+~]*[\w./@]+=\S*")
 
 
@@ -38,7 +38,7 @@ def main(arguments: argparse.Namespace) -> int:
         if not arguments.query.strip():
             raise ConfigError("the query is empty: say what to classify")
         if arguments.overrides:
-            app.compose(arguments.overrides)  # a query is classified alike by all, but not beside a mistake
+            app.compose(arguments.overrides)  # they do not change the class, but a mistake in them is refused
         found = classify(arguments.query)
         if arguments.json:
             console.print_json({"query": arguments.query, "class": found})
@@ -67,6 +67,6 @@ def main(arguments: argparse.Namespace) -> int:
     console.print_table(result.confusion, f"{benchmark.name}, split {settings.split}: classes of P3 by type of query")
     print(
         f"accuracy {result.accuracy:.3f} over {result.n} queries; "
-        f"calling all of them what most are would reach {result.baseline:.3f}"
+        f"always answering the most frequent class would reach {result.baseline:.3f}"
     )
     return 0

@@ -55,14 +55,13 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.effects:
         return _effects(sources, arguments)
     _, overrides = split_words(arguments.words)
-    # Data are those of the runs; without a run, or with data= in so many words, those of the configuration.
-    told = bound.names_data(overrides)
-    given = told or all(source.is_file() for source in sources)
+    # The data are those of the runs; without a run, or where data= is given, those of the configuration.
+    configured = bound.names_data(overrides) or all(source.is_file() for source in sources)
     gathered = compare.gather(
         sources,
         split=arguments.split,
         measure=arguments.measure,
-        benchmark=load(settings.config) if given else None,
+        benchmark=load(settings.config) if configured else None,
         policy=Policy.of(settings.config),
     )
     frame = table(gathered.arms.against(arguments.baseline))
@@ -88,7 +87,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _effects(sources: Sequence[Path], arguments: argparse.Namespace) -> int:
-    """Print the changes that every run measured, and how alike the runs find them."""
+    """Print the changes that every run measured, and how well the runs agree on them."""
     from ragbench.comparison.replication import agreement, effects
     from ragbench.errors import ConfigError
     from ragbench.experiment import measurements, verdicts
@@ -120,11 +119,11 @@ def _effects(sources: Sequence[Path], arguments: argparse.Namespace) -> int:
     if arguments.format == "csv":
         print(table.to_csv(index=False), end="")
     elif arguments.format != "table":
-        written = console.markdown if arguments.format == "markdown" else console.latex
-        print(written(shown), written(alike), sep="\n\n")
+        to_text = console.markdown if arguments.format == "markdown" else console.latex
+        print(to_text(shown), to_text(alike), sep="\n\n")
     else:
         console.print_table(shown, "Effects on documents, by collection")
-        console.print_table(alike, "How alike the collections find the changes")
+        console.print_table(alike, "How well the collections agree on the changes")
     return 0
 
 
@@ -141,9 +140,9 @@ def _model_judged(sources: Sequence[Path], arguments: argparse.Namespace) -> int
     benchmark = bound.benchmark_of(measured, judged_since=True)
     found = model_judged.judged(measured, benchmark, Path(arguments.model_grades), Path(arguments.sample))
     if arguments.json:
-        told = {name: value for name, value in plain(found.agreement).items() if name != "disagreements"}
+        agreement = {name: value for name, value in plain(found.agreement).items() if name != "disagreements"}
         effects = found.effects.to_dict(orient="records")
-        console.print_json({"agreement": told, "kappa": found.kappa, "same": found.same, "effects": effects})
+        console.print_json({"agreement": agreement, "kappa": found.kappa, "same": found.same, "effects": effects})
         return 0
     signed = dict.fromkeys(found.effects.columns, "+.3f") | {"weight": ".2f"}
     console.print_table(
@@ -154,7 +153,7 @@ def _model_judged(sources: Sequence[Path], arguments: argparse.Namespace) -> int
 
 
 def _look(gathered: Gathered, settings: Settings) -> int:
-    """Enter the look at test topics; 0 where there are none."""
+    """Record that test topics were looked at, and return the number of the look; 0 where the split has none."""
     from ragbench.experiment import ledger
 
     if not gathered.looks_at_test:

@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--write", action="store_true", help="split: write the splits into topics.jsonl")
     parser.add_argument("--seed", metavar="N", type=int, default=13, help="split: seed (default 13)")
     parser.add_argument("--second", metavar="FILE", help="agreement: the second judge's qrels")
-    parser.add_argument("--run", help=argparse.SUPPRESS)  # how it was named once
+    parser.add_argument("--run", help=argparse.SUPPRESS)  # its old name
     parser.add_argument(
         "--systems", metavar="ARM,ARM", help="judged: arms to estimate completeness from (default: all)"
     )
@@ -152,7 +152,7 @@ def _split(benchmark: Benchmark, settings: Settings, arguments: argparse.Namespa
             write_topics(path, topics)
         else:
             raise ConfigError(f"splits cannot be written into data={data['loader']}: use data.resplit={arguments.seed}")
-        print(f"wrote the splits of {len(topics)} topics into {console.shown(path)}")
+        print(f"wrote the splits of {len(topics)} topics into {console.short_path(path)}")
         console.next_command(f"run split=train{project.data_words(settings.overrides)}")
     else:
         console.print_json(dict(Counter(topic.split for topic in topics)))

@@ -25,7 +25,7 @@ _FREE_BYTES = 2 * 2**30
 
 @dataclass(frozen=True)
 class Check:
-    """What was tried, whether it worked, what was seen or what to do."""
+    """One part: its name, whether it works, and what was seen or what to do."""
 
     part: str
     works: bool
@@ -126,9 +126,9 @@ def _encoder(overrides: list[str]) -> str:
     settings = app.compose(overrides)
     encoder = Models().encoder(settings.index.encoder)
     vector = encoder.encode_queries(["harbour"])[0]
-    before = settings.index.encoder.prefixes(encoder.name)
-    told = ", ".join(f"{key.removesuffix('_prefix')} prefix '{text}'" for key, text in before.items() if text)
-    return f"{encoder.name}, {len(vector)} dimensions, {told or 'no prefixes'}, digest {encoder.digest[:12]}"
+    prefixes = settings.index.encoder.prefixes(encoder.name)
+    shown = ", ".join(f"{key.removesuffix('_prefix')} prefix '{text}'" for key, text in prefixes.items() if text)
+    return f"{encoder.name}, {len(vector)} dimensions, {shown or 'no prefixes'}, digest {encoder.digest[:12]}"
 
 
 def _cross_encoder() -> str:
@@ -138,7 +138,7 @@ def _cross_encoder() -> str:
     model = Models().cross_encoder(CrossEncoderSpec())
     near, far = model.score("ships in a harbour", ["The harbour shelters ships.", "Bread is baked."])
     if near <= far:
-        raise RuntimeError("it prefers a foreign passage")
+        raise RuntimeError("it prefers the wrong passage of two")
     return f"{model.name}, digest {model.digest[:12]}"
 
 

@@ -26,7 +26,7 @@ _FORMATS = ("ragbench", "ragdocs", "librarian", "opensearch", "elasticsearch", "
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which arm of which run, in which form, and where to write."""
+    """The arm, the format, and where to write."""
     console.add_runs(parser, "?")
     parser.add_argument("--arm", metavar="ARM", help="the arm (default: the only one)")
     parser.add_argument(
@@ -69,7 +69,7 @@ def main(arguments: argparse.Namespace) -> int:
     for sentence in written.missing:
         console.say(f"not expressed: {sentence}" if written.format != "ragbench" else f"note: {sentence}")
     console.say(f"warning: {written.caution}" if written.caution else f"evidence: {evidence.sentence}")
-    print(f"{written.format} of {written.arm} in {console.shown(written.out)}")
+    print(f"{written.format} of {written.arm} in {console.short_path(written.out)}")
     if written.format == "ragbench":
-        console.next_command(f"verify {console.shown(written.out)}")
+        console.next_command(f"verify {console.short_path(written.out)}")
     return 0

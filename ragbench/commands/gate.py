@@ -26,11 +26,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the run to compare with (default: @2) and the one that must not be worse (default: @1), each a folder, "
         "a part of its name, @2 or @2/ARM; settings",
     )
-    for name in ("--baseline", "--candidate"):  # how they were named once
+    for name in ("--baseline", "--candidate"):  # their old names
         parser.add_argument(name, metavar="RUN", help=argparse.SUPPRESS)
     parser.add_argument("--measure", metavar="NAME", help="the measure of documents (default: that of the baseline)")
     parser.add_argument(
-        "--drop", type=float, metavar="X", help="how much lower it may be for sure (default: any sure loss fails)"
+        "--drop", type=float, metavar="X", help="a sure loss that is still allowed (default: any sure loss fails)"
     )
     parser.add_argument(
         "--latency-tolerance",

@@ -48,14 +48,14 @@ def main(arguments: argparse.Namespace) -> int:
     asks = not arguments.yes and not arguments.json and sys.stdin.isatty()
     if not arguments.json:
         print(f"{arguments.folder}: {found.said if arguments.queries is None else f'{found.documents} markdown files'}")
-    queries = arguments.queries or (_asked_file() if asks and not found.queries else None)
+    queries = arguments.queries or (_ask_file() if asks and not found.queries else None)
     if queries is not None and not queries.is_file():
         raise ConfigError(f"--queries {queries} is no file: name a CSV or JSONL file with the column text")
     data = {**found.data, **({"data.queries": str(queries)} if queries else {})}
-    # Results beside the notes; inside them they would be in the way, so their folder is hidden there.
+    # Results go beside the notes; a folder among the notes would be in the way, so it is a hidden one.
     here = arguments.folder.resolve() == Path.cwd()
-    results = _asked("Where do results go?", ".ragbench" if here else "results") if asks else None
-    budget = _asked_number("How many milliseconds may a change add to a slow query (p95)?", 50) if asks else 50
+    results = _ask("Where do results go?", ".ragbench" if here else "results") if asks else None
+    budget = _ask_number("How many milliseconds may a change add to a slow query (p95)?", 50) if asks else 50
     values = {
         **data,
         **({} if found.queries or queries else {"topics": "derived"}),
@@ -71,19 +71,19 @@ def main(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _asked(question: str, default: str) -> str:
+def _ask(question: str, default: str) -> str:
     return input(f"{question} [{default}] ").strip() or default
 
 
-def _asked_number(question: str, default: int) -> float:
+def _ask_number(question: str, default: int) -> float:
     while True:
-        said = _asked(question, str(default))
+        said = _ask(question, str(default))
         try:
             return float(said) if "." in said else int(said)
         except ValueError:
             print(f"'{said}' is no number")
 
 
-def _asked_file() -> Path | None:
-    said = _asked("Which file has your queries? Enter makes some from the notes.", "none")
+def _ask_file() -> Path | None:
+    said = _ask("Which file has your queries? Enter makes some from the notes.", "none")
     return None if said == "none" else Path(said).expanduser()

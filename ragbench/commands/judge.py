@@ -23,7 +23,7 @@ EXAMPLES = """examples:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The pool and what to do with it; data are those that it was pooled from, unless named."""
+    """The pool and what to do with it; the data are those it was pooled from, unless others are named."""
     parser.add_argument("pool", help="a CSV that `ragbench pool` wrote")
     parser.add_argument("--merge", action="store_true", help="merge the grades instead of grading")
     console.add_model(parser, "grade with a language model; queries and sections are sent to it")
@@ -56,7 +56,7 @@ def main(arguments: argparse.Namespace) -> int:
         return 0
     config, source = app.compose(arguments.overrides).config, read_source(pool)
     typed = [word for word in arguments.overrides if key_of(word).split(".")[0] == "data"]
-    if source and all(key_of(word) == "data.qrels" for word in typed):  # only where the judgments go
+    if source and all(key_of(word) == "data.qrels" for word in typed):  # it only says where the judgments go
         qrels = {"qrels": config["data"]["qrels"]} if typed else {}
         config = {**config, "data": {**source["data"], **qrels}, "topics": source["topics"]}
     named = any(word.startswith("data=builtin") for word in arguments.overrides)
@@ -104,7 +104,7 @@ def _by_model(pool: Path, arguments: argparse.Namespace) -> int:
 
 
 def _folder(data: Mapping[str, Any], into_builtin: bool) -> Path:
-    """Where the judgments lie. Raises ConfigError for those that may not be written."""
+    """The folder of the judgments. Raises ConfigError for judgments that may not be written."""
     from ragbench import locations
     from ragbench.benchmark.load import VERSION, builtin_judgments
     from ragbench.errors import ConfigError
@@ -116,14 +116,14 @@ def _folder(data: Mapping[str, Any], into_builtin: bool) -> Path:
     folder = Path(data["qrels"] or builtin_judgments(data.get("version", VERSION)))
     if folder.resolve().is_relative_to((locations.builtin() / "qrels").resolve()) and not into_builtin:
         raise ConfigError(
-            "the benchmark that comes with ragbench is not changed: for notes of yours add data=vault "
+            "the benchmark that comes with ragbench is not changed: for your own notes add data=vault "
             "data.corpus=FOLDER data.queries=FILE data.qrels=FOLDER, else say data=builtin --into-builtin"
         )
     return folder
 
 
 def _collection(config: Mapping[str, Any], folder: Path) -> tuple[set[str], Sequence[Document]]:
-    """The topics and documents that grades may be about; judgments need not be there yet."""
+    """The topics and documents that grades may be about. The judgments need not exist yet."""
     from ragbench.benchmark.load import load as load_data
     from ragbench.benchmark.native import TOPICS, read_topics
     from ragbench.topics.load import load

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 import shlex
 import textwrap
 from dataclasses import asdict
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 DESCRIPTION = """Learn an order of the hits on the training topics (LambdaMART) and say what it brings.
 
 Prints the gain on topics left out, a learning curve, the gain on folders left out, what the model reads, and one
-confirmation on the test topics. Refuses where the learned order is not above fusion on topics left out."""
+confirmation on the test topics. Refuses where the learned order is not better than fusion on topics left out."""
 EXAMPLES = """examples:
   ragbench learn-ranker                      learn for the configured pipeline and say what it brings
   ragbench learn-ranker --write mine         keep it as conf/rank/mine.yaml, for rank=mine
@@ -34,7 +33,6 @@ EXAMPLES = """examples:
   ragbench learn-ranker --no-test            leave the test topics unread
 """
 _STAGE = "rank"
-_OWN_NAMES = ("on", "off", "builtin")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,17 +51,13 @@ def main(arguments: argparse.Namespace) -> int:
     """Learn on the train split, estimate by cross-validation, confirm on test, print or write."""
     from ragbench import app
     from ragbench.bounds import as_options
-    from ragbench.errors import BenchmarkError, ConfigError
+    from ragbench.commands.calibrate import check_option
+    from ragbench.errors import BenchmarkError
     from ragbench.evaluation import ranker
     from ragbench.topics.load import load
 
-    if arguments.write is not None and (
-        not re.fullmatch(r"\w[\w-]*", arguments.write) or arguments.write in _OWN_NAMES
-    ):
-        raise ConfigError(
-            f"--write must be a name of letters, digits and hyphens other than {', '.join(_OWN_NAMES)}, "
-            f"got {arguments.write}"
-        )
+    if arguments.write is not None:
+        check_option(arguments.write, ("on", "off", "builtin"))
     settings = app.compose(arguments.overrides)
     seed = int(settings.config["seed"])
     with as_options():
@@ -71,27 +65,27 @@ def main(arguments: argparse.Namespace) -> int:
         spec = ranker.Spec(**{name: getattr(arguments, name) for name in names}, seed=seed)
     benchmark = load(settings.config)
     with console.progress(arguments.quiet or arguments.json) as progress:
-        arm = _before(settings, benchmark, progress)
-        judged = _judged(arm, benchmark, "train", spec, progress)
-        learned = ranker.learn(judged, spec, progress)
-        gain = _compared(learned.held_out, learned.fused, settings)
+        arm = _arm_before_rank(settings, benchmark, progress)
+        sample = _sample(arm, benchmark, "train", spec, progress)
+        learned = ranker.learn(sample, spec, progress)
+        gain = _comparison(learned.held_out, learned.fused, settings)
         if not learned.pays:
             raise BenchmarkError(
-                f"learned from {len(judged)} topics, the order is not above fusion on topics left out "
+                f"learned from {len(sample)} topics, the order is not better than fusion on topics left out "
                 f"({gain.mean_candidate:.3f} against {gain.mean_baseline:.3f}): keep fusion, and judge more topics"
             )
         stage = learned.rank(spec)
-        confirmed = None if arguments.no_test else _confirmed(arm, benchmark, stage, spec, settings, progress)
-    by_folder = None if learned.by_folder is None else _compared(learned.by_folder, learned.fused, settings)
-    written = _write(arguments.write, stage, learned, judged, benchmark, arm) if arguments.write else None
+        confirmation = None if arguments.no_test else _confirmation(arm, benchmark, stage, spec, settings, progress)
+    by_folder = None if learned.by_folder is None else _comparison(learned.by_folder, learned.fused, settings)
+    written = _write(arguments.write, stage, learned, sample, benchmark, arm) if arguments.write else None
     if arguments.json:
         console.print_json(
             {
-                "topics": len(judged),
+                "topics": len(sample),
                 "trees": learned.trees,
                 "held_out": asdict(gain),
                 "other_folders": by_folder and asdict(by_folder),
-                "test": confirmed and asdict(confirmed),
+                "test": confirmation and asdict(confirmation),
                 "curve": [asdict(point) for point in learned.curve],
                 "more_25": learned.more(),
                 "importance": dict(learned.importance),
@@ -100,10 +94,10 @@ def main(arguments: argparse.Namespace) -> int:
             }
         )
         return 0
-    _print(learned, judged, gain, by_folder, confirmed)
-    print(_conclusion(gain if confirmed is None else confirmed))
+    _print(learned, sample, gain, by_folder, confirmation)
+    print(_conclusion(gain if confirmation is None else confirmation))
     if written:
-        print(f"written to {console.shown(written)}; rank={arguments.write} uses it")
+        print(f"written to {console.short_path(written)}; rank={arguments.write} uses it")
         given = [word for word in arguments.overrides if not word.startswith(("rank=", "split="))]
         console.next_command(shlex.join(["run", "-m", *given, f"rank=off,{arguments.write}", "split=test"]))
     else:
@@ -118,8 +112,8 @@ def _conclusion(gain: Comparison) -> str:
     return "The gain may be chance: keep rank=off, or judge more topics and learn again."
 
 
-def _before(settings: Settings, benchmark: Benchmark, progress: Progress) -> Arm:
-    """The pipeline up to where a learned order belongs."""
+def _arm_before_rank(settings: Settings, benchmark: Benchmark, progress: Progress) -> Arm:
+    """The arm with the stages before the place of `rank`."""
     from ragbench.arm_builder import ArmBuilder
     from ragbench.configuration.build import SOURCES
     from ragbench.engine.executor import Arm
@@ -142,7 +136,7 @@ def _before(settings: Settings, benchmark: Benchmark, progress: Progress) -> Arm
     return Arm(arm.name, Pipeline(stages), arm.index)
 
 
-def _judged(arm: Arm, benchmark: Benchmark, split: str, spec: Spec, progress: Progress) -> Sample:
+def _sample(arm: Arm, benchmark: Benchmark, split: str, spec: Spec, progress: Progress) -> Sample:
     from ragbench.engine import executor
     from ragbench.evaluation import ranker
 
@@ -151,7 +145,7 @@ def _judged(arm: Arm, benchmark: Benchmark, split: str, spec: Spec, progress: Pr
     return ranker.sample(outcome.final, arm.index, benchmark, spec.depth, spec.recency)
 
 
-def _compared(candidate: Sequence[float] | Any, baseline: Sequence[float] | Any, settings: Settings) -> Comparison:
+def _comparison(candidate: Sequence[float] | Any, baseline: Sequence[float] | Any, settings: Settings) -> Comparison:
     from ragbench.comparison.statistics import compare
 
     statistics = settings.statistics
@@ -159,7 +153,7 @@ def _compared(candidate: Sequence[float] | Any, baseline: Sequence[float] | Any,
     return compare(candidate, baseline, seed=seed, draws=statistics.draws, confidence=statistics.confidence)
 
 
-def _confirmed(
+def _confirmation(
     arm: Arm, benchmark: Benchmark, stage: Rank, spec: Spec, settings: Settings, progress: Progress
 ) -> Comparison | None:
     """The model against fusion on the test topics; None where there are none with a relevant document."""
@@ -169,18 +163,18 @@ def _confirmed(
         return None
     from ragbench.experiment import ledger
 
-    judged = _judged(arm, benchmark, "test", spec, progress)
+    sample = _sample(arm, benchmark, "test", spec, progress)
     key = [arm.pipeline.fingerprint, benchmark.collection, stage.describe(), spec]
     ledger.look(settings.results, benchmark.digest, key, "learn-ranker", [arm.name])
-    return _compared(ranker.values_with(judged, stage), judged.fused, settings) if len(judged) else None
+    return _comparison(ranker.values_with(sample, stage), sample.fused, settings) if len(sample) else None
 
 
 def _print(
-    learned: Learned, judged: Sample, gain: Comparison, by_folder: Comparison | None, confirmed: Comparison | None
+    learned: Learned, sample: Sample, gain: Comparison, by_folder: Comparison | None, confirmation: Comparison | None
 ) -> None:
     import pandas as pd
 
-    rows = [("topics left out", gain), ("folders left out", by_folder), ("test topics, once", confirmed)]
+    rows = [("topics left out", gain), ("folders left out", by_folder), ("test topics, once", confirmation)]
     table = [
         {
             "measured on": name,
@@ -193,7 +187,7 @@ def _print(
         for name, each in rows
         if each is not None
     ]
-    title = f"nDCG@10, learned from {len(judged)} training topics ({learned.trees} trees)"
+    title = f"nDCG@10, learned from {len(sample)} training topics ({learned.trees} trees)"
     console.print_table(pd.DataFrame(table), title)
     curve = pd.DataFrame([asdict(point) | {"gain": point.learned - point.fused} for point in learned.curve])
     console.print_table(curve, "Learning curve: topics left out, by the number learned from", {"gain": "+.4f"})
@@ -203,33 +197,26 @@ def _print(
     console.print_table(read, "What the model reads most", {"share of the gain of splits": ".1%"})
     if by_folder is not None and by_folder.difference < gain.difference / 2:
         print(
-            "On folders it has not learned from it gains less than half: part of what it\n"
-            "learned is which documents the topics are about. Expect the smaller gain where\n"
-            "other documents are asked for."
+            "It gains less than half on folders that it has not learned from: it has partly\n"
+            "learned which documents the topics are about. Expect the smaller gain for\n"
+            "queries about other documents."
         )
 
 
-def _write(name: str, stage: Rank, learned: Learned, judged: Sample, benchmark: Benchmark, arm: Arm) -> Path:
+def _write(name: str, stage: Rank, learned: Learned, sample: Sample, benchmark: Benchmark, arm: Arm) -> Path:
     """Keep the model as conf/rank/<name>.yaml."""
     import yaml
 
-    from ragbench import locations
+    from ragbench.commands.calibrate import write_option
     from ragbench.errors import ConfigError
 
-    path = locations.configuration() / _STAGE / f"{name}.yaml"
-    said = textwrap.wrap(
-        f"Learned by `ragbench learn-ranker` from {len(judged)} training topics of {benchmark.name} "
-        f"({benchmark.digest[:12]}): {learned.trees} trees. The pipeline was: {arm.pipeline!r}",
-        width=110,
+    comment = (
+        f"Learned by `ragbench learn-ranker` from {len(sample)} training topics of {benchmark.name} "
+        f"({benchmark.digest[:12]}): {learned.trees} trees. The pipeline was: {arm.pipeline!r}"
     )
-    target = f"{type(stage).__module__}.{type(stage).__qualname__}"
-    numbers = yaml.safe_dump({"_target_": target, "prior": stage.prior, "depth": stage.depth}, sort_keys=False)
+    numbers = yaml.safe_dump({"prior": stage.prior, "depth": stage.depth}, sort_keys=False)
     model = textwrap.indent(stage.model, "  ", lambda line: bool(line.strip()))
-    text = "".join(f"# {line}\n" for line in said) + numbers + f"model: |\n{model}"
-    if yaml.safe_load(text)["model"] != stage.model:
-        raise ConfigError(f"cannot write {path}: the model cannot be kept as YAML")
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"cannot write {path} ({error.strerror}): make the folder writable") from None
-    return path
+    values = f"{numbers}model: |\n{model}"
+    if yaml.safe_load(values)["model"] != stage.model:
+        raise ConfigError(f"cannot write --write {name}: the model cannot be kept as YAML")
+    return write_option(_STAGE, name, type(stage), comment, values)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """Learn the weights of fusion on the training queries, and say what they gain on queries left out.
 
-What is raised is the primary measure of the fused ranking, before any later stage."""
+Maximises nDCG@10 of the fused ranking, before any later stage."""
 EXAMPLES = """examples:
   ragbench learn-weights
   ragbench learn-weights p7=on graph=on --draws 300
@@ -92,7 +92,7 @@ def main(arguments: argparse.Namespace) -> int:
 def _gain(
     states: Sequence[QueryState], table: ChunkTable, benchmark: Benchmark
 ) -> Callable[[Sequence[Ranking]], NDArray[np.float64]]:
-    """The primary measure of rankings for the queries of states, by the best chunk of each document."""
+    """What gives the primary measure of rankings, one for each state, by the best chunk of each document."""
     from dataclasses import replace
 
     import numpy as np

@@ -9,7 +9,7 @@ from pathlib import Path
 from ragbench import console
 
 DESCRIPTION = (
-    "Write the section-query pairs that runs return and nobody has judged, best first, as a CSV a person can fill."
+    "Write the pairs of query and section that runs return and nobody has judged, best first, as a CSV to fill."
 )
 EXAMPLES = """examples:
   ragbench pool results/runs/A                       every arm of a run, 20 deep, into pool.csv
@@ -45,7 +45,7 @@ def main(arguments: argparse.Namespace) -> int:
         measured += [loaded] if loaded else []
         files = [loaded.arm_path(arm) / measurements.SECTIONS for arm in loaded.arms] if loaded else [source]
         runs |= {f"{source.name}/{file.parent.name}/{file.name}": pool.read_run(file) for file in files}
-    # Data are those of the runs; named in so many words, they may have more judgments.
+    # The data are those of the runs; data= may name the same data with more judgments.
     named = not measured or bound.names_data(split_words(arguments.words)[1])
     config = settings.config if named else measured[0].config(measured[0].arms[0])
     benchmark = load(config)

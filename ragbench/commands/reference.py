@@ -20,7 +20,7 @@ EXAMPLES = """examples:
   ragbench reference --docs docs/proposals --readme README.md    also effects into pages, presets into README
 """
 
-# By the words that begin its sentence in a page: the title of its table, and its command.
+# For the words that begin the sentence in a page: the title of the table, and the command.
 _ABLATIONS = {
     "With everything else on:": (
         "Leaving each proposal out of `all`, test split",
@@ -71,12 +71,12 @@ def main(arguments: argparse.Namespace) -> int:
     quiet = arguments.quiet or arguments.json
     sweep = [f"exp={','.join(chosen)}", "split=all", *arguments.overrides]
     presets = _run(Experiment.sweep(*sweep), quiet)
-    commands = [_told("run -m", sweep)]
+    commands = [_command_line("run -m", sweep)]
     ablations: dict[str, Results] = {}
     for begins, (_, overrides) in {} if arguments.no_ablations else _ABLATIONS.items():
         words = [*overrides, *arguments.overrides]
         ablations[begins] = _run(Experiment.ablate(*words), quiet)
-        commands.append(_told("ablate", words))
+        commands.append(_command_line("ablate", words))
     path = Path(arguments.out) if arguments.out else presets.folder.parent.parent / "REFERENCE.md"
     verdicts = {begins: each.verdicts for begins, each in ablations.items()}
     tables = {_ABLATIONS[begins][0]: frame for begins, frame in verdicts.items()}
@@ -94,13 +94,13 @@ def main(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _told(command: str, words: Sequence[str]) -> str:
-    """The command, without the places on this machine."""
+def _command_line(command: str, words: Sequence[str]) -> str:
+    """The command line, without the folders of this machine."""
     return " ".join(["ragbench", command, *(word for word in words if not word.startswith("paths."))])
 
 
 def every_preset() -> list[str]:
-    """The experiments there are, the baseline first."""
+    """The names of all experiments, the baseline first."""
     from ragbench import catalogue
 
     names = [each.name for each in catalogue.read().experiments]

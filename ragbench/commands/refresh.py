@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 DESCRIPTION = """Take changed, new and deleted files into a bundle without a new experiment.
 
 Only what is new is embedded. The new generation is complete before it takes the place of the one that answers, and the
-golden queries are replayed: how far documents and answers have moved from what was measured is printed and kept in the
-bundle. A file that cannot be used as it is now keeps its version before, and is named."""
+golden queries are replayed. How far documents and answers have moved from what was measured is printed and kept in the
+bundle. A file that cannot be read keeps its earlier version and is named."""
 EXAMPLES = """examples:
   ragbench refresh bundle                       from the folder that the bundle names
   ragbench refresh bundle --corpus ~/notes
@@ -28,7 +28,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("bundle", type=Path, help="the folder that ragbench export wrote")
     parser.add_argument("--corpus", type=Path, metavar="PATH", help="the folder of the documents")
     parser.add_argument("--watch", action="store_true", help="go on, and refresh whenever a file changes")
-    parser.add_argument("--allow-shrink", action="store_true", help="though over half of the documents are gone")
+    parser.add_argument(
+        "--allow-shrink", action="store_true", help="refresh although over half of the documents are gone"
+    )
     parser.add_argument("--sign", type=Path, metavar="FILE", help="sign it again with the key it is signed with (PEM)")
     parser.add_argument("--threads", type=int, metavar="N", help="threads of one call of a model")
     console.add_output(parser)
@@ -62,7 +64,7 @@ def _follow(refresher: Refresher, found: Refreshed, arguments: argparse.Namespac
     from ragbench.export.bundle import RECORD
     from ragbench.export.watching import changes
 
-    gc.disable()  # a fifth of the time of a refresh: garbage is collected between two
+    gc.disable()  # it takes a fifth of the time of a refresh: garbage is collected after it
     try:
         for _ in changes(refresher.corpus, refresher.folder / RECORD):
             before = found.generation
@@ -93,7 +95,7 @@ def _tell(found: Refreshed, as_json: bool) -> None:
         return
     counts = f"{len(found.added)} added, {len(found.changed)} changed, {len(found.deleted)} deleted"
     print(
-        f"generation {served.number} answers: {counts}; {drift.chunks_changed:.1%} of the chunks are not those that "
-        f"were measured, golden queries keep {drift.agreement:.1%} of their first hits",
+        f"generation {served.number} answers: {counts}; {drift.chunks_changed:.1%} of the chunks differ from those "
+        f"measured, golden queries keep {drift.agreement:.1%} of their first hits",
         flush=True,
     )

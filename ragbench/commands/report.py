@@ -37,7 +37,7 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.workbench.runs import named_runs, split_words
 
     (folder,), settings = named_runs(arguments.words, most=1)
-    # An arm has no report of its own: that of the experiment it belongs to is meant.
+    # An arm has no report: write that of its experiment.
     folder = folder if (folder / store.RECORD).is_file() else folder.parent.parent
     bound.refuse_other_data(measurements.load(folder), settings.config, split_words(arguments.words)[1])
     if arguments.out is not None and arguments.out.is_dir():
@@ -54,7 +54,7 @@ def main(arguments: argparse.Namespace) -> int:
         said = {"run": str(folder), "report": str(path), "bytes": path.stat().st_size}
         console.print_json(said if arguments.picture is None else {**said, "picture": str(arguments.picture)})
         return 0
-    print(f"report in {console.shown(path)}")
+    print(f"report in {console.short_path(path)}")
     if arguments.picture is not None:
         print(f"picture in {arguments.picture}")
     return 0

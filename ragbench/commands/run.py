@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from ragbench import console
 
+if TYPE_CHECKING:
+    from ragbench.workbench import Results
+
 DESCRIPTION = """Measure one configuration on a benchmark, or with -m every combination of a sweep, side by side.
 
-Without an experiment or a switch: the baseline and the recommended search, and if the gain is real; inside a project
-(`ragbench init`), the arms that its ragbench.yaml lists.
+Without an experiment or a switch it compares the baseline with the recommended search and says if the gain is real;
+inside a project (`ragbench init`) it measures the arms that ragbench.yaml lists.
 
-Without split=, this and one configuration are measured on the test topics; -m explores on the train topics, or on all
-of fewer than 100. Confirm what you choose with split=test: every look at the test topics is counted."""
+Without split=, both forms use the test topics. -m explores on the train topics, or on all topics where there are fewer
+than 100. Confirm what you choose with split=test: every look at the test topics is counted."""
 EXAMPLES = """examples:
   ragbench run                                   is the recommended search better than the baseline?
   ragbench run data=vault data.corpus=notes data.queries=queries.csv   and on your notes?
@@ -22,7 +26,7 @@ EXAMPLES = """examples:
   ragbench run -m p6=on,off fuse.k=20,60         every combination
   ragbench run -m exp=baseline,phase1 split=test   confirm on the test topics
   ragbench run --arm off="" --arm deep="rerank=on rerank.depth=50"     arms by name; words outside are shared by all
-  ragbench run latency.enabled=false split=train the same two: quality only, on the training topics
+  ragbench run latency.enabled=false split=train baseline and recommended: quality only, on the training topics
   ragbench run exp=phase1 latency.arrival_qps=[5,10,20]     also the response time when queries queue
 """
 
@@ -30,13 +34,7 @@ EXAMPLES = """examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Overrides, `-m` and output options."""
     parser.add_argument("-m", "--multirun", action="store_true", help="run every combination of comma-separated values")
-    parser.add_argument(
-        "--explain-plan", action="store_true", help="say what would be computed and what reused, and stop"
-    )
-    console.add_arms(parser)
-    console.add_overrides(parser)
-    parser.add_argument("--wide", action="store_true", help="print every table instead of one screen")
-    console.add_output(parser)
+    console.add_experiment(parser)
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -75,16 +73,21 @@ def main(arguments: argparse.Namespace) -> int:
             }
         )
         return 0
+    show(results, arguments.wide)
+    return 0
+
+
+def show(results: Results, wide: bool) -> None:
+    """Print one screen or every table, where the results are, and the next command."""
     from ragbench.report import html, screen, tables
 
-    if not arguments.wide:
+    if not wide:
         screen.show(results)
     else:
         tables.show(results)
-        if len(verdicts):  # of every arm against the first
-            tables.show_verdicts(results, verdicts)
+        if len(results.verdicts):  # of every arm against the first
+            tables.show_verdicts(results, results.verdicts)
     if len(results.arms) > 1:
-        print(f"report in {console.shown(results.folder / html.FILE)}")
+        print(f"report in {console.short_path(results.folder / html.FILE)}")
     print(results.whereabouts)
     console.next_command(results.next_words)
-    return 0

@@ -29,14 +29,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--phrasing", action="append", metavar="TEXT", help="another phrasing of the query (repeatable)"
     )
     parser.add_argument("--term", action="append", metavar="WORD", help="a salient word or #tag (repeatable)")
-    parser.add_argument("--after", metavar="DATE", help="the notes from this date on are the whole answer")
-    parser.add_argument("--before", metavar="DATE", help="the same, up to this date, which is not included")
+    parser.add_argument("--after", metavar="DATE", help="answer with the notes from this date on")
+    parser.add_argument("--before", metavar="DATE", help="answer with the notes before this date")
     parser.add_argument(
         "--mode",
         choices=MODES,
         help="search by words, by meaning, by both, or re-rank by words (default: SEARCH_MODE, else the pipeline)",
     )
-    parser.add_argument("--all", action="store_true", help="all that is found, up to 100 hits")
+    parser.add_argument("--all", action="store_true", help="return everything that is found, up to 100 hits")
     parser.add_argument("--explain", action="store_true", help="show the contribution of every stage")
     console.add_arms(parser)
     console.add_overrides(parser)

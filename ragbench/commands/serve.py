@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_http(parser: argparse.ArgumentParser) -> None:
-    """The address, who may ask, and what a request over HTTP may cost."""
+    """The address, who may ask, and limits of a request over HTTP."""
     parser.add_argument(
         "--host",
         metavar="ADDRESS",
@@ -81,7 +81,7 @@ def add_http(parser: argparse.ArgumentParser) -> None:
 
 
 def add_limits(parser: argparse.ArgumentParser) -> None:
-    """What both services take."""
+    """The options that `serve` and `mcp` share."""
     parser.add_argument("--max-top", type=int, default=100, metavar="N", help="hits of one answer (default 100)")
     parser.add_argument(
         "--time-limit", type=float, default=10.0, metavar="SECONDS", help="time of one request (default 10)"
@@ -154,7 +154,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _sinks(arguments: argparse.Namespace) -> tuple[list[Sink], Callable[[], None]]:
-    """What is told of every request, and what is to do at the end."""
+    """The functions that are told of every request, and the function to call at the end."""
     from ragbench.serving import observed
 
     sinks = [observed.json_log()] if arguments.json_log else []
@@ -200,14 +200,14 @@ def limits_of(arguments: argparse.Namespace, **more: Any) -> Limits:
 
 
 def start(arguments: argparse.Namespace, limits: Limits) -> tuple[SearchService, Callable[[], None]]:
-    """The service over the bundle, reloaded on SIGHUP or, with --watch, on its own; and what stops the reloading."""
+    """The service over the bundle, reloaded on SIGHUP or, with --watch, on changes; and what stops the reloading."""
     from ragbench.errors import ConfigError
     from ragbench.serving.follow import Follower
     from ragbench.serving.reload import Reloader, signature
     from ragbench.serving.search_log import SearchLog
     from ragbench.serving.service import SearchService
 
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # what is being loaded is new enough
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the bundle that is being loaded is new enough
     folder = arguments.bundle.expanduser()
     if arguments.corpus is not None and not arguments.watch:
         raise ConfigError("--corpus goes with --watch: add --watch, or run ragbench refresh once")

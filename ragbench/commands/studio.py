@@ -8,8 +8,8 @@ from ragbench import console
 
 DESCRIPTION = """Open the workbench in a browser: rank runs, compare queries, give judgments, search, start experiments.
 
-Answers this machine only unless --host says otherwise, and only who brings the token in the printed address. Words that
-set keys say where results lie and what is searched, as everywhere."""
+Answers only this machine unless --host names another address, and only callers with the token in the printed address.
+Settings (key=value) say where results lie and what is searched, as in other commands."""
 EXAMPLES = """examples:
   ragbench studio
   ragbench studio data=vault data.corpus=~/notes data.queries=queries.csv
@@ -66,6 +66,6 @@ def main(arguments: argparse.Namespace) -> int:
 
                 webbrowser.open(address)
 
-        with studio_link.announced(settings.results, address):
+        with studio_link.announce(settings.results, address):
             listen.run(create_app(studio), bound, ready, Limits())
     return 0

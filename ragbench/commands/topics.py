@@ -13,8 +13,7 @@ from ragbench.overrides import key_of
 if TYPE_CHECKING:
     from ragbench.configuration import Settings
     from ragbench.experiment.measurements import Measurements
-    from ragbench.topics.derive import Derivation
-    from ragbench.topics.draft import Drafted
+    from ragbench.topics.derive import MadeTopics
     from ragbench.workbench import Experiment
 
 HUMAN = "human"
@@ -166,11 +165,9 @@ def _from_log(settings: Settings, arguments: argparse.Namespace) -> int:
     _print_counts("left out", found.left_out)
     if opened:
         shown = ", ".join(f"{rate:.1%}" for rate in made.rates[:5])
-        bias = (
-            f"opened by rank: {shown}" if shown else "the log does not say what was shown: the place has an influence"
-        )
+        bias = f"opened by rank: {shown}" if shown else "the log does not say what was shown: the rank has an influence"
         print(f"{len(made.document_qrels)} topics have weak judgments from clicks ({bias})")
-    return _ended(settings, out)
+    return _say_written(settings, out)
 
 
 def _draft(settings: Settings, arguments: argparse.Namespace) -> int:
@@ -197,10 +194,10 @@ def _draft(settings: Settings, arguments: argparse.Namespace) -> int:
         return _as_json(out, made)
     console.print_table(overview(made), f"{len(made.topics)} drafted topics from {len(benchmark.documents)} documents")
     _print_counts("not used", made.dropped)
-    return _ended(settings, out)
+    return _say_written(settings, out)
 
 
-def _as_json(out: Path, made: Derivation | Drafted) -> int:
+def _as_json(out: Path, made: MadeTopics) -> int:
     console.print_json({"file": str(out), "topics": len(made.topics), "dropped": dict(made.dropped)})
     return 0
 
@@ -210,7 +207,7 @@ def _print_counts(title: str, counts: Mapping[str, int]) -> None:
         print(f"{title}: {', '.join(f'{count} {reason}' for reason, count in sorted(counts.items()))}")
 
 
-def _ended(settings: Settings, out: Path) -> int:
+def _say_written(settings: Settings, out: Path) -> int:
     """Say which file was written and what to do with it."""
     print(f"wrote {out}; read and correct it, then use it with data.queries={out}")
     console.next_command(f"run -m exp=baseline,recommended{project.data_words(settings.overrides)} data.queries={out}")
@@ -222,11 +219,11 @@ def _find_evidence(settings: Settings, arguments: argparse.Namespace) -> int:
 
     from ragbench.benchmark import pool
     from ragbench.files import write_text
-    from ragbench.topics.evidence import unjudged
+    from ragbench.topics.evidence import unjudged_sections
     from ragbench.topics.load import load
 
     benchmark = load(settings.config)
-    rows = unjudged(benchmark, arguments.depth)
+    rows = unjudged_sections(benchmark, arguments.depth)
     out = Path(arguments.out)
     written = pool.write_pool(out, rows, benchmark, replace=arguments.replace)
     write_text(pool.source_of(out), json.dumps(pool.about(benchmark, settings.config), indent=1))
@@ -252,10 +249,10 @@ def _validate(overrides: Sequence[str], arguments: argparse.Namespace) -> int:
         return measurements.load(find(name, settings, console.say))
 
     quiet = arguments.quiet or arguments.json
-    persons = _measured(overrides, "given", quiet) if arguments.against == HUMAN else of(arguments.against)
+    persons = _measure(overrides, "given", quiet) if arguments.against == HUMAN else of(arguments.against)
     if persons.topics_by:
         console.say(f"warning: {persons.folder.name} measured {persons.topics_by}, which persons did not write")
-    other = of(arguments.inputs[0]) if arguments.inputs else _measured(overrides, "derived", quiet)
+    other = of(arguments.inputs[0]) if arguments.inputs else _measure(overrides, "derived", quiet)
     found = validate(Arms.of(persons), Arms.of(other))
     if arguments.json:
         effects = found.effects.to_dict(orient="records")
@@ -275,7 +272,7 @@ def _perturb(overrides: Sequence[str], arguments: argparse.Namespace) -> int:
     from ragbench.comparison.arms import Arms
     from ragbench.comparison.robustness import losses
     from ragbench.errors import ConfigError
-    from ragbench.topics.perturb import KINDS, SEPARATOR, perturbed
+    from ragbench.topics.perturb import KINDS, SEPARATOR, with_variants
 
     if arguments.inputs:
         raise ConfigError("ragbench topics perturb takes overrides only: ragbench topics perturb exp=baseline,phase1")
@@ -284,7 +281,7 @@ def _perturb(overrides: Sequence[str], arguments: argparse.Namespace) -> int:
         if kind not in KINDS:
             raise ConfigError(f"--kinds must be some of {', '.join(KINDS)}, got '{kind}'")
     experiment = _sweep(overrides, ("baseline", "recommended"))
-    varied = replace(experiment, given=perturbed(experiment.benchmark, [*dict.fromkeys(kinds)], arguments.seed))
+    varied = replace(experiment, given=with_variants(experiment.benchmark, [*dict.fromkeys(kinds)], arguments.seed))
     with console.progress(arguments.quiet or arguments.json) as progress:
         found = varied.run(progress)
     variants: dict[str, dict[str, str]] = {kind: {} for kind in kinds}
@@ -301,20 +298,20 @@ def _perturb(overrides: Sequence[str], arguments: argparse.Namespace) -> int:
     console.print_table(
         table, f"{arms.policy.measure} of the topics, and of the same topics typed in another way", signed
     )
-    print(f"every topic and every variant: {console.shown(found.folder)}")
+    print(f"every topic and every variant: {console.short_path(found.folder)}")
     return 0
 
 
-def _measured(overrides: Sequence[str], topics: str, quiet: bool) -> Measurements:
+def _measure(overrides: Sequence[str], topics: str, quiet: bool) -> Measurements:
     """A run of the arms on one kind of topics."""
-    # Keys of derived topics, such as topics.limit, are none of those that the data comes with.
+    # Keys such as topics.limit exist for derived topics only.
     kept = [word for word in overrides if topics == "derived" or key_of(word).split(".")[0] != "topics"]
     with console.progress(quiet) as progress:
         return _sweep([*kept, f"topics={topics}"], VALIDATED).run(progress)
 
 
 def _sweep(overrides: Sequence[str], arms: Sequence[str]) -> Experiment:
-    """An experiment on all topics, without times and tracking unless these are asked for; `arms` where none are."""
+    """A sweep on all topics, without times and tracking unless asked for; over `arms` where no `exp=` names others."""
     from ragbench.workbench import Experiment
 
     keys = {key_of(word) for word in overrides}

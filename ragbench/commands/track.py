@@ -6,9 +6,9 @@ import argparse
 
 from ragbench import console
 
-DESCRIPTION = """Write finished experiments and searches to MLflow from their folders, which are the truth.
+DESCRIPTION = """Write finished experiments and searches to MLflow from their folders.
 
-For what was measured with tracking.enabled=false, while the store could not be written, or before it was lost."""
+Use it after tracking.enabled=false, where the store could not be written, or when the store was lost."""
 EXAMPLES = """examples:
   ragbench track --all                        everything in the results folder that the store lacks
   ragbench track @1                           the newest experiment

@@ -13,7 +13,7 @@ from ragbench.exit_codes import FAILED
 if TYPE_CHECKING:
     from ragbench.export.verify import Check
 
-DESCRIPTION = """Check on this machine that a bundle still does what was measured; exit code 1 when it does not.
+DESCRIPTION = """Check on this machine that a bundle still answers as measured; exit code 1 when it does not.
 
 Replays its golden queries and compares ids and scores; looks for its models, documents and index; times its queries."""
 EXAMPLES = """examples:
@@ -55,12 +55,12 @@ def main(arguments: argparse.Namespace) -> int:
         )
         code = show(checks, arguments.json)
     if code == 0 and not arguments.json:
-        console.next_command(f"serve {console.shown(arguments.bundle)}")
+        console.next_command(f"serve {console.short_path(arguments.bundle)}")
     return code
 
 
 def show(checks: Iterable[Check], as_json: bool) -> int:
-    """Print checks, each as it is known, or all as JSON; the exit code."""
+    """Print each check when it ends, or all as JSON; return the exit code."""
     from rich.console import Console
     from rich.text import Text
 

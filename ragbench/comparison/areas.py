@@ -1,7 +1,7 @@
 """Does an effect depend on one area of the collection? Resamples whole areas, and leaves out each in turn.
 
 The usual interval treats topics as a sample of topics such as these. Topics of one area share documents, words and
-writers, so the effect in *other* areas is less certain: here whole areas are resampled with all their topics (cluster
+writers, so the effect in *other* areas is less certain. Therefore whole areas are resampled with their topics (cluster
 bootstrap, Davison and Hinkley, "Bootstrap Methods and their Application", 1997, section 3.8). With few areas the
 bootstrap underestimates the spread: the standard error is multiplied by the root of G / (G - 1), and the interval uses
 t with G - 1 degrees of freedom (Hesterberg, The American Statistician 69, 2015). All intervals of a table hold
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.comparison.arms import Arms, Judged
+from ragbench.comparison.arms import Arms, JudgedContrast
 from ragbench.comparison.statistics import TIE
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ LEAST = 4
 COLUMNS = ("factor", "level", "effect", "low", "high", "areas", "area_low", "area_high", "weakest", "without")
 
 
-def areas(arms: Arms, judged: Sequence[Judged], area_of: Mapping[str, str]) -> pd.DataFrame:
+def areas(arms: Arms, judged: Sequence[JudgedContrast], area_of: Mapping[str, str]) -> pd.DataFrame:
     """A row for every contrast of one factor and level, with `COLUMNS`; none of fewer than `LEAST` areas.
 
     `low` and `high` are the usual interval, `area_low` and `area_high` that of resampled areas. `weakest` is the area
@@ -73,16 +73,14 @@ def areas(arms: Arms, judged: Sequence[Judged], area_of: Mapping[str, str]) -> p
 
 
 def sentences(frame: pd.DataFrame) -> list[str]:
-    """Effects that are significant for topics such as these, but not for other areas: `p6: documents +0.031 ... gate
-    ...`.
-    """
+    """A sentence for every effect that is significant for topics such as these, but not for other areas."""
     said = []
     for row in frame.to_dict(orient="records"):
         sure = row["low"] > 0 or row["high"] < 0
         if sure and row["area_low"] <= 0 <= row["area_high"]:
             said.append(
                 f"{row['factor']}: the effect on {row['level']}s ({row['effect']:+.3f}) is sure for topics such as "
-                f"these, not for other areas [{row['area_low']:+.3f}, {row['area_high']:+.3f}]; without "
+                f"these, but not for other areas [{row['area_low']:+.3f}, {row['area_high']:+.3f}]; without "
                 f"{row['weakest']} it is {row['without']:+.3f}"
             )
     return said

@@ -1,4 +1,4 @@
-"""The comparison of arms: their measured values, judged against a base. Every command uses this one."""
+"""The comparison of arms: their measured values, judged against a base. All commands use this module."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from ragbench.comparison import cost
 from ragbench.comparison.contrast import Contrast
 from ragbench.comparison.cost import Cost
 from ragbench.comparison.policy import Policy
-from ragbench.comparison.statistics import compare_all
 from ragbench.comparison.verdict import Level, Verdict, judge
 from ragbench.errors import ResultsError
 from ragbench.evaluation.levels import DOCUMENT, PASSAGE, enough
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
 LATENCY = "latency.parquet"
 Values = Mapping[str, float]
-"""By qid."""
+"""Values of a measure by qid."""
 
 
 class Measured(Protocol):
@@ -62,7 +61,7 @@ class Arm:
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedContrast:
     """A contrast with its comparisons by level and its verdict."""
 
     contrast: Contrast
@@ -110,24 +109,24 @@ class Arms:
         measures = {DOCUMENT: self.policy.measure, PASSAGE: PRIMARY}
         return {level: measure for level, measure in measures.items() if level in shared or level == DOCUMENT}
 
-    def against(self, base: str | None = None) -> list[Judged]:
+    def against(self, base: str | None = None) -> list[JudgedContrast]:
         """Every other arm against one, the first by default, as one family."""
         base = base if base is not None else next(iter(self.arms))
         if base not in self.arms:
             raise ResultsError(f"there is no arm '{base}' to compare with; arms: {', '.join(self.arms)}")
-        return self.judged([Contrast.of(arm, base) for arm in self.arms if arm != base])
+        return self.judge([Contrast.of(arm, base) for arm in self.arms if arm != base])
 
-    def judged(self, contrasts: Sequence[Contrast]) -> list[Judged]:
+    def judge(self, contrasts: Sequence[Contrast]) -> list[JudgedContrast]:
         """The verdicts on contrasts as one family; none where no values exist. Raises as `levels_of`."""
         effect = self.policy.statistics.smallest_effect
         found = self.levels_of(contrasts)
         return [
-            Judged(contrast, levels, judge(levels, self._cost(contrast), effect))
+            JudgedContrast(contrast, levels, judge(levels, self._cost(contrast), effect))
             for contrast, levels in zip(contrasts, found, strict=bool(found))
         ]
 
     def levels_of(self, contrasts: Sequence[Contrast]) -> list[dict[str, Level]]:
-        """The comparisons of contrasts by level: one family over all of them and both levels.
+        """The comparisons of contrasts by level: all contrasts and both levels are one family.
 
         Empty where no values exist. Raises ResultsError for an arm without values where others have some.
         """
@@ -135,14 +134,7 @@ class Arms:
             return []
         rows = [(contrast, level) for contrast in contrasts for level in self.levels]
         pairs = [self._pair(contrast, level, useful=False) for contrast, level in rows]
-        statistics = self.policy.statistics
-        compared = compare_all(
-            np.stack([plus for plus, _ in pairs]),
-            np.stack([minus for _, minus in pairs]),
-            seed=self.policy.seed,
-            draws=statistics.draws,
-            confidence=statistics.confidence,
-        )
+        compared = self.policy.compare(np.stack([plus for plus, _ in pairs]), np.stack([minus for _, minus in pairs]))
         levels: list[dict[str, Level]] = [{} for _ in contrasts]
         for number, ((contrast, level), comparison) in enumerate(zip(rows, compared, strict=True)):
             useful = self._if_useful(contrast, level)
@@ -167,7 +159,7 @@ class Arms:
 
     def _cost(self, contrast: Contrast) -> Cost:
         times = {arm: known.times for arm, known in self.arms.items() if known.times is not None}
-        added = cost.added(contrast, times, self.policy.seed)
+        added = cost.added_p95(contrast, times, self.policy.seed)
         sides = [[self.arms[arm].config or {} for arm in side] for side in (contrast.plus, contrast.minus)]
         return Cost(added, self.policy.budget_ms(*sides), self.busy)
 
@@ -205,7 +197,7 @@ class Arms:
 
 
 def busy(record: Mapping[str, Any]) -> str:
-    """Why the times of a run are not to be trusted, as its record says; nothing when they are."""
+    """Why the times of a run cannot be trusted, by its record; empty when they can."""
     return str((record.get("machine") or {}).get("busy") or "")
 
 

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ragbench.comparison.policy import Policy
-from ragbench.comparison.statistics import compare_all
 from ragbench.errors import BenchmarkError
 
 if TYPE_CHECKING:
@@ -48,13 +47,12 @@ def by_type(values: Mapping[str, ArrayLike], base: str, kinds: Sequence[str | No
         raise BenchmarkError(
             f"{stacked.shape[1]} values and {len(kinds)} query types cannot be paired; give every query one of each"
         )
-    place, spec = list(values).index(base), policy.statistics
+    place = list(values).index(base)
     rows = []
     for kind, mask in types(kinds).items():
         here = stacked[:, mask]
         against = np.broadcast_to(here[place], here.shape)
-        compared = compare_all(here, against, seed=policy.seed, draws=spec.draws, confidence=spec.confidence)
-        for arm, each in zip(values, compared, strict=True):
-            told = (kind, each.n, warning(kind, each.n), arm, each.mean_candidate)
-            rows.append((*told, each.difference, each.ci_low, each.ci_high))
+        for arm, each in zip(values, policy.compare(here, against), strict=True):
+            means = (arm, each.mean_candidate, each.difference, each.ci_low, each.ci_high)
+            rows.append((kind, each.n, warning(kind, each.n), *means))
     return pd.DataFrame(rows, columns=list(COLUMNS))

@@ -17,8 +17,8 @@ from ragbench.comparison import skew
 
 Floats = NDArray[np.float64]
 
-_CELLS = 1_000_000  # of a block of draws times rows or queries: bounds memory to some 50 MB
-_NEAR = 1e-9  # statistics this near are equal: one sum, added up in another order
+_CELLS = 1_000_000  # size of a block, draws times rows or queries: limits memory to about 50 MB
+_NEAR = 1e-9  # statistics this near are equal: the same sum added up in another order
 
 
 def largest(differences: Floats, here: NDArray[np.bool_], seed: int, draws: int) -> tuple[Floats, ...]:
@@ -49,7 +49,7 @@ def largest(differences: Floats, here: NDArray[np.bool_], seed: int, draws: int)
 
 
 def sign_patterns(queries: int, rows: int, draws: int, seed: int) -> Iterator[Floats]:
-    """Blocks of sign patterns, (queries, patterns), 1 or -1; where they are few, all but that of the data."""
+    """Blocks of sign patterns, (queries, patterns), 1 or -1; if there are few, all except the pattern of the data."""
     step = max(1, _CELLS // max(queries, rows))
     if 2**queries <= draws + 1:
         numbers = np.arange(1, 2**queries)
@@ -83,8 +83,8 @@ def p_values(observed: Floats, by_chance: Sequence[Floats]) -> Floats:
 def critical(by_chance: Sequence[Floats], level: float, n: int, rows: int) -> float:
     """The largest statistic whose p is above `level`.
 
-    Where so few queries changed that every p is above it, the critical value of Student's t for `n` queries with
-    Bonferroni's correction for the `rows`: it gives intervals, and no row is significant.
+    If so few queries changed that every p is above `level`, it is the critical value of Student's t for `n` queries,
+    with Bonferroni's correction for the `rows`: this gives intervals, and no row is significant.
     """
     from scipy.special import stdtrit  # scipy.stats has it and takes three times as long to import
 

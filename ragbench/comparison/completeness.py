@@ -45,7 +45,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Completeness:
-    """`known` relevant items are judged, of which systems found `found`: `once` by one of them, `twice` by two."""
+    """`known` items are judged relevant; systems found `found` of these, `once` by one system, `twice` by two."""
 
     depth: int
     topics: int
@@ -57,7 +57,7 @@ class Completeness:
 
     def sentences(self) -> list[str]:
         """The estimates in words."""
-        told = [
+        said = [
             f"{self.known} sections or documents are judged relevant; the first {self.depth} hits of "
             f"{len(self.estimates[0].systems)} systems hold {self.found} of them, {self.once} found by one system only"
         ]
@@ -66,10 +66,10 @@ class Completeness:
             shown = (
                 f"judgments hold at most {each.share:.1%} [{each.low:.1%}, {each.high:.1%}] of them"
                 if each.low < 1
-                else "more are judged already, so it shows none that is missing"
+                else "more are judged already, so it shows no missing ones"
             )
-            told.append(f"{each.method}{of}: such systems can find {each.relevant:.0f} or more; {shown}")
-        return told
+            said.append(f"{each.method}{of}: such systems can find {each.relevant:.0f} or more; {shown}")
+        return said
 
 
 def completeness(
@@ -77,7 +77,7 @@ def completeness(
 ) -> Completeness:
     """Estimate from the first `depth` of at least two runs. BenchmarkError for fewer, and where nothing is relevant."""
     if len(runs) < 2:
-        raise BenchmarkError("one system says nothing of what it missed: name runs or arms of at least two")
+        raise BenchmarkError("one system cannot show what it missed: name runs or arms of at least two")
     names = sorted(runs)
     relevant = {qid: {i for i, grade in grades.items() if grade > 0} for qid, grades in sorted(qrels.items())}
     relevant = {qid: items for qid, items in relevant.items() if items and any(qid in runs[name] for name in names)}
@@ -88,7 +88,7 @@ def completeness(
         for qid, items in relevant.items()
     }
     pair = min(combinations(range(len(names)), 2), key=lambda two: (_overlap(hits, two), two))
-    counts = np.array([_counted(relevant[qid], found, pair) for qid, found in hits.items()], dtype=np.float64)
+    counts = np.array([_counts(relevant[qid], found, pair) for qid, found in hits.items()], dtype=np.float64)
     samples = np.hstack([counts.T @ drawn for drawn in resamples(len(counts), counts.shape[1], draws, seed)])
     totals = counts.sum(axis=0)
     methods: list[tuple[str, tuple[str, ...], Any]] = [
@@ -110,8 +110,8 @@ def _overlap(hits: Mapping[str, list[set[str]]], pair: tuple[int, int]) -> float
     return both / max(1, sum(len(found[pair[0]] | found[pair[1]]) for found in hits.values()))
 
 
-def _counted(relevant: set[str], found: list[set[str]], pair: tuple[int, int]) -> tuple[int, ...]:
-    """Of a topic: relevant, found, found once, found twice; found by either of the pair, and by both."""
+def _counts(relevant: set[str], found: list[set[str]], pair: tuple[int, int]) -> tuple[int, ...]:
+    """The counts of a topic: relevant, found, found once, found twice; found by each of the pair, and by both."""
     times = [sum(item in each for each in found) for item in relevant]
     one, other = found[pair[0]], found[pair[1]]
     return (

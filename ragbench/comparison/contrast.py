@@ -10,7 +10,8 @@ from dataclasses import dataclass
 class Contrast:
     """Weighted arms against weighted arms: an arm against its base, the effect of a factor, an interaction of two.
 
-    `aliases` are effects that the design cannot separate from this one: the estimate is the sum of all of them.
+    `plus` and `minus` are weights by arm. `aliases` are effects that the design cannot separate from this one: the
+    estimate is the sum of all of them.
     """
 
     factors: tuple[str, ...]
@@ -25,12 +26,12 @@ class Contrast:
 
     @property
     def weights(self) -> dict[str, float]:
-        """The weight of every arm: that in `plus` less that in `minus`."""
+        """The weight of every arm: the one in `plus` minus the one in `minus`."""
         found = dict(self.plus)
         for arm, weight in self.minus.items():
             found[arm] = found.get(arm, 0.0) - weight
         return found
 
     def difference(self, by_arm: Mapping[str, float]) -> float:
-        """The contrast of a number that every arm has, such as the bytes of its index."""
+        """The weighted sum of a number of every arm, such as the bytes of its index."""
         return sum(weight * by_arm[arm] for arm, weight in self.weights.items())

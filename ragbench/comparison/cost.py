@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from ragbench.comparison.contrast import Contrast
-from ragbench.timing.intervals import Samples, weighted
+from ragbench.timing.intervals import Samples, weighted_sum
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,18 +56,18 @@ class Cost:
     @property
     def text(self) -> str:
         """The axis with its reason: `p95 +12 ms [+9, +16], within the budget of +50 ms`."""
-        told = "time was not measured" if self.added is None else f"p95 {self.added.text}"
+        time = "time was not measured" if self.added is None else f"p95 {self.added.text}"
         if self.budget_ms is None:
-            return f"{told}, no budget is set"
+            return f"{time}, no budget is set"
         if self.added is None:
-            return f"{told}, the budget is +{self.budget_ms:g} ms"
+            return f"{time}, the budget is +{self.budget_ms:g} ms"
         if self.busy:
-            return f"{told}, not to be trusted: {self.busy}"
+            return f"{time}, not to be trusted: {self.busy}"
         where = {"within": "within", "over": "over", "open": "perhaps over"}[self.axis]
-        return f"{told}, {where} the budget of +{self.budget_ms:g} ms"
+        return f"{time}, {where} the budget of +{self.budget_ms:g} ms"
 
 
-def added(contrast: Contrast, times: Mapping[str, pd.DataFrame], seed: int) -> Added | None:
+def added_p95(contrast: Contrast, times: Mapping[str, pd.DataFrame], seed: int) -> Added | None:
     """The difference in p95 with its 95% interval (`ragbench.timing.intervals`); None where an arm was not timed.
 
     `times` has the samples of every arm: qid and total, in milliseconds.
@@ -80,5 +80,5 @@ def added(contrast: Contrast, times: Mapping[str, pd.DataFrame], seed: int) -> A
     }
     if not set.intersection(*(set(each.qids) for each in samples.values())):
         return None
-    found = weighted([(samples[arm], weight) for arm, weight in weights.items()], seed)
+    found = weighted_sum([(samples[arm], weight) for arm, weight in weights.items()], seed)
     return Added(*(round(found[name], 6) for name in ("p95", "p95_low", "p95_high")))

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 FEWEST = 3
-"""With fewer arms the verdict is enough."""
+"""The fewest arms of a field; with fewer, the verdict says enough."""
 MOST = 24
-"""With more arms none is ruled out: at most 300 pairs are compared."""
+"""The most arms of which some are ruled out: at most 276 pairs are compared."""
 COLUMNS = ("arm", "mean", "best", "passage_mean", "passage_best", "ruled_out_by", "more_topics")
 
 
@@ -56,7 +56,7 @@ def field(arms: Arms) -> pd.DataFrame:
 
 
 def _best(arms: Arms, level: str) -> dict[str, tuple[float, float]]:
-    """By arm, its mean and the probability that it is the best."""
+    """The mean of every arm and the probability that it is the best."""
     values = arms.matrix(level)
     values = values[:, ~np.isnan(values).any(axis=0)]
     won, draws = np.zeros(len(values)), 0
@@ -70,7 +70,7 @@ def _best(arms: Arms, level: str) -> dict[str, tuple[float, float]]:
 
 
 def _ruled_out(arms: Arms) -> dict[str, str]:
-    """By arm that is ruled out, the arm that rules it out: the one with the largest effect on documents."""
+    """The arms that are ruled out, each with the arm that rules it out by the largest effect on documents."""
     found: dict[str, tuple[float, str]] = {}
     pairs = list(combinations(arms.arms, 2))
     for pair, levels in zip(pairs, arms.levels_of([Contrast.of(*pair) for pair in pairs]), strict=True):
@@ -84,7 +84,7 @@ def _ruled_out(arms: Arms) -> dict[str, str]:
 
 
 def _more_topics(arms: Arms, out: dict[str, str]) -> dict[str, float]:
-    """By arm, how many more topics would separate it from the leader, by documents."""
+    """How many more topics would separate each arm from the leader, by documents."""
     pairs = len(arms.levels) * len(arms.arms) * (len(arms.arms) - 1) // 2
     policy = arms.policy.statistics
     means = dict(zip(arms.arms, np.nanmean(arms.matrix(DOCUMENT), axis=1), strict=True))
@@ -120,9 +120,9 @@ def sentences(frame: pd.DataFrame) -> list[str]:
     lacking = left["more_topics"].dropna()
     if len(lacking):
         said.append(
-            f"To tell the others from the first: {int(lacking.min()):,} more topics such as these for one of them, "
-            f"{int(lacking.max()):,} for all whose difference matters."
+            f"To separate the others from the first takes {int(lacking.min()):,} more topics such as these for one of "
+            f"them, {int(lacking.max()):,} for all whose difference matters."
         )
     elif len(left) > 1:
-        said.append("The rest differ by less than matters.")
+        said.append("The differences of the rest are too small to matter.")
     return said

@@ -60,7 +60,7 @@ def halves(arms: Arms, contrasts: Sequence[Contrast], splits: Mapping[str, str])
 
 
 def sentences(frame: pd.DataFrame, alpha: float = 0.05) -> list[str]:
-    """What the halves disagree about: `p6: +0.107 on train, -0.007 on test topics (p = 0.01) ...`"""
+    """A sentence for every effect on which the halves disagree."""
     return [
         f"{row['factor']}: {row['level']}s {row['train']:+.3f} on train and {row['test']:+.3f} on test topics "
         f"(p = {row['p']:.2g}): the halves disagree, so look at which topics it helps before you rely on the mean"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +10,7 @@ from numpy.typing import ArrayLike
 
 
 class Mean(NamedTuple):
-    """The mean of `n` values, and its interval; NaN for fewer than three values."""
+    """The mean of `n` values and its 95% interval, NaN for fewer than three values."""
 
     mean: float
     low: float
@@ -19,8 +18,8 @@ class Mean(NamedTuple):
     n: int
 
 
-def mean(values: ArrayLike, confidence: float = 0.95) -> Mean:
-    """The mean of values of shape (n,) with Student's interval, cut to 0 and 1 where all values lie between them."""
+def mean(values: ArrayLike) -> Mean:
+    """The mean of values of shape (n,) with Student's interval, cut at 0 and 1 where all values lie between them."""
     from scipy.stats import t
 
     row = np.asarray(values, dtype=np.float64)
@@ -28,12 +27,6 @@ def mean(values: ArrayLike, confidence: float = 0.95) -> Mean:
     centre = float(row.mean()) if n else math.nan
     if n < 3:
         return Mean(centre, math.nan, math.nan, n)
-    reach = float(t.ppf((1 + confidence) / 2, n - 1)) * float(row.std(ddof=1)) / math.sqrt(n)
+    reach = float(t.ppf(0.975, n - 1)) * float(row.std(ddof=1)) / math.sqrt(n)
     least, most = (0.0, 1.0) if row.min() >= 0 and row.max() <= 1 else (-math.inf, math.inf)
     return Mean(centre, max(least, centre - reach), min(most, centre + reach), n)
-
-
-def interval(values: Sequence[float], confidence: float = 0.95) -> tuple[float, float]:
-    """The ends of the interval."""
-    found = mean(values, confidence)
-    return found.low, found.high

@@ -6,6 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from numpy.typing import ArrayLike
+
+from ragbench.comparison.statistics import Comparison, compare_all
 from ragbench.configuration import BudgetSpec, StatisticsSpec, active, build
 from ragbench.evaluation.measures import PRIMARY
 
@@ -29,10 +32,15 @@ class Policy:
             int(config["seed"]),
         )
 
+    def compare(self, candidates: ArrayLike, baselines: ArrayLike) -> list[Comparison]:
+        """Compare row by row as one family (`compare_all`) with the seed, draws and confidence of the policy."""
+        spec = self.statistics
+        return compare_all(candidates, baselines, seed=self.seed, draws=spec.draws, confidence=spec.confidence)
+
     def budget_ms(self, plus: Iterable[Mapping[str, Any]], minus: Iterable[Mapping[str, Any]]) -> float | None:
         """Milliseconds that the change from configurations `minus` to `plus` may add to p95; None without a limit.
 
-        A change that turns re-ranking on has a budget of its own.
+        A change that turns re-ranking on has another budget.
         """
         turned_on = all(map(reranks, plus)) and not any(map(reranks, minus))
         return self.budget.of_rerank_ms if turned_on else self.budget.p95_ms

@@ -15,7 +15,7 @@ from ragbench.errors import ConfigError
 Floats = NDArray[np.float64]
 
 FEW = 20
-"""With fewer queries, or fewer changed queries, no detectable effect is given: it would not be reliable."""
+"""The fewest queries, and changed queries, for which a detectable effect is given: with fewer it is not reliable."""
 POWER = 0.8
 _DRAWS = 1_000
 _STEPS = 16  # of a bisection from eight standard deviations: to a ten-thousandth of one
@@ -35,7 +35,7 @@ def detectable_effects(differences: Floats, here: NDArray[np.bool_], critical: f
     if not enough.any():
         return found
     rows, n = differences[enough], n[enough][:, np.newaxis]
-    centred = _centred(rows)
+    centred = _with_zero_mean(rows)
     parts = [
         (centred @ block, centred**2 @ block, centred**3 @ block, (rows != 0) @ block, here[enough] @ block)
         for block in resamples(rows.shape[1], len(rows), _DRAWS, seed)
@@ -71,31 +71,29 @@ def _least(power: Callable[[Floats], Floats], start: Floats) -> Floats:
     return high
 
 
-def _centred(differences: Floats) -> Floats:
+def _with_zero_mean(differences: Floats) -> Floats:
     """The rows with mean 0 and the same ties: all other differences are shifted by the same amount."""
     changed = differences != 0
     shift = differences.sum(axis=1, keepdims=True) / np.maximum(changed.sum(axis=1, keepdims=True), 1)
     return np.where(changed, differences - shift, 0.0)
 
 
-def minimum_detectable_effect(
-    sd: float, n: int, *, confidence: float = 0.95, power: float = POWER, family: int = 1
-) -> float:
-    """The smallest true mean difference that a paired t test of `n` queries finds with probability `power`.
+def minimum_detectable_effect(sd: float, n: int, *, confidence: float = 0.95, family: int = 1) -> float:
+    """The smallest true mean difference that a paired t test of `n` queries finds with probability `POWER`.
 
     For planning: `sd` is the standard deviation of the differences, from an earlier experiment (0.1 to 0.2 is usual for
     nDCG@10). Two-sided at (1 - confidence) / family. Infinite for fewer than two queries.
     """
-    return float("inf") if n < 2 else float(sd) * _detectable_sds(n, (1 - confidence) / family, power)
+    return float("inf") if n < 2 else float(sd) * _detectable_sds(n, (1 - confidence) / family)
 
 
-def queries_needed(effect: float, sd: float, *, confidence: float = 0.95, power: float = POWER, family: int = 1) -> int:
-    """How many queries find a true mean difference of `effect` with probability `power`; at least 2."""
+def queries_needed(effect: float, sd: float, *, confidence: float = 0.95, family: int = 1) -> int:
+    """How many queries find a true mean difference of `effect` with probability `POWER`; at least 2."""
     if not effect > 0:
         raise ConfigError(f"the effect to detect must be greater than 0, got {effect:g}")
 
     def finds(n: int) -> bool:
-        return minimum_detectable_effect(sd, n, confidence=confidence, power=power, family=family) <= effect
+        return minimum_detectable_effect(sd, n, confidence=confidence, family=family) <= effect
 
     high = 2
     while not finds(high):
@@ -108,12 +106,12 @@ def queries_needed(effect: float, sd: float, *, confidence: float = 0.95, power:
 
 
 @lru_cache(maxsize=1024)
-def _detectable_sds(n: int, alpha: float, power: float) -> float:
-    """The minimum detectable effect in standard deviations: the noncentrality at which the t test has the power.
+def _detectable_sds(n: int, alpha: float) -> float:
+    """The minimum detectable effect in standard deviations: the noncentrality at which the t test has `POWER`.
 
     Significance in the wrong direction does not count as found.
     """
     from scipy.special import nctdtrinc, stdtrit
 
     critical = -stdtrit(n - 1, alpha / 2)
-    return float(nctdtrinc(n - 1, 1 - power, critical)) / float(np.sqrt(n))
+    return float(nctdtrinc(n - 1, 1 - POWER, critical)) / float(np.sqrt(n))

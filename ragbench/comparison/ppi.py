@@ -21,8 +21,8 @@ LEAST = 10
 
 
 @dataclass(frozen=True)
-class Powered:
-    """A mean with its interval; `weight` (0 to 1) is that of the model. `persons` and `model`: the means of each alone.
+class PoweredMean:
+    """A mean with its interval. `weight` (0 to 1): of the model. `persons` and `model`: the means of each alone.
 
     `persons_low` and `persons_high` bound the mean of the persons' `n` topics; the model judged `n_model` others.
     """
@@ -39,8 +39,10 @@ class Powered:
     n_model: int
 
 
-def powered(persons: ArrayLike, model: ArrayLike, elsewhere: ArrayLike, confidence: float = 0.95) -> Powered:
-    """The mean over topics: `persons` and `model`, (n,), of the topics both judged, `elsewhere` of the model's others.
+def prediction_powered_mean(
+    persons: ArrayLike, model: ArrayLike, elsewhere: ArrayLike, confidence: float = 0.95
+) -> PoweredMean:
+    """The mean over topics: `persons` and `model` (n,) for topics that both judged, `elsewhere` for the model's others.
 
     Raises ResultsError for fewer than `LEAST` topics of persons.
     """
@@ -60,6 +62,7 @@ def powered(persons: ArrayLike, model: ArrayLike, elsewhere: ArrayLike, confiden
     variance = float(np.var(gold - weight * same, ddof=1)) / n + weight**2 * others
     t = -float(stdtrit(n - 1, (1 - confidence) / 2))
     centre, alone = float(gold.mean()) + shift, float(gold.mean())
-    reach, own = t * math.sqrt(variance), t * math.sqrt(float(np.var(gold, ddof=1)) / n)
+    reach, reach_alone = t * math.sqrt(variance), t * math.sqrt(float(np.var(gold, ddof=1)) / n)
+    interval, interval_alone = (centre - reach, centre + reach), (alone - reach_alone, alone + reach_alone)
     naive = float(np.concatenate([same, rest]).mean())
-    return Powered(centre, centre - reach, centre + reach, weight, alone, alone - own, alone + own, naive, n, more)
+    return PoweredMean(centre, *interval, weight, alone, *interval_alone, naive, n, more)

@@ -28,7 +28,7 @@ def quadratic_kappa(counts: NDArray[np.float64]) -> float:
 
 
 def kappa_interval(first: Qrels, second: Qrels, seed: int) -> tuple[float, float]:
-    """The 95% interval of the quadratic kappa, by drawing topics again: grades of one topic depend on each other."""
+    """The 95% interval of the quadratic kappa by resampling topics, since grades of a topic depend on each other."""
     tables = []
     for qid in sorted(set(first) & set(second)):
         counts = np.zeros((4, 4))

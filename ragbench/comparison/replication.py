@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FEWEST = 3
-"""The fewest shared changes: two can only agree or disagree."""
+"""The fewest shared changes: two can only agree or disagree in order."""
 COLUMNS = ("first", "second", "changes", "rank_correlation", "same_sign", "sure", "sure_alike")
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ragbench.comparison.arms import Arms
-from ragbench.comparison.statistics import compare_all
 from ragbench.errors import ResultsError
 from ragbench.evaluation.levels import DOCUMENT
 
@@ -19,7 +18,7 @@ COLUMNS = ("kind", "arm", "n", "topics", "variants", "loss", "low", "high", "p")
 
 
 def losses(arms: Arms, variants: Mapping[str, Mapping[str, str]]) -> pd.DataFrame:
-    """A row for every kind and arm, with `COLUMNS`, by documents; `variants`: by kind, the qid of a variant by topic.
+    """A row for every kind and arm, with `COLUMNS`, by documents. `variants[kind][qid]` is the variant of topic `qid`.
 
     `topics` and `variants` are means over the `n` topics that have the variant; `loss` is variants minus topics, with
     an interval that holds together with all others. Raises ResultsError where no topic has a value.
@@ -40,25 +39,9 @@ def losses(arms: Arms, variants: Mapping[str, Mapping[str, str]]) -> pd.DataFram
     kept = ~np.isnan(changed).all(axis=1)
     if not kept.any():
         raise ResultsError("no topic with an answer has a variant: name other kinds")
-    policy = arms.policy
-    compared = compare_all(
-        changed[kept],
-        before[kept],
-        seed=policy.seed,
-        draws=policy.statistics.draws,
-        confidence=policy.statistics.confidence,
-    )
-    told = [
-        (
-            *row,
-            each.n,
-            each.mean_baseline,
-            each.mean_candidate,
-            each.difference,
-            each.ci_low,
-            each.ci_high,
-            each.p_value,
-        )
-        for row, each in zip([row for row, keep in zip(rows, kept, strict=True) if keep], compared, strict=True)
+    compared = arms.policy.compare(changed[kept], before[kept])
+    found = [
+        (*row, e.n, e.mean_baseline, e.mean_candidate, e.difference, e.ci_low, e.ci_high, e.p_value)
+        for row, e in zip([row for row, keep in zip(rows, kept, strict=True) if keep], compared, strict=True)
     ]
-    return pd.DataFrame(told, columns=list(COLUMNS))
+    return pd.DataFrame(found, columns=list(COLUMNS))

@@ -6,8 +6,8 @@ mean over the standard deviation, g the skewness and n the number of queries:
 
     z = sqrt(n - 1) * (w + g w^2 / 3 + g^2 w^3 / 27 + g / 6n)
 
-It grows with w, so it can be solved for the mean. Everything here is made of the sums of the differences, their
-squares and their cubes, so that ten thousand samples cost three matrix products.
+It grows with w, so it can be solved for the mean. It needs only the sums of the differences, of their squares and of
+their cubes, so ten thousand samples cost three matrix products.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-_NOTHING = 1e-30  # added to every variance: a row of ties is divided by something
+_NOTHING = 1e-30  # added to every variance, so that a row of ties is not divided by 0
 
 TYPICAL = 8.0
-"""The variance of a row is at least that of so many queries with a typical difference of the family.
+"""The variance of a row is at least the one it has with this many queries of a typical difference of the family.
 
-Otherwise a row with few changed queries in a sample would look as if it never changed. The value is chosen
-by the simulation in `tests/bench/promises.py`.
+Otherwise a row with few changed queries in a sample would look as if it never changed. The value was chosen by the
+simulation in `tests/bench/promises.py`.
 """
 
 
@@ -36,7 +36,7 @@ def floor(differences: Floats, n: NDArray[Any]) -> Floats:
 
 
 def sums(differences: Floats) -> tuple[Floats, Floats, Floats]:
-    """Of every row, the sum of the differences, of their squares and of their cubes."""
+    """The sums of every row: of the differences, of their squares and of their cubes."""
     return differences.sum(axis=1), (differences**2).sum(axis=1), (differences**3).sum(axis=1)
 
 
@@ -58,18 +58,15 @@ def moments(n: Any, first: Any, second: Any, third: Any, floor: Any) -> tuple[Fl
 
 
 def bounds(differences: Floats, n: NDArray[Any], critical: float) -> tuple[Floats, Floats]:
-    """The lower and upper bounds of the means whose |z| is at most `critical`, by row.
-
-    NaN below three values.
-    """
+    """The lower and upper bounds of the means whose |z| is at most `critical`, by row; NaN below three values."""
     mean, root, skew = moments(n, *sums(differences), floor(differences, n))
     with np.errstate(invalid="ignore", divide="ignore"):
         reach = critical / np.sqrt(n - 1.0)
-        low, high = mean - root * solved(reach, skew, n), mean - root * solved(-reach, skew, n)
+        low, high = mean - root * solve(reach, skew, n), mean - root * solve(-reach, skew, n)
     return np.where(n < 3, np.nan, low), np.where(n < 3, np.nan, high)
 
 
-def solved(reached: Any, skew: Any, n: Any) -> Floats:
+def solve(reached: Any, skew: Any, n: Any) -> Floats:
     """The w at which z / sqrt(n - 1) is `reached`."""
     y = reached - skew / (6 * n)
     flat = np.abs(skew) < 1e-6

@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 TIE = 1e-9
 """Differences up to this size are ties: they come from the order of float additions, not from a ranking."""
 
-_DIGITS = 12  # results are rounded so that the order in which a matrix product adds up leaves no trace
+_DIGITS = 12  # results are rounded, so that they do not depend on the order in which a matrix product adds up
 
 
 @dataclass(frozen=True)
@@ -89,19 +89,19 @@ def compare_all(
     return [
         Comparison(
             n=int(mask.sum()),
-            mean_candidate=_rounded(candidate[row][mask].mean()),
-            mean_baseline=_rounded(baseline[row][mask].mean()),
-            difference=_rounded(differences[row].sum() / n[row]),
-            ci_low=_rounded(lows[row]),
-            ci_high=_rounded(highs[row]),
-            narrow_low=_rounded(narrow_lows[row]),
-            narrow_high=_rounded(narrow_highs[row]),
+            mean_candidate=_round(candidate[row][mask].mean()),
+            mean_baseline=_round(baseline[row][mask].mean()),
+            difference=_round(differences[row].sum() / n[row]),
+            ci_low=_round(lows[row]),
+            ci_high=_round(highs[row]),
+            narrow_low=_round(narrow_lows[row]),
+            narrow_high=_round(narrow_highs[row]),
             p_value=float(p_values[row]),
             wins=int((differences[row] > 0).sum()),
             ties=int((differences[row][mask] == 0).sum()),
             losses=int((differences[row] < 0).sum()),
-            sd=_rounded(differences[row][mask].std(ddof=1)) if n[row] > 1 else np.nan,
-            mde=_rounded(mdes[row]),
+            sd=_round(differences[row][mask].std(ddof=1)) if n[row] > 1 else np.nan,
+            mde=_round(mdes[row]),
             confidence=confidence,
         )
         for row, mask in enumerate(here)
@@ -125,5 +125,5 @@ def _check(candidate: Floats, baseline: Floats, draws: int, confidence: float) -
         raise ConfigError(f"statistics.confidence must be above 0.5 and below 1, got {confidence:g}")
 
 
-def _rounded(value: float) -> float:
+def _round(value: float) -> float:
     return round(float(value), _DIGITS) + 0.0  # no negative zero

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ragbench.comparison.arms import Judged
+from ragbench.comparison.arms import JudgedContrast
 from ragbench.comparison.verdict import Level
 from ragbench.evaluation.levels import DOCUMENT, PASSAGE
 
@@ -21,13 +21,13 @@ COLUMNS = (
     *(f"{prefix}{name}" for prefix in _PREFIX.values() for name in _OF_LEVEL),
     *("standard_error", "aliases", "latency_ms", "latency_low", "latency_high", "budget_ms", "reason"),
 )
-"""`kind` is main or interaction; an interaction has no verdict. Columns of passages begin with `passage_`, those of
-documents with nothing. `p` is adjusted for the family; NaN is what was not measured or cannot be said."""
+"""`kind` is main or interaction; an interaction has no verdict. Columns of passages begin with `passage_`, columns of
+documents have no prefix. `p` is adjusted for the family; NaN: not measured, or unknown."""
 WORDS = ("kind", "factor", "other", "verdict", "quality", "cost", "aliases", "reason")
 """The columns that are texts."""
 
 
-def table(judged: Sequence[Judged], standard_errors: Mapping[str, float] | None = None) -> pd.DataFrame:
+def table(judged: Sequence[JudgedContrast], standard_errors: Mapping[str, float] | None = None) -> pd.DataFrame:
     """One row for every contrast, with `COLUMNS`; `standard_errors` are those of a design that samples arms."""
     import pandas as pd
 
@@ -35,7 +35,7 @@ def table(judged: Sequence[Judged], standard_errors: Mapping[str, float] | None 
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def _row(judged: Judged, standard_error: float) -> dict[str, Any]:
+def _row(judged: JudgedContrast, standard_error: float) -> dict[str, Any]:
     (factor, *others), verdict = judged.contrast.factors, judged.verdict
     added = judged.cost.added
     said = {"verdict": verdict.outcome, "quality": verdict.quality, "cost": verdict.cost.axis, "reason": verdict.reason}

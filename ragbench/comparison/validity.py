@@ -1,10 +1,10 @@
 """Whether derived topics lead to the same conclusions as topics that persons wrote.
 
 The same arms are measured on both sets. Three questions, by documents: do both sets order the arms alike (Kendall's
-tau-b of the means), do they find the same differences to the first arm, and where the difference of two arms is
-significant on both, has it the same sign (active agreement; Moffat, Scholer and Thomas, ADCS 2012)? Intervals resample
-the topics of each set independently. The agreement is limited by how well persons' topics agree with themselves:
-`ceiling` is the mean tau of two samples of these, of the sizes of the two sets.
+tau-b of the means), do they find the same differences from the first arm, and if a difference of two arms is
+significant on both, does it have the same sign (active agreement; Moffat, Scholer and Thomas, ADCS 2012)? Intervals
+resample the topics of each set independently. Persons' topics do not fully agree with themselves: `ceiling` is the mean
+tau of two samples of these, of the sizes of the two sets.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 FEWEST = 3
-"""The fewest shared arms: two can only agree or disagree."""
+"""The fewest shared arms: two can only agree or disagree in order."""
 _DRAWS = 4_000
 
 
@@ -50,8 +50,8 @@ class Interval:
 class Validity:
     """How far two sets of topics agree on the same arms; `topics` are the sizes, of the persons' set first.
 
-    `same_sign`: the share of all pairs of arms of which both find the same one better. `correlation` (Pearson) and
-    `bias` (mean difference, other minus persons') are of the effects against the first arm. `sure_same`, `sure_other`,
+    `same_sign`: the share of pairs of arms in which both find the same one better. `correlation` (Pearson) and `bias`
+    (mean difference, other minus persons') compare the effects against the first arm. `sure_same`, `sure_other`,
     `sure_one`, `sure_none`: pairs whose difference is significant on both sets with the same sign, on both with
     opposite signs, on one set, on none. `effects`: a row for every arm but the first: arm, effect, low, high, quality,
     other_effect, other_low, other_high, other_quality, difference, difference_low, difference_high.
@@ -82,7 +82,7 @@ class Validity:
             f"reach {self.ceiling.text}.",
             f"Pairs of arms: the same one is better in {self.same_sign.value:.0%} "
             f"[{self.same_sign.low:.0%}, {self.same_sign.high:.0%}]; {sure}, contradict each other in "
-            f"{self.sure_other} of these, and one alone is sure of {self.sure_one}.",
+            f"{self.sure_other} of these, and only one set is sure of {self.sure_one}.",
             f"Effects against {self.base}: correlation {self.correlation.text}; the other topics find "
             f"{self.bias.value:+.3f} [{self.bias.low:+.3f}, {self.bias.high:+.3f}] more on average.",
         ]
@@ -105,8 +105,8 @@ def validate(persons: Arms, other: Arms) -> Validity:
     values = [_matrix(side) for side in sides]
     seed, confidence = persons.policy.seed, persons.policy.statistics.confidence
     means = [each.mean(axis=1) for each in values]
-    first, second = (_resampled(each, seed + place) for place, each in enumerate(values))
-    again = _resampled(values[0], seed + 2, values[1].shape[1])
+    first, second = (_resampled_means(each, seed + place) for place, each in enumerate(values))
+    again = _resampled_means(values[0], seed + 2, values[1].shape[1])
 
     def interval(value: float, draws: Floats) -> Interval:
         tail = 50 * (1 - confidence)
@@ -146,8 +146,8 @@ def _matrix(arms: Arms) -> Floats:
     return values[:, ~np.isnan(values).any(axis=0)]
 
 
-def _resampled(values: Floats, seed: int, size: int | None = None) -> Floats:
-    """Means by arm of samples of the topics, (arms, draws); `size` topics each where it is given."""
+def _resampled_means(values: Floats, seed: int, size: int | None = None) -> Floats:
+    """Means of every arm over samples of the topics, (arms, draws), of `size` topics each (default: as many)."""
     n = values.shape[1]
     if size is None:
         blocks = [values @ counts / n for counts in resamples(n, len(values), _DRAWS, seed)]
@@ -158,14 +158,14 @@ def _resampled(values: Floats, seed: int, size: int | None = None) -> Floats:
 
 
 def _signs(means: Floats) -> Floats:
-    """By pair of arms and draw: the sign of the difference, 0 for a tie."""
+    """The sign of the difference of every pair of arms in every draw, (pairs, draws); 0 for a tie."""
     pairs = np.array(list(combinations(range(len(means)), 2)))
     gap = means[pairs[:, 0]] - means[pairs[:, 1]]
     return np.asarray(np.where(np.abs(gap) <= TIE, 0.0, np.sign(gap)))
 
 
 def _tau(one: Floats, other: Floats) -> Floats:
-    """Kendall's tau-b by draw; NaN where all values of one side are ties."""
+    """Kendall's tau-b of every draw; NaN where all values of one side are ties."""
     first, second = _signs(one), _signs(other)
     ranked = np.sqrt((first != 0).sum(axis=0) * (second != 0).sum(axis=0))
     with np.errstate(invalid="ignore"):
@@ -177,14 +177,14 @@ def _same(one: Floats, other: Floats) -> Floats:
 
 
 def _correlation(one: Floats, other: Floats) -> Floats:
-    """Pearson's correlation over the arms, by draw."""
+    """Pearson's correlation over the arms for every draw."""
     first, second = one - one.mean(axis=0), other - other.mean(axis=0)
     with np.errstate(invalid="ignore"):
         return np.asarray((first * second).sum(axis=0) / np.sqrt((first**2).sum(axis=0) * (second**2).sum(axis=0)))
 
 
 def _sure(arms: Arms) -> NDArray[np.int64]:
-    """By pair of arms: 1 where the first is significantly better, -1 where it is worse, else 0; one family."""
+    """For every pair of arms 1 if the first is significantly better, -1 if it is worse, else 0; one family."""
     found = arms.levels_of([Contrast.of(*pair) for pair in combinations(arms.arms, 2)])
     return np.array([int(each[DOCUMENT].better) - int(each[DOCUMENT].worse) for each in found])
 

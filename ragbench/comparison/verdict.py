@@ -1,4 +1,4 @@
-"""Two axes, then one word: what a comparison means for the person who has to decide.
+"""The verdict: two axes and one word that say what a comparison means for a decision.
 
 Quality is better, worse, equivalent or open; cost is within, over or open. Quality is judged at two levels, whole
 documents and passages as the reader gets them. A change that is surely worse at either level is not adopted.
@@ -26,8 +26,8 @@ OUTCOMES: tuple[Outcome, ...] = ("adopt", "equivalent", "inconclusive", "reject"
 class Level:
     """A comparison at one level. `useful` is the effect if unjudged hits were as useful as judged ones at their rank.
 
-    The measured effect counts unjudged hits as useless; the two values bound what judging them could show. None where
-    all hits are judged, or the measure has no such bound.
+    The measured effect counts unjudged hits as useless: judging them can show effects between the two. None where all
+    hits are judged, or the measure has no such value.
     """
 
     name: str
@@ -36,18 +36,18 @@ class Level:
     useful: float | None = None
 
     @property
-    def settled(self) -> bool:
-        """Whether the effect has the same sign however useful the unjudged hits are."""
+    def sign_is_sure(self) -> bool:
+        """Whether the effect has the same sign with unjudged hits useless and with them useful."""
         return self.useful is None or self.useful * self.comparison.difference > 0
 
     @property
     def worse(self) -> bool:
-        """Whether the candidate is significantly worse, by however little."""
+        """Whether the candidate is significantly worse, even by little."""
         return self._sure and self.comparison.difference < 0
 
     @property
     def better(self) -> bool:
-        """Whether the candidate is significantly better, by however little."""
+        """Whether the candidate is significantly better, even by little."""
         return self._sure and self.comparison.difference > 0
 
     def quality(self, smallest_effect: float) -> Quality:
@@ -68,24 +68,24 @@ class Level:
 
     @property
     def _sure(self) -> bool:
-        return self.comparison.p_value <= 1 - self.comparison.confidence + 1e-12 and self.settled
+        return self.comparison.p_value <= 1 - self.comparison.confidence + 1e-12 and self.sign_is_sure
 
     def text(self, smallest_effect: float) -> str:
         """The numbers and what they mean: `documents +0.031 [+0.012, +0.050], p = 0.002: better`."""
         found, quality = self.comparison, self.quality(smallest_effect)
         if found.ties == found.n:
             return f"{self.name}s: none of {found.n} queries changed"
-        told = f"{self.name}s {found.difference:+.3f} [{found.ci_low:+.3f}, {found.ci_high:+.3f}], {p_text(found)}"
+        numbers = f"{self.name}s {found.difference:+.3f} [{found.ci_low:+.3f}, {found.ci_high:+.3f}], {p_text(found)}"
         if found.n < 3:
-            return f"{self.name}s {found.difference:+.3f}: {found.n} topics decide nothing"
-        if not self.settled:
+            return f"{self.name}s {found.difference:+.3f}: {found.n} topics are too few to decide"
+        if not self.sign_is_sure:
             return (
-                f"{told}: open, as the effect is {self.useful:+.3f} if unjudged hits are as useful as judged ones; "
+                f"{numbers}: open, as the effect is {self.useful:+.3f} if unjudged hits are as useful as judged ones; "
                 "pool and judge them"
             )
         if quality == "equivalent":
-            return f"{told}: surely smaller than {smallest_effect:g}"
-        return f"{told}: {quality}"
+            return f"{numbers}: surely smaller than {smallest_effect:g}"
+        return f"{numbers}: {quality}"
 
 
 @dataclass(frozen=True)
@@ -100,16 +100,16 @@ class Verdict:
 
 def judge(levels: Mapping[str, Level], cost: Cost, smallest_effect: float) -> Verdict:
     """The verdict on a change from its comparisons by level and its cost."""
-    quality = combined(tuple(levels.values()), smallest_effect)
+    quality = combine(tuple(levels.values()), smallest_effect)
     outcome = _outcome(quality, cost)
-    told = "; ".join(level.text(smallest_effect) for level in levels.values())
-    sentences = [f"Quality {quality}: {told}.", f"Cost {cost.axis}: {cost.text}."]
+    texts = "; ".join(level.text(smallest_effect) for level in levels.values())
+    sentences = [f"Quality {quality}: {texts}.", f"Cost {cost.axis}: {cost.text}."]
     if quality == "open" and (power := power_sentence(tuple(levels.values()))):
         sentences += [power, *more_topics(tuple(levels.values()), smallest_effect)]
     return Verdict(quality, cost, outcome, " ".join(sentences))
 
 
-def combined(levels: tuple[Level, ...], smallest_effect: float) -> Quality:
+def combine(levels: tuple[Level, ...], smallest_effect: float) -> Quality:
     """One quality for all levels: worse if any is worse; better if one is better and none is significantly worse."""
     found = {level.quality(smallest_effect) for level in levels}
     if "worse" in found:
@@ -135,7 +135,7 @@ def more_topics(levels: tuple[Level, ...], smallest_effect: float) -> list[str]:
     Empty where no detectable effect is known, or where judgments are missing and not topics.
     """
     known = next((level for level in levels if not np.isnan(level.comparison.mde)), None)
-    if known is None or not known.settled:
+    if known is None or not known.sign_is_sure:
         return []
     found, target = known.comparison, max(abs(known.comparison.difference), smallest_effect)
     lacking = int(np.ceil(found.n * ((found.mde / target) ** 2 - 1))) if target > 0 else 0

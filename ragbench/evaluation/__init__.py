@@ -1,1 +1,1 @@
-"""Measures, statistics, verdicts and diagnosis."""
+"""Measures, diagnosis, calibration, and what is learned from judged queries."""

@@ -36,7 +36,7 @@ class Sample:
     answerable: NDArray[np.bool_]
     groups: tuple[str, ...]
 
-    def judged(self) -> Iterator[tuple[QueryState, NDArray[np.bool_]]]:
+    def pairs(self) -> Iterator[tuple[QueryState, NDArray[np.bool_]]]:
         """Every state with the relevance of its hits."""
         return zip(self.states, self.relevant, strict=True)
 
@@ -51,7 +51,7 @@ class Sample:
 
 
 def sample(states: Sequence[QueryState], table: ChunkTable, benchmark: Benchmark, depth: int = 20) -> Sample:
-    """What is known of the first `depth` hits of every state; what was not judged counts as not relevant.
+    """The relevance of the first `depth` hits of every state; what was not judged counts as not relevant.
 
     A hit is relevant when a section it overlaps is, or its document in benchmarks that judge documents only.
     """
@@ -134,8 +134,7 @@ def _folds(judged: Sample, folds: int) -> Iterator[tuple[NDArray[np.intp], NDArr
 
 def threshold_losing(calibrated: Sample, loss: float) -> float:
     """The highest threshold, to four digits, that drops at most the share `loss` (0 to 1) of the relevant hits."""
-    of_relevant = [_scores(state, flags)[flags] for state, flags in calibrated.judged()]
-    scores = np.sort(np.concatenate(of_relevant))
+    scores = np.sort(np.concatenate([_scores(state, flags)[flags] for state, flags in calibrated.pairs()]))
     if not len(scores):
         raise BenchmarkError("a threshold cannot be fitted: nothing relevant is found for any query of the split")
     least = float(scores[min(int(loss * len(scores) + 1e-9), len(scores) - 1)])
@@ -151,27 +150,27 @@ def thresholds_left_out(calibrated: Sample, loss: float, folds: int = 5) -> NDAr
 
 
 def quality(calibrated: Sample, threshold: float | NDArray[np.float64]) -> Mapping[str, float]:
-    """How well scores work as probabilities, and what a threshold on them, or one for each query, would do.
+    """How well scores work as probabilities, and the effect of a threshold on them (one for all queries or one each).
 
     `Brier`: the mean square of score minus relevance over hits (0 is best). `silent without answer` and `silent with
     answer`: the shares of unanswerable and of answerable queries of which no hit reaches the threshold. `relevant
     kept`: the share of relevant hits that reach it.
     """
     answerable = calibrated.answerable
-    scores = [_scores(state, flags) for state, flags in calibrated.judged()]
-    every_score, every_flag = np.concatenate(scores), np.concatenate(calibrated.relevant)
+    scores = [_scores(state, flags) for state, flags in calibrated.pairs()]
+    all_scores, all_relevant = np.concatenate(scores), np.concatenate(calibrated.relevant)
     passed = [each >= least for each, least in zip(scores, np.broadcast_to(threshold, len(scores)), strict=True)]
     silent = np.array([not each.any() for each in passed])
     return {
-        "Brier": float(np.mean((every_score - every_flag) ** 2)) if len(every_flag) else float("nan"),
+        "Brier": float(np.mean((all_scores - all_relevant) ** 2)) if len(all_relevant) else float("nan"),
         "silent without answer": _share(silent[~answerable]),
         "silent with answer": _share(silent[answerable]),
-        "relevant kept": _share(np.concatenate(passed)[every_flag]),
+        "relevant kept": _share(np.concatenate(passed)[all_relevant]),
     }
 
 
 def _scores(state: QueryState, flags: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """The scores of the hits that were judged."""
+    """The scores of the hits that `flags` is about."""
     return fused(state).scores[: len(flags)].astype(np.float64)
 
 

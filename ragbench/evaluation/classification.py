@@ -24,9 +24,9 @@ def expected(kind: str) -> QueryClass:
 
 @dataclass(frozen=True)
 class Agreement:
-    """`accuracy` (0 to 1) over `n` queries; `baseline` is that of calling every query what most of them are.
+    """`accuracy` (0 to 1) over `n` queries; `baseline` is the accuracy of always naming the most frequent class.
 
-    `confusion` counts queries by type: the type, the class expected, then a column for every class found, and `right`.
+    `confusion` has a row for every type: the expected class, the queries put into each class, and `right`, their share.
     """
 
     n: int
@@ -36,16 +36,16 @@ class Agreement:
 
 
 def agreement(topics: Sequence[Topic]) -> Agreement:
-    """Classify the topics and count."""
+    """Classify the topics and compare the classes with those expected of their types."""
     import pandas as pd
 
     frame = pd.DataFrame(
-        [(t.type, expected(t.type), classify(t.text)) for t in topics], columns=["type", "want", "got"]
+        [(t.type, expected(t.type), classify(t.text)) for t in topics], columns=["type", "expected", "found"]
     )
-    right = frame["want"] == frame["got"]
+    right = frame["expected"] == frame["found"]
     rows = []
     for kind, each in frame.groupby("type", sort=True):
-        found: dict[str, int] = {name: int((each["got"] == name).sum()) for name in QUERY_CLASSES}
+        found: dict[str, int] = {name: int((each["found"] == name).sum()) for name in QUERY_CLASSES}
         rows.append({"type": kind, "expected": expected(str(kind)), **found, "right": float(right[each.index].mean())})
-    most = float(frame["want"].value_counts(normalize=True).max())
-    return Agreement(len(frame), float(right.mean()), most, pd.DataFrame(rows))
+    baseline = float(frame["expected"].value_counts(normalize=True).max())
+    return Agreement(len(frame), float(right.mean()), baseline, pd.DataFrame(rows))

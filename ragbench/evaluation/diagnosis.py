@@ -1,4 +1,4 @@
-"""Diagnosis: the stage at which each relevant section was won or lost, or document where no section was judged."""
+"""Diagnosis: the stage at which each relevant section (document, where no section was judged) was found or lost."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ FUSED_OUT = "fused out"
 BURIED = "never near the top"
 
 Ranks = Mapping[int, int]
-"""By chunk (by document's row where documents are judged) its rank in a ranking, from 1."""
+"""The rank of each chunk in a ranking, from 1; of each document's row where documents are judged."""
 
 COLUMNS = ("arm", "qid", "section", "grade", "outcome", "stage", "rank", "best_source", "best_source_rank")
 
 
 def of_benchmark(outcome: Outcome, table: ChunkTable, benchmark: Benchmark, cutoff: int = 10) -> pd.DataFrame:
-    """`diagnose` by sections, by documents where few topics have judged sections."""
+    """`diagnose` by sections, or by documents where few topics have judged sections."""
     if benchmark.by_section:
         return diagnose(outcome, table, benchmark.section_qrels, cutoff)
     return diagnose(outcome, table, benchmark.document_qrels, cutoff, by_document=True)
@@ -37,10 +37,10 @@ def diagnose(
 ) -> pd.DataFrame:
     """One row for every relevant section of every query, for every relevant document with `by_document`.
 
-    `section` is its id, or the docno, whose rank is that among the documents, each by its best chunk. `outcome` says
-    what became of it, `stage` where: `found` among the first `cutoff` hits; `never retrieved` by any source; `fused
-    out`, below the cut-off after fusion though a source had it above; `never near the top`; `dropped` by a filter,
-    deduplication or limit; `ranked down` by a later stage. Ranks count from 1, 0 is absent.
+    `section` is its id, or the docno; documents are ranked by their best chunk. `outcome` says what happened to it and
+    `stage` at which stage: `found` among the first `cutoff` hits; `never retrieved` by any source; `fused out`: below
+    the cut-off after fusion although a source had it above; `never near the top`; `dropped` by a filter, deduplication
+    or limit; `ranked down` by a later stage. Ranks count from 1; 0 means absent.
     """
     import pandas as pd
 
@@ -63,12 +63,30 @@ class Trail:
     stages: Sequence[tuple[str, Ranks]]
 
     def fate(self, members: Sequence[int], cutoff: int) -> tuple[str, str, int, str, int]:
-        """What became of the best of `members`: outcome, stage, rank, best source, its rank there."""
-        return _fate(self.stages, self.sources, members, cutoff)
+        """What happened to the best of `members`: outcome, stage, rank, best source, its rank there."""
+        in_sources = [(rank, name) for name, places in self.sources.items() if (rank := _best(places, members))]
+        source_rank, source = min(in_sources, default=(0, ""))
+        ranks = [(name, _best(places, members)) for name, places in self.stages]
+        final = ranks[-1][1]
+        if 0 < final <= cutoff:
+            return FOUND, ranks[-1][0], final, source, source_rank
+        if source_rank == 0 and all(rank == 0 for _, rank in ranks):
+            return NEVER, "retrieval", final, source, source_rank
+        before = ranks[0][1]
+        for name, rank in ranks[1:]:
+            if before and not rank:
+                return "dropped", name, final, source, source_rank
+            before = rank
+        above = [place for place, (_, rank) in enumerate(ranks) if 0 < rank <= cutoff]
+        if above:
+            return "ranked down", ranks[above[-1] + 1][0], final, source, source_rank
+        if 0 < source_rank <= cutoff:
+            return FUSED_OUT, ranks[0][0], final, source, source_rank
+        return BURIED, "retrieval", final, source, source_rank
 
 
 def trails(outcome: Outcome, documents: ChunkTable | None = None) -> Iterator[Trail]:
-    """The trail of every query, by chunks; by documents, each by its best chunk, of the table given."""
+    """The trail of every query: of its chunks, or of the documents of the table `documents`, each by its best chunk."""
     for place, final in enumerate(outcome.final):
         known: dict[int, Ranks] = {}
         yield Trail(
@@ -97,42 +115,17 @@ def losses(diagnosis: pd.DataFrame) -> pd.DataFrame:
 def sentences(diagnosis: pd.DataFrame) -> list[str]:
     """The losses in words: `p10 drops 31 of 74 relevant sections`."""
     relevant = diagnosis.groupby("arm").size().to_dict()
-    said, what_was = [], unit(diagnosis)
+    lines, relevant_units = [], f"relevant {unit(diagnosis)}"
     for row in losses(diagnosis).to_dict(orient="records"):
         if row["outcome"] != FOUND:
             dropped = row["outcome"] == "dropped"
             what = f"{row['stage']} drops" if dropped else f"{row['outcome']} ({row['stage']}):"
-            said.append(f"{row['arm']}: {what} {row['sections']} of {relevant[row['arm']]} relevant {what_was}")
-    return said
-
-
-def _fate(
-    trail: Sequence[tuple[str, Ranks]], sources: Mapping[str, Ranks], chunks: Sequence[int], cutoff: int
-) -> tuple[str, str, int, str, int]:
-    brought = [(rank, name) for name, places in sources.items() if (rank := _best(places, chunks))]
-    source_rank, source = min(brought, default=(0, ""))
-    ranks = [(name, _best(places, chunks)) for name, places in trail]
-    final = ranks[-1][1]
-    if 0 < final <= cutoff:
-        return FOUND, ranks[-1][0], final, source, source_rank
-    if source_rank == 0 and all(rank == 0 for _, rank in ranks):
-        return NEVER, "retrieval", final, source, source_rank
-    before = ranks[0][1]
-    for name, rank in ranks[1:]:
-        if before and not rank:
-            return "dropped", name, final, source, source_rank
-        before = rank
-    above = [0 < rank <= cutoff for _, rank in ranks]
-    if any(above):
-        last = max(place for place, is_above in enumerate(above) if is_above)
-        return "ranked down", ranks[last + 1][0], final, source, source_rank
-    if 0 < source_rank <= cutoff:
-        return FUSED_OUT, ranks[0][0], final, source, source_rank
-    return BURIED, "retrieval", final, source, source_rank
+            lines.append(f"{row['arm']}: {what} {row['sections']} of {relevant[row['arm']]} {relevant_units}")
+    return lines
 
 
 def _ranks(ranking: Ranking | None, known: dict[int, Ranks], documents: ChunkTable | None) -> Ranks:
-    """The rank of every hit, from 1; made once for each object, as most stages hand on what they were given."""
+    """The rank of every hit, from 1; computed once for each object, as most stages pass their input on unchanged."""
     if ranking is None:
         return {}
     if id(ranking) not in known:

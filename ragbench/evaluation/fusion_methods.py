@@ -1,8 +1,8 @@
-"""All ways to fuse the rankings of sources, compared over documents: those of the stage `fuse`, and those of ranx.
+"""Compare all ways to fuse the rankings of sources, by documents: those of the stage `fuse`, and those of ranx.
 
 ranx (Bassani and Romelli, CIKM 2022) has the methods of the literature. Those with parameters, and those that learn,
-are fitted on the other folds and measured on the fold left out; folds keep groups of topics whole. Weighted forms
-of bordafuse and condorcet are left out: a fit takes many minutes.
+are fitted on the other folds and measured on the fold left out; folds keep groups of topics whole. Weighted
+bordafuse and condorcet are not compared: a fit takes many minutes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from ragbench.evaluation.measures import PRIMARY, evaluate
+from ragbench.evaluation.measures import PRIMARY, decreasing, evaluate
 from ragbench.evaluation.source_rankings import SourceRuns
 from ragbench.stages.fuse import Fuse
 from ragbench.types import Query, QueryState, Ranking
@@ -43,7 +43,7 @@ _GRIDS: Mapping[str, Mapping[str, float]] = {
     "slidefuse": {"max_w": 10},
     "rrf": {},
 }
-"""Coarser than ranx's own grids, which take an hour; a hundred topics cannot tell such fine steps apart."""
+"""Coarser than ranx's own grids, which take an hour: a hundred topics do not suffice to choose between finer steps."""
 
 Hits = Mapping[str, Mapping[str, float]]
 Tick = Callable[[str, int, int], None]
@@ -51,9 +51,9 @@ Tick = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class Fused:
-    """A way to fuse: whose it is, its method and norm, whether it was fitted on other folds, how to turn it on.
+    """A way to fuse: what has it (`home`), its method and norm, whether it is fitted on other folds.
 
-    `values` has nDCG@10 by qid.
+    `words` turn it on on a command line; `values` has nDCG@10 by qid.
     """
 
     home: str
@@ -77,19 +77,19 @@ def compare(
     fitted: bool = False,
     tick: Tick | None = None,
 ) -> list[Fused]:
-    """Every way, the configured one first, over the topics of `folds`; `runs` by source.
+    """Measure every way on the topics of `folds`, the configured one first.
 
-    With `fitted` also those of ranx that have parameters or learn: takes minutes instead of seconds.
+    With `fitted` also the ways of ranx that have parameters or learn: this takes minutes instead of seconds.
     """
     qids = sorted(qid for fold in folds for qid in fold)
     whole = {source: {qid: found.get(qid, {}) for qid in qids} for source, found in runs.items()}
-    ways = [*_own(configured), *(_of_ranx(fitted) if has_ranx() else [])]
+    ways = [*_ways_of_stage(configured), *(_ways_of_ranx(fitted) if has_ranx() else [])]
     compared = []
     for number, way in enumerate(ways, start=1):
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", module=RANX)  # numba warns once for each function that it compiles
-            fused = _fused(whole, way, qrels, folds, configured)
-        frame = evaluate({qid: _decreasing(fused.get(qid, {})) for qid in qids}, qrels, [PRIMARY])
+            fused = _fuse(whole, way, qrels, folds, configured)
+        frame = evaluate({qid: _ordered(fused.get(qid, {})) for qid in qids}, qrels, [PRIMARY])
         rows = frame[frame["measure"] == PRIMARY]
         compared.append(replace(way, values=dict(zip(rows["qid"], rows["value"].astype(float), strict=True))))
         if tick is not None:
@@ -97,7 +97,7 @@ def compare(
     return compared
 
 
-def _own(configured: Fuse) -> Iterator[Fused]:
+def _ways_of_stage(configured: Fuse) -> Iterator[Fused]:
     """The configured fusion, then others of its stage with the same weights."""
     norm = configured.norm if configured.method == "convex" else ""
     yield Fused("configured", configured.method, norm, False, "", {})
@@ -109,7 +109,7 @@ def _own(configured: Fuse) -> Iterator[Fused]:
             yield Fused("fuse", f"convex (missing {missing})", norm, False, words, {})
 
 
-def _of_ranx(fitted: bool) -> Iterator[Fused]:
+def _ways_of_ranx(fitted: bool) -> Iterator[Fused]:
     for method in _OF_RANKS:
         yield Fused(RANX, method, "", False, "", {})
     for norm in _NORMS:
@@ -122,9 +122,7 @@ def _of_ranx(fitted: bool) -> Iterator[Fused]:
             yield Fused(RANX, method, norm, True, "", {})
 
 
-def _fused(
-    runs: SourceRuns, way: Fused, qrels: Qrels, folds: Sequence[Sequence[str]], configured: Fuse
-) -> Mapping[str, Mapping[str, float]]:
+def _fuse(runs: SourceRuns, way: Fused, qrels: Qrels, folds: Sequence[Sequence[str]], configured: Fuse) -> Hits:
     if way.home != RANX:
         return _by_stage(runs, _stage(way, configured))
     if not way.fitted:
@@ -132,17 +130,17 @@ def _fused(
     found: dict[str, Mapping[str, float]] = {}
     for fold in folds:
         others = [qid for other in folds if other is not fold for qid in other]
-        parameters = _fit(_of(runs, others), way, {qid: qrels[qid] for qid in others})
-        found |= _by_ranx(_of(runs, fold), way, parameters)
+        parameters = _fit(_part(runs, others), way, {qid: qrels[qid] for qid in others})
+        found |= _by_ranx(_part(runs, fold), way, parameters)
     return found
 
 
-def _of(runs: SourceRuns, qids: Sequence[str]) -> SourceRuns:
+def _part(runs: SourceRuns, qids: Sequence[str]) -> SourceRuns:
     return {source: {qid: found[qid] for qid in qids} for source, found in runs.items()}
 
 
 def _stage(way: Fused, configured: Fuse) -> Fuse:
-    """The stage of a way of our own; scores of what a source did not return cannot be computed from stored rankings."""
+    """The stage `fuse` as a way sets it; stored rankings have no exact scores of what a source did not return."""
     words = dict(word.removeprefix("fuse.").split("=") for word in way.words.split())
     values: dict[str, Any] = {**words, **({"k": float(words["k"])} if "k" in words else {})}
     stage = replace(configured, sources=(), **values)
@@ -150,7 +148,7 @@ def _stage(way: Fused, configured: Fuse) -> Fuse:
 
 
 def _by_stage(runs: SourceRuns, stage: Fuse) -> Hits:
-    """What the stage `fuse` makes of documents instead of chunks."""
+    """Fuse by the stage `fuse`, documents instead of chunks."""
     docnos = sorted({docno for found in runs.values() for hits in found.values() for docno in hits})
     number = {docno: place for place, docno in enumerate(docnos)}
     found = {}
@@ -191,15 +189,13 @@ def _options(method: str) -> dict[str, Any]:
 
 
 def _ranx_run(hits: Hits) -> Any:
-    """A run of ranx, which takes no query without hits: such a one has an unknown document."""
+    """A run for ranx, which refuses queries without hits: they get an unknown document."""
     import ranx
 
     return ranx.Run({qid: dict(found) or {"": 0.0} for qid, found in hits.items()})
 
 
-def _decreasing(hits: Mapping[str, float]) -> list[tuple[str, float]]:
-    """Hits by score, equal ones by docno, without those that no source found; NaN is the least."""
-    from ragbench.evaluation.measures import decreasing
-
+def _ordered(hits: Mapping[str, float]) -> list[tuple[str, float]]:
+    """Hits by score, equal ones by docno, without the unknown document; NaN counts as the lowest score."""
     known = [(docno, float(np.nan_to_num(score, nan=-np.inf, posinf=1e30))) for docno, score in hits.items() if docno]
     return decreasing(sorted(known, key=lambda hit: (-hit[1], hit[0])))

@@ -1,8 +1,8 @@
-"""Learn the weights of fusion from judged queries: which mixture of the sources' rankings would have served them best.
+"""Learn the weights of fusion from judged queries: the mixture of the sources' rankings with the best results.
 
 Seed 001 names it as future work ("Learned fusion"). With two to four sources a fixed set of mixtures drawn from the
-whole simplex finds what finer searches find, and since every mixture meets every query, cross-validation costs nothing
-more.
+whole simplex finds what finer searches find. As every mixture is measured on every query, cross-validation needs no
+further work.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ Gain = Callable[[Sequence[Ranking]], NDArray[np.float64]]
 
 @dataclass(frozen=True)
 class Learned:
-    """The best weights by source, what they gain, and what weights learned without a query gain on it.
+    """The best weights by source, and the measure of every query with several weights.
 
-    `before`, `after` and `held_out` hold the measure for every query: with the configured weights, with `weights`, and
-    with weights learned from the other folds. The gain to expect on new queries is that of `held_out`, not of `after`.
+    `before` is with the configured weights, `after` with `weights`, `held_out` with weights learned from the other
+    folds: the gain to expect on new queries is that of `held_out`, not of `after`.
     """
 
     weights: Mapping[str, float]
@@ -70,8 +70,8 @@ def learn(
     mixtures = _mixtures(np.array([fuse.weights.get(source, 1.0) for source in sources]), draws, seed)
     values = np.empty((len(mixtures), len(states)))
     for number, mixture in enumerate(mixtures):
-        weighed = replace(fuse, weights=dict(zip(sources, mixture.tolist(), strict=True)))
-        values[number] = gain([weighed.fuse(state, index) for state in states])
+        weighted = replace(fuse, weights=dict(zip(sources, mixture.tolist(), strict=True)))
+        values[number] = gain([weighted.fuse(state, index) for state in states])
         if progress is not None:
             progress("trying weights", number + 1, len(mixtures))
     held_out = np.empty(len(states))
@@ -83,12 +83,12 @@ def learn(
 
 
 def _mixtures(configured: NDArray[np.float64], draws: int, seed: int) -> NDArray[np.float64]:
-    """The configured weights, then drawn ones by their distance from it, shape (draws + 1, sources)."""
+    """The configured weights, then drawn ones by their distance from them, shape (draws + 1, sources)."""
     drawn = np.random.default_rng(seed).dirichlet(np.ones(len(configured)), size=draws) * configured.sum()
     order = np.argsort(np.abs(drawn - configured).sum(axis=1), kind="stable")
     return np.vstack([configured, drawn[order]])
 
 
 def _best(values: NDArray[np.float64]) -> int:
-    """The first row of highest mean, up to what adding in another order changes."""
+    """The first row of highest mean; differences as small as rounding errors of a sum do not count."""
     return int(np.argmax(np.round(values.mean(axis=1), 9)))

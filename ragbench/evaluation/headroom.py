@@ -1,7 +1,7 @@
-"""Headroom: what a better order of the hits, or better retrieval, could still bring to each arm.
+"""Headroom: what a better order of the hits, or better retrieval, could still gain for each arm.
 
-An oracle puts the relevant ones of an arm's first documents on top: what it gains is the most that any ranking of them
-can. What the oracle lacks when it may take all that any source found was never retrieved.
+An oracle puts the relevant ones of an arm's first documents on top: no ranking of them can gain more. What it still
+lacks when it may take everything that a source found was never retrieved.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ COLUMNS = ("arm", "qid", VALUE, *(f"oracle_{depth}" for depth in DEPTHS), EVERYT
 def headroom(outcome: Outcome, table: ChunkTable, qrels: Qrels) -> pd.DataFrame:
     """One row for every query with a relevant document, and the columns COLUMNS and `recall:SOURCE`.
 
-    nDCG@10 of the documents as they are ranked, in the best order of the first 10, 20 and 50, and in that of all that
-    any source found; recall of each source and of all together; at which stage the topic was lost, where no relevant
-    document is among the first 10 (`outcome` and `stage` as in `ragbench.evaluation.diagnosis`).
+    nDCG@10 of the documents as they are ranked, in the best order of the first 10, 20 and 50, and in the best order of
+    everything that a source found; recall of each source and of all together; the stage at which the topic was lost,
+    where no relevant document is among the first 10 (`outcome` and `stage` as in `ragbench.evaluation.diagnosis`).
     """
     import pandas as pd
 
@@ -74,8 +74,8 @@ def summary(frame: pd.DataFrame) -> pd.DataFrame:
     """By arm, the means of `headroom` and what could still be gained.
 
     `ordering`: by the best order of the first 50; `depth`: by what sources found beyond them; `retrieval`: by what no
-    source found. With nDCG@10 they add up to 1. `lost`: the share of topics without a relevant
-    document among the first 10.
+    source found. With nDCG@10 they add up to 1. `lost`: the share of topics without a relevant document among the
+    first 10.
     """
     means = frame.groupby("arm", sort=False).mean(numeric_only=True)
     means["ordering"] = means[f"oracle_{DEPTHS[-1]}"] - means[VALUE]
@@ -87,7 +87,7 @@ def summary(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def lost_topics(frame: pd.DataFrame) -> pd.DataFrame:
-    """arm, outcome, stage, topics, share: where topics were lost that have no relevant document in the first 10."""
+    """Where the topics without a relevant document in the first 10 were lost: arm, outcome, stage, topics, share."""
     counts = frame.groupby(["arm", "outcome", "stage"], sort=False).size().rename("topics").reset_index()
     counts["share"] = counts["topics"] / counts["arm"].map(frame.groupby("arm").size())
     lost = counts[counts["outcome"] != FOUND]
@@ -110,12 +110,12 @@ def sources(frame: pd.DataFrame) -> list[str]:
 
 
 def signed(value: float) -> str:
-    """`+.21`: a gain of nDCG, short."""
+    """A gain of nDCG without its zero: `+.21`."""
     return f"{value:+.2f}".replace("0.", ".", 1) if abs(value) < 1 else f"{value:+.2f}"
 
 
 def table_columns(frame: pd.DataFrame) -> Sequence[str]:
-    """The columns of `summary` in the order in which they are shown."""
+    """The columns of `summary`, in the order to show them in."""
     gains = ("ordering", "depth", "retrieval", "lost")
     oracles = [f"oracle_{depth}" for depth in DEPTHS]
     return ["arm", "topics", VALUE, *oracles, *gains, *(f"{RECALL}{name}" for name in sources(frame)), TOGETHER]

@@ -1,6 +1,6 @@
-"""The levels at which a run is judged: documents, their sections, and what is quoted from them.
+"""The levels at which a run is judged: documents, their sections, and quotes from them.
 
-Passages as the reader gets them are a level of their own, in `ragbench.evaluation.passages`.
+Passages as the reader gets them are a fourth level, in `ragbench.evaluation.passages`.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 DOCUMENT, SECTION, QUOTE, PASSAGE = "document", "section", "quote", "passage"
 FEWEST = 3
-"""With fewer topics a level decides nothing, and is left out where more topics have judged documents."""
+"""A level with fewer topics shows nothing, and is left out where more topics have judged documents."""
 
 
 def enough(topics: int, most: int) -> bool:
-    """Whether a level with so many topics counts, where the level with the most has `most`."""
+    """Whether a level with this many topics counts, where the level with the most topics has `most`."""
     return topics > 0 and topics >= min(FEWEST, most)
 
 
 @dataclass(frozen=True)
 class Level:
-    """What was found at a level, and what should have been."""
+    """What was found at a level, and its judgments."""
 
     name: str
     run: Run
@@ -45,7 +45,7 @@ class Level:
 
 
 def levels(states: Sequence[QueryState], table: ChunkTable, benchmark: Benchmark) -> list[Level]:
-    """A run at every level; that of quotes only where there are some."""
+    """A run at every level; quotes only where there are some."""
     found = [
         Level(DOCUMENT, measures.document_run(states, table), benchmark.document_qrels),
         Level(SECTION, measures.section_run(states, table), benchmark.section_qrels),

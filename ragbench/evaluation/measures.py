@@ -1,11 +1,11 @@
 """Measures of a run against judgments, by ir_measures, for every query.
 
 Documents are scored by their best chunk; sections by the best chunk that overlaps them; quotes by the first chunk that
-covers at least half of them. Topics without a relevant judgment take no part in the measures. For those that are known
-to have no answer `Silence` says whether the pipeline answered with nothing, for those that have one `FalseSilence`
-does. `Hits@10` counts a query's hits. `Unjudged@10` is always there: an unjudged hit counts as not relevant. With
-nDCG@10 comes its value if every unjudged hit were as useful as judged ones at its rank (`if_useful`), where some
-hits were judged useless.
+covers at least half of them. Topics without a relevant judgment are not measured, with these exceptions: `Hits@10`
+counts the hits of every query, and `Silence` says whether there were none for a topic that is known to have no answer;
+`FalseSilence` does for a topic that has one. `Unjudged@10` is always added: an unjudged hit counts as not relevant.
+Where some hits were judged useless, nDCG@10 is also given as if every unjudged hit were as useful as judged ones at
+its rank (`if_useful`).
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ UNJUDGED = "Unjudged@10"
 """Hits without a judgment among the first ten of a query, divided by ten: places left empty are not unjudged."""
 
 STRANGER = "?"
-"""Begins the name of a hit that is in no document of the collection, as live searches may have some."""
+"""The first character of the name of a hit outside the collection; live searches may return such hits."""
 UNPLACED = "Unplaced@10"
-"""Such hits among the first ten of a query, divided by ten; measured where there are any."""
+"""Hits outside the collection among the first ten of a query, divided by ten; measured where there are any."""
 
 Run = Mapping[str, Sequence[tuple[str, float]]]
 """By qid, (id, score) with strictly decreasing scores."""
@@ -75,10 +75,9 @@ def section_run(states: Iterable[QueryState], table: ChunkTable) -> dict[str, li
 def quote_run(
     states: Iterable[QueryState], table: ChunkTable, quotes: Mapping[str, Sequence[Quote]]
 ) -> dict[str, list[tuple[str, float]]]:
-    """The run over hits of the topics with quotes: a hit that covers at least half of a quote is named by the quote.
+    """The run over hits, of the topics with quotes: a hit that covers at least half of a quote has the quote's name.
 
-    Others are named by their chunk, and so is one that covers a quote that an earlier hit covers already: it takes a
-    place and adds nothing.
+    Others have the name of their chunk; so does a hit whose quotes earlier hits covered: it takes a place for nothing.
     """
     run = {}
     for state in states:
@@ -103,7 +102,7 @@ def _chunks(state: QueryState) -> NDArray[np.int32]:
 
 
 def _first(state: QueryState, names: Iterable[Sequence[str]]) -> Iterable[tuple[str, float]]:
-    """The names of the hits, in order, each once; `names` has those of every hit that is no stranger."""
+    """The names of the hits, in order, each once; `names` has the names of every hit inside the collection."""
     best: dict[str, float] = {}
     named = iter(names)
     for _, score, stranger in state.hits_with_strangers():
@@ -113,9 +112,9 @@ def _first(state: QueryState, names: Iterable[Sequence[str]]) -> Iterable[tuple[
 
 
 def decreasing(scored: Iterable[tuple[str, float]]) -> list[tuple[str, float]]:
-    """The same order with scores that strictly decrease, so that no tool can break a tie its own way.
+    """The same order with scores that strictly decrease, so that no tool can order ties in another way.
 
-    They do so in single precision, in which trec_eval compares them.
+    They decrease even in single precision, in which trec_eval compares them.
     """
     hits = list(scored)
     values = np.array([score for _, score in hits], dtype=np.float32)
@@ -139,7 +138,7 @@ def _lowered(values: NDArray[np.float32]) -> NDArray[np.float32]:
 def evaluate(
     run: Run, qrels: Qrels, measures: Sequence[str] = MEASURES, unanswerable: Collection[str] = ()
 ) -> pd.DataFrame:
-    """One row per query and measure: qid, measure, value; `Unjudged@10` and perhaps nDCG@10 if useful are added.
+    """One row for every query and measure: qid, measure, value; see above for the measures that are added.
 
     Queries in `unanswerable` have `Silence`; others without a relevant judgment have `Hits@10` only. Scores that are
     equal are ordered as trec_eval orders them, by docno.
@@ -148,7 +147,7 @@ def evaluate(
     import pandas as pd
 
     answerable = sorted(qid for qid in run if any(grade > 0 for grade in qrels.get(qid, {}).values()))
-    # By number: a measure's own program may take nothing else for a query's id.
+    # Numbered: the program that computes a measure may accept only numbers as ids of queries.
     judged = {str(number): dict(qrels[qid]) for number, qid in enumerate(answerable)}
     scored = {str(number): dict(run[qid]) or {"": 0.0} for number, qid in enumerate(answerable)}
     rows = [(qid, UNJUDGED, unjudged(run[qid], qrels[qid])) for qid in answerable]
@@ -158,7 +157,7 @@ def evaluate(
     rows += [(qid, name, value(name, run[qid], qrels[qid])) for name in own for qid in answerable]
     parsed = {name: parse(name) for name in measures if name not in (UNJUDGED, if_useful(PRIMARY), *own)}
     values: dict[tuple[str, str], float] = {}
-    for together in _apart(parsed):
+    for together in _by_call(parsed):
         names = {parsed[name].NAME: name for name in together}
         try:
             for each in ir_measures.iter_calc([parsed[name] for name in together], judged, scored):
@@ -166,7 +165,7 @@ def evaluate(
         except subprocess.CalledProcessError as error:
             raise ConfigError(f"{', '.join(together)}: {error.cmd[0]} failed on these results; leave it out") from None
     for name in parsed:
-        # Of no hits none lacks a judgment: an arm that falls silent is worse, not less judged.
+        # Without hits none lacks a judgment: an arm that returns nothing is worse, not less judged.
         silence = 1.0 if name.startswith("Judged@") else 0.0
         rows += [(qid, name, values.get((name, qid), 0.0) if run[qid] else silence) for qid in answerable]
     if PRIMARY in parsed and useless_known(judged.values()):
@@ -193,7 +192,7 @@ def _if_useful(run: Run, qrels: Qrels) -> list[tuple[str, str, float]]:
 
 
 def parse(name: str) -> Measure:
-    """The measure of a name. ConfigError when ir_measures does not know it, its parameters or how to compute it."""
+    """The measure of a name. Raises ConfigError when ir_measures does not know or cannot compute it."""
     import ir_measures
 
     pipeline: Any = ir_measures.DefaultPipeline
@@ -216,8 +215,8 @@ def check(names: Iterable[str]) -> None:
             parse(name)
 
 
-def _apart(parsed: Mapping[str, Measure]) -> list[list[str]]:
-    """The names in groups without two variants of a measure: in one call they can be given each other's values."""
+def _by_call(parsed: Mapping[str, Measure]) -> list[list[str]]:
+    """The names in groups without two variants of a measure: one call may swap the values of two variants."""
     groups: list[dict[str, str]] = []
     for name, measure in parsed.items():
         group = next((each for each in groups if str(measure.NAME) not in each), None)

@@ -19,7 +19,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def measure(function: F) -> F:
-    """Make a function from ranked ids and grades by id to a number a measure, under the function's name."""
+    """Register a function as a measure under its name. It takes ranked ids and grades by id, and returns a number."""
     extensions.register("measure", function.__name__, function)
     return function
 
@@ -30,12 +30,12 @@ def is_own(name: str) -> bool:
 
 
 def value(name: str, hits: Sequence[tuple[str, float]], grades: Mapping[str, int]) -> float:
-    """The measure of one topic. Raises ConfigError for what is no finite number."""
-    given = extensions.find("measure", name)([docno for docno, _ in hits], dict(grades))
+    """The measure of one topic. Raises ConfigError unless it is a finite number."""
+    returned = extensions.find("measure", name)([docno for docno, _ in hits], dict(grades))
     try:
-        found = float(given)
+        found = float(returned)
     except (TypeError, ValueError):
         found = float("nan")
     if not abs(found) < float("inf"):
-        raise ConfigError(f"measure '{name}' must give a finite number, gave {given!r:.60}")
+        raise ConfigError(f"measure '{name}' must give a finite number, gave {returned!r:.60}")
     return found

@@ -1,8 +1,8 @@
-"""What the reader gets: hits as they are returned, judged by the parts of documents that they hold, and their length.
+"""What the reader gets: hits as they are returned, their length, and the judged parts of documents that they cover.
 
-The units are hits, not sections: a parent chunk that holds four relevant sections takes one place and gains once. The
-gain of a hit is the best grade among the judged parts that it covers and no earlier hit covered. The ideal order is
-made from the same units, the chunks (or parents) of the arm's own index.
+The units are hits, not sections: a parent chunk with four relevant sections takes one place and gains once. The gain
+of a hit is the best grade among the judged parts that it covers and no earlier hit covered. The ideal order is made
+from the same units, the chunks (or parents) of the arm's own index.
 
 Parts are the judged sections of a topic; where it has none, its quotes, each of grade 1.
 """
@@ -34,7 +34,7 @@ Parts = frozenset[str]
 
 
 def recall_within(tokens: int) -> str:
-    """The share of the grades of a topic's parts in the hits that fit, in their order, into so many tokens."""
+    """The name of a measure: the share of a topic's grades in the first hits that fit into this many tokens."""
     return f"Recall@{tokens}tokens"
 
 
@@ -58,7 +58,7 @@ class Passages:
         return sum(self._lengths[chunk] for chunk in chunks)
 
     def covered(self, chunks: Iterable[int], quotes: Sequence[Quote] = ()) -> Parts:
-        """The sections that some chunks overlap; with `quotes`, those that one of them holds half of or more."""
+        """The sections that some chunks overlap; with `quotes`, the quotes of which one chunk covers at least half."""
         if not quotes:
             return frozenset(part for chunk in chunks for part in self.table.section_ids[chunk])
         places = [(self.table.docno(chunk), self.table.span(chunk)) for chunk in chunks]
@@ -76,9 +76,9 @@ class Passages:
 
 
 def evaluate(states: Iterable[QueryState], passages: Passages, benchmark: Benchmark, budget: int) -> pd.DataFrame:
-    """qid, level, measure, value: nDCG@10 of passages, their tokens and what a budget of tokens holds.
+    """qid, level, measure, value: nDCG@10 of passages, their tokens, and the recall within a budget of tokens.
 
-    Of topics with a relevant part. `Unjudged@10` counts hits that cover no judged part.
+    Only of topics with a relevant part. `Unjudged@10` counts hits that cover no judged part.
     """
     import pandas as pd
 
@@ -145,11 +145,11 @@ def _answer(state: QueryState, passages: Passages, benchmark: Benchmark, budget:
 
 
 def ideal_gains(units: Sequence[Parts], relevant: Grades) -> list[float]:
-    """The grades that distinct units can gain, best first: each unit one part that it covers, each part once.
+    """The grades that distinct units can gain, best first: each unit counts one part that it covers, each part once.
 
     The parts that units can be matched with are the independent sets of a transversal matroid (Edmonds and Fulkerson
-    1965): taking the best grades first, as long as a matching exists, is best at every rank. No order of hits gains
-    more; where units overlap, the best order may gain less.
+    1965): taking the best grades first, while a matching exists, is best at every rank. No order of hits gains more;
+    where units overlap, the best order may gain less.
     """
     of_part = {part: [number for number, unit in enumerate(units) if part in unit] for part in relevant}
     taken: dict[int, str] = {}

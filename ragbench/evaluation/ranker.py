@@ -1,8 +1,8 @@
-"""Learn an order from judged queries: LambdaMART over the fused ranking, with honest estimates of what it brings.
+"""Learn an order from judged queries: LambdaMART over the fused ranking, with an unbiased estimate of its gain.
 
 Trees are added to the fused score (Burges, 2010, and Ke et al., LightGBM, 2017), so that few judgments change little.
-How many trees is chosen by cross-validation inside the topics that are learned from; what is reported of a topic always
-comes from a model that has seen neither it nor its group.
+The number of trees is chosen by cross-validation inside the topics that are learned from; what is reported of a topic
+always comes from a model that was fitted without it and its group.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ Numbers = NDArray[np.int64]
 Progress = Callable[[str, int, int], None]
 
 FEWEST = 20
-"""Topics below which nothing is learned: folds of four say nothing."""
-_INNER = 3  # folds that choose the number of trees
+"""Nothing is learned from fewer topics: folds of less than four show nothing."""
+_INNER = 3  # folds to choose the number of trees
 _SHARES = (0.25, 0.5, 0.75, 1.0)  # of the topics, for the learning curve
 
 
 @dataclass(frozen=True)
 class Spec(Checked):
-    """How trees grow: at most `rounds` of `leaves` leaves, each counted by `rate`, every leaf of `smallest` documents.
+    """How trees grow: at most `rounds` trees of `leaves` leaves with at least `smallest` documents, weighted by `rate`.
 
-    `prior` is the weight of the fused score, `depth` the hits that are ordered, `l2` shrinks leaves, `share` of the
-    features are tried by each tree. `recency` lets the model read how old documents are. Defaults were chosen on the
-    training topics of the built-in benchmark.
+    `prior` is the weight of the fused score, `depth` the number of hits to order, `l2` shrinks leaves, `share` is the
+    share of the features that a split may use. With `recency` the model reads how old documents are. Defaults were
+    chosen on the training topics of the built-in benchmark.
     """
 
     prior: Weight = 2.0
@@ -137,10 +137,10 @@ class Point:
 
 @dataclass(frozen=True)
 class Learned:
-    """A model, and what it brings to queries that it has not seen.
+    """A model, and what it gains on queries that it was not fitted on.
 
     `held_out`, shape (n,), has nDCG@10 of every query by a model of other groups; `by_folder` by a model of other
-    folders, None where all documents lie in one. `importance` is each feature's share of what the splits gain.
+    folders, None where all documents are in one. `importance` is each feature's share of the gain of all splits.
     """
 
     model: str
@@ -157,11 +157,11 @@ class Learned:
 
     @property
     def pays(self) -> bool:
-        """Whether held-out topics gain, all of them learned from: the end of the curve lies above fusion."""
+        """Whether held-out topics gain on average: the end of the learning curve is above fusion."""
         return float(self.held_out.mean() - self.fused.mean()) > 0
 
     def more(self, topics: int = 25) -> float | None:
-        """About what so many more topics would bring; None without a curve. Gains grow with the logarithm of topics."""
+        """The estimated gain of this many more topics (gains grow with their logarithm); None without a curve."""
         if len(self.curve) < 3:
             return None
         counts, gains = zip(*((math.log(each.topics), each.learned) for each in self.curve[1:]), strict=True)
@@ -185,9 +185,9 @@ def learn(judged: Sample, spec: Spec, progress: Progress | None = None) -> Learn
     areas = _folds(judged.areas, everything, min(int(spec.folds), len(set(judged.areas))), spec.seed) if several else []
     total, done = len(outer) * len(_SHARES) + len(areas) + 1, 0
 
-    def fitted(chosen: Numbers) -> tuple[str, int, Mapping[str, float]]:
+    def fit(chosen: Numbers) -> tuple[str, int, Mapping[str, float]]:
         nonlocal done
-        model = _fitted(judged, chosen, spec)
+        model = _fit(judged, chosen, spec)
         done += 1
         if progress is not None:
             progress("learning to rank", done, total)
@@ -198,11 +198,11 @@ def learn(judged: Sample, spec: Spec, progress: Progress | None = None) -> Learn
         others = np.setdiff1d(everything, held)
         for share in _SHARES:
             chosen = _part(judged.groups, others, share, spec.seed)
-            curve.setdefault(share, []).append((len(chosen), held, _values(judged, held, fitted(chosen)[0], spec)))
+            curve.setdefault(share, []).append((len(chosen), held, _values(judged, held, fit(chosen)[0], spec.prior)))
     by_folder = np.zeros(len(judged)) if several else None
     for held in areas:
         assert by_folder is not None
-        by_folder[held] = _values(judged, held, fitted(np.setdiff1d(everything, held))[0], spec)
+        by_folder[held] = _values(judged, held, fit(np.setdiff1d(everything, held))[0], spec.prior)
     held_out = np.zeros(len(judged))
     for _, held, values in curve[1.0]:
         held_out[held] = values
@@ -210,42 +210,38 @@ def learn(judged: Sample, spec: Spec, progress: Progress | None = None) -> Learn
     for parts in curve.values():
         learned = float(np.concatenate([values for *_, values in parts]).mean())
         points.append(Point(round(float(np.mean([n for n, *_ in parts]))), learned, float(judged.fused.mean())))
-    model, rounds, importance = fitted(everything)
+    model, rounds, importance = fit(everything)
     return Learned(model, rounds, judged.fused, held_out, by_folder, tuple(points), importance)
 
 
 def values_with(judged: Sample, stage: Rank) -> Values:
     """nDCG@10 of every query with the order of a stage that reads the features of the sample."""
-    return _scored(judged, np.arange(len(judged)), stage.model, stage.prior)
+    return _values(judged, np.arange(len(judged)), stage.model, stage.prior)
 
 
-def _values(judged: Sample, places: Numbers, model: str, spec: Spec) -> Values:
-    return _scored(judged, places, model, spec.prior)
-
-
-def _scored(judged: Sample, places: Numbers, model: str, prior: float) -> Values:
+def _values(judged: Sample, places: Numbers, model: str, prior: float) -> Values:
     grown = trees.parse(model)
     return np.array(
         [judged.value(place, prior * judged.norms[place] + grown(judged.rows[place])) for place in places.tolist()]
     )
 
 
-def _fitted(judged: Sample, chosen: Numbers, spec: Spec) -> tuple[str, int, Mapping[str, float]]:
+def _fit(judged: Sample, chosen: Numbers, spec: Spec) -> tuple[str, int, Mapping[str, float]]:
     """The text of a model of the chosen queries, its number of trees, and the importance of features."""
     import lightgbm
 
     inner = _folds(judged.groups, chosen, min(_INNER, len({judged.groups[place] for place in chosen})), spec.seed + 1)
     curves = []
     for held in inner:
-        heard: dict[str, Any] = {}
+        recorded: dict[str, Any] = {}
         lightgbm.train(
             _parameters(judged, spec),
             data := _data(judged, np.setdiff1d(chosen, held), spec),
             spec.rounds,
             valid_sets=[_data(judged, held, spec, data)],
-            callbacks=[lightgbm.record_evaluation(heard)],
+            callbacks=[lightgbm.record_evaluation(recorded)],
         )
-        (measured,) = heard["valid_0"].values()
+        (measured,) = recorded["valid_0"].values()
         curves.append(len(held) * np.array(measured))
     rounds = int(np.argmax(np.round(np.sum(curves, axis=0), 9))) + 1
     booster = lightgbm.train(_parameters(judged, spec), _data(judged, chosen, spec), rounds)
@@ -300,9 +296,7 @@ def _parameters(judged: Sample, spec: Spec) -> dict[str, Any]:
 
 def _folds(names: Sequence[str], places: Numbers, count: int, seed: int) -> list[Numbers]:
     """Places in `count` parts of similar size, those of one name together; drawn by the seed."""
-    members: dict[str, list[int]] = {}
-    for place in places.tolist():
-        members.setdefault(names[place], []).append(place)
+    members = _by_name(names, places)
     drawn = np.random.default_rng(seed).permutation(len(members))
     order = sorted(zip(drawn.tolist(), sorted(members), strict=True))
     parts: list[list[int]] = [[] for _ in range(count)]
@@ -312,10 +306,8 @@ def _folds(names: Sequence[str], places: Numbers, count: int, seed: int) -> list
 
 
 def _part(names: Sequence[str], places: Numbers, share: float, seed: int) -> Numbers:
-    """A share of the places, names whole, drawn by the seed; at least two names."""
-    members: dict[str, list[int]] = {}
-    for place in places.tolist():
-        members.setdefault(names[place], []).append(place)
+    """A share of the places, those of one name together, drawn by the seed; at least two names."""
+    members = _by_name(names, places)
     drawn = np.random.default_rng(seed).permutation(sorted(members)).tolist()
     chosen: list[int] = []
     for number, name in enumerate(drawn):
@@ -323,3 +315,10 @@ def _part(names: Sequence[str], places: Numbers, share: float, seed: int) -> Num
             break
         chosen += members[name]
     return np.array(sorted(chosen), dtype=np.int64)
+
+
+def _by_name(names: Sequence[str], places: Numbers) -> dict[str, list[int]]:
+    members: dict[str, list[int]] = {}
+    for place in places.tolist():
+        members.setdefault(names[place], []).append(place)
+    return members

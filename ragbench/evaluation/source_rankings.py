@@ -1,4 +1,4 @@
-"""What every source of an arm found before fusion, by document: kept with a run, to compare fusions later."""
+"""What every source of an arm found before fusion, by document: stored with a run, to compare fusions later."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 COLUMNS = ("qid", "source", "docno", "score")
 
 SourceRuns = Mapping[str, Mapping[str, Mapping[str, float]]]
-"""By source, by qid, the score of every document that the source returned, best first."""
+"""By source and qid, the score of every document that the source returned, best first."""
 
 
 def frame(outcome: Outcome, table: ChunkTable) -> pd.DataFrame:
     """One row for every document a source found for a query, each by its best chunk, best first.
 
-    Without rows where nothing was fused.
+    No rows where nothing was fused.
     """
     from dataclasses import replace
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ragbench import catalogue
-from ragbench.comparison.arms import Arms, Judged
+from ragbench.comparison.arms import Arms, JudgedContrast
 from ragbench.configuration import Settings
 from ragbench.errors import ConfigError
 from ragbench.experiment import verdicts
@@ -92,17 +92,17 @@ def _root(override: str) -> str:
     return override.lstrip("+~").partition("=")[0].split(".")[0]
 
 
-def judged(ablation: Ablation, results: Measurements) -> list[Judged]:
+def judge(ablation: Ablation, results: Measurements) -> list[JudgedContrast]:
     """The verdict on every main effect of the design, one family, then its interactions, another."""
     arms, contrasts = Arms.of(results), ablation.design.contrasts()
     main = [contrast for contrast in contrasts if len(contrast.factors) == 1]
-    return [*arms.judged(main), *arms.judged([each for each in contrasts if each not in main])]
+    return [*arms.judge(main), *arms.judge([each for each in contrasts if each not in main])]
 
 
 def conclude(ablation: Ablation, results: Measurements) -> None:
     """Write the verdicts, and a description of the design, beside the results."""
     values = {each.name: results.values(each.name).to_numpy(dtype=np.float64) for each in ablation.settings}
-    verdicts.write(results, judged(ablation, results), ablation.design.standard_errors(values))
+    verdicts.write(results, judge(ablation, results), ablation.design.standard_errors(values))
     write_text(results.folder / "design.txt", f"{ablation.design.describe()}\n")
 
 

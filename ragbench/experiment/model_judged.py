@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from ragbench.benchmark.agreement import Agreement, agreement
 from ragbench.benchmark.benchmark import Benchmark, Qrels
-from ragbench.benchmark.judge import graded
+from ragbench.benchmark.judge import grades_of
 from ragbench.benchmark.native import best_sections
 from ragbench.benchmark.pool import read_pool, read_run
 from ragbench.comparison.policy import Policy
-from ragbench.comparison.ppi import powered
+from ragbench.comparison.ppi import prediction_powered_mean
 from ragbench.comparison.raters import kappa_interval, wilson
 from ragbench.errors import ResultsError
 from ragbench.evaluation import measures
@@ -55,7 +55,7 @@ def judged(results: Measurements, benchmark: Benchmark, model: Path, sample: Pat
     """
     import pandas as pd
 
-    by_model, by_persons = graded(model), graded(sample)
+    by_model, by_persons = grades_of(model), grades_of(sample)
     open_ = sum(not row["grade"].strip() for row in read_pool(sample).rows)
     if open_ or not by_persons:
         raise ResultsError(f"{sample} has {open_} pairs without a grade: grade them with ragbench judge {sample}")
@@ -72,7 +72,7 @@ def judged(results: Measurements, benchmark: Benchmark, model: Path, sample: Pat
     base, *rest = results.arms
     rows = []
     for arm in rest:
-        found = powered(
+        found = prediction_powered_mean(
             _gap(person, arm, base, sampled), _gap(machine, arm, base, sampled), _gap(machine, arm, base, others),
             policy.statistics.confidence,
         )  # fmt: skip

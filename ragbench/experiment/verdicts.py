@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ragbench.comparison.areas import COLUMNS as AREAS_COLUMNS
 from ragbench.comparison.areas import areas as areas_of
-from ragbench.comparison.arms import Arms, Judged
+from ragbench.comparison.arms import Arms, JudgedContrast
 from ragbench.comparison.field import COLUMNS as FIELD_COLUMNS
 from ragbench.comparison.field import field as field_of
 from ragbench.comparison.halves import COLUMNS as HALVES_COLUMNS
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def write(results: Measurements, judged: Sequence[Judged], standard_errors: Mapping[str, float] | None = None) -> None:
+def write(
+    results: Measurements, judged: Sequence[JudgedContrast], standard_errors: Mapping[str, float] | None = None
+) -> None:
     """Write the verdicts of the experiment."""
     frame = table(judged, standard_errors)
     write_text(results.folder / VERDICTS, frame.to_csv(index=False))

@@ -1,1 +1,1 @@
-"""What a person ships: configuration files of other systems, bundles that run elsewhere, and checks of both."""
+"""Files for production: configurations of other systems, bundles that run elsewhere, and checks of both."""

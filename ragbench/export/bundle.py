@@ -1,17 +1,17 @@
 """A bundle: a folder that runs a measured pipeline elsewhere and can be checked there.
 
-    bundle.json       what it is, what was measured, on which machine; names and digests of all that it needs
+    bundle.json       what it is, what was measured, on which machine; names and digests of everything it needs
     config.yaml       the composed configuration
     golden.jsonl      the run's queries, each with the ids and scores of its first hits
     modified.json     when each document was modified, for filters and recency
-    generation.json   the documents it serves now, once ragbench refresh has taken in others
+    generation.json   the documents it serves now, after ragbench refresh
     README.md         what it is and how it is used
     sbom.json         models and packages with digests and licences (CycloneDX)
-    signatures/       with --sign, a signature of each of the states that it may be in
-    index/            the artefacts (built there when first loaded, with --without-index)
+    signatures/       with --sign, a signature of each state that it may be in
+    index/            the artefacts (with --without-index, built there when it is first loaded)
 
-It is written under another name and then renamed, so that it is either absent or complete. Its rankings are those of
-the run: both are compared while it is written. Places of this machine stay out, but for those of the documents.
+It is written under another name and then renamed, so that it is either absent or complete. Its rankings are compared
+with those of the run while it is written. It contains no folders of this machine except those of the documents.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ SEALED = (CONFIG, GOLDEN, MODIFIED)
 """Files whose digests the record keeps."""
 
 _UNMASKED = (
-    "measured on documents without the passages that its topics were made from; the bundle holds the documents whole"
+    "measured on documents without the passages that its topics were made from; the bundle has the whole documents"
 )
 _DOCUMENT_PATHS = ("corpus", "folder", "queries", "qrels")
 _PLACES = {"paths": ("results", "index", "cache"), "tracking": ("uri",), "artefacts": ("url",)}
@@ -79,7 +79,7 @@ _KEYS = {
 
 @dataclass(frozen=True)
 class Golden:
-    """A query with the first hits it had when the bundle was written: chunk ids and scores, best first."""
+    """A query with its first hits when the bundle was written: chunk ids and scores, best first."""
 
     query: Query
     ids: tuple[str, ...]
@@ -100,9 +100,9 @@ def write(
 ) -> Path:
     """Write the bundle of an arm into the new folder `out`, signed with the key in the file `sign`.
 
-    `caution` is what must be said about an unproven gain. Documents are served whole, also where passages were masked
-    for the measurement. Raises BundleError when `out` exists, ResultsError when the
-    documents, judgments or rankings are no longer those of the run.
+    `caution` is a sentence about an unproven gain. Documents are served whole, even if passages were masked for the
+    measurement. Raises BundleError when `out` exists, ResultsError when the documents, judgments or rankings are no
+    longer those of the run.
     """
     if out.exists():
         raise BundleError(f"{out} exists already: name a new folder with --out, or delete it first")
@@ -118,7 +118,7 @@ def write(
     builder = ArmBuilder.of(measured.settings, benchmark, progress, say)
     (arm,) = builder.arms([measured.settings])
     arm.index.prepare(needs(arm.pipeline))
-    states = _replayed(measured, arm, benchmark)
+    states = _replay(measured, arm, benchmark)
     cautions = [*([caution] if caution else []), *_cautions(arm.pipeline)]
     if any(topic.masked for topic in benchmark.topics):
         benchmark = replace(load(measured.settings.config["data"], topics=False), topics=benchmark.topics)
@@ -127,12 +127,12 @@ def write(
         states = arm.pipeline([state.query for state in states], arm.index)
         cautions.append(_UNMASKED)
     draft = out.with_name(f".{out.name}.{os.getpid()}")
-    for stale in _left_behind(out):
+    for stale in _abandoned_drafts(out):
         shutil.rmtree(stale, ignore_errors=True)
     try:
         draft.mkdir(parents=True)
         texts = {
-            CONFIG: _yaml(plain(_movable(measured.settings.config))),
+            CONFIG: _yaml(plain(_portable(measured.settings.config))),
             GOLDEN: "".join(_golden_lines(states, arm.index)),
             MODIFIED: json.dumps(dict(zip(arm.index.chunks.docnos, arm.index.modified.tolist(), strict=True))),
         }
@@ -189,7 +189,7 @@ def _readme(
         *([""] + [f"- {each}" for each in cautions] if cautions else []),
         "",
         "```",
-        "ragbench verify .          does it still do here what was measured?",
+        "ragbench verify .          does it answer here as measured?",
         "ragbench serve .           answer over HTTP, on this machine",
         "ragbench refresh . --corpus FOLDER    take in changed documents",
         "```",
@@ -202,30 +202,30 @@ def _readme(
     return "\n".join(lines) + "\n"
 
 
-def _left_behind(out: Path) -> Iterator[Path]:
+def _abandoned_drafts(out: Path) -> Iterator[Path]:
     """Drafts of the same bundle whose writer was killed."""
     if sys.platform == "win32":
-        return  # where one cannot ask for a process without ending it
+        return  # os.kill would end the process
     for path in out.parent.glob(f".{glob.escape(out.name)}.*"):
         writer = path.name.rpartition(".")[2]
-        if path.is_dir() and writer.isdigit() and not _at_work(int(writer)):
+        if path.is_dir() and writer.isdigit() and not _is_running(int(writer)):
             yield path
 
 
-def _at_work(process: int) -> bool:
+def _is_running(process: int) -> bool:
     if process == os.getpid():
-        return False  # ours begins only now: the number has come round
+        return False  # an earlier process had the same number: this one has no draft yet
     try:
-        os.kill(process, 0)  # asks only
+        os.kill(process, 0)  # sends nothing, only asks whether it runs
     except (ProcessLookupError, OverflowError):
         return False
     except PermissionError:
-        pass  # somebody else's
+        pass  # it runs for another user
     return True
 
 
 def read_record(folder: Path) -> Mapping[str, Any]:
-    """What `bundle.json` says; BundleError when the folder is no bundle that this version reads."""
+    """The content of `bundle.json`; BundleError when the folder is no bundle that this version can read."""
     try:
         record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -274,10 +274,10 @@ def scored_ids(ranking: Ranking | None, index: Index, depth: int) -> tuple[list[
     return [index.chunks.chunk_ids[chunk] for chunk in head.chunks.tolist()], [float(score) for score in head.scores]
 
 
-def _replayed(measured: MeasuredArm, arm: Arm, benchmark: Benchmark) -> list[QueryState]:
-    """The run's queries through the pipeline; ResultsError when a ranking is not the one that was measured.
+def _replay(measured: MeasuredArm, arm: Arm, benchmark: Benchmark) -> list[QueryState]:
+    """The queries of the run through the pipeline; ResultsError when a ranking differs from the measured one.
 
-    A ranking that depends on more than the bundle is not compared.
+    Rankings that depend on more than the bundle are not compared.
     """
     topics = {topic.qid: topic for topic in benchmark.topics}
     run = read_run(measured.folder / "run.trec")
@@ -287,7 +287,7 @@ def _replayed(measured: MeasuredArm, arm: Arm, benchmark: Benchmark) -> list[Que
     for qid in [] if _cautions(arm.pipeline) else qids:
         if [docno for docno, _ in found[qid]] != [docno for docno, _ in run.get(qid, [])]:
             raise ResultsError(
-                f"query {qid} ranks otherwise than in the run {measured.results.folder}: a model, a package or the "
+                f"query {qid} has another ranking than in the run {measured.results.folder}: a model, a package or the "
                 "code has changed since, so run the experiment again and export that"
             )
     return states
@@ -329,7 +329,7 @@ def _models(arm: Arm) -> list[dict[str, Any]]:
 
 
 def _cautions(pipeline: Pipeline) -> list[str]:
-    """Sentences for what makes rankings depend on more than the bundle."""
+    """A sentence for every stage that makes rankings depend on more than the bundle."""
     found = []
     for name, stage in pipeline:
         if isinstance(stage, BoostRecent) and stage.now is None:
@@ -341,8 +341,8 @@ def _cautions(pipeline: Pipeline) -> list[str]:
     return found
 
 
-def _movable(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The configuration without places of this machine; those of the documents no longer depend on a working folder."""
+def _portable(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The configuration without folders of this machine; those of the documents are made absolute."""
     data = {
         key: str(Path(value).expanduser().absolute()) if key in _DOCUMENT_PATHS and value else value
         for key, value in config["data"].items()

@@ -13,46 +13,46 @@ _SYSTEM = "Elasticsearch"
 FUSIONS = ("rrf", "convex/min_max")
 
 
-def render(settings: Settings, heading: Sequence[str]) -> tuple[str, list[str]]:
-    """The file and what it cannot say; `heading` are sentences on where it comes from."""
-    told, missing = hybrid.read(settings, _SYSTEM, "elasticsearch", FUSIONS)
-    missing += hybrid.same_window(told, _SYSTEM) + lucene.left(told, _SYSTEM)
-    kind = told.index["dense.kind"]
-    if told.dense and kind not in ("flat", "hnsw"):
+def render(settings: Settings, origin: Sequence[str]) -> tuple[str, list[str]]:
+    """The file, and sentences for what it cannot express; `origin` are sentences on where it comes from."""
+    plan, missing = hybrid.translate(settings, _SYSTEM, "elasticsearch", FUSIONS)
+    missing += hybrid.same_window(plan, _SYSTEM) + lucene.differences(plan, _SYSTEM)
+    kind = plan.index["dense.kind"]
+    if plan.dense and kind not in ("flat", "hnsw"):
         missing.append(f"index.dense.kind = {kind}: {_SYSTEM} has no such structure, so a graph (hnsw) is written")
-    fields = lucene.fields(told)
-    if told.dense:
-        fields["vector"] = {"type": "dense_vector", "dims": told.dimension, "index": True, "similarity": "cosine"}
-        fields["vector"]["index_options"] = {"type": "flat"} if kind == "flat" else _graph(told)
-    index = {"settings": {"index": lucene.settings(told)}, "mappings": {"properties": fields}}
-    body = {"size": told.top_n, "_source": {"excludes": ["vector"]}, "retriever": _retriever(told)}
+    fields = lucene.fields(plan)
+    if plan.dense:
+        fields["vector"] = {"type": "dense_vector", "dims": plan.dimension, "index": True, "similarity": "cosine"}
+        fields["vector"]["index_options"] = {"type": "flat"} if kind == "flat" else _graph(plan)
+    index = {"settings": {"index": lucene.settings(plan)}, "mappings": {"properties": fields}}
+    body = {"size": plan.top_n, "_source": {"excludes": ["vector"]}, "retriever": _retriever(plan)}
     requests = [("PUT", f"/{NAME}", index), ("POST", f"/{NAME}/_search", body)]
-    return hybrid.file(told, heading, missing, requests), missing
+    return hybrid.file(plan, origin, missing, requests), missing
 
 
-def _graph(told: Hybrid) -> dict[str, Any]:
-    return {"type": "hnsw", "m": told.index["dense.m"], "ef_construction": told.index["dense.ef_construction"]}
+def _graph(plan: Hybrid) -> dict[str, Any]:
+    return {"type": "hnsw", "m": plan.index["dense.m"], "ef_construction": plan.index["dense.ef_construction"]}
 
 
-def _retriever(told: Hybrid) -> dict[str, Any]:
+def _retriever(plan: Hybrid) -> dict[str, Any]:
     retrievers: list[dict[str, Any]] = []
-    if told.dense:
-        breadth = max(told.dense.depth, told.index.get("dense.ef_search", 0))
-        nearest = {"field": "vector", "query_vector": VECTOR, "k": told.dense.depth, "num_candidates": breadth}
+    if plan.dense:
+        breadth = max(plan.dense.depth, plan.index.get("dense.ef_search", 0))
+        nearest = {"field": "vector", "query_vector": VECTOR, "k": plan.dense.depth, "num_candidates": breadth}
         retrievers.append({"knn": nearest})
-    if told.lexical:
-        retrievers.append({"standard": {"query": lucene.words(told)}})
-    if told.fuse is None:
+    if plan.lexical:
+        retrievers.append({"standard": {"query": lucene.words(plan)}})
+    if plan.fuse is None:
         return retrievers[0]
     weighted = [
-        {"retriever": each, "weight": weight} for each, weight in zip(retrievers, told.weights.values(), strict=True)
+        {"retriever": each, "weight": weight} for each, weight in zip(retrievers, plan.weights.values(), strict=True)
     ]
-    if told.fuse.method == "rrf":
-        constant = max(1, round(told.fuse.k))
-        return {"rrf": {"retrievers": weighted, "rank_constant": constant, "rank_window_size": told.window}}
+    if plan.fuse.method == "rrf":
+        constant = max(1, round(plan.fuse.k))
+        return {"rrf": {"retrievers": weighted, "rank_constant": constant, "rank_window_size": plan.window}}
     return {
         "linear": {
             "retrievers": [{**each, "normalizer": "minmax"} for each in weighted],
-            "rank_window_size": told.window,
+            "rank_window_size": plan.window,
         }
     }

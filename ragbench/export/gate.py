@@ -1,4 +1,4 @@
-"""May the candidate replace the baseline? Two arms of finished runs: surely worse, or slower than allowed, says no."""
+"""The gate: whether an arm of a finished run may replace another; not if it is surely worse or slower than allowed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated
 from annotated_types import Interval
 
 from ragbench.bounds import Checked, Weight
-from ragbench.comparison.arms import Arms, Judged
+from ragbench.comparison.arms import Arms, JudgedContrast
 from ragbench.comparison.policy import Policy
 from ragbench.errors import ConfigError, ResultsError
 from ragbench.evaluation.levels import DOCUMENT
@@ -20,11 +20,11 @@ BASELINE, CANDIDATE = "baseline", "candidate"
 
 @dataclass(frozen=True)
 class Limits(Checked):
-    """What the gate lets through, where it is not the verdict of the baseline's own policy.
+    """Limits of the gate; those that are None follow from the policy of the baseline.
 
-    `measure`: of documents. `drop`: how much lower a level may be for sure. `latency_tolerance`: how much higher p95
-    may be, as a share of the baseline's. `confidence`: how sure a loss must be. `changed_data`: documents, queries or
-    judgments may have changed between the runs.
+    `measure`: of documents. `drop`: a sure loss at a level that is still allowed. `latency_tolerance`: how much higher
+    p95 may be, as a share of the baseline's. `confidence`: how sure a loss must be (0.5 to 1). `changed_data`: whether
+    documents, queries or judgments may have changed between the runs.
     """
 
     measure: str | None = None
@@ -65,25 +65,25 @@ def _policy(baseline: MeasuredArm, limits: Limits) -> Policy:
 def _benchmark(baseline: MeasuredArm, candidate: MeasuredArm, limits: Limits) -> Check:
     first, second = (each.results.record["benchmark"]["digest"] for each in (baseline, candidate))
     if first == second:
-        return Check("benchmark", "passes", "both runs saw the same documents, queries and judgments")
+        return Check("benchmark", "passes", "both runs used the same documents, queries and judgments")
     if not limits.changed_data:
         raise ResultsError(
-            "documents, queries or judgments changed between the two runs: run the baseline again on what there is "
-            "now, or add --changed-data to compare all the same"
+            "documents, queries or judgments changed between the two runs: run the baseline again on the present ones, "
+            "or add --changed-data to compare anyway"
         )
     return Check("benchmark", "not checked", "documents, queries or judgments changed between the runs")
 
 
-def _quality(judged: Judged, policy: Policy, limits: Limits) -> Check:
+def _quality(judged: JudgedContrast, policy: Policy, limits: Limits) -> Check:
     worse = judged.verdict.quality == "worse"
     if worse and limits.drop is not None:
         worse = any(level.worse and level.comparison.ci_high < -limits.drop for level in judged.levels.values())
     effect = policy.statistics.smallest_effect
-    told = "; ".join(level.text(effect) for level in judged.levels.values())
-    return Check("quality", "fails" if worse else "passes", f"{judged.verdict.quality}: {told}")
+    texts = "; ".join(level.text(effect) for level in judged.levels.values())
+    return Check("quality", "fails" if worse else "passes", f"{judged.verdict.quality}: {texts}")
 
 
-def _latency(judged: Judged) -> Check:
+def _latency(judged: JudgedContrast) -> Check:
     cost = judged.cost
     if cost.added is None:
         return Check("latency", "not checked", "one of the runs did not measure time")

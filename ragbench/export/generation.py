@@ -1,7 +1,7 @@
-"""Which documents a bundle serves: those that were measured, or a later generation of them.
+"""The documents that a bundle serves: those that were measured, or a later generation of them.
 
-Evidence and freshness are apart. What was measured stays in `bundle.json` and `golden.jsonl`; `generation.json` names
-the artefacts that answer now, and is replaced in one step, so that a reader finds the old generation or the new one.
+The measurement stays in `bundle.json` and `golden.jsonl`. `generation.json` names the artefacts that answer now; it is
+replaced in one step, so that a reader finds either the old generation or the new one.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ NAME = signing.GENERATION
 
 @dataclass(frozen=True)
 class Change:
-    """A golden query whose first ten hits are no longer those that were measured.
+    """A golden query whose first ten hits differ from the measured ones.
 
-    `lost` are the chunks it had, each with what became of it: `deleted` or `changed` (its document), or `outranked`.
+    `lost` has the chunks that are missing now, each with the reason: `deleted` or `changed` (its document), or
+    `outranked`.
     """
 
     query: str
@@ -37,8 +38,8 @@ class Change:
 class Drift:
     """How far the documents have moved from those that were measured.
 
-    `chunks_changed`: the share of chunks, of the larger of the two collections, that are not in both. `agreement`: the
-    mean share of the first ten hits of a golden query, by document, that are still among its first ten.
+    `chunks_changed`: the share of the chunks of the larger collection that are not in both. `agreement`: the mean share
+    of the first ten hits of a golden query, by document, that are still among its first ten.
     """
 
     chunks_changed: float = 0.0
@@ -48,11 +49,11 @@ class Drift:
 
 @dataclass(frozen=True)
 class Generation:
-    """What a bundle serves. `number` is 0 for what was measured, `made` the time in ISO 8601.
+    """What a bundle serves. `number` is 0 for the measured documents; `made` is the time in ISO 8601.
 
-    `digests` and `modified` have the digest of every document's file and the time it was modified, by docno. `golden`
-    are the golden queries with the hits they have here. `kept` are sentences on files that cannot be used as they are
-    now, so that their version before answers.
+    `digests` and `modified` have the digest and the modification time of every document's file, by docno. `golden` are
+    the golden queries with their hits here. `kept` has a sentence for every file that cannot be used now, so that its
+    earlier version is served.
     """
 
     number: int
@@ -67,11 +68,11 @@ class Generation:
 
 
 def current(folder: Path, record: Mapping[str, Any]) -> Generation:
-    """What the bundle in `folder` serves now. Raises BundleError for what cannot be read."""
+    """What the bundle in `folder` serves now. Raises BundleError for files that cannot be read."""
     path = folder / NAME
     try:
         if not path.exists():
-            return measured(folder, record)
+            return at_export(folder, record)
         row = files.read_sealed(path)
         row.pop(files.SEAL, None)
         golden = tuple(
@@ -86,7 +87,7 @@ def current(folder: Path, record: Mapping[str, Any]) -> Generation:
         raise BundleError(f"{name} cannot be read ({files.why_unreadable(error)}): export the bundle again") from None
 
 
-def measured(folder: Path, record: Mapping[str, Any]) -> Generation:
+def at_export(folder: Path, record: Mapping[str, Any]) -> Generation:
     """What the bundle served when it was exported."""
     return Generation(
         number=0,
@@ -100,10 +101,10 @@ def measured(folder: Path, record: Mapping[str, Any]) -> Generation:
 
 
 def text_of(generation: Generation) -> str:
-    """What `generation.json` says of a generation."""
+    """The text of `generation.json` for a generation."""
     return files.sealed_json(asdict(generation))
 
 
 def publish(folder: Path, text: str) -> None:
-    """Let the bundle in `folder` serve a generation, given by its text, whose artefacts are complete."""
+    """Make the bundle in `folder` serve the generation with this text; its artefacts must be complete."""
     files.write_text(folder / NAME, text)

@@ -1,8 +1,8 @@
-"""What search engines can be told of a configuration: one search by meaning, one by words, and how the two are fused.
+"""The part of a configuration that search engines can express: a search by meaning, one by words, and their fusion.
 
-A file for an engine is JSON: sentences on where it comes from and on what it cannot say, how documents must be cut and
-embedded before they are sent, and the requests to send. `{query}` stands for the text of a query, `{vector}` for its
-vector.
+A file for an engine is JSON: sentences on where it comes from and on what it cannot express, how documents must be cut
+and embedded before they are sent, and the requests to send. `{query}` stands for the text of a query, `{vector}` for
+its vector.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ragbench.stages.fuse import Fuse
 from ragbench.stages.lexical import RetrieveLexical
 
 NAME = "ragbench"
-"""The index, the collection and the pipeline of a file; whoever sends the requests may choose another."""
+"""The name of the index, the collection and the pipeline in a file; it may be changed before sending."""
 
 QUERY, VECTOR = "{query}", "{vector}"
 
@@ -32,7 +32,7 @@ _KNOWN = (RetrieveDense, RetrieveLexical, Fuse, Cut)
 
 @dataclass(frozen=True)
 class Hybrid:
-    """The part of a configuration that an engine is told. `weights` are those of `dense` and `lexical`, where fused."""
+    """The part of a configuration that an engine can express; `weights` by source, where two are fused."""
 
     dense: RetrieveDense | None
     lexical: RetrieveLexical | None
@@ -60,11 +60,11 @@ class Hybrid:
         return str(self.index["lexical.analyzer"])
 
 
-def read(settings: Settings, system: str, format: str, fusions: Collection[str]) -> tuple[Hybrid, list[str]]:
-    """What an engine is told, and a sentence for everything that it cannot be told.
+def translate(settings: Settings, system: str, format: str, fusions: Collection[str]) -> tuple[Hybrid, list[str]]:
+    """The part that an engine can express, and a sentence for everything else.
 
-    `fusions` are the methods it has, with the norm where scores are fused, such as `convex/min_max`. Raises ConfigError
-    when it lacks that of the configuration, and when no source of the configuration can be told.
+    `fusions` are its methods, with the norm where scores are fused, such as `convex/min_max`. Raises ConfigError when
+    it lacks the fusion of the configuration, and when it can express no source of it.
     """
     reading = Reading(settings)
     dense, lexical, fuse = reading.stage(RetrieveDense), reading.stage(RetrieveLexical), reading.stage(Fuse)
@@ -75,7 +75,7 @@ def read(settings: Settings, system: str, format: str, fusions: Collection[str])
         )
     both = dense is not None and lexical is not None
     missing = _fusion(reading, fuse, system, format, fusions) if both and fuse else []
-    for cls, names in _TOLD.items():
+    for cls, names in _EXPRESSED.items():
         for name in names:
             reading.value(cls, name, None)
     flat = flat_index(reading.index)
@@ -97,13 +97,13 @@ def read(settings: Settings, system: str, format: str, fusions: Collection[str])
     return hybrid, missing + reading.left_over(_KNOWN, {}, system) + reading.out_of_order(_KNOWN, system)
 
 
-_TOLD: Mapping[type[Any], tuple[str, ...]] = {
+_EXPRESSED: Mapping[type[Any], tuple[str, ...]] = {
     RetrieveDense: ("depth",),
     RetrieveLexical: ("depth", "k1", "b", "fields"),
     Fuse: ("method", "k", "weights", "norm", "norms", "least", "missing"),
     Cut: ("top_n",),
 }
-"""Parameters that a file says, or that a sentence of this module or of a format is about."""
+"""Parameters that are in a file, or that a sentence of this module or of a format is about."""
 
 
 def _fusion(reading: Reading, fuse: Fuse, system: str, format: str, fusions: Collection[str]) -> list[str]:
@@ -126,13 +126,13 @@ def _fusion(reading: Reading, fuse: Fuse, system: str, format: str, fusions: Col
 
 
 def shares(weights: Mapping[str, float]) -> list[float]:
-    """The weights as shares of 1, which changes no ranking."""
+    """The weights divided by their sum; rankings stay the same."""
     total = sum(weights.values()) or 1.0
     return [round(weight / total, 9) for weight in weights.values()]
 
 
 def same_window(hybrid: Hybrid, system: str) -> list[str]:
-    """A sentence for every source whose depth is not that which the engine uses for all of them."""
+    """A sentence for every source whose depth differs from the one that the engine uses for all sources."""
     return [
         f"{stage.source}.depth = {stage.depth}: {system} fuses the first {hybrid.window} of every source"
         for stage in (hybrid.dense, hybrid.lexical)
@@ -141,7 +141,7 @@ def same_window(hybrid: Hybrid, system: str) -> list[str]:
 
 
 def file(
-    hybrid: Hybrid, heading: Sequence[str], missing: Sequence[str], requests: Sequence[tuple[str, str, Any]]
+    hybrid: Hybrid, origin: Sequence[str], missing: Sequence[str], requests: Sequence[tuple[str, str, Any]]
 ) -> str:
     """The file; `requests` are (method, path, body)."""
 
@@ -150,10 +150,10 @@ def file(
 
     before = {"chunks": {"class": hybrid.index["chunker"], **of("chunker")}}
     if hybrid.dense:
-        prefixes = hybrid.encoder.prefixes(hybrid.encoder.name)  # those that follow from the model's name, too
+        prefixes = hybrid.encoder.prefixes(hybrid.encoder.name)  # including those that follow from the model's name
         before |= {"vectors": {**of("encoder"), **prefixes, "dimension": hybrid.dimension}, "passages": of("passage")}
     if hybrid.lexical:
         before["words"] = {"fields": sorted(hybrid.lexical.fields)}
     sent = [{"method": method, "path": path, "body": body} for method, path, body in requests]
-    told = {"about": list(heading), "not_expressed": list(missing), "before_indexing": before, "requests": sent}
-    return json.dumps(told, indent=1, ensure_ascii=True) + "\n"
+    content = {"about": list(origin), "not_expressed": list(missing), "before_indexing": before, "requests": sent}
+    return json.dumps(content, indent=1, ensure_ascii=True) + "\n"

@@ -23,7 +23,7 @@ from ragbench.export.retrieved import metadata
 
 
 class BundleRetriever(BaseRetriever):
-    """Gives the hits of a bundle. `options` are what its search takes, such as `{"mode": "keyword"}`."""
+    """Retrieves hits of a bundle. `options` are options of its search, such as `{"mode": "keyword"}`."""
 
     bundle: LoadedBundle
     top_n: int = 10

@@ -1,8 +1,8 @@
 """Write a configuration as the `config.json` of Librarian (seed 004), all six of its sections.
 
-JSON has no comments: what the format cannot say stands under the key `ragbench`, beside the sections that Librarian
-looks up by name, and it passes over keys it does not look up. Sections about files and transport are not a retrieval
-configuration; they get the values of Librarian's own example.
+JSON has no comments: what the format cannot express stands under the key `ragbench`, which Librarian ignores, since it
+looks up its sections by name. Sections about files and transport are not part of a retrieval configuration; they get
+the values of Librarian's example.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _FIXED: dict[tuple[str, str], Any] = {
 
 
 def values(settings: Settings) -> tuple[dict[str, Any], list[str]]:
-    """The sections by name, and a sentence for everything they cannot say."""
+    """The sections by name, and a sentence for everything they cannot express."""
     read = Reading(settings)
     dense, lexical = read.stage(RetrieveDense) is not None, read.stage(RetrieveLexical) is not None
     reranks = dense and read.stage(RerankByKeywords) is not None
@@ -79,30 +79,30 @@ def values(settings: Settings) -> tuple[dict[str, Any], list[str]]:
         "metadata": {"extract_tags": True, "infer_doc_type": True, "track_modifications": True},
         "mcp": {"transport": "http-sse", "host": "127.0.0.1", "port": 3001, "endpoint": "/mcp"},
     }
-    # Seed 004, "Update Semantic Search": three times as many chunks as documents are wanted.
+    # Seed 004, "Update Semantic Search": it fetches three times as many chunks as wanted documents.
     depths = {
         ("RetrieveDense", "depth"): 3 * (candidates if reranks else most),
         ("RetrieveLexical", "depth"): 3 * most,
     }
     missing = read.left_over(_KNOWN, {**_FIXED, **depths}, _SYSTEM)
-    return sections, missing + _done_otherwise(read, mode, lexical, weights)
+    return sections, missing + _differences(read, mode, lexical, weights)
 
 
-def render(settings: Settings, heading: Sequence[str]) -> tuple[str, list[str]]:
-    """The file and what it cannot say; `heading` are sentences that the key `ragbench` keeps."""
+def render(settings: Settings, origin: Sequence[str]) -> tuple[str, list[str]]:
+    """The file, and sentences for what it cannot express; `origin` are sentences for the key `ragbench`."""
     sections, missing = values(settings)
-    note = {"about": list(heading), "not_expressed": missing}
+    note = {"about": list(origin), "not_expressed": missing}
     return json.dumps({**sections, "ragbench": note}, indent=2, ensure_ascii=True) + "\n", missing
 
 
 def _chunking(read: Reading) -> dict[str, Any]:
-    """Sizes in tokens; those of other chunkers converted from characters."""
+    """Sizes in tokens; sizes of other chunkers are converted from characters."""
     read.index_value("chunker")
     size, overlap = read.index_value("chunker.chunk_size"), read.index_value("chunker.chunk_overlap")
     if size is None:
-        chars, chars_twice = read.index_value("chunker.max_chars"), read.index_value("chunker.overlap_chars")
+        chars, overlap_chars = read.index_value("chunker.max_chars"), read.index_value("chunker.overlap_chars")
         size = max(1, round((chars or 512 * CHARS_PER_TOKEN) / CHARS_PER_TOKEN))
-        overlap = round((chars_twice or 0) / CHARS_PER_TOKEN)
+        overlap = round((overlap_chars or 0) / CHARS_PER_TOKEN)
     fixed = isinstance(read.index.chunker, LibrarianFixedChunker)
     return {
         "enabled": True,
@@ -112,8 +112,8 @@ def _chunking(read: Reading) -> dict[str, Any]:
     }
 
 
-def _done_otherwise(read: Reading, mode: str, lexical: bool, weights: Mapping[str, Any]) -> list[str]:
-    """Where the system does something by itself that this configuration does not, or does it with other means."""
+def _differences(read: Reading, mode: str, lexical: bool, weights: Mapping[str, Any]) -> list[str]:
+    """A sentence for everything that the system always does and this configuration does not, or does in another way."""
     found = []
     if read.stage(RerankByKeywords) is not None and mode != "rerank":
         found.append(f"keywords: {_SYSTEM} re-ranks candidates of the semantic search, which is off")
@@ -132,5 +132,5 @@ def _done_otherwise(read: Reading, mode: str, lexical: bool, weights: Mapping[st
             f"index.chunker = {type(chunker).__name__}: {_SYSTEM} cuts at headings of level 2 and 3 or at fixed sizes, "
             f"of {CHARS_PER_TOKEN} characters a token"
         )
-    found.append(f"docs, metadata and mcp were not measured: they have the values of {_SYSTEM}'s own example")
+    found.append(f"docs, metadata and mcp were not measured: they have the values of {_SYSTEM}'s example")
     return found

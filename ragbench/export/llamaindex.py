@@ -20,7 +20,7 @@ from ragbench.export.retrieved import metadata
 
 
 class BundleRetriever(BaseRetriever):
-    """Gives the hits of a bundle. `options` are what its search takes, such as `mode="keyword"`."""
+    """Retrieves hits of a bundle. `options` are options of its search, such as `mode="keyword"`."""
 
     def __init__(self, bundle: LoadedBundle, top_n: int = 10, **options: Any) -> None:
         super().__init__()

@@ -34,15 +34,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SealedStore(ArtefactStore):
-    """A folder of artefacts in which nothing is ever built: what is missing there is an error.
+    """A folder of artefacts in which nothing is built: a missing artefact is an error.
 
-    With `signed`, the digests of `ragbench.export.signing`, so is what was not signed.
+    With `signed`, the digests of `ragbench.export.signing`, an artefact that was not signed is an error, too.
     """
 
     signed: Mapping[str, str] | None = None
 
     def get(self, kind: str, inputs: Any, build: Callable[[Path], None]) -> Artefact:
-        """The artefact of a kind shaped by `inputs`; IndexError_ when the folder does not hold it undamaged."""
+        """The artefact of a kind shaped by `inputs`; IndexError_ when it is missing or damaged."""
         fingerprint = short_digest([kind, inputs])
         folder = self.root / kind / fingerprint
         found = self._open(kind, fingerprint, folder, quietly=True)
@@ -64,7 +64,7 @@ class SealedStore(ArtefactStore):
 
 
 class LoadedBundle:
-    """A bundle that is open: its pipeline over its index. `search` may be called from several threads."""
+    """An open bundle: its pipeline over its index. `search` may be called from several threads."""
 
     def __init__(
         self, folder: Path, record: Mapping[str, Any], settings: Settings, index: Index, serves: Generation
@@ -118,13 +118,13 @@ class LoadedBundle:
         deadline: float | None = None,
         **more: Any,
     ) -> Answer:
-        """The best `top_n` hits (at least 1) for a query, with what the stages noted and how long they took.
+        """The best `top_n` hits (at least 1) for a query, with the notes and the times of the stages.
 
-        `filters` are the parameters of the stage `filters`, such as `{"category": "guide"}`. What else a search may ask
-        for is in `options` or given by name, such as `mode="keyword"` (`ragbench.engine.request.SearchOptions`). Notes
-        that the query names come in addition. With `explain`, every hit says why it is where it is. Raises TimeoutError
-        at the first stage that would begin after `deadline` (of `time.monotonic`), ConfigError for what cannot be
-        searched for.
+        `filters` are the parameters of the stage `filters`, such as `{"category": "guide"}`. Other options are in
+        `options` or given by name, such as `mode="keyword"` (`ragbench.engine.request.SearchOptions`). Notes that the
+        query names come in addition to `top_n`. With `explain`, every hit has its explanation. Raises TimeoutError at
+        the first stage that would begin after `deadline` (of `time.monotonic`), ConfigError for an empty query or
+        options that cannot be used.
         """
         if not clean(text):
             raise ConfigError("the query is empty: say what to search for")
@@ -154,11 +154,11 @@ class LoadedBundle:
         return [documents.listed_document(self.index, row) for row in rows]
 
     def golden(self) -> Sequence[bundle.Golden]:
-        """The queries that came with it and the hits they should have among the documents that it serves."""
+        """The golden queries, with the hits that they should have among the documents that it serves."""
         return self.serves.golden
 
     def close(self) -> None:
-        """Let go of the index; searches fail from now on."""
+        """Close the index; searches fail from now on."""
         self.index.close()
 
     def _filters(self, filters: Mapping[str, Any] | FilterDocuments | None) -> FilterDocuments | None:
@@ -179,12 +179,11 @@ def load(
 ) -> LoadedBundle:
     """Open a bundle, its index and its models.
 
-    A bundle without an index builds it inside its folder, from the documents that it names. `corpus` says where these
-    lie now; documents that are named here are always compared with those that it serves. With `key`, the file of a
-    public key, a bundle that is not signed with it is refused before anything of it is built. `threads` limits the
-    threads of one call of a model (None: all processors); `models` are those of another bundle, to share them. Raises
-    BundleError for what is no bundle or was made of other documents, IndexError_ and ModelError for parts that do not
-    fit.
+    A bundle without an index builds it in its folder from the documents that it names. `corpus` is the folder of these
+    documents now; they are compared with those that the bundle serves. With `key`, the file of a public key, a bundle
+    that is not signed with it is refused before anything of it is built. `threads` limits the threads of one call of a
+    model (None: all processors); `models` shares the models of another bundle. Raises BundleError for a folder that is
+    no bundle or was made of other documents, IndexError_ and ModelError for parts that do not fit.
     """
     place = Path(folder).expanduser()
     record = bundle.read_record(place)
@@ -242,4 +241,4 @@ def settings_of(place: Path, record: Mapping[str, Any]) -> Settings:
 
 
 def _no_documents() -> Sequence[Document]:
-    raise IndexError_("a bundle holds an index and no documents: what is missing there cannot be built")
+    raise IndexError_("a bundle has an index and no documents, so a missing artefact cannot be built: export it again")

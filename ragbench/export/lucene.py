@@ -17,7 +17,7 @@ _FILTERS = {
 
 
 def analysis(name: str) -> tuple[str, dict[str, Any]]:
-    """The name of an analyzer of ours in an index, and what the settings of the index must define for it."""
+    """The name in an index of an analyzer of ragbench, and what the settings of the index must define for it."""
     if name == "english":
         return "english", {}
     if name == "standard":
@@ -43,7 +43,7 @@ def _filter(each: tuple[str, ...]) -> dict[str, Any]:
 
 
 def settings(hybrid: Hybrid) -> dict[str, Any]:
-    """The settings of an index: one shard, so that word statistics are those of the whole."""
+    """The settings of an index: one shard, so that word statistics are of the whole collection."""
     found: dict[str, Any] = {"number_of_shards": 1}
     if hybrid.lexical:
         _, k1 = hybrid.bm25.scaled
@@ -71,9 +71,9 @@ def words(hybrid: Hybrid) -> dict[str, Any]:
     return {"combined_fields": {"query": QUERY, "fields": [f"{name}^{weight:g}" for name, weight in weights]}}
 
 
-def left(hybrid: Hybrid, system: str) -> list[str]:
-    """Where the words of both systems are not ours."""
+def differences(hybrid: Hybrid, system: str) -> list[str]:
+    """A sentence where both systems count words in another way than ragbench."""
     if hybrid.lexical and hybrid.analyzer in CUSTOM:
-        told = f"{system} counts a term and its parts as one, here each counts for itself"
-        return [f"index.lexical.analyzer = {hybrid.analyzer}: {told}"]
+        difference = f"{system} counts a term and its parts as one, here each counts for itself"
+        return [f"index.lexical.analyzer = {hybrid.analyzer}: {difference}"]
     return []

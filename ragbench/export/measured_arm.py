@@ -1,4 +1,4 @@
-"""The arm to export: its configuration and what its run found out about it, among that whether it is a gain at all."""
+"""The arm to export: its configuration, its measurements, and whether its gain is established."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ class MeasuredArm:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the run says for an arm: the outcome against its baseline, in one word and in one sentence.
+    """The outcome of an arm against its baseline, in one word and in one sentence.
 
-    `lacking` is what keeps it from being adopted, in a few words.
+    `lacking` says in a few words why it is not adopted.
     """
 
     gain: Gain
@@ -56,7 +56,7 @@ class Evidence:
 
     @property
     def needs_force(self) -> bool:
-        """Whether exporting it goes against, or beyond, what was measured."""
+        """Whether the measurement does not support an export."""
         return self.gain not in ("adopt", "uncompared")
 
 
@@ -84,16 +84,16 @@ def find(folder: Path, arm: str | None = None) -> MeasuredArm:
 
 
 def evidence(measured: MeasuredArm, baseline: str | None = None) -> Evidence:
-    """What the run says for the arm against another arm of the run, the first one by default.
+    """The evidence for the arm against another arm of the run, the first one by default.
 
-    The verdict is that of the run's own table: judged together with all arms that are compared with that baseline.
+    The verdict is the one in the run's table: judged together with all arms that are compared with that baseline.
     """
     arms = measured.results.arms
     base = baseline or arms[0]
     if base not in arms:
         raise ConfigError(f"--baseline {base} is no arm of {measured.results.folder}; arms: {', '.join(arms)}")
     if len(arms) == 1:
-        return Evidence("uncompared", "Its run compared it with nothing, so no gain is claimed.", None)
+        return Evidence("uncompared", "Its run has no other arm, so no gain is claimed.", None)
     if base == measured.name:
         return Evidence("uncompared", "It is the baseline of its run.", None)
     judged = Arms.of(measured.results).against(base)
@@ -109,13 +109,13 @@ def _topics(found: Measurements) -> str:
 
 
 def require_gain(found: Evidence, force: bool) -> str | None:
-    """What an export must say about an unproven gain, None when there is nothing to say; ConfigError without force."""
+    """A sentence on an unproven gain for the export, None if the gain is established; ConfigError without `force`."""
     if not found.needs_force:
         return None
     if not force:
         raise ConfigError(
             f"the gain of this configuration over {found.baseline} is not established ({found.lacking}): "
-            "add --force (force=True in Python) to export it all the same"
+            "add --force (force=True in Python) to export it anyway"
         )
     return f"Exported although its gain is not established ({found.lacking}), as --force asks."
 

@@ -13,67 +13,67 @@ _SYSTEM = "OpenSearch"
 FUSIONS = ("rrf", "convex/min_max", "convex/theoretical")
 
 
-def render(settings: Settings, heading: Sequence[str]) -> tuple[str, list[str]]:
-    """The file and what it cannot say; `heading` are sentences on where it comes from."""
-    told, missing = hybrid.read(settings, _SYSTEM, "opensearch", FUSIONS)
-    missing += hybrid.same_window(told, _SYSTEM) + lucene.left(told, _SYSTEM) + _kinds(told)
-    queries = [*([_meaning(told)] if told.dense else []), *([lucene.words(told)] if told.lexical else [])]
-    search: dict[str, Any] = {"size": told.top_n, "_source": {"excludes": ["vector"]}}
-    requests: list[tuple[str, str, Any]] = [("PUT", f"/{NAME}", _index(told))]
-    if told.fuse:
-        search["query"] = {"hybrid": {"pagination_depth": told.window, "queries": queries}}
-        requests.append(("PUT", f"/_search/pipeline/{NAME}", _pipeline(told)))
+def render(settings: Settings, origin: Sequence[str]) -> tuple[str, list[str]]:
+    """The file, and sentences for what it cannot express; `origin` are sentences on where it comes from."""
+    plan, missing = hybrid.translate(settings, _SYSTEM, "opensearch", FUSIONS)
+    missing += hybrid.same_window(plan, _SYSTEM) + lucene.differences(plan, _SYSTEM) + _kinds(plan)
+    queries = [*([_meaning(plan)] if plan.dense else []), *([lucene.words(plan)] if plan.lexical else [])]
+    search: dict[str, Any] = {"size": plan.top_n, "_source": {"excludes": ["vector"]}}
+    requests: list[tuple[str, str, Any]] = [("PUT", f"/{NAME}", _index(plan))]
+    if plan.fuse:
+        search["query"] = {"hybrid": {"pagination_depth": plan.window, "queries": queries}}
+        requests.append(("PUT", f"/_search/pipeline/{NAME}", _pipeline(plan)))
         requests.append(("POST", f"/{NAME}/_search?search_pipeline={NAME}", search))
     else:
         requests.append(("POST", f"/{NAME}/_search", {**search, "query": queries[0]}))
-    return hybrid.file(told, heading, missing, requests), missing
+    return hybrid.file(plan, origin, missing, requests), missing
 
 
-def _index(told: Hybrid) -> dict[str, Any]:
-    fields = lucene.fields(told)
-    graph = _graph(told)
-    if told.dense:
-        fields["vector"] = {"type": "knn_vector", "dimension": told.dimension}
+def _index(plan: Hybrid) -> dict[str, Any]:
+    fields = lucene.fields(plan)
+    graph = _graph(plan)
+    if plan.dense:
+        fields["vector"] = {"type": "knn_vector", "dimension": plan.dimension}
         if graph:
             fields["vector"]["method"] = {
                 "name": "hnsw",
                 "engine": "lucene",
                 "space_type": "cosinesimil",
-                "parameters": {"m": told.index["dense.m"], "ef_construction": told.index["dense.ef_construction"]},
+                "parameters": {"m": plan.index["dense.m"], "ef_construction": plan.index["dense.ef_construction"]},
             }
     knn = {"knn": True} if graph else {}
-    return {"settings": {"index": {**lucene.settings(told), **knn}}, "mappings": {"properties": fields}}
+    return {"settings": {"index": {**lucene.settings(plan), **knn}}, "mappings": {"properties": fields}}
 
 
-def _graph(told: Hybrid) -> bool:
-    return told.dense is not None and told.index["dense.kind"] in ("hnsw", "ivf_sq8")
+def _graph(plan: Hybrid) -> bool:
+    return plan.dense is not None and plan.index["dense.kind"] in ("hnsw", "ivf_sq8")
 
 
-def _meaning(told: Hybrid) -> dict[str, Any]:
-    assert told.dense is not None
-    if _graph(told):
-        return {"knn": {"vector": {"vector": VECTOR, "k": told.dense.depth}}}
+def _meaning(plan: Hybrid) -> dict[str, Any]:
+    assert plan.dense is not None
+    if _graph(plan):
+        return {"knn": {"vector": {"vector": VECTOR, "k": plan.dense.depth}}}
     exact = {"field": "vector", "query_value": VECTOR, "space_type": "cosinesimil"}
     script = {"lang": "knn", "source": "knn_score", "params": exact}
     return {"script_score": {"query": {"match_all": {}}, "script": script}}
 
 
-def _pipeline(told: Hybrid) -> dict[str, Any]:
-    assert told.fuse is not None
-    weights = {"weights": hybrid.shares(told.weights)}
-    if told.fuse.method == "rrf":
-        ranks = {"technique": "rrf", "rank_constant": max(1, round(told.fuse.k)), "parameters": weights}
+def _pipeline(plan: Hybrid) -> dict[str, Any]:
+    assert plan.fuse is not None
+    weights = {"weights": hybrid.shares(plan.weights)}
+    if plan.fuse.method == "rrf":
+        ranks = {"technique": "rrf", "rank_constant": max(1, round(plan.fuse.k)), "parameters": weights}
         return {"phase_results_processors": [{"score-ranker-processor": {"combination": ranks}}]}
     norm: dict[str, Any] = {"technique": "min_max"}
-    if told.fuse.norm == "theoretical":
-        norm["parameters"] = {"lower_bounds": [{"mode": "apply", "min_score": 0.0} for _ in told.weights]}
+    if plan.fuse.norm == "theoretical":
+        norm["parameters"] = {"lower_bounds": [{"mode": "apply", "min_score": 0.0} for _ in plan.weights]}
     mean = {"technique": "arithmetic_mean", "parameters": weights}
     return {"phase_results_processors": [{"normalization-processor": {"normalization": norm, "combination": mean}}]}
 
 
-def _kinds(told: Hybrid) -> list[str]:
-    kind = told.index["dense.kind"]
-    if told.dense is None or kind in ("flat", "hnsw"):
+def _kinds(plan: Hybrid) -> list[str]:
+    kind = plan.index["dense.kind"]
+    if plan.dense is None or kind in ("flat", "hnsw"):
         return []
-    written = "a graph (hnsw)" if _graph(told) else "an exact search"
-    return [f"index.dense.kind = {kind}: {_SYSTEM} has no such structure, so {written} is written"]
+    structure = "a graph (hnsw)" if _graph(plan) else "an exact search"
+    return [f"index.dense.kind = {kind}: {_SYSTEM} has no such structure, so {structure} is written"]

@@ -1,4 +1,4 @@
-"""What every exported file says about itself: where it comes from and what was measured."""
+"""Sentences for every exported file: where it comes from and what was measured."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ragbench.export.measured_arm import Evidence, MeasuredArm
 
 
 def sentences(measured: MeasuredArm, evidence: Evidence, caution: str | None) -> list[str]:
-    """The sentences, the caution about an unproven gain first among them."""
+    """The sentences, the caution about an unproven gain first."""
     record = measured.results.record
     lines = [
         *([f"CAUTION: {caution}"] if caution else []),

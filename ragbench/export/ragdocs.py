@@ -1,7 +1,7 @@
 """Write a configuration as the TOML of mcp-markdown-ragdocs (seeds 000, 001 and 003).
 
-Every key that a version reads is written, those of switches that are off with the value that turns them off. What the
-system cannot be told stands as comments at the top.
+Every key that a version reads is written; keys of switches that are off get the value that turns them off. What the
+format cannot express is in comments at the top.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _ORDER: tuple[type[Any], ...] = (
 
 _KNOWN_2026_08 = (RetrieveDense, RetrieveLexical, Fuse, Rerank, Calibrate, FilterByConfidence, ExpandToParents, Cut)
 
-# What the system of 2026-01 does without being asked, in the words of its documents.
+# What the system of 2026-01 always does, as its documents say.
 _FIXED: dict[tuple[str, str], Any] = {
     ("Classify", "factual"): 1.5,
     ("Classify", "navigational"): 1.5,
@@ -123,7 +123,7 @@ _FIXED: dict[tuple[str, str], Any] = {
 
 
 def values(settings: Settings, version: str = NEWEST) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    """The tables of the file by name, and a sentence for everything they cannot say."""
+    """The tables of the file by name, and a sentence for everything they cannot express."""
     read = Reading(settings)
     return _values_2026_08(read) if version == "2026-08" else _values_2026_01(read)
 
@@ -160,7 +160,7 @@ def _values_2026_01(read: Reading) -> tuple[dict[str, dict[str, Any]], list[str]
             "community_detection_enabled": read.stage(BoostCommunity) is not None,
             "community_boost_factor": float(read.value(BoostCommunity, "factor", 1.1)),
             "dynamic_weights_enabled": read.stage(WeighByDecisiveness) is not None,
-            "variance_threshold": 0.1,  # of a variance; ours measures something else, and says so among what is missing
+            "variance_threshold": 0.1,  # of a variance; p4 measures something else, which is listed as not expressed
             "min_weight_factor": float(read.value(WeighByDecisiveness, "min_factor", 0.5)),
             "hyde_enabled": read.stage(SupposeAnswer) is not None,
         },
@@ -174,8 +174,8 @@ def _values_2026_01(read: Reading) -> tuple[dict[str, dict[str, Any]], list[str]
         "llm": {"embedding_model": "local"},
     }
     missing = read.left_over(_ORDER, _fixed(read), _SYSTEM)
-    missing += _always_on(read, chunker, weights, packed is not None and packed.backend == "onnx")
-    missing += _no_whole_k(read)
+    missing += _differences(read, chunker, weights, packed is not None and packed.backend == "onnx")
+    missing += _rounded_k(read)
     return tables, missing + read.out_of_order(_ORDER, _SYSTEM)
 
 
@@ -193,7 +193,7 @@ def _values_2026_08(read: Reading) -> tuple[dict[str, dict[str, Any]], list[str]
     if floor is not None:
         search["abstention_threshold"] = floor
         missing.append(
-            f"p10 and calibration are the floor {floor} on fused scores here, which no step before p10 may have changed"
+            f"p10 and calibration become the floor {floor} on fused scores: no step before p10 may change the scores"
         )
     packed = None
     if read.stage(Rerank) is not None:
@@ -210,13 +210,13 @@ def _values_2026_08(read: Reading) -> tuple[dict[str, dict[str, Any]], list[str]
     missing += [
         f"fuse.weights.{name} = {value:g}: {system} has no key for it" for name, value in weights.items() if value != 1
     ]
-    missing.append(f"what {_SYSTEM} does without being asked may differ from the steps that were measured")
+    missing.append(f"steps that {_SYSTEM} always does may differ from those that were measured")
     return {"search": search, "chunking": chunking}, missing
 
 
 def _weights(read: Reading) -> dict[str, float]:
     weights = dict(read.value(Fuse, "weights", {}))
-    read.value(WeighByDecisiveness, "weights", {})  # those of the fusion again
+    read.value(WeighByDecisiveness, "weights", {})  # the same as those of the fusion
     return weights
 
 
@@ -226,7 +226,7 @@ def _weight(read: Reading, weights: dict[str, float], cls: type[Any], source: st
 
 
 def _sizes(read: Reading) -> dict[str, Any]:
-    """Lengths of the chunks that are searched: with parents, those of the children."""
+    """Lengths of the chunks that are searched; with parents, these are the children."""
     found = {
         key: read.index_value(f"chunker.child_{ours}") or read.index_value(f"chunker.{ours}_chars")
         for key, ours in (("min_chunk_chars", "min"), ("max_chunk_chars", "max"), ("overlap_chars", "overlap"))
@@ -236,7 +236,7 @@ def _sizes(read: Reading) -> dict[str, Any]:
 
 
 def _raw_floor(read: Reading) -> float | None:
-    """The fused score that the calibration turns into the threshold of p10: the sigmoid read backwards."""
+    """The fused score that the calibration turns into the threshold of p10: the inverse of the sigmoid."""
     calibrate, confidence = read.stage(Calibrate), read.stage(FilterByConfidence)
     if calibrate is None or confidence is None or not 0 < confidence.threshold < 1:
         return None
@@ -246,15 +246,15 @@ def _raw_floor(read: Reading) -> float | None:
     return round(min(max(floor, 0.0), 1.0), 6)
 
 
-def _no_whole_k(read: Reading) -> list[str]:
+def _rounded_k(read: Reading) -> list[str]:
     fuse = read.stage(Fuse)
     if fuse is None or float(fuse.k).is_integer():
         return []
     return [f"fuse.k = {fuse.k:g}: {_SYSTEM} has whole numbers only, so {round(fuse.k)} is written"]
 
 
-def render(settings: Settings, heading: Sequence[str], version: str | None = None) -> tuple[str, list[str]]:
-    """The file for a version and what it cannot say; `heading` are sentences for its first comments.
+def render(settings: Settings, origin: Sequence[str], version: str | None = None) -> tuple[str, list[str]]:
+    """The file for a version, and sentences for what it cannot express; `origin` are sentences for its first comments.
 
     Raises ConfigError for a version whose keys are not known.
     """
@@ -262,7 +262,7 @@ def render(settings: Settings, heading: Sequence[str], version: str | None = Non
     if known is None:
         raise ConfigError(f"--version must be one of {', '.join(VERSIONS)} for --format ragdocs, got {version}")
     tables, missing = values(settings, known.name)
-    lines = [_comment(line) for line in [*heading, *_about(known)]]
+    lines = [_comment(line) for line in [*origin, *_about(known)]]
     if missing:
         lines += ["#", "# Not expressed by this format, so not part of what this file configures:"]
         lines += [_comment(f"- {sentence}") for sentence in missing]
@@ -272,31 +272,31 @@ def render(settings: Settings, heading: Sequence[str], version: str | None = Non
 
 
 def _about(version: Version) -> list[str]:
-    """Sentences on the version: keys it reads to no effect, and keys that other versions read and this one does not."""
+    """Sentences on the version: keys without effect, and keys that only other versions read."""
     found = [f"Keys are those that ragdocs reads at version {version.name}."]
     if version.deprecated:
-        told = (f"{key}{use and f' (use {use})'}" for key, use in version.deprecated.items())
-        found.append(f"Read without effect at this version, so left out: {', '.join(told)}.")
-    own = {key for section in version.sections.values() for key in section} | set(version.deprecated)
+        deprecated = (f"{key}{use and f' (use {use})'}" for key, use in version.deprecated.items())
+        found.append(f"Read without effect at this version, so left out: {', '.join(deprecated)}.")
+    read = {key for section in version.sections.values() for key in section} | set(version.deprecated)
     others = {key for each in VERSIONS.values() for section in each.sections.values() for key in section}
-    if foreign := sorted(others - own):
-        found.append(f"Ignored at this version, so left out: {', '.join(foreign)}.")
+    if ignored := sorted(others - read):
+        found.append(f"Ignored at this version, so left out: {', '.join(ignored)}.")
     return found
 
 
 def _fixed(read: Reading) -> Mapping[tuple[str, str], Any]:
     rerank = read.stage(Rerank)
-    # The constant of a blend says nothing where nothing is blended.
+    # The constant of a blend has no effect where nothing is blended.
     return _FIXED if rerank is None or rerank.blend else {**_FIXED, ("Rerank", "k"): rerank.k}
 
 
-def _always_on(read: Reading, chunker: str, weights: Mapping[str, float], quantised: bool) -> list[str]:
-    """Where the system does something by itself that this configuration does not, or does it with other means."""
+def _differences(read: Reading, chunker: str, weights: Mapping[str, float], quantised: bool) -> list[str]:
+    """A sentence for everything that the system always does and this configuration does not, or does in another way."""
     found = []
     if not any(read.stage(retriever) for retriever in (RetrieveDense, RetrieveLexical, RetrieveCode)):
-        found.append(f"no source of this configuration exists in {_SYSTEM}: by this file it finds nothing")
+        found.append(f"no source of this configuration exists in {_SYSTEM}: with this file it finds nothing")
     if chunker not in (HeaderChunker.__name__, ParentChildChunker.__name__):
-        found.append(f"index.chunker = {chunker}: {_SYSTEM} cuts along headings, with parents by sizes of their own")
+        found.append(f"index.chunker = {chunker}: {_SYSTEM} cuts along headings, with other sizes for parents")
     if read.stage(FollowLinks) is None:
         found.append(f"graph is off: {_SYSTEM} always follows links, one hop at factor 0.5")
     elif weights.get("graph", 1.0) != 1.0:
@@ -313,7 +313,7 @@ def _always_on(read: Reading, chunker: str, weights: Mapping[str, float], quanti
     if read.stage(Rerank) is not None and quantised:
         found.append(f"p6.model was measured with int8 weights in ONNX form: {_SYSTEM} loads the PyTorch weights")
     if read.stage(RetrieveDense) is not None:
-        found.append(f"index.encoder was measured with the weights named in the run: {_SYSTEM} loads its own copy")
+        found.append(f"index.encoder was measured with the weights named in the run: {_SYSTEM} loads another copy")
     return found
 
 

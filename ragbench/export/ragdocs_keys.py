@@ -1,6 +1,6 @@
-"""Which keys mcp-markdown-ragdocs reads from its configuration file, at two of its versions, as its own code has them.
+"""The keys that two versions of mcp-markdown-ragdocs read from their configuration file, taken from their code.
 
-It passes over unknown keys and sections without a word, so a file is only right for the version it was written for.
+They ignore unknown keys and sections silently, so a file is right only for the version it was written for.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Version:
-    """One version's keys that shape a search.
+    """The keys of one version that shape a search.
 
-    `sections`: the value that a key has when the file does not name it, by section and key; its type is the key's. None
-    where there is no value: then `optional` has the type. `deprecated`: keys of `[search]` that are read and have no
-    effect, with what to use instead, if anything.
+    `sections`: the default of a key by section and key, which also gives its type; None where there is no default, and
+    `optional` then has the type. `deprecated`: keys of `[search]` that are read and have no effect, with what to use
+    instead, if anything.
     """
 
     name: str

@@ -1,8 +1,8 @@
 """Take changed documents into a bundle: a new generation of its index is built beside the one that answers.
 
 Only what is new is embedded and analysed: vectors, scores and segments of words are kept by content in the bundle's
-folder `cache/`. Artefacts are named by content, so a refresh gives what a build from nothing gives. A file that cannot
-be used as it is (half-saved, emptied, broken) keeps its version before, and that is said.
+folder `cache/`. Artefacts are named by content, so a refresh gives the same as a new build. A file that cannot be used
+now (half-saved, emptied, broken) keeps its earlier version, and a sentence names it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ UNUSABLE = frozenset(
         "unclosed-fence",
     }
 )
-"""Warnings of files whose version before goes on being served, where there is one."""
+"""Warnings about files whose earlier version, if there is one, stays served."""
 
 _TOP = 10  # hits of a golden query that are compared
 _FOLDERS = ("builtin", "native", "vault")  # loaders that read a folder of markdown
@@ -54,9 +54,9 @@ _FOLDERS = ("builtin", "native", "vault")  # loaders that read a folder of markd
 
 @dataclass(frozen=True)
 class Refreshed:
-    """What a refresh found: docnos by what happened to their files, and the generation that answers from now on.
+    """The generation that answers from now on, and the docnos of files that were added, changed and deleted.
 
-    `generation` is the one before when nothing has changed.
+    `generation` is the earlier one when nothing has changed.
     """
 
     generation: Generation
@@ -71,11 +71,11 @@ class Refreshed:
 
 
 class Refresher:
-    """Keeps a bundle in step with a folder; what it has read and loaded serves the next refresh.
+    """Keeps a bundle up to date with a folder; files and models that it has read are reused by the next refresh.
 
-    Another bundle that was put in the place of `folder` is opened by the next refresh. `corpus` is the folder of the
-    documents, the one that the bundle names when None. With `sign`, the file of a private key, the bundle must have
-    been signed with it, and every generation is. Raises BundleError for a bundle whose documents do not come from a
+    If another bundle takes the place of `folder`, the next refresh opens it. `corpus` is the folder of the documents
+    (None: the one that the bundle names). With `sign`, the file of a private key, the bundle must be signed with this
+    key, and every generation is signed with it. Raises BundleError for a bundle whose documents do not come from a
     folder of markdown.
     """
 
@@ -95,13 +95,13 @@ class Refresher:
         self._key = signing.private_key(sign) if sign is not None else None
         self._open()
         if sign is None and (self.folder / signing.FOLDER).exists():
-            say(f"{self.folder} is signed, and what is refreshed will not be: add --sign FILE")
+            say(f"{self.folder} is signed, and refreshed generations will not be: add --sign FILE")
         self.corpus = _corpus(corpus, self._data)
 
     def refresh(self, allow_shrink: bool = False) -> Refreshed:
-        """Serve what the folder holds now. Raises CorpusError when less than half of the documents are left.
+        """Serve what is in the folder now. Raises CorpusError when less than half of the documents are left.
 
-        `allow_shrink` takes that for intended. Of two processes at once the second waits, and finds nothing new.
+        `allow_shrink` accepts that. Of two processes at the same time, the second waits and then finds nothing new.
         """
         from filelock import FileLock
 
@@ -113,15 +113,15 @@ class Refresher:
     def _refresh(self, allow_shrink: bool) -> Refreshed:
         if files.file_version(self.folder / bundle.RECORD) != self._identity:
             self._open()
-        signed = self._signed()
+        signed = self._require_signature()
         before = generations.current(self.folder, self._record)
         last = self._index(before, SealedStore(self.folder / bundle.INDEX, signed=signed))
         digests = before.digests or _digests(last.chunks)
         documents, kept = self._documents(last, digests)
         if not allow_shrink and 2 * len(documents) < len(digests):
             raise CorpusError(
-                f"{self.corpus} holds {len(documents)} documents and {len(digests)} are served, so the bundle stays as "
-                "it is: restore the folder, or add --allow-shrink"
+                f"{self.corpus} has {len(documents)} documents and {len(digests)} are served, so the bundle does not "
+                "change: restore the folder, or add --allow-shrink"
             )
         now = {document.docno: document.digest for document in documents}
         found = Refreshed(
@@ -137,7 +137,7 @@ class Refresher:
         generation, artefacts = self._build(before, documents, kept)
         if files.file_version(self.folder / bundle.RECORD) != self._identity:
             last.close()
-            raise BundleError(f"another bundle took the place of {self.folder} meanwhile: refresh again")
+            raise BundleError(f"another bundle has taken the place of {self.folder}: refresh again")
         text = generations.text_of(generation)
         if self._key is not None:
             signing.sign(self.folder, self._key, artefacts, text)
@@ -149,7 +149,7 @@ class Refresher:
     def _open(self) -> None:
         identity = files.file_version(self.folder / bundle.RECORD)
         record = bundle.read_record(self.folder)
-        self._signed()
+        self._require_signature()
         settings = settings_of(self.folder, record)
         data = dict(settings.config["data"])
         if data.get("loader") not in _FOLDERS:
@@ -160,12 +160,12 @@ class Refresher:
         self._identity, self._record, self._settings, self._data = identity, record, settings, data
         self._models = Models(cache=self.folder / CACHE, threads=self._threads)
 
-    def _signed(self) -> Mapping[str, str] | None:
-        """What is signed of the bundle, where it must be."""
+    def _require_signature(self) -> Mapping[str, str] | None:
+        """The digests that were signed, None where the bundle need not be signed."""
         return signing.require(self.folder, self._key.public_key()) if self._key is not None else None
 
     def _documents(self, last: Index, digests: Mapping[str, str]) -> tuple[Sequence[Document], tuple[str, ...]]:
-        """What is to be served, links resolved, and a sentence for each file that keeps its version before."""
+        """The documents to serve, links resolved, and a sentence for each file that keeps its earlier version."""
         options = {name: self._data[name] for name in ("include", "dialect") if self._data.get(name)}
         vault = read_vault(self.corpus, memory=self._read, **options)
         documents = {document.docno: document for document in vault.documents}
@@ -203,8 +203,8 @@ class Refresher:
         index = self._index(made, ArtefactStore(self.folder / bundle.INDEX, self._say), documents)
         needs = bundle.needs(self._settings.pipeline)
         index.prepare(needs)
-        measured = generations.measured(self.folder, self._record)
-        golden = tuple(self._replayed(each, index) for each in measured.golden)
+        measured = generations.at_export(self.folder, self._record)
+        golden = tuple(self._replay(each, index) for each in measured.golden)
         table = self._measured_chunks()
         drift = Drift(_share_changed(table, index.chunks), *_agreement(measured.golden, golden, table, index.chunks))
         generation = Generation(
@@ -226,7 +226,7 @@ class Refresher:
             kept=self.folder / CACHE / "words",
         )
 
-    def _replayed(self, golden: Golden, index: Index) -> Golden:
+    def _replay(self, golden: Golden, index: Index) -> Golden:
         (state,) = self._settings.pipeline([golden.query], index)
         ids, scores = scored_ids(state.fused, index, GOLDEN_DEPTH)
         return Golden(golden.query, tuple(ids), tuple(scores))
@@ -235,7 +235,7 @@ class Refresher:
         return ChunkTable(self.folder / bundle.INDEX / "chunks" / str(self._record["artefacts"]["chunks"]))
 
     def _keep_vectors(self, last: Index) -> None:
-        """Put the vectors of the index into the cache when there is none yet: a bundle comes without one."""
+        """Put the vectors of the index into the cache if there is none yet: a bundle is exported without one."""
         kinds = (need.partition(":") for need in self._settings.pipeline.needs)
         sources = [source for kind, _, source in kinds if kind == "dense"]
         if not sources or (self.folder / CACHE / "embeddings.sqlite").exists():
@@ -250,7 +250,7 @@ class Refresher:
         cache.close()
 
     def _prune(self, *kept: Generation) -> None:
-        """Delete artefacts that neither of the generations nor the measurement names."""
+        """Delete artefacts that neither the generations nor the measurement name."""
         names = [self._record["artefacts"], *(each.artefacts for each in kept)]
         stays = {fingerprint for each in names for fingerprint in each.values()}
         for manifest in (self.folder / bundle.INDEX).glob("*/*/manifest.json"):
@@ -305,7 +305,7 @@ def _share_changed(measured: ChunkTable, now: ChunkTable) -> float:
 def _agreement(
     measured: Sequence[Golden], now: Sequence[Golden], before: ChunkTable, after: ChunkTable
 ) -> tuple[float, tuple[Change, ...]]:
-    """The mean agreement of the golden queries, and those that changed with the reason of every lost hit."""
+    """The mean agreement of the golden queries, and the changed ones with the reason for every lost hit."""
     digests, present = _digests(before), _digests(after)
     changes, shares = [], []
     for then, found in zip(measured, now, strict=True):

@@ -1,4 +1,4 @@
-"""What the retrievers of other libraries say of a hit beside its text."""
+"""The metadata that retrievers of other libraries give to a hit."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ _ELSEWHERE = ("text", "context", "explanation")
 
 
 def metadata(hit: Hit) -> dict[str, Any]:
-    """All fields of a hit but its text, as plain values."""
+    """All fields of a hit except its text, as plain values."""
     named = {field.name: getattr(hit, field.name) for field in dataclasses.fields(hit) if field.name not in _ELSEWHERE}
     return {name: plain(value) for name, value in named.items()}

@@ -1,4 +1,4 @@
-"""What a bundle is made of, in the form of CycloneDX 1.6: models with their files, packages, digests and licences."""
+"""The parts list of a bundle in CycloneDX 1.6: models with their files, packages, digests and licences."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 _SPDX = {"mit": "MIT", "apache-2.0": "Apache-2.0", "bsd-3-clause": "BSD-3-Clause", "cc-by-4.0": "CC-BY-4.0"}
-"""Names of licences as models' cards write them, and as SPDX does."""
+"""The SPDX names of licences, by their names in model cards."""
 
 
 def parts(name: str, models: Sequence[Mapping[str, Any]], packages: Mapping[str, str]) -> dict[str, Any]:
-    """The list, from the models and packages of a bundle's record. The same for the same bundle: it has no date."""
+    """The list, from the models and packages of a record; it has no date, so equal bundles have equal lists."""
     return {
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",

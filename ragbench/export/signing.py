@@ -1,8 +1,8 @@
-"""Signatures of bundles: whoever has the public key can tell a bundle that was signed from any other.
+"""Signatures of bundles: the public key tells whether a bundle was signed and has not changed since.
 
 A signature (Ed25519) covers the digests of the files in a bundle's folder and of the manifests of its artefacts, which
-hold those of everything else. It lies in `signatures/`, in a file named by the digest of `generation.json` (before the
-first refresh of `bundle.json`), so that a generation and its signature begin to count in the same moment.
+contain the digests of all other files. It is a file in `signatures/` named by the digest of `generation.json` (before
+the first refresh: of `bundle.json`), so that a generation and its signature take effect at the same moment.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def private_key(path: Path) -> Ed25519PrivateKey:
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-    key = _loaded("--sign", path, lambda raw: serialization.load_pem_private_key(raw, None))
+    key = _load("--sign", path, lambda raw: serialization.load_pem_private_key(raw, None))
     if not isinstance(key, Ed25519PrivateKey):
         raise ConfigError(f"--sign {path} is no Ed25519 key: make one with openssl genpkey -algorithm ed25519")
     return key
@@ -41,16 +41,16 @@ def public_key(path: Path) -> Ed25519PublicKey:
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-    key = _loaded("--key", path, serialization.load_pem_public_key)
+    key = _load("--key", path, serialization.load_pem_public_key)
     if not isinstance(key, Ed25519PublicKey):
         raise ConfigError(f"--key {path} is no Ed25519 key: write the public half with openssl pkey -pubout")
     return key
 
 
 def sign(folder: Path, key: Ed25519PrivateKey, artefacts: Iterable[Artefact], generation: str | None = None) -> None:
-    """Sign a bundle with the artefacts that it serves, as it is or as it will be with this text in `generation.json`.
+    """Sign a bundle with the artefacts that it serves, as it is now or with `generation` as the text of its generation.
 
-    Signatures other than this one and those of what is served now and was exported are deleted.
+    All signatures are deleted except the new one, the present one and the one of the export.
     """
     names = [path.name for path in folder.iterdir() if path.is_file() and path.name[0] != "."]
     names += [_manifest(each.kind, each.fingerprint) for each in artefacts]
@@ -67,7 +67,7 @@ def sign(folder: Path, key: Ed25519PrivateKey, artefacts: Iterable[Artefact], ge
 
 
 def require(folder: Path, key: Ed25519PublicKey) -> Mapping[str, str]:
-    """The digests that were signed with a key. Raises BundleError when the bundle is not as it was signed."""
+    """The digests that were signed with a key. Raises BundleError when the bundle has changed since it was signed."""
     from cryptography.exceptions import InvalidSignature
 
     path = folder / FOLDER
@@ -78,7 +78,7 @@ def require(folder: Path, key: Ed25519PublicKey) -> Mapping[str, str]:
         key.verify(signature, _message(digests))
     except FileNotFoundError:
         raise BundleError(
-            f"{folder} is not signed as it is now: export it with --sign, and refresh it with --sign only"
+            f"{folder} has no signature of its present state: export it with --sign, and refresh it only with --sign"
         ) from None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise BundleError(f"{path} cannot be read ({files.why_unreadable(error)}): export the bundle again") from None
@@ -98,7 +98,7 @@ def covers(digests: Mapping[str, str], artefact: Artefact) -> bool:
     return signed == files.sha256(artefact.folder / MANIFEST)
 
 
-def _loaded(option: str, path: Path, load: Any) -> object:
+def _load(option: str, path: Path, load: Any) -> object:
     from cryptography.exceptions import UnsupportedAlgorithm
 
     try:

@@ -1,7 +1,7 @@
-"""Translate a pipeline parameter by parameter, and know which ones have not been translated.
+"""Translate a pipeline parameter by parameter, and know which parameters have not been translated.
 
-An exporter reads through a `Reading`. What it never read, and what the other system does not do in the same way by
-itself, is left over and becomes a sentence: a stage or parameter added later turns up there without further work.
+An exporter reads through a `Reading`. A parameter that it never read, and whose value is not what the other system
+always does, is left over and becomes a sentence: a stage or parameter that is added later appears there by itself.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ragbench.index.index import IndexSpec
 S = TypeVar("S")
 
 Fixed = Mapping[tuple[str, str], Any]
-"""(class, parameter) -> the one value the other system has; for the index, class `index` and a dotted parameter."""
+"""The only value that the other system has, by (class, parameter); the index is class `index`, its names are dotted."""
 
 
 _NEUTRAL: Fixed = {
@@ -38,11 +38,11 @@ _NEUTRAL: Fixed = {
     ("index", "passage.title"): False,
     ("index", "passage.path"): False,
 }
-"""What a search does that knows nothing of these parameters."""
+"""What a search does that does not have these parameters."""
 
 
 class Reading:
-    """The stages and the index of a configuration, with a memory of what was read."""
+    """The stages and the index of a configuration, with a record of the parameters that were read."""
 
     def __init__(self, settings: Settings) -> None:
         self._stages = list(settings.pipeline)
@@ -55,33 +55,33 @@ class Reading:
         return next((stage for _, stage in self._stages if isinstance(stage, cls)), None)
 
     def value(self, cls: type[Any], name: str, otherwise: Any) -> Any:
-        """A parameter of the stage of a class, `otherwise` when the stage is off; from now on it counts as read."""
+        """A parameter of the stage of a class, `otherwise` when the stage is off; marks it as read."""
         self._read.add((cls.__name__, name))
         stage = self.stage(cls)
         return otherwise if stage is None else getattr(stage, name)
 
     def index_value(self, name: str) -> Any:
-        """A parameter of the index by its dotted name, None when it has none; from now on it counts as read."""
+        """A parameter of the index by its dotted name, None when there is none; marks it as read."""
         self._read.add(("index", name))
         return flat_index(self.index).get(name)
 
     def left_over(self, known: Sequence[type[Any]], fixed: Fixed, system: str) -> list[str]:
-        """A sentence for every stage the system lacks and every parameter neither read nor fixed to the same value."""
+        """A sentence for every stage that the system lacks, and every parameter neither read nor fixed to its value."""
         names, fixed = {cls.__name__ for cls in known}, {**_NEUTRAL, **fixed}
         sentences = []
         for name, stage in self._stages:
             parameters = _parameters(stage)
             kind = type(stage).__name__
             if kind not in names or stage is not self.stage(type(stage)):
-                told = ", ".join(f"{key}={_shown(value)}" for key, value in parameters.items())
-                sentences.append(f"{name} ({stage.describe()}): {system} has no such step{told and f'; {told}'}")
+                pairs = ", ".join(f"{key}={_json(value)}" for key, value in parameters.items())
+                sentences.append(f"{name} ({stage.describe()}): {system} has no such step{pairs and f'; {pairs}'}")
                 continue
             sentences += self._differing(kind, name, parameters, fixed, system)
         parts = {key: value for key, value in flat_index(self.index).items() if _part(key) in self._needs}
         return sentences + self._differing("index", "index", parts, fixed, system)
 
     def out_of_order(self, order: Sequence[type[Any]], system: str) -> list[str]:
-        """A sentence for every stage that runs before one which the system runs earlier."""
+        """A sentence for every stage that runs before a stage that the system runs earlier."""
         place = {cls.__name__: number for number, cls in enumerate(order)}
         known = [(name, type(stage).__name__) for name, stage in self._stages if type(stage).__name__ in place]
         return [
@@ -96,16 +96,16 @@ class Reading:
             if (kind, key) in self._read:
                 continue
             if (kind, key) not in fixed:
-                sentences.append(f"{where}.{key} = {_shown(value)}: {system} has no key for it")
+                sentences.append(f"{where}.{key} = {_json(value)}: {system} has no key for it")
             elif plain(fixed[kind, key]) != value:
-                sentences.append(f"{where}.{key} = {_shown(value)}: {system} always has {_shown(fixed[kind, key])}")
+                sentences.append(f"{where}.{key} = {_json(value)}: {system} always has {_json(fixed[kind, key])}")
         return sentences
 
 
 def flat_index(spec: IndexSpec) -> dict[str, Any]:
     """The index specification as one level: `chunker`, `chunker.min_chars`, `passage.headings` ...
 
-    Sources of their own and the fields that are indexed, of which stages choose, are said with the stages.
+    Further sources and the indexed fields, from which stages choose, are left out: the stages name them.
     """
     found: dict[str, Any] = {}
     for field in dataclasses.fields(spec):
@@ -116,7 +116,7 @@ def flat_index(spec: IndexSpec) -> dict[str, Any]:
             found |= {f"{field.name}.{key}": each for key, each in _parameters(value).items()}
         else:
             found[field.name] = value
-    if found["dense.kind"] == "flat":  # the others shape a graph that a flat index does not have
+    if found["dense.kind"] == "flat":  # these shape structures that a flat index does not have
         for key in ("m", "ef_construction", "ef_search", "lists", "probes"):
             found.pop(f"dense.{key}")
     return {key: value for key, value in found.items() if key not in ("sources", "lexical.fields", "lexical.unit")}
@@ -132,7 +132,7 @@ def _parameters(stage: Any) -> dict[str, Any]:
     return {field.name: plain(getattr(stage, field.name)) for field in dataclasses.fields(stage)}
 
 
-def _shown(value: Any) -> str:
+def _json(value: Any) -> str:
     found = plain(value)
     if isinstance(found, Mapping):
         found = {key: each for key, each in found.items() if key}  # without the name of the class

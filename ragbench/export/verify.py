@@ -1,4 +1,4 @@
-"""Does a bundle do here what it did where it was made? Models, documents, index, rankings and speed, each checked."""
+"""Check that a bundle answers on this machine as where it was made: models, documents, index, rankings, speed."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from ragbench.timing.latency import measure
 Outcome = Literal["passes", "fails", "not checked"]
 
 SCORE_TOLERANCE = 1e-4
-"""Scores that differ by less, as a share of the larger, are equal: processors round differently."""
+"""Scores are equal that differ by at most this share of the larger one: processors round differently."""
 LATENCY_TOLERANCE = 0.5
-"""By how much p95 may lie above the measured one, as a share of it."""
+"""How much higher p95 may be than the measured one, as a share of it."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """What was looked at, how it came out and what was seen."""
+    """A check: the part that was checked, the outcome, and a sentence about it."""
 
     part: str
     outcome: Outcome
@@ -47,10 +47,10 @@ def verify(
     latency: bool = True,
     progress: Progress | None = None,
 ) -> Iterator[Check]:
-    """Check a bundle part by part, yielding each outcome as it is known. Raises BundleError for what is no bundle.
+    """Check a bundle part by part and yield each outcome. Raises BundleError for a folder that is no bundle.
 
-    `corpus`: where the documents lie now; without it a bundle with an index passes over documents that are not here.
-    With `key`, the file of a public key, a bundle that is not signed with it fails, and nothing else of it is opened.
+    `corpus`: the folder of the documents now; without it, a bundle with an index is not compared with documents that
+    are missing. With `key`, the file of a public key, a bundle that is not signed with it fails and is not opened.
     """
     if latency_tolerance < 0:
         raise ConfigError(f"--latency-tolerance must be at least 0, got {latency_tolerance:g}")
@@ -89,7 +89,7 @@ def verify(
 
 
 def same_ranking(expected: Golden, ids: Sequence[str], scores: Sequence[float]) -> str | None:
-    """What is different about a ranking, None when nothing is; hits with equal scores may stand in any order."""
+    """What differs in a ranking, None if nothing does; hits with equal scores may have any order."""
     if len(ids) != len(expected.ids):
         return f"{len(ids)} hits instead of {len(expected.ids)}"
     then = dict(zip(expected.ids, expected.scores, strict=True))
@@ -104,7 +104,7 @@ def same_ranking(expected: Golden, ids: Sequence[str], scores: Sequence[float]) 
 
 
 def _record(folder: Path, record: Mapping[str, Any]) -> Check:
-    """Whether all is listed that the pipeline uses: what is not listed is not compared."""
+    """Whether everything that the pipeline uses is listed; what is not listed is not compared."""
     try:
         settings = settings_of(folder, record)
         pipeline, golden = settings.pipeline, bundle.read_golden(folder)
@@ -138,7 +138,7 @@ def _files(folder: Path, record: Mapping[str, Any]) -> Check:
 
 
 def _model(entry: Mapping[str, Any]) -> Check:
-    """The same weights under the same settings, or what is missing."""
+    """Whether a model has the same weights and the same settings."""
     part = f"model {entry['name']}"
     try:
         model: Any = (
@@ -150,9 +150,9 @@ def _model(entry: Mapping[str, Any]) -> Check:
     except (ModelError, ConfigError) as error:
         return Check(part, "fails", str(error))
     if weights != entry["weights"]:
-        return Check(part, "fails", "its weights are others than those that were measured")
+        return Check(part, "fails", "its weights differ from those that were measured")
     if digest != entry["digest"]:
-        return Check(part, "fails", "its weights are the same, its settings or the library that runs it are not")
+        return Check(part, "fails", "its weights are the same, but its settings or the library that runs it differ")
     return Check(part, "passes", f"digest {digest[:12]}")
 
 
@@ -181,7 +181,7 @@ def _index(loaded: LoadedBundle) -> Check:
     found = loaded.index.fingerprints(expected)
     other = sorted(name for name, fingerprint in expected.items() if found[name] != fingerprint)
     if other:
-        return Check("index", "fails", f"{', '.join(other)} would be built otherwise by this version")
+        return Check("index", "fails", f"this version would build {', '.join(other)} in another way")
     artefacts = loaded.index.artefacts()
     for each in artefacts:
         if reason := damage_of(each.manifest, each.kind, each.fingerprint, each.folder, in_full=True):
@@ -200,12 +200,12 @@ def _rankings(loaded: LoadedBundle, golden: Sequence[Golden], progress: Progress
             progress("replaying queries", done, len(golden))
     if differing:
         shown = "; ".join(differing[:3])
-        return Check("rankings", "fails", f"{len(differing)} of {len(golden)} queries rank otherwise ({shown})")
-    return Check("rankings", "passes", f"{len(golden)} queries rank as they did")
+        return Check("rankings", "fails", f"{len(differing)} of {len(golden)} queries have other rankings ({shown})")
+    return Check("rankings", "passes", f"{len(golden)} queries have the same rankings")
 
 
 def _drift(loaded: LoadedBundle) -> Check:
-    """How far what is served has moved from what was measured; told, since documents are meant to change."""
+    """How far the served documents have moved from the measured ones; it never fails, since documents may change."""
     serves = loaded.serves
     if not serves.number:
         return Check("drift", "passes", "the documents are those that were measured")
@@ -213,7 +213,7 @@ def _drift(loaded: LoadedBundle) -> Check:
     return Check(
         "drift",
         "passes",
-        f"generation {serves.number}: {drift.chunks_changed:.1%} of the chunks are not those that were measured, "
+        f"generation {serves.number}: {drift.chunks_changed:.1%} of the chunks differ from those measured, "
         f"golden queries keep {drift.agreement:.1%} of their first hits",
     )
 
@@ -231,7 +231,7 @@ def _latency(loaded: LoadedBundle, golden: Sequence[Golden], tolerance: float, p
         f"p95 {now['p95']:.1f} ms [{now['p95_low']:.1f}, {now['p95_high']:.1f}], "
         f"{then['p95']:.1f} ms when measured, limit {limit:.1f} ms"
     )
-    # The lower end: a machine that is busy for a moment is no slower pipeline.
+    # The lower end of the interval counts, so that a machine that is busy for a moment does not fail the check.
     return Check("latency", "fails" if now["p95_low"] > limit else "passes", said)
 
 

@@ -1,4 +1,4 @@
-"""Changes of a folder of documents, gathered until it is quiet."""
+"""Watch a folder of documents, and report its changes when it is quiet."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from threading import Event
 from ragbench import files
 
 QUIET_MS = 100
-"""A burst of changes is one change when no two of them lie further apart."""
-_MOST_MS = 2_000  # so that a folder which is never quiet is refreshed all the same
+"""Changes that follow each other within this time are one change."""
+_MOST_MS = 2_000  # a folder that is never quiet is refreshed after this time
 _LOOK_MS = 500
 
 
 def changes(folder: Path, beside: Path, stop: Event | None = None) -> Iterator[None]:
-    """One item when it begins to watch, one for every burst of changes below `folder`, one when `beside` is exchanged.
+    """Yield when it begins to watch, for every burst of changes below `folder`, and when the file `beside` is replaced.
 
-    What changes while an item is dealt with gives the next one. Ends when `stop` is set or with Ctrl-C.
+    Changes that come while an item is handled give the next item. Ends when `stop` is set or with Ctrl-C.
     """
     from watchfiles import watch
 

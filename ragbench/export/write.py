@@ -1,4 +1,4 @@
-"""Write an arm of a finished run in one of the formats, if its gain allows: what the command and notebooks call."""
+"""Write an arm of a finished run in one of the formats, if its gain is established."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ FORMATS: Mapping[str, str] = {
     "elasticsearch": ".elasticsearch.json",
     "qdrant": ".qdrant.json",
 }
-"""The formats with the ends of their names."""
+"""The formats with the endings of their file names."""
 
 
 @dataclass(frozen=True)
 class Written:
-    """What was written where; `missing` are sentences on what the format cannot express or a bundle depends on."""
+    """An export; `missing` are sentences on what the format cannot express, or what a bundle depends on."""
 
     out: Path
     format: Format
@@ -53,10 +53,10 @@ def write(
 ) -> Written:
     """Write an arm of the run in the folder `run`; into its folder `exports` where `out` is not given.
 
-    `version` is that of the system which will read the file, where its keys depend on it (the newest when None); `sign`
+    `version` is the version of the system that will read the file, if its keys depend on it (None: the newest); `sign`
     is the file of a private key to sign a bundle with. Raises ConfigError for an unknown format or version and, without
-    `force`, for a gain over `baseline` (the run's first arm) that is not established; ResultsError for an arm that is
-    not there; BundleError when a bundle's folder exists.
+    `force`, for a gain over `baseline` (default: the run's first arm) that is not established; ResultsError for an
+    unknown arm; BundleError when a bundle's folder exists.
     """
     form: Format | None = next((each for each in get_args(Format) if each == format), None)
     if form is None:

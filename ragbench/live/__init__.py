@@ -1,1 +1,1 @@
-"""A search that runs elsewhere, asked as an arm: over HTTP, by a command, or as a tool of an MCP server."""
+"""An arm that asks a search running elsewhere: over HTTP, by a command, or as a tool of an MCP server."""

@@ -1,4 +1,4 @@
-"""How a live search is asked: politely, with a time limit, and again a limited number of times when it fails."""
+"""Ask a live search: at a limited rate, and a limited number of times more when it fails."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ragbench.errors import LiveError
 
 
 class Unanswered(Exception):
-    """One attempt that failed. `again`: whether asking once more may help; `after_s`: how long the other side asks."""
+    """A failed attempt. `again`: whether another one may help; `after_s`: the seconds to wait, as the search says."""
 
     def __init__(self, reason: str, again: bool = True, after_s: float = 0.0) -> None:
         super().__init__(reason)
@@ -53,7 +53,7 @@ class Asker:
 
 
 MOST_PAUSE_S = 30.0
-"""The longest wait before another attempt, whatever the other side asks for."""
+"""The longest wait before another attempt, even if the search asks for more."""
 
 
 def secret(variable: str | None, name: str) -> str | None:
@@ -62,5 +62,5 @@ def secret(variable: str | None, name: str) -> str | None:
         return None
     value = os.environ.get(variable, "")
     if not value:
-        raise LiveError(f"{name} wants a token: set the environment variable {variable}")
+        raise LiveError(f"{name} needs a token: set the environment variable {variable}")
     return value

@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ragbench.live.answers import filled
+from ragbench.live.answers import fill_in
 from ragbench.live.asking import Unanswered
 
 
@@ -18,7 +18,7 @@ def asking(program: Sequence[str], timeout_s: float) -> Callable[[str, int], Any
     """
 
     def ask(query: str, depth: int) -> Any:
-        words = [str(word) for word in filled(list(program), query, depth)]
+        words = [str(word) for word in fill_in(list(program), query, depth)]
         try:
             done = subprocess.run(
                 words, input=query + "\n", capture_output=True, text=True, timeout=timeout_s, check=False

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from ragbench.live.answers import filled
+from ragbench.live.answers import fill_in
 from ragbench.live.asking import Unanswered
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def asking(
         address = url.replace("{query}", quote(query, safe="")).replace("{depth}", str(depth))
         deadline = time.monotonic() + timeout_s
         try:
-            with client.stream(method, address, json=None if body is None else filled(body, query, depth)) as response:
+            with client.stream(method, address, json=None if body is None else fill_in(body, query, depth)) as response:
                 content = _content(response, deadline)
                 _check(response)
                 return json.loads(content)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
-from ragbench.live.answers import filled
+from ragbench.live.answers import fill_in
 from ragbench.live.asking import Unanswered
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def asking(
     def ask(query: str, depth: int) -> Any:
         if not connected:
             connected.append(_Session(server, timeout_s))
-        return _value(connected[0].call(tool, filled(arguments, query, depth)))
+        return _value(connected[0].call(tool, fill_in(arguments, query, depth)))
 
     weakref.finalize(ask, close)
     return ask

@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 from ragbench.corpus.masking import words
 from ragbench.corpus.sections import slug
-from ragbench.live.answers import Found
+from ragbench.live.answers import LiveHit
 
 if TYPE_CHECKING:
     from ragbench.index.chunks import ChunkTable
@@ -21,19 +21,19 @@ _SUFFIX = re.compile(r"\.(?:md|markdown|mdx|html?)$")
 _FOLDER_PAGE = re.compile(r"(?:^|/)(?:index|_index|readme)$")
 _ADDRESSES = ("url", "slug", "permalink", "aliases")
 SHINGLE, ENOUGH = 4, 0.5
-"""Runs of four words are compared; a text is a chunk's when at least half of its runs are."""
+"""A text is placed in a chunk that contains at least half (`ENOUGH`) of its runs of four (`SHINGLE`) words."""
 
 
 class Places:
-    """Finds what a live search means among the chunks of a table. `prefix` is cut from the paths of its addresses."""
+    """Finds the chunk of a table for a hit of a live search. `prefix` is cut from the paths of its addresses."""
 
     def __init__(self, table: ChunkTable, prefix: str = "") -> None:
-        """Know the documents of a table."""
+        """The documents and chunks of a table."""
         self._table = table
         self._prefix = prefix.strip("/").casefold()
 
-    def chunk(self, found: Found) -> int | None:
-        """The number of the chunk, None when no document of the collection answers to the hit.
+    def chunk(self, found: LiveHit) -> int | None:
+        """The number of the chunk, None when no document of the collection fits the hit.
 
         In the document that the hit names: the chunk that shares most of the hit's text, else the first of the section
         it names, else its first. A hit that names no document is placed by its text alone.
@@ -45,18 +45,18 @@ class Places:
         if first >= stop:
             return None
         named = found.section or urlsplit(found.document).fragment
-        shared = self._shared(found.text, range(first, stop))
+        shared = self._most_shared(found.text, range(first, stop))
         section = self._in_section(document, named) if named else None
         return shared if shared is not None else section if section is not None else first
 
     def _document(self, name: str) -> int | None:
-        """The row of a document by docno, path, address, title, or so much of an end that only one has it."""
+        """The row of a document by docno, path, address, title, or an end of its path that no other document has."""
         keys = [_key(name), self._without_prefix(_key(urlsplit(name).path))]
         for table, wanted in ((self._by_key, keys), (self._by_title, [name.strip().casefold()])):
             if found := [table[key] for key in wanted if key in table]:
                 return found[0]
         parts = keys[1].split("/")
-        # One name alone may be that of a page elsewhere.
+        # A file name alone is not enough: a page elsewhere may have the same.
         tails = ("/".join(parts[place:]) for place in range(1, len(parts) - 1))
         return next((self._by_key[tail] for tail in tails if tail in self._by_key), self._by_tail.get(keys[1]))
 
@@ -76,10 +76,10 @@ class Places:
 
     def _by_text(self, text: str) -> int | None:
         shingles = _shingles(text)
-        votes = Counter(chunk for shingle in shingles for chunk in self._inverted.get(shingle, ()))
+        votes = Counter(chunk for shingle in shingles for chunk in self._chunks_by_shingle.get(shingle, ()))
         return _winner(votes, len(shingles))
 
-    def _shared(self, text: str, chunks: Iterable[int]) -> int | None:
+    def _most_shared(self, text: str, chunks: Iterable[int]) -> int | None:
         shingles = _shingles(text)
         if not shingles:
             return None
@@ -88,7 +88,7 @@ class Places:
 
     @cached_property
     def _by_key(self) -> Mapping[str, int]:
-        """Rows by docno, path and addresses of the frontmatter; one that several documents have is none."""
+        """Rows by docno, path and addresses of the frontmatter, without those that several documents have."""
         pairs = []
         for row, (docno, path) in enumerate(zip(self._table.docnos, self._table.document_column("path"), strict=True)):
             pairs += [(_key(docno), row), (_key(path), row)]
@@ -98,7 +98,7 @@ class Places:
 
     @cached_property
     def _by_tail(self) -> Mapping[str, int]:
-        """Rows by the end of their docnos, however long."""
+        """Rows by every end of their docnos."""
         pairs = []
         for row, docno in enumerate(self._table.docnos):
             parts = _key(docno).split("/")
@@ -118,7 +118,7 @@ class Places:
         return self._table.document_column("headings")
 
     @cached_property
-    def _inverted(self) -> Mapping[tuple[str, ...], Sequence[int]]:
+    def _chunks_by_shingle(self) -> Mapping[tuple[str, ...], Sequence[int]]:
         found: dict[tuple[str, ...], list[int]] = defaultdict(list)
         for chunk, text in enumerate(self._table.texts(0, self._table.n_retrievable)):
             for shingle in _shingles(text):
@@ -127,7 +127,7 @@ class Places:
 
 
 def _key(path: str) -> str:
-    """A path in one form: lower-case, without extension, outer slashes and the name of a folder's page."""
+    """A path in normal form: lower-case, without extension, outer slashes and the file name of an index page."""
     plain = unquote(path.strip().replace("\\", "/")).casefold().strip("/")
     return _FOLDER_PAGE.sub("", _SUFFIX.sub("", posixpath.normpath(plain))) if plain else ""
 
@@ -146,7 +146,7 @@ def _unique(pairs: Iterable[tuple[str, int]]) -> dict[str, int]:
 
 
 def _shingles(text: str) -> set[tuple[str, ...]]:
-    """The runs of four words of a text; of a shorter one all its words."""
+    """The runs of four words of a text; all words as one run if there are fewer."""
     found = words(text)
     if len(found) < SHINGLE:
         return {found} if found else set()

@@ -20,15 +20,14 @@ if TYPE_CHECKING:
     from ragbench.experiment.measurements import Measurements
 
 FEW_TOPICS = 50
-_WORTH = 0.02  # of nDCG@10: less is not worth a lever
-_LOST = 0.05  # of the relevant sections: what a stage may drop without being named
+_WORTH = 0.02  # nDCG@10; a smaller possible gain is not worth a lever
+_LOST = 0.05  # share of the relevant sections that a stage may drop without being named
 _JUDGED = 0.5
-_UNIQUE = 0.01  # of recall: a source that adds less than this to the others adds nothing
 
 
 @dataclass(frozen=True)
 class Lever:
-    """Something to try: why, the most that it could bring to nDCG@10 (None where that is unknown), and how."""
+    """Something to try: why, the most that it could add to nDCG@10 (None: unknown), and the commands that try it."""
 
     name: str
     why: str
@@ -37,7 +36,7 @@ class Lever:
 
 
 def best_arm(results: Measurements) -> str:
-    """The arm of the highest mean, the first of equals."""
+    """The arm with the highest mean, the first of equals."""
     means = results.summary(by=()).set_index("arm")[evidence.primary(results)]
     return str(means.reindex(results.arms).idxmax())
 
@@ -45,8 +44,8 @@ def best_arm(results: Measurements) -> str:
 def advice(results: Measurements, arm: str | None = None, known: Collection[str] = ()) -> list[Lever]:
     """The levers for an arm (the best one when None), the largest bound first, without those that the run tried.
 
-    Commands leave out the `known` words: those with which every command here begins.
-    Raises ResultsError for an arm that is not there, and for a run that did not write its headroom.
+    Commands leave out the `known` words, with which every command in this folder begins. Raises ResultsError for an
+    unknown arm, and for a run that did not write its headroom.
     """
     arm = arm if arm is not None else best_arm(results)
     if arm not in results.arms:
@@ -82,20 +81,20 @@ class _Run:
         return shlex.join(["ragbench", *name.split(), *(word for word in kept if word not in self.known), *more])
 
     def words(self, arm: str) -> list[str]:
-        """What an arm was run with, but for its name and topics."""
+        """The words that an arm was run with, without its name and topics."""
         given = (str(word).lstrip("+") for word in self.results.record["overrides"].get(arm, ()))
         return [word for word in given if _key(word) not in ("name", "split")]
 
     def tried(self, *more: str) -> bool:
         """Whether another arm of the run is this one with these changes."""
-        own = set(self.words(self.arm)) | set(more)
-        return any(set(self.words(arm)) == own for arm in self.results.arms if arm != self.arm)
+        words = set(self.words(self.arm)) | set(more)
+        return any(set(self.words(arm)) == words for arm in self.results.arms if arm != self.arm)
 
     def off(self, switch: str) -> bool:
         return not self.config.get(switch)
 
-    def changed(self, *more: str) -> str:
-        """The arm as it is and with something changed, side by side."""
+    def with_change(self, *more: str) -> str:
+        """A command that compares the arm as it is with the arm with `more` words."""
         return f"{self.command('run')} --arm as_is= --arm changed={shlex.quote(shlex.join(more))}"
 
 
@@ -104,11 +103,11 @@ def _key(word: str) -> str:
 
 
 def _measuring(run: _Run) -> Iterator[Lever]:
-    """Levers on the benchmark: what cannot be seen cannot be improved."""
+    """Levers on the benchmark, where it cannot show a gain."""
     if arms.busy(run.results.record):
         yield Lever(
             "time it on a quiet machine",
-            "other programs were busy, so nothing can be adopted: type the command again, what it computed is kept",
+            "other programs were busy, so nothing can be adopted: type the command again, computed results are kept",
             None,
             (),
         )
@@ -121,7 +120,7 @@ def _measuring(run: _Run) -> Iterator[Lever]:
             ("ragbench topics derive", f"ragbench pool {shlex.quote(str(run.results.folder))}"),
         )
     judged = run.results.values(run.arm, evidence.JUDGED)
-    # With one relevant document a topic nobody judged the others: that is no sign of holes.
+    # Topics with one relevant document each, such as known items, have no other judgments: nothing is missing.
     if len(judged) and judged.mean() < _JUDGED and run.room["oracle_10"] > 0.9:
         return
     if len(judged) and judged.mean() < _JUDGED and _per_topic(run) > 2:
@@ -155,7 +154,7 @@ def _losses(run: _Run) -> Iterator[Lever]:
             f"turn {stage} off, or make it milder",
             f"{stage}: {row['outcome']} {row['sections']} of {len(fates)} relevant {unit}",
             float(row["share"]),
-            (run.changed(f"{switch}=off"),),
+            (run.with_change(f"{switch}=off"),),
         )
 
 
@@ -170,7 +169,7 @@ def _ordering(run: _Run) -> Iterator[Lever]:
             "start from the recommended search",
             "titles, paths and headings in vectors and fields, whole documents, fusion of scores; it needs no labels",
             1 - float(run.room[headroom.VALUE]),
-            (_compared(run, "exp=recommended"),),
+            (_beside_baseline(run, "exp=recommended"),),
         )
     if run.off("rank"):
         yield Lever(
@@ -183,7 +182,7 @@ def _ordering(run: _Run) -> Iterator[Lever]:
         lost = f"; {fused_out:.0%} of the topics are lost in fusion" if fused_out else ""
         yield Lever(
             "weigh the sources",
-            f"a better mixture keeps the same hits and orders them anew{lost}",
+            f"a better mixture puts the same hits into another order{lost}",
             bound,
             (run.command("learn-weights"), run.command("tune")),
         )
@@ -193,7 +192,7 @@ def _ordering(run: _Run) -> Iterator[Lever]:
             "re-rank the first ten with a cross-encoder",
             f"the best order of the first ten would bring {headroom.signed(ten)}; it costs most of the time of a query",
             ten,
-            (run.changed("p6=on"),),
+            (run.with_change("p6=on"),),
         )
 
 
@@ -208,7 +207,7 @@ def _depth(run: _Run) -> Iterator[Lever]:
             "keep more hits",
             f"documents that a source found below the first {headroom.DEPTHS[-1]}",
             float(run.room["depth"]),
-            (run.changed(*depths, f"cut.top_n={2 * int(run.config['cut']['top_n'])}"),),
+            (run.with_change(*depths, f"cut.top_n={2 * int(run.config['cut']['top_n'])}"),),
         )
 
 
@@ -217,20 +216,21 @@ def _retrieval(run: _Run) -> Iterator[Lever]:
     sources = headroom.sources(run.frame)
     recalls = ", ".join(f"{name} {run.room[headroom.RECALL + name]:.0%}" for name in sources)
     if bound >= _WORTH:
-        changes = [word for switch, word in _SOURCES.items() if run.off(switch)]
+        changes = [run.with_change(word) for switch, word in _SOURCES.items() if run.off(switch)]
         yield Lever(
             "find more",
             f"no source found what would bring {headroom.signed(bound)} (recall: {recalls})",
             bound,
-            tuple(run.changed(word) for word in changes[:3]) or (run.changed("dense.depth=300", "lexical.depth=300"),),
+            tuple(run.with_change(word) for word in changes[:3])
+            or (run.with_change("dense.depth=300", "lexical.depth=300"),),
         )
 
 
 _SOURCES = {"documents": "documents=on", "graph": "graph=on", "p7": "p7=on", "expansion": "p1=on"}
 
 
-def _compared(run: _Run, preset: str) -> str:
-    """A preset in place of the one the arm was run with, beside the baseline."""
+def _beside_baseline(run: _Run, preset: str) -> str:
+    """A command that compares a preset with the baseline on the data of the arm."""
     given = run.results.record["overrides"].get(run.arm, ())
     both = f"{preset.partition('=')[0]}=baseline,{preset.partition('=')[2]}"
     kept = (word for word in given if word.startswith(("data", "topics")) and word not in run.known)
@@ -243,9 +243,9 @@ def lines(levers: Sequence[Lever], results: Measurements, arm: str) -> list[str]
     stands = headroom.sentences(frame[frame["arm"] == arm])
     said = [*(line for each in stands for line in textwrap.wrap(each, WIDTH)), ""]
     if not levers:
-        return [*said, "Nothing here is worth a try: less than .02 of nDCG@10 is left anywhere."]
+        return [*said, "Nothing here is worth a try: each change could bring less than .02 of nDCG@10."]
     for number, lever in enumerate(levers, start=1):
         bound = "" if lever.bound is None else f" (at most {headroom.signed(lever.bound)})"
         said += textwrap.wrap(f"{number}. {lever.name}{bound}: {lever.why}.", WIDTH, subsequent_indent="   ")
         said += [f"     {command}" for command in lever.commands]
-    return [*said, "", "Bounds are what a perfect change would bring. A run with --arm says what it does."]
+    return [*said, "", "Bounds are what a perfect change would bring. Run the command to see what it really brings."]

@@ -1,7 +1,7 @@
 """What all figures share: colours, size, and how names are shown.
 
-Backgrounds are transparent and series colours stand out from white and from near-black, so that a page may set text and
-grid to its own colours.
+Backgrounds are transparent, and colours of series are visible on white and on near-black, so that a page may choose the
+colours of text and grid.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ def arm_colors(arms: Iterable[str]) -> dict[str, str]:
 
 
 def labels(names: Iterable[str]) -> list[str]:
-    """Names as Plotly shows them letter by letter: it reads some tags in labels as formatting."""
+    """Names that Plotly shows as they are: it would read some tags in labels as formatting."""
     return [escape(str(name), quote=False) for name in names]
 
 
-def finished(figure: Any, *, legend: str = "", rows: int = 0, height: int = 0) -> Any:
-    """The figure in the house's dress; `height` in pixels, or as many `rows` of names as it has along its side."""
+def finish(figure: Any, *, legend: str = "", rows: int = 0, height: int = 0) -> Any:
+    """The figure with the common layout; `height` in pixels, or the number of `rows` of names along its side."""
     figure.update_layout(
         template="none",
         height=height or 150 + ROW * max(rows, 2),
@@ -40,7 +40,7 @@ def finished(figure: Any, *, legend: str = "", rows: int = 0, height: int = 0) -
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
         font={"family": "system-ui, -apple-system, 'Segoe UI', sans-serif", "size": 13},
-        # Beside the data, where any number of entries has room.
+        # Beside the data there is room for any number of entries.
         legend={"x": 1.02, "xanchor": "left", "y": 1, "yanchor": "top", "traceorder": "normal"}
         | ({"title": {"text": legend}} if legend else {}),
         hoverlabel={"font": {"family": "system-ui, sans-serif"}},

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 MINUS = "\u2212"
 MARKS = {"adopt": "✓", "equivalent": "=", "inconclusive": "?", "reject": "✕"}
-"""A sign for every verdict, so that none rests on colour alone; in the order of a decision."""
+"""A sign for every verdict, so that none is shown by colour alone; ordered from acceptance to rejection."""
 
 
 class Cell(NamedTuple):
-    """What a table cell says; `note` stands smaller below it, `kind` is a class of the style sheet."""
+    """A cell of a table; `note` is printed smaller below the text, `kind` is a class of the style sheet."""
 
     text: str
     note: str = ""
@@ -24,7 +24,7 @@ class Cell(NamedTuple):
 class Table:
     """A table: `columns` are (heading, what it means), the first cell of every row names the row.
 
-    `remarks`, where given, are one sentence for every row, which stands below it over the whole width.
+    `remarks`, where given, has one sentence for every row, printed below it over the whole width.
     """
 
     caption: str
@@ -34,31 +34,31 @@ class Table:
 
 
 def signed(value: float, digits: int = 3) -> str:
-    """With its sign, a true minus, nothing for what is unknown: `+0.012`."""
+    """A number with its sign and a true minus, such as `+0.012`; empty for NaN."""
     return "" if math.isnan(value) else f"{value:+.{digits}f}".replace("-", MINUS)
 
 
 def plain(value: float, digits: int = 3) -> str:
-    """Without a plus: `0.512`."""
+    """A number without a plus, such as `0.512`; empty for NaN."""
     return "" if math.isnan(value) else f"{value:.{digits}f}".replace("-", MINUS)
 
 
 def interval(low: float, high: float, digits: int = 3) -> str:
-    """`[-0.010, +0.020]`."""
+    """An interval such as `[-0.010, +0.020]`; empty for NaN."""
     return "" if math.isnan(low) or math.isnan(high) else f"[{signed(low, digits)}, {signed(high, digits)}]"
 
 
 def p_value(p: float) -> str:
-    """Two significant digits, never 0."""
+    """A p value with two or three digits, `< 0.001` instead of 0; empty for NaN."""
     return "" if math.isnan(p) else "< 0.001" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
 
 
 def direction(low: float, high: float) -> str:
-    """`better` or `worse` where an interval leaves 0 out, else empty."""
+    """`better` or `worse` where an interval does not contain 0, else empty."""
     return "better" if low > 0 else "worse" if high < 0 else ""
 
 
-def listed(items: Iterable[str]) -> str:
-    """`a, b and c`."""
+def join_names(items: Iterable[str]) -> str:
+    """Names as a list in words: `a, b and c`."""
     names = list(items)
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

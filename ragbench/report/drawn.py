@@ -1,6 +1,6 @@
-"""A Plotly figure that is also a picture: where no JavaScript runs (other editors, GitHub, mail), its PNG is shown.
+"""A Plotly figure with a PNG, which is shown where no JavaScript runs (other editors, GitHub, mail).
 
-The picture is drawn by matplotlib from the traces themselves: markers and lines with their intervals, bars, heat maps.
+Matplotlib draws it from the traces of the figure: markers and lines with their intervals, bars, heat maps.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _INK = "#444444"
 
 
 class Drawn(go.Figure):  # type: ignore[misc]  # plotly has no types
-    """A figure with a picture of itself."""
+    """A Plotly figure with a PNG of it."""
 
     def _repr_mimebundle_(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         return {**super()._repr_mimebundle_(*args, **kwargs), _PNG: png(self)}

@@ -1,7 +1,7 @@
-"""What the report says, read from the files of a run: comparisons, effects, losses, topics, top hits.
+"""The content of a report, read from the files of a run: comparisons, effects, losses, topics, top hits.
 
-Every function takes `Measurements` and answers with a table; one that a run did not write (no section judgments, a run
-of an older version) is an empty table with the same columns, and the report then says what is missing.
+Every function takes `Measurements` and returns a table. A table that the run did not write (no section judgments, a run
+of an older version) is empty with the same columns, and the report then says what is missing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ JUDGED = "Judged@10"
 def rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """The rows of a table as mappings from column to value."""
     names = [str(name) for name in frame.columns]
-    # Column by column, which takes a third of the time of `to_dict(orient="records")`.
+    # Reading by columns takes a third of the time of `to_dict(orient="records")`.
     columns = [frame[name].tolist() for name in frame.columns]
     return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
 
@@ -56,7 +56,7 @@ def top_hits(results: Measurements) -> pd.DataFrame:
 
 
 def fates(results: Measurements) -> pd.DataFrame:
-    """What became of every relevant section, or document, in every arm: the columns of `evaluation.diagnosis`."""
+    """The fate of every relevant section, or document, in every arm: the columns of `evaluation.diagnosis`."""
     return results.of_arms(DIAGNOSIS, diagnosis.COLUMNS)
 
 
@@ -66,14 +66,14 @@ def headroom(results: Measurements) -> pd.DataFrame:
 
 
 def losses(results: Measurements) -> pd.DataFrame:
-    """Relevant sections by arm, outcome and stage, in the order of the arms: sections, share."""
+    """How many relevant sections, and which share, had each outcome at each stage: a row for arm, outcome and stage."""
     frame = diagnosis.losses(fates(results))
     place = {arm: n for n, arm in enumerate(results.arms)}
     return frame.sort_values(["arm", "sections"], key=lambda c: c.map(place) if c.name == "arm" else -c, kind="stable")
 
 
 def effects(results: Measurements) -> pd.DataFrame:
-    """The verdicts that the run wrote: of an ablation's factors, else of every arm against the first."""
+    """The verdicts that the run wrote: on the factors of an ablation, else on every arm against the first."""
     return verdicts.read(results)
 
 

@@ -1,7 +1,7 @@
-"""What the page's query explorer shows, as plain values: every query's measures, top hits and losses in every arm.
+"""The data of the page's query explorer: the measures, top hits and losses of every query in every arm.
 
-A passage that several arms return for a query is stored once. Collections with very many topics keep the texts of those
-on which the arms differ most; the numbers are kept for all.
+A passage that several arms return for a query is stored once. With very many topics, texts are kept for those on which
+the arms differ most; numbers are kept for all.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 Row = Mapping[str, Any]
 
 MOST_TEXTS = 400
-"""Topics whose hits are embedded, at most: more would make the file slow to open."""
+"""The most topics whose hits are embedded: with more, the file would open slowly."""
 
 
 def explorer(results: Measurements, most: int = MOST_TEXTS) -> dict[str, Any]:
-    """A value that JSON can say.
+    """The data as values for JSON.
 
     `arms`; `measures` (names, the primary first); `queries`: qid, text, need, type, stems, `values` by measure and arm
     (None where the query has no value) and, for those that keep texts, `passages` ([docno, title, headings, snippet,
@@ -74,8 +74,8 @@ def _values(results: Measurements) -> tuple[list[str], list[str], dict[str, list
     place = {name: n for n, name in enumerate(measures)}
     column = {arm: n for n, arm in enumerate(arms)}
     values: dict[str, list[list[float | None]]] = {}
-    told = (frame[name].tolist() for name in ("qid", "arm", "value"))
-    for name, qid, arm, value in zip(named, *told, strict=True):
+    columns = (frame[name].tolist() for name in ("qid", "arm", "value"))
+    for name, qid, arm, value in zip(named, *columns, strict=True):
         cells = values.setdefault(qid, [[None] * len(arms) for _ in measures])
         cells[place[name]][column[arm]] = round(value, 4)
     return arms, measures, values
@@ -91,7 +91,7 @@ def _passages(rows: list[Row], arms: list[str]) -> dict[str, Any]:
     passages: list[list[Any]] = []
     hits: dict[str, list[list[Any]]] = {arm: [] for arm in arms}
     for row in rows:
-        # Arms may chunk differently: the same id is the same passage only with the same words.
+        # Arms may chunk differently, so a passage is identified by its id and its words.
         number = numbers.setdefault((row["chunk_id"], row["snippet"]), len(passages))
         if number == len(passages):
             grades = (_grade(row[f"{level}_grade"]) for level in ("document", "section"))
@@ -108,11 +108,11 @@ def _grade(value: Any) -> int | None:
 
 
 def _losses(rows: list[Row], arms: list[str]) -> list[list[Any]]:
-    """[section, grade, what became of it in every arm], best grade first."""
-    told: dict[str, list[Any]] = {}
+    """[section, grade, its fate in every arm] for every relevant section, best grade first."""
+    found: dict[str, list[Any]] = {}
     place = {arm: n for n, arm in enumerate(arms)}
     for row in rows:
-        entry = told.setdefault(row["section"], [readable(row["section"]), int(row["grade"]), [""] * len(arms)])
+        entry = found.setdefault(row["section"], [readable(row["section"]), int(row["grade"]), [""] * len(arms)])
         rank = f" at {row['rank']}" if row["rank"] else ""
         entry[2][place[row["arm"]]] = fate(row["outcome"], row["stage"]) + rank
-    return sorted(told.values(), key=lambda entry: (-entry[1], entry[0]))
+    return sorted(found.values(), key=lambda entry: (-entry[1], entry[0]))

@@ -1,7 +1,7 @@
-"""The figures of the report, as Plotly figures of their own: `plot_effects(results).show()` in a notebook.
+"""The figures of the report as Plotly figures: `plot_effects(results).show()` in a notebook.
 
-No meaning rests on colour alone: verdicts have shapes, bars have names, cells have numbers. `plot_pareto` stands apart
-in `ragbench.report.pareto`.
+Colour is never the only sign: verdicts have shapes, bars have names, cells have numbers. `plot_pareto` is in
+`ragbench.report.pareto`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragbench.evaluation.diagnosis import BURIED, FOUND, FUSED_OUT, NEVER, unit
 from ragbench.report import evidence
-from ragbench.report.canvas import BLUE, GREEN, GREY, OLIVE, PALETTE, RED, finished, labels
+from ragbench.report.canvas import BLUE, GREEN, GREY, OLIVE, PALETTE, RED, finish, labels
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,7 +26,7 @@ VERDICTS = {
     "reject": (RED, "x"),
 }
 
-_SHARE_SHOWN = 0.02  # what is smaller in every arm is summed up: parts of the slowest query, of the relevant sections
+_SHARE_SHOWN = 0.02  # parts that are smaller in every arm are added up: of the slowest query, of the relevant sections
 _OTHERS = "all other stages"
 _ELSEWHERE = "lost elsewhere"
 
@@ -44,7 +44,7 @@ def main_effects(results: Measurements) -> pd.DataFrame:
 
 
 def effects(frame: pd.DataFrame, measure: str) -> go.Figure:
-    """A row for every effect of `frame` (factor, effect, ci_low, ci_high, verdict), in its order from the top."""
+    """A row for every row of `frame` (factor, effect, ci_low, ci_high, p, verdict), from the top in the same order."""
     import plotly.graph_objects as go
 
     from ragbench.report.drawn import Drawn
@@ -78,22 +78,22 @@ def effects(frame: pd.DataFrame, measure: str) -> go.Figure:
     figure.add_vline(x=0, line_width=1.5, line_color=GREY, line_dash="dot")
     figure.update_xaxes(title=f"difference in {measure}, 95% interval", tickformat="+.2f")
     figure.update_yaxes(type="category", categoryorder="array", categoryarray=labels(frame["factor"])[::-1])
-    return finished(figure, rows=len(frame), legend="verdict")
+    return finish(figure, rows=len(frame), legend="verdict")
 
 
 def plot_latency(results: Measurements) -> go.Figure:
-    """Mean milliseconds of every stage, stacked: means add up to the mean of the whole query, percentiles would not."""
+    """Mean milliseconds of every stage, stacked: the means add up to the mean of the query; percentiles would not."""
     frame = stage_means(results)
     stages = list(dict.fromkeys(frame["stage"]))
     colors = {stage: GREY if stage == _OTHERS else PALETTE[n % len(PALETTE)] for n, stage in enumerate(stages)}
     looks = {stage: {"color": color} for stage, color in colors.items()}
-    figure = _stacked(results, frame.rename(columns={"stage": "part", "mean": "value"}), looks, "%{x:.2f} ms")
+    figure = _stacked_bars(results, frame.rename(columns={"stage": "part", "mean": "value"}), looks, "%{x:.2f} ms")
     figure.update_xaxes(title="mean milliseconds of a query")
-    return finished(figure, rows=len(results.arms), legend="stage")
+    return finish(figure, rows=len(results.arms), legend="stage")
 
 
-def _stacked(results: Measurements, frame: pd.DataFrame, looks: Mapping[str, Any], said: str) -> go.Figure:
-    """A bar for every arm, of the parts in `looks`; `frame`: arm, part, value and `count` where `said` shows it."""
+def _stacked_bars(results: Measurements, frame: pd.DataFrame, looks: Mapping[str, Any], said: str) -> go.Figure:
+    """A bar for every arm, made of the parts in `looks`; `frame`: arm, part, value and perhaps `count`, for `said`."""
     import plotly.graph_objects as go
 
     from ragbench.report.drawn import Drawn
@@ -118,7 +118,7 @@ def _stacked(results: Measurements, frame: pd.DataFrame, looks: Mapping[str, Any
 
 
 def stage_means(results: Measurements) -> pd.DataFrame:
-    """arm, stage, mean in ms, in the order of arms and stages; stages small in every arm are summed as one."""
+    """arm, stage, mean (ms), in the order of arms and stages; stages that are small in every arm are added up."""
     import pandas as pd
 
     frame = results.latency
@@ -166,11 +166,11 @@ def plot_interactions(results: Measurements) -> go.Figure:
     )
     figure.update_yaxes(type="category", autorange="reversed", showgrid=False)
     figure.update_xaxes(type="category", showgrid=False)
-    return finished(figure, height=150 + 44 * len(factors))
+    return finish(figure, height=150 + 44 * len(factors))
 
 
 def plot_losses(results: Measurements) -> go.Figure:
-    """What became of the relevant sections, or documents, in every arm, as shares."""
+    """The fates of the relevant sections, or documents, in every arm, as shares."""
     frame = evidence.losses(results)
     fates = [fate(row["outcome"], row["stage"]) for row in evidence.rows(frame)]
     units = unit(evidence.fates(results))
@@ -183,9 +183,9 @@ def plot_losses(results: Measurements) -> go.Figure:
     colors = iter([color for color in PALETTE if color not in (BLUE, OLIVE)] * len(order))
     looks = {name: _look(name) if name in _LOOKS else {"color": next(colors)} for name in order}
     parts = frame.rename(columns={"fate": "part", "share": "value", "sections": "count"})
-    figure = _stacked(results, parts, looks, f"%{{customdata}} {units} (%{{x:.1%}})")
+    figure = _stacked_bars(results, parts, looks, f"%{{customdata}} {units} (%{{x:.1%}})")
     figure.update_xaxes(title=f"share of the relevant {units}", tickformat=".0%", range=[0, 1.001])
-    return finished(figure, rows=len(results.arms))
+    return finish(figure, rows=len(results.arms))
 
 
 _LOOKS = {FOUND: (BLUE, ""), NEVER: (GREY, ""), BURIED: (GREY, "/"), _ELSEWHERE: (GREY, ".")}
@@ -202,5 +202,5 @@ def fate(outcome: str, stage: str) -> str:
 
 
 def _rank(name: str) -> int:
-    """Found first, then what stages lose, then what retrieval never brought."""
+    """The place of a fate: found first, then lost by stages, then never retrieved."""
     return {FOUND: 0, _ELSEWHERE: 2, BURIED: 3, NEVER: 4}.get(name, 1)

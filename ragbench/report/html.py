@@ -1,8 +1,7 @@
-"""The report: one HTML file that holds all it shows and asks nothing of any network.
+"""The report: one HTML file that contains all it shows and makes no network request.
 
-Text of documents, queries and configurations is escaped by the template, or travels as JSON and becomes text nodes. A
-content security policy lets only the two scripts of this package run, named by their digests, and lets nothing be
-fetched.
+Text of documents, queries and configurations is escaped by the template, or embedded as JSON and shown as text nodes. A
+content security policy allows only the two scripts of this package, by their digests, and no requests.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ STYLE = _TEMPLATES / "report.css"
 
 
 def write(folder: Path, out: Path | None = None) -> Path:
-    """Write the report of a results folder, to `report.html` in it unless `out` says where. Answers with its path."""
+    """Write the report of a results folder to `out` (default: `report.html` in the folder); returns the path."""
     path = out or folder / FILE
     write_text(path, render(measurements.load(folder)))
     return path
@@ -51,14 +50,14 @@ def render(results: Measurements) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    # The two are our own package's and Plotly's: never text from a run.
+    # Both scripts come from packages, ragbench's and Plotly's, and contain no text of a run.
     scripts = [get_plotlyjs(), (_TEMPLATES / "report.js").read_text(encoding="utf-8")]
     return templates.get_template("report.html.j2").render(
         **contents(results),
         policy=_policy(scripts),
         style=Markup(STYLE.read_text(encoding="utf-8")),
         scripts=[Markup(script) for script in scripts],
-        data=Markup(embedded({"figures": _figures(results), "explorer": explorer.explorer(results)})),
+        data=Markup(script_json({"figures": _figures(results), "explorer": explorer.explorer(results)})),
     )
 
 
@@ -99,15 +98,15 @@ def contents(results: Measurements) -> dict[str, Any]:
         "methods": said,
         "bibtex": references.bibliography(said.works),
     }
-    return {name: _titled(results, part) for name, part in shown.items()}
+    return {name: _with_note(results, part) for name, part in shown.items()}
 
 
-def _titled(results: Measurements, part: Any) -> Any:
+def _with_note(results: Measurements, part: Any) -> Any:
     return replace(part, caption=results.titled(part.caption)) if isinstance(part, Table) else part
 
 
-def embedded(value: Any) -> str:
-    """JSON that can stand in a script element: no tag can end or open in it."""
+def script_json(value: Any) -> str:
+    """JSON for a script element: it contains no character that could begin or end a tag."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
@@ -115,7 +114,7 @@ def embedded(value: Any) -> str:
 
 
 def _figures(results: Measurements) -> dict[str, Any]:
-    """By name, the figures that this run has anything to show in."""
+    """The figures for which the run has data, by name."""
     timed = len(results.latency) > 0
     chosen = {
         "effects": (figures.plot_effects, len(results.arms) > 1 and len(figures.main_effects(results)) > 0),
@@ -124,7 +123,7 @@ def _figures(results: Measurements) -> dict[str, Any]:
         "interactions": (figures.plot_interactions, _has_interactions(results)),
         "losses": (figures.plot_losses, len(evidence.fates(results)) > 0),
     }
-    # Through Plotly's own JSON, which knows numbers that JSON does not.
+    # Plotly's JSON also handles numbers that JSON does not have.
     return {name: json.loads(plot(results).to_json(engine="json")) for name, (plot, wanted) in chosen.items() if wanted}
 
 

@@ -1,4 +1,4 @@
-"""Where the names of points go in a scatter plot so that they can be read: greedily, each beside its point."""
+"""Place the names of points in a scatter plot so that they can be read: greedily, each beside its point."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class Box(NamedTuple):
     top: float
 
     def overlap(self, other: Box) -> float:
-        """The area both share."""
+        """The area that both share."""
         width = min(self.right, other.right) - max(self.left, other.left)
         height = min(self.top, other.top) - max(self.bottom, other.bottom)
         return max(0.0, width) * max(0.0, height)
 
 
-# By Plotly's names, in the order they are tried: where the text's centre lies, in half widths and lines from the point.
+# Plotly's names of positions, in the order they are tried: the text's centre, in half widths and lines from the point.
 _POSITIONS = {
     "middle right": (1, 0),
     "middle left": (-1, 0),
@@ -39,7 +39,7 @@ _POSITIONS = {
 def positions(
     points: Sequence[tuple[float, float]], names: Sequence[str], frame: Box, obstacles: Sequence[Box] = ()
 ) -> list[str]:
-    """A position for the name of each point (in pixels), inside `frame` and on as little else as possible."""
+    """A position for the name of each point (pixels), inside `frame` and with the least overlap with other things."""
     markers = [Box(x - _POINT, y - _POINT, x + _POINT, y + _POINT) for x, y in points]
     taken: list[Box] = []
     chosen = []

@@ -1,4 +1,4 @@
-"""The methods section of a paper about a run: every number from the run's own record, every method with its source."""
+"""The methods section of a paper about a run: every number from the record of the run, every method with its source."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ragbench.evaluation.levels import PASSAGE, SECTION
 from ragbench.evaluation.measures import PRIMARY
 from ragbench.report import evidence
 from ragbench.report import references as works
-from ragbench.report.cells import listed
+from ragbench.report.cells import join_names
 from ragbench.report.references import Citations, Reference
 
 if TYPE_CHECKING:
@@ -43,8 +43,8 @@ class Methods:
     def text(self) -> str:
         """Everything as plain text."""
         said = [f"{title}. {text}" for title, text in self.paragraphs]
-        listed = [f"[{number}] {work.text}" for number, work in enumerate(self.works, start=1)]
-        return "\n\n".join([*said, "\n".join(["References", *listed])])
+        entries = [f"[{number}] {work.text}" for number, work in enumerate(self.works, start=1)]
+        return "\n\n".join([*said, "\n".join(["References", *entries])])
 
 
 def methods(results: Measurements) -> Methods:
@@ -66,10 +66,11 @@ def _collection(results: Measurements) -> str:
     benchmark, topics = results.record["benchmark"], results.topics
     answerable = len(results.values(results.arms[0], evidence.primary(results)))
     kinds = Counter(topics["type"].fillna("untyped"))
-    told = listed(f"{count} {kind}" for kind, count in sorted(kinds.items(), key=lambda item: (-item[1], item[0])))
+    ordered = sorted(kinds.items(), key=lambda item: (-item[1], item[0]))
+    counts = join_names(f"{count} {kind}" for kind, count in ordered)
     text = (
         f"The benchmark '{benchmark['name']}' (digest {benchmark['digest'][:_DIGITS]}) has {benchmark['documents']} "
-        f"documents. We ran the {len(topics)} topics of the split '{results.record['split']}' ({told})."
+        f"documents. We ran the {len(topics)} topics of the split '{results.record['split']}' ({counts})."
     )
     if results.topics_by:
         text += f" Not all of them are queries of persons: they are {results.topics_by}; {benchmark['version']}."
@@ -95,7 +96,7 @@ def _systems(results: Measurements, configs: Mapping[str, Mapping[str, Any]], ci
         fields = {f for config in configs.values() for f in _fields(config)}
         formula = f"BM25F {cite(works.BM25F)}" if len(fields) > 1 else f"BM25 {cite(works.BM25)}"
         settings = sorted({(node["k1"], node["b"]) for config in configs.values() for node in _of_words(config)})
-        parameters = listed([f"k1 = {k1:g} and b = {b:g}" for k1, b in settings])
+        parameters = join_names([f"k1 = {k1:g} and b = {b:g}" for k1, b in settings])
         parts.append(
             f"Words are matched by {formula} with {parameters} in Lucene, as "
             f"packaged by Anserini {cite(works.ANSERINI)}, analyzer '{index['lexical']['analyzer']}'."
@@ -108,17 +109,17 @@ def _systems(results: Measurements, configs: Mapping[str, Mapping[str, Any]], ci
             f"Meaning is matched by the inner product of unit vectors from {encoder}{source}, {exact} in FAISS "
             f"{cite(works.FAISS)}."
         )
-    for stage, told in _TOLD.items():
+    for stage, sentence in _SENTENCES.items():
         if stage in used:
-            parts.append(f"{told} {cite(works.OF_STAGE[stage])}.")
+            parts.append(f"{sentence} {cite(works.OF_STAGE[stage])}.")
     rerankers = sorted({c["p6"]["model"] for c in configs.values() if "_target_" in (c.get("p6") or {})})
     if rerankers:
         source = f" {cite(works.MINILM)}" if any("MiniLM" in name for name in rerankers) else ""
-        parts.append(f"The cross-encoder is {listed(rerankers)}{source}.")
+        parts.append(f"The cross-encoder is {join_names(rerankers)}{source}.")
     return " ".join(parts)
 
 
-_TOLD = {
+_SENTENCES = {
     "Fuse": "Rankings are fused by reciprocal rank",
     "ExpandSynonyms": "Synonyms come from WordNet",
     "SupposeAnswer": "Hypothetical answers are embedded in place of queries",
@@ -155,7 +156,7 @@ def _measures(results: Measurements, config: Mapping[str, Any], cite: Citations)
     version = results.record["environment"]["packages"].get("ir-measures", "")
     text = (
         f"The primary measure of documents is {primary}{source}, fixed before the experiment; secondary are "
-        f"{listed(others)}. "
+        f"{join_names(others)}. "
         if others
         else f"The only measure of documents is {primary}{source}. "
     )
@@ -191,16 +192,16 @@ def _statistics(results: Measurements, config: Mapping[str, Any], cite: Citation
         f"{cite(works.SKEW)}; p values are adjusted over all comparisons of a table, at both levels, by the largest of "
         f"these statistics in {spec.draws:,} sign flips of whole queries (all of them where there are no more) "
         f"{cite(works.RANDOMISATION)}, single-step maxT {cite(works.MAX_T)}, with p = (b + 1) / (m + 1) "
-        f"{cite(works.NEVER_ZERO)}. Intervals hold the means that this test does not refuse, and hold together at "
-        f"{100 * spec.confidence:g}%. A difference is "
-        f"equivalent to none when two one-sided tests {cite(works.TOST)} put it inside +-{spec.smallest_effect:g}. The "
-        f"minimum detectable effect is the true difference that {100 * POWER:.0f}% of such comparisons find, by "
-        f"simulation from the observed differences. Quality is better when documents or passages are and neither is "
-        f"surely worse. Where unjudged hits could turn the sign of an effect, if they were as useful as judged ones at "
-        f"their rank, it is left open; where nothing was judged useless, as with known items, unjudged hits count as "
-        f"useless. A change is adopted when quality is better and its cost within budget "
-        f"({limit}), rejected when quality is worse or its cost over budget. Results for query types with fewer than "
-        f"{FEW} topics are marked as unstable {cite(works.FEW_TOPICS)}. The seed is {policy.seed}."
+        f"{cite(works.NEVER_ZERO)}. An interval contains the means that this test does not reject; all intervals hold "
+        f"together at {100 * spec.confidence:g}%. A difference is equivalent to none when two one-sided tests "
+        f"{cite(works.TOST)} place it within +-{spec.smallest_effect:g}. The minimum detectable effect is the true "
+        f"difference that {100 * POWER:.0f}% of such comparisons find, by simulation from the observed differences. "
+        f"Quality is better when documents or passages are and neither is surely worse. Where unjudged hits could turn "
+        f"the sign of an effect, if they were as useful as judged ones at their rank, it is left open; where nothing "
+        f"was judged useless, as with known items, unjudged hits count as useless. A change is adopted when quality is "
+        f"better and its cost within budget ({limit}), rejected when quality is worse or its cost over budget. Results "
+        f"for query types with fewer than {FEW} topics are marked as unstable {cite(works.FEW_TOPICS)}. The seed is "
+        f"{policy.seed}."
     )
 
 
@@ -213,7 +214,7 @@ def _latency(results: Measurements) -> str:
     text = (
         f"Service time in a closed loop: after {warmup} warm-up queries every system answers {queries} sampled "
         f"queries {_times(int(spec['rounds']))}, one at a time, systems in a new random order for every query (seed "
-        f"{spec['seed']}), on {_count(int(spec['threads']), 'thread')}, with nothing kept of earlier queries. "
+        f"{spec['seed']}), on {_count(int(spec['threads']), 'thread')}, with no memory of earlier queries. "
         f"Percentiles are interpolated linearly, with 95% intervals of a smoothed bootstrap over queries."
     )
     if reason := arms.busy(results.record):
@@ -231,16 +232,16 @@ def _environment(results: Measurements) -> str:
     weights = "".join(f", {name} (SHA-256 {digest[:_DIGITS]})" for name, digest in sorted(models.items()))
     return (
         f"ragbench {described['ragbench']}{commit} on Python {described['python']} with "
-        f"{listed(f'{name} {version}' for name, version in sorted(packages.items()))}{weights}; "
+        f"{join_names(f'{name} {version}' for name, version in sorted(packages.items()))}{weights}; "
         f"{described['processor']}, "
         f"{_count(int(described['cpus']), 'processor')}, {described['memory_bytes'] / 2**30:.0f} GiB of memory, "
-        f"{described['platform']}. The run of {started(results)} took {results.record['seconds']:.0f} s and at most "
+        f"{described['platform']}. The run of {start_time(results)} took {results.record['seconds']:.0f} s and at most "
         f"{results.record['peak_memory_bytes'] / 2**20:.0f} MiB."
     )
 
 
-def started(results: Measurements) -> str:
-    """When the run began, in UTC."""
+def start_time(results: Measurements) -> str:
+    """The time when the run began, in UTC."""
     return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(results.record["started"]))
 
 

@@ -1,4 +1,4 @@
-"""What the page says around its figures and tables: headline, answers, environment. No HTML is made here."""
+"""The text of the page around figures and tables: headline, answers, environment. No HTML is made here."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ragbench.report import evidence
-from ragbench.report.cells import MARKS, Cell, Table, listed
+from ragbench.report.cells import MARKS, Cell, Table, join_names
 from ragbench.report.figures import main_effects
-from ragbench.report.methods import started
+from ragbench.report.methods import start_time
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,7 +21,7 @@ _NAMED = 5  # arms or factors that a title names one by one
 
 @dataclass(frozen=True)
 class Answer:
-    """One of the verdicts with the names it fell on."""
+    """A verdict and the names of the proposals that have it."""
 
     verdict: str
     names: tuple[str, ...]
@@ -38,23 +38,23 @@ def headline(results: Measurements) -> dict[str, str]:
         "lede": f"{arms[0].upper()}{arms[1:]} on the benchmark '{benchmark['name']}': {benchmark['documents']} "
         f"documents, {record['topics']} topics of the split '{record['split']}'"
         f"{f' ({results.topics_by})' if results.topics_by else ''}.",
-        "started": started(results),
+        "started": start_time(results),
     }
 
 
 def _question(results: Measurements) -> str:
-    """What the run was for, in words."""
+    """The title: the question of the run in words."""
     names = results.arms
     if evidence.design(results):
         factors = [str(name) for name in main_effects(results)["factor"]]
         return (
-            f"Which of {listed(sorted(factors, key=_natural))} pay for themselves?"
+            f"Which of {join_names(sorted(factors, key=_natural))} pay for themselves?"
             if len(factors) <= _NAMED
             else f"Which of {len(factors)} proposals pay for themselves?"
         )
     if len(names) == 1:
         return f"'{names[0]}' measured on {results.record['benchmark']['name']}"
-    return f"{listed(names)} compared" if len(names) <= _NAMED else f"{len(names)} configurations compared"
+    return f"{join_names(names)} compared" if len(names) <= _NAMED else f"{len(names)} configurations compared"
 
 
 def _natural(name: str) -> tuple[str, int]:
@@ -63,7 +63,7 @@ def _natural(name: str) -> tuple[str, int]:
 
 
 def answers(effects: pd.DataFrame) -> list[Answer]:
-    """The verdicts with their proposals, in the order of a decision."""
+    """The verdicts with their proposals, ordered from acceptance to rejection."""
     by_verdict = {verdict: effects[effects["verdict"] == verdict]["factor"] for verdict in MARKS}
     return [Answer(verdict, tuple(map(str, names))) for verdict, names in by_verdict.items()]
 
@@ -82,12 +82,12 @@ def recipes(results: Measurements) -> Table:
 
 
 def environment(results: Measurements) -> list[tuple[str, str]]:
-    """What the numbers depend on besides their inputs, as (name, value)."""
+    """What the numbers depend on in addition to their inputs, as (name, value)."""
     record, described = results.record, results.record["environment"]
     git = described["git"]
     models = sorted({(name, digest) for each in record["models"].values() for name, digest in each.items()})
     return [
-        ("Run", f"{record['name']}, {started(results)}, {record['seconds']:.0f} s"),
+        ("Run", f"{record['name']}, {start_time(results)}, {record['seconds']:.0f} s"),
         ("Benchmark", f"{record['benchmark']['name']}, digest {record['benchmark']['digest']}"),
         (
             "ragbench",
@@ -107,5 +107,5 @@ def environment(results: Measurements) -> list[tuple[str, str]]:
 
 
 def _shareable(overrides: Iterable[str]) -> list[str]:
-    """Overrides without those that say where files of one machine lie."""
+    """Overrides without those that name folders of one machine."""
     return [each for each in overrides if each.split("=")[0].split(".")[0] not in ("paths", "tracking")]

@@ -16,7 +16,7 @@ from ragbench.evaluation.measures import ANSWERED, FALSE_SILENCE, HITS, PRIMARY,
 from ragbench.evaluation.passages import TOKENS
 from ragbench.experiment import verdicts as verdicts_
 from ragbench.report import evidence
-from ragbench.report.cells import MARKS, Cell, Table, direction, interval, listed, p_value, plain, signed
+from ragbench.report.cells import MARKS, Cell, Table, direction, interval, join_names, p_value, plain, signed
 from ragbench.report.figures import fate, main_effects
 from ragbench.timing.latency import NOTABLE
 
@@ -89,7 +89,7 @@ def field(results: Measurements) -> Table:
         ("Best", "share of bootstrap samples of the topics in which it has the largest mean"),
         *([(f"{PRIMARY}, passages", ""), ("Best, passages", "the same by passages")] if passages else []),
         ("Ruled out by", "surely better at one level and not surely worse at the other, all pairs together"),
-        ("More topics", "how many more would tell it from the one with the largest mean"),
+        ("More topics", "how many more would separate it from the one with the largest mean"),
     )
     return Table("How likely each configuration is the best", columns, rows)
 
@@ -112,13 +112,13 @@ def halves(results: Measurements) -> Table:
         ("Level", ""),
         ("Train", ""),
         ("Test", ""),
-        ("p", "that both halves have one mean: topics dealt to the halves at random, adjusted for this table"),
+        ("p", "that both halves have the same mean: topics assigned to the halves at random, adjusted for this table"),
     )
     return Table("Effects on train and on test topics", columns, rows)
 
 
 def areas(results: Measurements) -> Table:
-    """The effects when topics are drawn again, and when whole areas are."""
+    """The effects with intervals over topics, and over whole areas."""
     rows = tuple(
         (
             Cell(row["factor"]),
@@ -132,9 +132,9 @@ def areas(results: Measurements) -> Table:
     columns = (
         ("Change", ""),
         ("Level", ""),
-        ("Effect", "topics drawn again"),
-        ("Other areas", "whole areas drawn again with their topics"),
-        ("Hangs most on", "the effect without the area that it needs most"),
+        ("Effect", "topics resampled"),
+        ("Other areas", "whole areas resampled with their topics"),
+        ("Depends most on", "the effect without the area that it needs most"),
     )
     return Table("Effects over topics and over areas", columns, rows)
 
@@ -204,12 +204,12 @@ def kinds(results: Measurements, of: Literal["type", "area"]) -> tuple[Table, st
         line = [Cell(arm)]
         for group in groups:
             row = cells[arm, group["kind"]]
-            told = "" if arm == first else f"{signed(row['difference'])} {interval(row['low'], row['high'], 2)}"
-            line.append(Cell(plain(row["mean"]), told, direction(row["low"], row["high"]) if arm != first else ""))
+            note = "" if arm == first else f"{signed(row['difference'])} {interval(row['low'], row['high'], 2)}"
+            line.append(Cell(plain(row["mean"]), note, direction(row["low"], row["high"]) if arm != first else ""))
         rows.append(tuple(line))
     columns = [(f"{each['kind']} ({each['n']}{', few' if each['warning'] else ''})", "") for each in groups]
     few = [f"{each['kind']} {each['n']}" for each in groups if each["warning"]]
-    said = f"By {of}: {listed(few)}. It takes at least {FEW} queries to make a conclusion stable." if few else ""
+    said = f"By {of}: {join_names(few)}. It takes at least {FEW} queries to make a conclusion stable." if few else ""
     table = Table(
         f"{evidence.primary(results)} by {'query type' if of == 'type' else of} (number of queries)",
         (("Configuration", ""), *columns),
@@ -219,7 +219,7 @@ def kinds(results: Measurements, of: Literal["type", "area"]) -> tuple[Table, st
 
 
 def losses(results: Measurements) -> Table:
-    """Relevant sections by what became of them, a row for every arm."""
+    """How many relevant sections had each fate, a row for every arm."""
     counts: dict[tuple[str, str], int] = {}
     totals: Counter[str] = Counter()
     for row in evidence.rows(evidence.losses(results)):
@@ -272,7 +272,7 @@ def headroom(results: Measurements) -> Table | None:
 
 
 def interactions(results: Measurements) -> Table:
-    """All interactions, the surest first."""
+    """All interactions, the one with the smallest p first."""
     frame = evidence.effects(results)
     frame = frame[frame["kind"] == "interaction"].sort_values(["p", "factor", "other"], kind="stable")
     rows = [
@@ -291,10 +291,7 @@ def interactions(results: Measurements) -> Table:
 
 
 def latency(results: Measurements) -> Table:
-    """Milliseconds by arm and stage, and the cold start where it was measured.
-
-    Those of queries that are asked again stand where they differ notably.
-    """
+    """Milliseconds by arm and stage, the cold start where it was measured, and times of repeats where they differ."""
     percentiles = ("mean", "p50", "p95", "p99")
     rows = [
         (

@@ -1,4 +1,4 @@
-"""Quality against time: which configurations no other one beats in both."""
+"""Quality against time, and the configurations that no other one beats in both."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from ragbench.comparison import own_mean
 from ragbench.report import evidence
-from ragbench.report.canvas import GREY, arm_colors, finished, labels
+from ragbench.report.canvas import GREY, arm_colors, finish, labels
 from ragbench.report.labels import Box, positions
 
 if TYPE_CHECKING:
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from ragbench.experiment.measurements import Measurements
 
-_PLOT = (1000.0, 330.0)  # pixels that the arms spread over on a usual screen, for placing their names
-_BAR = 3.0  # pixels above and below an error bar that names keep off
-_FAR = 8.0  # from here on, the slowest p95 over the fastest, the axis is logarithmic
+_PLOT = (1000.0, 330.0)  # pixels of the plot on a usual screen, for placing names
+_BAR = 3.0  # pixels above and below an error bar that names avoid
+_FAR = 8.0  # the axis is logarithmic where the slowest p95 is more than this many times the fastest
 
 
 def plot_pareto(results: Measurements) -> go.Figure:
@@ -100,11 +100,11 @@ def plot_pareto(results: Measurements) -> go.Figure:
         )
     figure.update_xaxes(**axis)
     figure.update_yaxes(title=measure, tickformat=".2f", range=[bottom, top])
-    return finished(figure, height=440)
+    return finish(figure, height=440)
 
 
 def _time_axis(frame: pd.DataFrame) -> dict[str, Any]:
-    """The axis of p95, logarithmic where the fast arms would else lie on one heap."""
+    """The axis of p95, logarithmic where fast arms would otherwise be too close to each other."""
     low, high = float(frame["p95_low"].min()), float(frame["p95_high"].max())
     if high <= _FAR * low:
         title = "p95 of a query in milliseconds"
@@ -122,7 +122,7 @@ def _time_axis(frame: pd.DataFrame) -> dict[str, Any]:
 
 
 def pareto(results: Measurements) -> pd.DataFrame:
-    """arm, quality, p50, p95 and intervals, frontier: no other arm is as good and as fast, and better in one.
+    """A row for every arm: arm, quality, p50, p95 and intervals, frontier (no other arm is better in both).
 
     Arms without a measured query or a judged topic have no row.
     """
@@ -131,7 +131,7 @@ def pareto(results: Measurements) -> pd.DataFrame:
     frame = total[["arm", "p50", "p95", "p95_low", "p95_high"]].reset_index(drop=True)
     values = [judged[arm] for arm in frame["arm"]]
     frame.insert(1, "quality", [float(np.mean(each)) for each in values])
-    ends = [own_mean.interval(each) for each in values]
+    ends = [own_mean.mean(each)[1:3] for each in values]
     for place, name in enumerate(("quality_low", "quality_high")):
         frame[name] = [
             mean if end[place] != end[place] else end[place] for mean, end in zip(frame["quality"], ends, strict=True)

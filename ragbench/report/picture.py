@@ -1,4 +1,4 @@
-"""Quality against time as a picture for a document: SVG without scripts, the same bytes for the same results."""
+"""Quality against time as SVG for a document: without scripts, the same bytes for the same results."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def svg(results: Measurements) -> str:
 
 
 def draw(frame: pd.DataFrame, measure: str, colors: Mapping[str, str]) -> str:
-    """A point for every row of `frame` (as `pareto` makes it), with p95's interval; a line joins the frontier."""
+    """A point for every row of `frame` (made by `pareto`), with the interval of p95; a line joins the frontier."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
     from matplotlib.ticker import LogLocator
 
-    # Words stay words, and nothing in the file depends on the hour or on chance.
+    # Text stays text, and the file does not depend on the time or on random ids.
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "ragbench", "font.family": "sans-serif"}):
         figure = Figure(figsize=(7.2, 3.4), layout="constrained")
         axes = figure.add_subplot()

@@ -1,4 +1,4 @@
-"""The reference tables: presets by split and the verdicts of ablations, with where they were measured, as markdown."""
+"""The reference tables as markdown: presets by split, verdicts of ablations, and where they were measured."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _FORMATS = {
 
 
 def document(presets: Measurements, ablations: Mapping[str, pd.DataFrame], commands: Sequence[str]) -> str:
-    """The whole file; `ablations` holds a verdict table by its title."""
+    """The whole file; `ablations` are verdict tables by title."""
     record = presets.record
     environment = record["environment"]
     git = environment["git"] or {}
@@ -54,8 +54,8 @@ def document(presets: Measurements, ablations: Mapping[str, pd.DataFrame], comma
         "Latency is the service time of one query without caches, in milliseconds. `Silence` is the share of topics "
         "without an answer that were answered with nothing, `FalseSilence` that of topics with one, `Hits@10` the "
         "documents among the first ten of a query, `passages` nDCG@10 of passages as they are returned. A verdict "
-        "weighs the effects on documents and passages (leaving out: the proposal's effect with all others on; adding: "
-        "alone), adjusted together, and the budget of time.",
+        "weighs the effects on documents and passages (leaving out: of the proposal with all others on; adding: of the "
+        "proposal alone), adjusted together, and the budget of time.",
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -63,34 +63,34 @@ def document(presets: Measurements, ablations: Mapping[str, pd.DataFrame], comma
 def with_effects(page: str, verdicts: Mapping[str, pd.DataFrame]) -> str:
     """A page of the documentation with the measured effects below its marks `<!-- effect: p6 -->`.
 
-    `verdicts` holds a verdict table by the words that begin its sentence.
+    `verdicts` are verdict tables by the words that begin their sentences.
     """
 
-    def told(mark: re.Match[str]) -> str:
+    def replace_mark(mark: re.Match[str]) -> str:
         sentences = [
-            f"{begins} {_told(frame[frame['factor'] == mark[1]].iloc[0])}"
+            f"{begins} {_effect_sentence(frame[frame['factor'] == mark[1]].iloc[0])}"
             for begins, frame in verdicts.items()
             if mark[1] in set(frame["factor"])
         ]
         return "\n".join([f"<!-- effect: {mark[1]} -->", *([" ".join(sentences)] if sentences else []), ""])
 
-    return re.sub(r"<!-- effect: (\w+) -->\n(?:[^\n]+\n)*", told, page)
+    return re.sub(r"<!-- effect: (\w+) -->\n(?:[^\n]+\n)*", replace_mark, page)
 
 
 def with_presets(page: str, presets: Measurements) -> str:
     """A page with the table of presets between its marks `<!-- presets: baseline all -->`, `<!-- end of presets -->`.
 
-    Values are those of the test topics; verdicts against the first are corrected for all presets that were measured.
+    Values are of the test topics; verdicts against the first preset are adjusted for all presets that were measured.
     """
 
-    def told(mark: re.Match[str]) -> str:
+    def replace_mark(mark: re.Match[str]) -> str:
         names = mark[1].split()
         benchmark, n = presets.record["benchmark"], len(presets.values(names[0], PRIMARY, TEST))
         about = f"{benchmark['name']}: {benchmark['documents']} documents, {n} test topics with an answer."
-        table = markdown(_chosen(presets, names))
+        table = markdown(_preset_table(presets, names))
         return f"<!-- presets: {mark[1]} -->\n\n{about}\n\n{table}\n\n<!-- end of presets -->"
 
-    return re.sub(_PRESETS, told, page, flags=re.S)
+    return re.sub(_PRESETS, replace_mark, page, flags=re.S)
 
 
 def presets_named(page: str) -> list[str]:
@@ -98,7 +98,7 @@ def presets_named(page: str) -> list[str]:
     return [name for names in re.findall(_PRESETS, page, flags=re.S) for name in names.split()]
 
 
-def _chosen(presets: Measurements, names: Sequence[str]) -> pd.DataFrame:
+def _preset_table(presets: Measurements, names: Sequence[str]) -> pd.DataFrame:
     import pandas as pd
 
     table = verdict_table(Arms.of(presets, split=TEST).against(names[0]))
@@ -131,7 +131,7 @@ def _change(of: pd.Series, prefix: str) -> str:
     return "" if np.isnan(effect) else f"{effect:+.3f} [{low:+.3f}, {high:+.3f}]"
 
 
-def _told(effect: pd.Series) -> str:
+def _effect_sentence(effect: pd.Series) -> str:
     documents = f"{PRIMARY} {effect['effect']:+.3f} [{effect['ci_low']:+.3f}, {effect['ci_high']:+.3f}]"
     passages = f"passages {effect['passage_effect']:+.3f}" if not np.isnan(effect["passage_effect"]) else ""
     cost = f"{effect['latency_ms']:+.1f} ms on p95" if not np.isnan(effect["latency_ms"]) else ""

@@ -1,4 +1,4 @@
-"""What the methods text cites: each work once, with the parts of an experiment that call for it."""
+"""The works that the methods text cites, and the stages that they describe."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Reference:
 
     @property
     def text(self) -> str:
-        """As a list of references prints it, without a link: the report fetches nothing and leads nowhere."""
+        """An entry of a list of references, without a link: the report makes no requests and has no outside links."""
         names = ", ".join(map(_short, self.authors))
         return f"{names}: {self.title}. {self.venue}, {self.year}." + (f" doi:{self.doi}" if self.doi else "")
 
@@ -203,7 +203,7 @@ OF_STAGE = {
     "BoostCommunity": LOUVAIN,
     "ExpandSynonyms": WORDNET,
 }
-"""By the class of a stage, what it follows."""
+"""The work that a stage follows, by the class of the stage."""
 
 
 class Citations:

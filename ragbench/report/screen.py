@@ -1,4 +1,4 @@
-"""A run on one screen of 80 columns: what was measured of every arm, at both levels, and the verdict."""
+"""A run on one screen of 80 columns: the values of every arm at both levels, and the verdict."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 WIDTH = 80
 _SHOWN = 4
 _NAME = 19
-"""Characters of a name in one line; longer ones go on in the next."""
+"""Characters of a name in one line; longer names continue in the next line."""
 
 
 def show(results: Measurements) -> None:
@@ -68,7 +68,7 @@ def table(results: Measurements) -> Table:
 
 
 def below(results: Measurements) -> list[str]:
-    """What stands below the table: what the brackets are, and how often the test topics were looked at."""
+    """The lines below the table: what the brackets mean, looks at the test topics, reasons against arms."""
     frame = evidence.effects(results)
     if not len(frame):
         said = ["[ ] is the 95% interval of the mean"]
@@ -78,7 +78,7 @@ def below(results: Measurements) -> list[str]:
         said = ["change of the mean, with its 95% interval"]
     if looks := ledger.sentence(results.looks, str(results.record["benchmark"]["name"])):
         said.append(looks)
-    return [*said, *_because(results), "by type and stage: the report, or ragbench compare"]
+    return [*said, *_reasons(results), "by type and stage: the report, or ragbench compare"]
 
 
 def _enough(results: Measurements) -> bool:
@@ -86,7 +86,7 @@ def _enough(results: Measurements) -> bool:
     return enough(int(topics.get(PASSAGE, 0)), int(topics.max()))
 
 
-def _because(results: Measurements) -> list[str]:
+def _reasons(results: Measurements) -> list[str]:
     """Why an arm is not adopted, one line for each reason."""
     frame = evidence.effects(results)
     busy = bool(arms.busy(results.record))
@@ -97,7 +97,7 @@ def _because(results: Measurements) -> list[str]:
     return [
         line
         for reason, names in named.items()
-        for line in textwrap.wrap(f"{_listed(names)}: {reason}", WIDTH, subsequent_indent="  ", break_long_words=False)
+        for line in textwrap.wrap(f"{_some(names)}: {reason}", WIDTH, subsequent_indent="  ", break_long_words=False)
     ]
 
 
@@ -109,20 +109,20 @@ def _reason(row: Mapping[str, Any], busy: bool) -> str:
     if row["cost"] == "over":
         return f"over the budget of +{row['budget_ms']:g} ms"
     if row["quality"] == "open" and row["ties"] == row["n"]:
-        return f"none of {row['n']:.0f} topics changed, too few to call them equal"
+        return f"none of {row['n']:.0f} topics changed: too few topics to call the arms equal"
     if row["quality"] == "open":
-        return f"may be chance: {row['n']:.0f} topics do not tell so small a change"
+        return f"may be chance: {row['n']:.0f} topics are too few for so small a change"
     if row["latency_ms"] != row["latency_ms"]:
         return "better, but its time was not measured"
     return f"better, but {'the machine was too busy to time it' if busy else 'perhaps over the budget of time'}"
 
 
-def _listed(names: Sequence[str]) -> str:
+def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
 
 
 def _mean(results: Measurements, arm: str, level: str, row: Mapping[str, Any] | None) -> str:
-    """A mean, with the interval of its change; of the first arm of several nothing more, of a single one its own."""
+    """A mean, followed by the interval of its change; for a single arm by the interval of the mean."""
     measure = evidence.primary(results) if level == DOCUMENT else PRIMARY
     values = results.values(arm, measure, level=level)
     if not len(values):
@@ -132,7 +132,7 @@ def _mean(results: Measurements, arm: str, level: str, row: Mapping[str, Any] | 
         return f"{said} {_bracket(*_ends(row, level), '+.2f')}".rstrip()
     if len(results.arms) > 1:
         return said
-    return f"{said} {_bracket(*own_mean.interval(values.tolist()), '.2f')}".rstrip()
+    return f"{said} {_bracket(*own_mean.mean(values)[1:3], '.2f')}".rstrip()
 
 
 def _change(row: Mapping[str, Any], level: str) -> str:
@@ -146,7 +146,7 @@ def _ends(row: Mapping[str, Any], level: str) -> tuple[float, float]:
 
 
 def _bracket(low: float, high: float, form: str) -> str:
-    """`[+.01 +.06]`: without the zero before the point, to save room; empty where there is no interval."""
+    """An interval such as `[+.01 +.06]`, without zeros before the point to save room; empty for NaN."""
     if low != low:
         return ""
     short = [format(value, form).replace("0.", ".", 1) for value in (low, high)]

@@ -33,7 +33,7 @@ _LATENCY = dict.fromkeys(("p50", "p95", "p99"), ".1f")
 
 
 def show(results: Measurements) -> None:
-    """Measures overall and by query type, service time, and response time in the open loop."""
+    """Print measures overall and by query type, service times, and response times in the open loop."""
     titled = results.titled
     quality = with_latency(results, results.summary(("split",)))
     shown = columns(quality, ["arm", "split", "n", *MEASURES, UNPLACED, *ANSWERED, *_FORMATS])
@@ -56,7 +56,7 @@ def show(results: Measurements) -> None:
         print("\n".join(headroom.sentences(room)))
     if len(results.latency):
         print_table(stages(results), "Service time of a new query, milliseconds", _LATENCY)
-        print("\n".join(latency.repeated(results.latency)))
+        print("\n".join(latency.repeat_sentences(results.latency)))
     if said := ledger.sentence(results.looks, str(results.record["benchmark"]["name"])):
         print(f"This is {said}.")
     if len(results.open_loop):
@@ -65,7 +65,7 @@ def show(results: Measurements) -> None:
 
 
 def show_headroom(room: pd.DataFrame) -> None:
-    """What ordering and retrieval could still bring to each arm, and where topics were lost."""
+    """Print what ordering and retrieval could still bring to each arm, and where topics were lost."""
     summary = headroom.summary(room)
     print_table(summary[headroom.table_columns(room)], "Headroom of nDCG@10, by documents", {"lost": ".1%"})
     lost = headroom.lost_topics(room)
@@ -83,7 +83,7 @@ _OPEN_LOOP = {
 
 
 def with_latency(results: Measurements, frame: pd.DataFrame) -> pd.DataFrame:
-    """A table with columns for the whole query's p50 and p95 service time, index size and peak memory of every arm."""
+    """A table with further columns: p50 and p95 of the whole query, index size and peak memory of the arm."""
     frame = frame.assign(**{"index MB": frame["arm"].map(results.record["index_bytes"]) / 1e6})
     if results.peak_memory_mb:
         frame = frame.assign(**{"peak MB": frame["arm"].map(results.peak_memory_mb)})
@@ -108,7 +108,7 @@ def stages(results: Measurements) -> pd.DataFrame:
 
 
 def show_verdicts(results: Measurements, frame: pd.DataFrame) -> None:
-    """Every effect of a run at both levels with its verdict, and the reasons below the table."""
+    """Print the verdicts of a run with their reasons, the field, the halves, and effects by type and area."""
     print_verdicts(frame, results.titled(f"Effect on {evidence.primary(results)}"))
     print_field(verdicts.field(results))
     print_halves(verdicts.halves(results))
@@ -119,7 +119,7 @@ def show_verdicts(results: Measurements, frame: pd.DataFrame) -> None:
 
 
 def print_verdicts(frame: pd.DataFrame, title: str) -> None:
-    """A table of verdicts under a title, and the reasons below it."""
+    """Print a table of verdicts, and the reasons below it."""
     print_table(compact(frame), title)
     for row in evidence.rows(frame):
         if row["reason"]:
@@ -127,7 +127,7 @@ def print_verdicts(frame: pd.DataFrame, title: str) -> None:
 
 
 def print_field(frame: pd.DataFrame) -> None:
-    """How likely each of several arms is the best, and what follows from it."""
+    """Print how likely each of several arms is the best, and sentences about it."""
     if len(frame):
         shown = frame.dropna(axis="columns", how="all").rename(columns=FIELD_NAMES)
         print_table(shown, "The field: probability of being the best", {"more topics": ".0f"})
@@ -135,7 +135,7 @@ def print_field(frame: pd.DataFrame) -> None:
 
 
 def print_halves(frame: pd.DataFrame) -> None:
-    """The effects on both halves of the topics, and where they disagree."""
+    """Print the effects on both halves of the topics, and where they disagree."""
     if len(frame):
         signed = dict.fromkeys(("train", "test"), "+.3f")
         print_table(frame.rename(columns={"factor": "change"}), "Effects on train and on test topics", signed)
@@ -143,21 +143,21 @@ def print_halves(frame: pd.DataFrame) -> None:
 
 
 def print_areas(frame: pd.DataFrame) -> None:
-    """The effects with intervals over topics and over areas, and what hangs on one area."""
+    """Print the effects with intervals over topics and over areas, and which effects depend on one area."""
     if len(frame):
         shown = frame.assign(
             topics=[f"{row['effect']:+.3f} [{row['low']:+.3f}, {row['high']:+.3f}]" for row in evidence.rows(frame)],
             drawn=[f"[{row['area_low']:+.3f}, {row['area_high']:+.3f}]" for row in evidence.rows(frame)],
         )
         shown = shown[["factor", "level", "topics", "drawn", "areas", "weakest", "without"]].rename(
-            columns={"factor": "change", "topics": "topics drawn", "drawn": "areas drawn", "weakest": "hangs most on"}
+            columns={"factor": "change", "topics": "over topics", "drawn": "over areas", "weakest": "depends most on"}
         )
-        print_table(shown, "Effects when topics are drawn, and when whole areas are", {"without": "+.3f"})
-        print("\n".join(areas.sentences(frame) or ["No sure effect hangs on a few areas."]))
+        print_table(shown, "Effects with intervals over topics, and over whole areas", {"without": "+.3f"})
+        print("\n".join(areas.sentences(frame) or ["No sure effect depends on a few areas."]))
 
 
 def effects_by(results: Measurements, of: Literal["type", "area"]) -> pd.DataFrame:
-    """A row per type or area: the number of topics, the first arm's mean, the others' effects and what they say."""
+    """A row per type or area: the number of topics, the mean of the first arm, the effects of the others in words."""
     import pandas as pd
 
     rows: dict[str, dict[str, Any]] = {}
@@ -173,7 +173,7 @@ def effects_by(results: Measurements, of: Literal["type", "area"]) -> pd.DataFra
 
 
 def compact(frame: pd.DataFrame) -> pd.DataFrame:
-    """Verdicts as a person reads them: effects with their intervals at both levels, added p95, the axes, the word."""
+    """Verdicts for reading: effects with their intervals at both levels, added p95, the two axes, the verdict."""
     rows = evidence.rows(frame)
     shown = frame.assign(
         change=[" x ".join(label(str(row[name])) for name in ("factor", "other") if row[name]) for row in rows],

@@ -1,1 +1,1 @@
-"""A bundle at the service of others: over HTTP and over MCP, with limits and metrics, reloaded without a pause."""
+"""Serve a bundle over HTTP and MCP, with limits and metrics, and reload it without a pause."""

@@ -1,4 +1,4 @@
-"""Whom a service answers: asked by which names, with which tokens, how often."""
+"""Who may ask a service: by which host names, with which tokens, how often."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from ragbench.files import why_unreadable
 LOG = logging.getLogger("ragbench.serving")
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
-"""Names by which a service on this machine is asked; any other comes from a web page that pretends to be it."""
+"""Host names of a service on this machine; with any other, a web page pretends to be this machine."""
 
 OPEN = frozenset({"/", "/static/search.css", "/static/search.js", "/livez", "/readyz"})
-"""What is told to everybody: whether the service lives and is ready, and a page that holds no data."""
+"""Paths that anybody may ask for: whether the service is alive and ready, and a page without data."""
 
 _SHORTEST, _LONGEST = 16, 512
 
 
 class Tokens:
-    """The tokens of a file, by name; read again when the file changes, so that tokens are exchanged without a pause.
+    """The tokens of a file, by name; read again when the file changes, so that tokens are replaced without a pause.
 
-    A line holds a token, or a name and a token; `#` begins a comment. A changed file that cannot be used is logged and
-    the tokens before stay valid. Raises ConfigError when the file cannot be used at the start.
+    A line has a token, or a name and a token; `#` begins a comment. If a changed file cannot be used, that is logged
+    and the earlier tokens stay valid. Raises ConfigError when the file cannot be used at the start.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._seen = _seen(path)
+        self._seen = _version(path)
         self._digests = _read(path)
 
     def name_of(self, token: bytes) -> str | None:
-        """The name of a token, None for an unknown one; takes as long whichever it is."""
+        """The name of a token, None for an unknown one; takes the same time for every token."""
         self._refresh()
         given, found = hashlib.sha256(token).digest(), None
         for name, digest in self._digests.items():
@@ -47,17 +47,17 @@ class Tokens:
         return found
 
     def _refresh(self) -> None:
-        now = _seen(self._path)
+        now = _version(self._path)
         if now == self._seen:
             return
         self._seen = now
         try:
             self._digests = _read(self._path)
         except ConfigError as error:
-            LOG.error("the tokens before stay valid: %s", error)
+            LOG.error("the earlier tokens stay valid: %s", error)
 
 
-def _seen(path: Path) -> tuple[int, int, int] | None:
+def _version(path: Path) -> tuple[int, int, int] | None:
     try:
         facts = path.stat()
     except OSError:
@@ -88,7 +88,7 @@ def _read(path: Path) -> dict[str, bytes]:
             )
         digest = hashlib.sha256(token.encode()).digest()
         if name in found or digest in found.values():
-            raise ConfigError(f"{where} repeats a name or a token of a line before: delete one of the two")
+            raise ConfigError(f"{where} repeats a name or a token of an earlier line: delete one of the two")
         found[name] = digest
     if not found:
         raise ConfigError(f"--token-file {path} holds no token: write one on a line, made with openssl rand -hex 32")
@@ -115,7 +115,7 @@ class Rate:
         return str(self._item)
 
     async def wait(self, caller: str) -> int:
-        """Count a request of a caller; the seconds to wait (at least 1) when there were too many, else 0."""
+        """Count a request of a caller; returns the seconds to wait (at least 1) when there were too many, else 0."""
         if await self._window.hit(self._item, caller):
             return 0
         free, _ = await self._window.get_window_stats(self._item, caller)
@@ -124,22 +124,22 @@ class Rate:
 
 @dataclass(frozen=True)
 class Access:
-    """`hosts`: the names that a request may be addressed to, None for any. `tokens`, `rate`: None for no such limit."""
+    """Who may ask. `hosts`: host names that a request may use, None for any; `tokens`, `rate`: None for no limit."""
 
     hosts: frozenset[str] | None = LOOPBACK
     tokens: Tokens | None = None
     rate: Rate | None = None
 
-    def addressed(self, host: bytes) -> bool:
+    def is_addressed(self, host: bytes) -> bool:
         """Whether a request with this header `Host` is meant for the service."""
         return self.hosts is None or _hostname(host) in self.hosts
 
-    def invited(self, origin: bytes | None) -> bool:
-        """Whether the page that asks, if the header `Origin` names one, is of this machine."""
+    def is_invited(self, origin: bytes | None) -> bool:
+        """Whether the web page that asks, if the header `Origin` names one, is on this machine."""
         return self.hosts is None or origin is None or _hostname(origin) in self.hosts
 
     def caller(self, authorization: bytes | None, address: str) -> str | None:
-        """Who asks: the name of the token, or the address where no tokens are asked for; None for nobody known."""
+        """Who asks: the name of the token, or the address if no tokens are needed; None for an unknown token."""
         if self.tokens is None:
             return address
         scheme, _, token = (authorization or b"").partition(b" ")

@@ -1,6 +1,6 @@
-"""Connections that cannot hold the service: heads of requests must arrive in time, and one more always has room.
+"""Connections that cannot block the service: heads of requests must arrive in time, and a new connection finds room.
 
-A connection *waits* from its beginning, or from the end of a response, until the head of the next request is whole.
+A connection *waits* from its beginning, or from the end of a response, until the head of the next request is complete.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ MOST = 512
 class Connection(H11Protocol):
     """An HTTP/1.1 connection with a time limit for the head of each request.
 
-    When there are more than `MOST`, the client that holds most of them loses the one that has waited longest, so a
-    client that opens connections and says nothing only pushes out its own.
+    When there are more than `MOST`, the client that has most of them loses the one that has waited longest, so a client
+    that opens connections without requests closes only its own.
     """
 
     def __init__(self, *arguments: Any, limits: Limits, **options: Any) -> None:
@@ -46,7 +46,7 @@ class Connection(H11Protocol):
             _make_room([each for each in self.connections if isinstance(each, Connection)])
 
     def data_received(self, data: bytes) -> None:
-        """Count the time of a head from its first byte to its last."""
+        """Limit the time of a head from its first byte to its last."""
         if self.waits and self._deadline is None:
             self._expect()
         super().data_received(data)
@@ -64,7 +64,7 @@ class Connection(H11Protocol):
         super().on_response_complete()
 
     def leave(self) -> None:
-        """Close at once: nothing is under way."""
+        """Close at once, since no request is under way."""
         self.transport.abort()
 
     def _expect(self) -> None:
@@ -77,12 +77,12 @@ class Connection(H11Protocol):
 
 
 def connection_class(limits: Limits) -> Any:
-    """What uvicorn makes a connection with."""
+    """The factory with which uvicorn makes a connection."""
     return partial(Connection, limits=limits)
 
 
 def _make_room(connections: list[Connection]) -> None:
-    """Close the connection that has waited longest, of the client that has most; the newest where none waits."""
+    """Close the connection that has waited longest of the client that has most."""
     held = Counter(each.client and each.client[0] for each in connections)
     waiting = [each for each in connections if each.waits and not each.transport.is_closing()]
     if waiting:  # the newest is among them

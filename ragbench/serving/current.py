@@ -1,4 +1,4 @@
-"""The bundle that answers now, replaced by another while searches go on."""
+"""The bundle that answers now, which another may replace while searches run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ragbench.models.access import Models
 
 
 @dataclass
-class Opened:
+class OpenBundle:
     """An open bundle, a name for its content, and how many searches use it."""
 
     bundle: LoadedBundle
@@ -25,32 +25,32 @@ class Opened:
 
 def open_bundle(
     folder: Path, threads: int | None = None, models: Models | None = None, key: Path | None = None
-) -> Opened:
-    """Open a bundle and search it once, so that no request pays for what is loaded late.
+) -> OpenBundle:
+    """Open a bundle and search it once, so that no request has to wait for late loading.
 
-    `threads` limits the threads of one call of a model; `models` are those of another bundle, `key` is the file of the
-    public key that it must be signed with. Raises BundleError, IndexError_ and ModelError like `load`.
+    `threads` limits the threads of one call of a model; `models` shares the models of another bundle; `key` is the file
+    of the public key that it must be signed with. Raises BundleError, IndexError_ and ModelError as `load` does.
     """
     bundle = load(folder, key=key, threads=threads, models=models)
     bundle.search("warm up", 1)
-    return Opened(bundle, short_digest([bundle.record, bundle.serves.collection, bundle.serves.artefacts]))
+    return OpenBundle(bundle, short_digest([bundle.record, bundle.serves.collection, bundle.serves.artefacts]))
 
 
 class CurrentBundle:
-    """Lends the current bundle; one that was replaced is closed when the last search in it has ended."""
+    """Lends the current bundle; a replaced bundle is closed when its last search has ended."""
 
-    def __init__(self, opened: Opened) -> None:
+    def __init__(self, opened: OpenBundle) -> None:
         self._lock = threading.Lock()
         self._opened = opened
 
     @property
-    def opened(self) -> Opened:
-        """What answers now, for looking at; to search in it, take a lease."""
+    def opened(self) -> OpenBundle:
+        """The bundle that answers now, to inspect it; to search in it, take a lease."""
         return self._opened
 
     @contextmanager
-    def lease(self) -> Iterator[Opened]:
-        """The current bundle, which stays open for as long as the block lasts."""
+    def lease(self) -> Iterator[OpenBundle]:
+        """The current bundle, which stays open until the block ends."""
         with self._lock:
             opened = self._opened
             opened.users += 1
@@ -63,8 +63,8 @@ class CurrentBundle:
             if unused:
                 opened.bundle.close()
 
-    def replace(self, successor: Opened) -> None:
-        """From now on `successor` answers; searches under way end where they began."""
+    def replace(self, successor: OpenBundle) -> None:
+        """Make `successor` answer from now on; searches under way end in the earlier bundle."""
         with self._lock:
             before, self._opened = self._opened, successor
         self._retire(before)
@@ -73,7 +73,7 @@ class CurrentBundle:
         """Close the bundle as soon as nothing uses it."""
         self._retire(self._opened)
 
-    def _retire(self, opened: Opened) -> None:
+    def _retire(self, opened: OpenBundle) -> None:
         with self._lock:
             unused = not opened.retired and opened.users == 0
             opened.retired = True

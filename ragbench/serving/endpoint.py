@@ -1,7 +1,7 @@
-"""MCP over streamable HTTP, behind the same doorkeeper as everything else.
+"""MCP over streamable HTTP, behind the same guard as all other requests.
 
-Requests stand for themselves: no session is kept between two of them, and every answer is one JSON object, so a service
-may be started anew, or asked through a proxy that shares the requests among several.
+No session is kept between requests, and every answer is one JSON object, so a service may be restarted, or asked
+through a proxy that distributes requests to several services.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class McpEndpoint:
-    """An ASGI application, which answers while it is open."""
+    """An ASGI application that answers while it is open."""
 
     def __init__(self, service: SearchService) -> None:
         self._service = service

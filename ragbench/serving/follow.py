@@ -1,6 +1,6 @@
-"""Keep a bundle in step with its documents while it is served: `ragbench refresh --watch` in a process of its own.
+"""Keep a bundle up to date with its documents while it is served: `ragbench refresh --watch` in another process.
 
-A refresh takes processor time and may fail; in another process neither touches the searches under way.
+A refresh takes processor time and may fail; in another process neither affects searches.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ sys.exit(cli.main(sys.argv[2:]))
 
 
 class Follower:
-    """A thread that keeps the refreshing process running, and starts it again when it ends by itself.
+    """A thread that runs the refreshing process, and starts it again when it ends unexpectedly.
 
     `sign` is the file of the private key that every generation is signed with.
     """
@@ -55,7 +55,7 @@ class Follower:
             with self._lock:
                 if self._stopped.is_set():
                     return
-                # What it prints is for people who run it themselves; its warnings are ours too.
+                # Its output is for people who run the command; its warnings also belong to the service.
                 self._process = subprocess.Popen(
                     self._command,
                     stdin=subprocess.DEVNULL,
@@ -67,9 +67,9 @@ class Follower:
                 )
             with self._process as process:
                 for line in process.stderr or ():
-                    if not self._stopped.is_set():  # "interrupted" is no news then
+                    if not self._stopped.is_set():  # then it says "interrupted", which is expected
                         self._say(line.rstrip())
             status = process.returncode
             if not self._stopped.is_set():
-                self._say(f"ragbench: following the documents ended (status {status}) and begins again")
+                self._say(f"ragbench: the process that refreshes ended (status {status}) and is started again")
                 self._stopped.wait(_AGAIN_SECONDS)

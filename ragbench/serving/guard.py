@@ -1,6 +1,4 @@
-"""The doorkeeper of the HTTP service: who may not ask, bodies too large or too slow, and too many of one caller, never
-reach it.
-"""
+"""The guard of the HTTP service: refuses unknown callers, bodies too large or slow, too many requests of a caller."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ from ragbench.serving.metrics import Metrics
 
 _BODILESS = frozenset({"GET", "HEAD"})
 _QUEUED = re.compile("/documents(/.*)?")
-"""What waits for a worker though it has no body."""
+"""Paths of requests without a body that wait for a worker."""
 
 
 def problem(status: int, sentence: str, retry_after: int | None = None) -> Response:
@@ -32,7 +30,7 @@ def problem(status: int, sentence: str, retry_after: int | None = None) -> Respo
 class Guard:
     """ASGI middleware: reads the body of a request within the limits of size and time, and counts responses.
 
-    What is told at once (health, metrics) waits for nothing and does not count among the requests under way.
+    Requests that are answered at once (health, metrics) do not wait and do not count as requests under way.
     """
 
     def __init__(self, app: ASGIApp, limits: Limits, metrics: Metrics, access: Access) -> None:
@@ -48,30 +46,30 @@ class Guard:
             await self._app(scope, receive, send)
             return
 
-        async def counted(message: Message) -> None:
+        async def count_and_send(message: Message) -> None:
             if message["type"] == "http.response.start":
                 self._metrics.responses.labels(str(message["status"])).inc()
             await send(message)
 
-        caller = await self._admitted(scope)
+        caller = await self._admit(scope)
         scope.setdefault("state", {})["caller"] = "" if isinstance(caller, Response) else caller
         if isinstance(caller, Response):
-            await caller(scope, receive, counted)
+            await caller(scope, receive, count_and_send)
         elif scope["method"] not in _BODILESS:
-            await self._in_turn(caller, self._whole, scope, receive, counted)
+            await self._in_turn(caller, self._whole, scope, receive, count_and_send)
         elif _QUEUED.fullmatch(scope.get("path", "")):
-            await self._in_turn(caller, self._app, scope, receive, counted)
+            await self._in_turn(caller, self._app, scope, receive, count_and_send)
         else:
-            await self._app(scope, receive, counted)
+            await self._app(scope, receive, count_and_send)
 
-    async def _admitted(self, scope: Scope) -> str | Response:
-        """Who asks, or the refusal."""
+    async def _admit(self, scope: Scope) -> str | Response:
+        """The caller, or the refusal."""
         headers = dict(scope["headers"])
         address = (scope.get("client") or ("",))[0]
-        # Not by Starlette's TrustedHostMiddleware: it answers in plain text, what else is refused here in JSON.
-        if not self._access.addressed(headers.get(b"host", b"")):
+        # Starlette's TrustedHostMiddleware would answer in plain text; all refusals here are JSON.
+        if not self._access.is_addressed(headers.get(b"host", b"")):
             return _last(400, "the request is addressed to another host: ask 127.0.0.1 or localhost")
-        if not self._access.invited(headers.get(b"origin")):
+        if not self._access.is_invited(headers.get(b"origin")):
             return _last(403, "the request comes from a web page of another host, which may not search here")
         if scope.get("path", "") in OPEN and scope["method"] in _BODILESS:
             return address
@@ -86,7 +84,7 @@ class Guard:
         return caller
 
     async def _in_turn(self, caller: str, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-        """As many requests at once as one caller may have."""
+        """Pass a request on unless its caller has too many under way."""
         if self._under_way[caller] >= self._limits.per_client:
             self._metrics.searches.labels("busy").inc()
             sentence = f"{self._limits.per_client} requests of this client are under way: wait for one of them"
@@ -114,7 +112,7 @@ class Guard:
             await _last(408, f"the request took longer than {seconds:g} s to arrive")(scope, receive, send)
             return
         if body is None:
-            return  # whoever asked has gone
+            return  # the client has gone
         if len(body) > limit:
             await too_large(scope, receive, send)
             return
@@ -122,14 +120,14 @@ class Guard:
 
 
 def _last(status: int, sentence: str, retry_after: int | None = None) -> Response:
-    """A refusal that ends the connection: what is left of the body is not read."""
+    """A refusal that ends the connection, since the rest of the body is not read."""
     refusal = problem(status, sentence, retry_after)
     refusal.headers["Connection"] = "close"
     return refusal
 
 
 async def _read(receive: Receive, limit: int) -> bytes | None:
-    """The body, at most one message beyond `limit` bytes of it; None when the client went away."""
+    """The body, read up to the message that exceeds `limit` bytes; None when the client has gone."""
     parts: list[bytes] = []
     size = 0
     while True:
@@ -144,14 +142,14 @@ async def _read(receive: Receive, limit: int) -> bytes | None:
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
-    """A `receive` that gives the body first and then whatever comes."""
+    """A `receive` that gives the body first, and then further messages."""
     given = False
 
-    async def replayed() -> Message:
+    async def receive_again() -> Message:
         nonlocal given
         if given:
             return await receive()
         given = True
         return {"type": "http.request", "body": body, "more_body": False}
 
-    return replayed
+    return receive_again

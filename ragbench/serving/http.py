@@ -32,7 +32,7 @@ from ragbench.serving.messages import (
     request_type,
 )
 from ragbench.serving.metrics import CONTENT_TYPE
-from ragbench.serving.observed import Observed, Sink
+from ragbench.serving.observed import RequestObserver, Sink
 from ragbench.serving.page import page, routes, wants_page
 from ragbench.serving.search_log import session_of
 from ragbench.serving.service import LOG, Refused, SearchService
@@ -69,7 +69,7 @@ _ASK = {
 
 
 class Life(BaseModel):
-    """Whether the service lives, is ready, or leaves."""
+    """Whether the service is alive, is ready, or is about to end."""
 
     status: Literal["alive", "ready", "leaving"]
 
@@ -82,9 +82,9 @@ class Welcome(BaseModel):
 
 
 def create_app(service: SearchService, access: Access | None = None, sinks: Sequence[Sink] = ()) -> FastAPI:
-    """The application; without an `access`, it answers whoever asks this machine by its own names.
+    """The application; without `access`, it answers all requests to the host names of this machine.
 
-    `sinks` are told of every request.
+    `sinks` are called with every request.
     """
     access = access or Access()
     agents = McpEndpoint(service)
@@ -137,12 +137,12 @@ def create_app(service: SearchService, access: Access | None = None, sinks: Sequ
 
     @app.get("/livez")
     async def lives() -> Life:
-        """The process answers: where it does not, start it anew."""
+        """The process answers; if it does not, restart it."""
         return Life(status="alive")
 
     @app.get("/readyz", responses={503: {"model": Life, "description": "The service is about to end."}})
     async def ready() -> Response:
-        """Whether to send requests here: not any more once the service was told to end."""
+        """Whether to send requests here; no longer after the service was told to end."""
         answer = _json(Life(status="leaving" if service.leaving else "ready"))
         answer.status_code = 503 if service.leaving else 200
         return answer
@@ -183,7 +183,7 @@ def create_app(service: SearchService, access: Access | None = None, sinks: Sequ
 
     app.add_middleware(Guard, limits=service.limits, metrics=service.metrics, access=access)
     if sinks:
-        app.add_middleware(Observed, sinks=sinks)
+        app.add_middleware(RequestObserver, sinks=sinks)
     return app
 
 

@@ -1,4 +1,4 @@
-"""What one request may cost."""
+"""Limits of a service and of one request."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from ragbench.bounds import Checked, Count, Positive, Weight
 
 @dataclass(frozen=True)
 class Limits(Checked):
-    """Bounds of a service, all but `drain` above 0.
+    """Limits of a service, all except `drain` above 0.
 
     `max_body`: bytes of a request. `max_query`: characters of a query, and of a hypothesis. `max_top`: hits of one
-    answer. `time_limit`: seconds from the arrival of a request to its answer, time in the queue included. `head_limit`:
-    seconds in which the head of a request must arrive, and before it the handshake of TLS be done. `workers`: threads
-    that search; Java and the models gain little from more than one. `queue`: requests that may wait for a worker; the
-    next one is sent away. `per_client`: searches of one caller (a token, or an address where none are asked for) at
-    once, so that one cannot fill the queue. `drain`: seconds in which a service that was told to end takes requests all
-    the same, while it says that it is not ready, so that others stop to send them.
+    answer. `time_limit`: seconds from the arrival of a request to its answer, including the queue. `head_limit`:
+    seconds for the head of a request to arrive, and for the handshake of TLS before it. `workers`: threads that search;
+    Java and the models gain little from more than one. `queue`: requests that may wait for a worker; the next one is
+    refused. `per_client`: searches of one caller (a token, or an address without tokens) at the same time, so that one
+    caller cannot fill the queue. `drain`: seconds for which a service that was told to end still takes requests while
+    it says that it is not ready, so that proxies stop sending them.
     """
 
     max_body: Count = 65_536

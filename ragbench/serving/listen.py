@@ -25,11 +25,11 @@ from ragbench.serving.limits import Limits
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A socket bound to an address (port 0: any that is free); ConfigError when that cannot be had."""
+    """A socket bound to an address (port 0: any that is free); ConfigError when the address cannot be used."""
     if not 0 <= port <= 65_535:
         raise ConfigError(f"--port must be between 0 and 65535, got {port}")
     try:
-        # Naming the protocol is what makes asyncio switch off Nagle's algorithm, which costs 40 ms an answer.
+        # With the protocol named, asyncio switches off Nagle's algorithm, which would cost 40 ms per answer.
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP
         )[0]
@@ -49,7 +49,7 @@ def bind(host: str, port: int) -> socket.socket:
 
 @dataclass(frozen=True)
 class Tls:
-    """The files (PEM) of a certificate, with those that lead to its authority, and of its key.
+    """The files (PEM) of a certificate, with its chain, and of its key.
 
     Raises ConfigError when the two cannot be used together.
     """
@@ -66,13 +66,13 @@ class Tls:
                     f"{option} {path} cannot be read ({why_unreadable(error)}): name a file in PEM form"
                 ) from None
         try:
-            # A key that needs a password is refused, for nobody is there to type it.
+            # A key that needs a password is refused, since a service cannot ask for it.
             ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(self.certificate, self.key, password=lambda: "-")
         except (ssl.SSLError, ValueError) as error:
             raise ConfigError(
                 f"--tls-cert {self.certificate} and --tls-key {self.key} cannot be used "
                 f"({(getattr(error, 'reason', None) or 'no PEM').replace('_', ' ').lower()}): "
-                "name a certificate in PEM form and its own key without a password"
+                "name a certificate in PEM form and its key without a password"
             ) from None
 
 
@@ -82,7 +82,7 @@ def is_local(bound: socket.socket) -> bool:
 
 
 class _Announcing(uvicorn.Server):
-    """A server that says when it answers and when it is told to end, and answers on for `limits.drain` seconds."""
+    """A server that calls back when it is ready and when it is told to end, and still answers for `limits.drain` s."""
 
     def __init__(
         self, config: uvicorn.Config, ready: Callable[[], None], leaving: Callable[[], None], limits: Limits
@@ -95,7 +95,7 @@ class _Announcing(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         if self.config.is_ssl:
-            # A connection begins for uvicorn after the handshake, for which asyncio waits a minute.
+            # uvicorn sees a connection only after the handshake, for which asyncio would wait a minute.
             loop, most = asyncio.get_running_loop(), self._limits.head_limit
             limited = partial(loop.create_server, ssl_handshake_timeout=most, ssl_shutdown_timeout=most)
             loop.create_server = limited  # type: ignore[method-assign] # uvicorn has no option for either
@@ -104,7 +104,7 @@ class _Announcing(uvicorn.Server):
             self._ready()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Leave at once when told so twice."""
+        """End after `limits.drain` seconds, at the second signal at once."""
         self._leaving()
         if self._limits.drain and self._end is None:
             self._end = time.monotonic() + self._limits.drain
@@ -127,13 +127,13 @@ def run(
 ) -> None:
     """Serve until SIGTERM or Ctrl-C; requests under way may end within their limit.
 
-    `ready` is called at the start, `leaving` when the service is told to end, from a signal handler. From then on it
-    takes requests for the seconds of `limits.drain`.
+    `ready` is called at the start, `leaving` from a signal handler when the service is told to end. It then still takes
+    requests for `limits.drain` seconds.
     """
     config = uvicorn.Config(
         app,
         access_log=False,
-        log_config=None,  # its lines go where ours go
+        log_config=None,  # its messages go to the same place as those of ragbench
         log_level=logging.WARNING,
         loop="asyncio",
         server_header=False,
@@ -142,7 +142,7 @@ def run(
         ssl_certfile=tls.certificate if tls else None,
         ssl_keyfile=tls.key if tls else None,
     )
-    # uvicorn raises the signal that stopped it once more when it is done; that one must not end the process.
+    # uvicorn raises the signal that stopped it again when it is done; this must not end the process.
     before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         _Announcing(config, ready, leaving, limits).run(sockets=[bound])

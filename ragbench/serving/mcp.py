@@ -34,29 +34,29 @@ METRICS = "ragbench://metrics"
 
 @dataclass(frozen=True)
 class _Tool:
-    """A tool: what it is told and what it answers, as models of messages, and what answers it in a session."""
+    """A tool: its request and its answer as models of messages, and the function that answers in a session."""
 
     name: str
     title: str
     description: str
-    asked: type[BaseModel]
-    answered: type[BaseModel]
+    request_model: type[BaseModel]
+    answer_model: type[BaseModel]
     call: Callable[[Any, str], Awaitable[BaseModel]]
 
-    def described(self) -> types.Tool:
+    def describe(self) -> types.Tool:
         """The tool as clients see it."""
         return types.Tool(
             name=self.name,
             title=self.title,
             description=self.description,
-            input_schema=self.asked.model_json_schema(),
-            output_schema=self.answered.model_json_schema(mode="serialization"),
+            input_schema=self.request_model.model_json_schema(),
+            output_schema=self.answer_model.model_json_schema(mode="serialization"),
             annotations=types.ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False),
         )
 
 
 def create_server(service: SearchService) -> Server[Any]:
-    """An MCP server whose tools take and give what the HTTP service does."""
+    """An MCP server whose tools have the same requests and answers as the HTTP service."""
     request = request_type(service.limits)
     about = service.health()
     session = new_session()
@@ -84,7 +84,7 @@ def create_server(service: SearchService) -> Server[Any]:
             "List documents by the beginning of their ids (folders) and by what is known about them.",
             ListRequest,
             DocumentList,
-            lambda asked, _: service.list_documents(asked),
+            lambda wanted, _: service.list_documents(wanted),
         ),
         _Tool(
             "health",
@@ -97,25 +97,29 @@ def create_server(service: SearchService) -> Server[Any]:
     ]
     tools = {tool.name: tool for tool in offered}
 
-    def named(request: Any) -> str:
+    def session_name(request: Any) -> str:
         return session if request is None else session_of(request)
 
     async def list_tools(_: Any, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[tool.described() for tool in offered])
+        return types.ListToolsResult(tools=[tool.describe() for tool in offered])
 
     async def call_tool(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
         if params.name not in tools:
             raise MCPError(types.INVALID_PARAMS, f"there is no such tool: the tools are {', '.join(tools)}")
         tool = tools[params.name]
         try:
-            return _answered(await tool.call(tool.asked.model_validate(params.arguments or {}), named(context.request)))
+            return _answer_result(
+                await tool.call(
+                    tool.request_model.model_validate(params.arguments or {}), session_name(context.request)
+                )
+            )
         except ValidationError as error:
-            return _refused(first_sentence(error.errors()))
+            return _error_result(first_sentence(error.errors()))
         except Refused as refusal:
-            return _refused(refusal.sentence)
+            return _error_result(refusal.sentence)
         except Exception:
             LOG.exception("a tool failed")
-            return _refused("the request failed; the log of the service says why")
+            return _error_result("the request failed; the log of the service says why")
 
     async def list_resources(_: Any, __: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
         described = "Counters and times in Prometheus' text form."
@@ -167,11 +171,11 @@ async def _at_once(answer: BaseModel) -> BaseModel:
     return answer
 
 
-def _answered(answer: BaseModel) -> types.CallToolResult:
+def _answer_result(answer: BaseModel) -> types.CallToolResult:
     text = types.TextContent(type="text", text=answer.model_dump_json())
     return types.CallToolResult(content=[text], structured_content=answer.model_dump(mode="json"))
 
 
-def _refused(sentence: str) -> types.CallToolResult:
+def _error_result(sentence: str) -> types.CallToolResult:
     text = types.TextContent(type="text", text=sentence.encode("utf-8", "replace").decode("utf-8"))
     return types.CallToolResult(content=[text], is_error=True)

@@ -1,4 +1,4 @@
-"""What goes over the wire: the same over HTTP and MCP, described by the same JSON schemas."""
+"""Requests and answers: the same over HTTP and MCP, with the same JSON schemas."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Bytes = Annotated[int, Field(ge=0, le=_INT64)]
 
 
 class Message(BaseModel):
-    """A message whose fields are known and never converted: "10" is no number."""
+    """A message without unknown fields and without conversions: "10" is no number."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
@@ -49,14 +49,14 @@ class SearchFilters(Message):
     )
 
     def stage(self) -> FilterDocuments | None:
-        """The filters as the pipeline has them, None when no condition is set. Raises ConfigError for bad values."""
+        """The filters as a stage, None when no condition is set. Raises ConfigError for bad values."""
         given = {name: getattr(self, name) for name in SearchFilters.model_fields}
         given = {name: value for name, value in given.items() if value not in (None, [])}
         return build(FilterDocuments, given, "filters") if given else None
 
 
 class SearchRequest(Message):
-    """A search. Build one with `request_type(limits)`, which knows the limits of a service."""
+    """A search. `request_type(limits)` gives the class with the limits of a service."""
 
     model_config = ConfigDict(json_schema_extra={"examples": examples.REQUESTS})
 
@@ -77,13 +77,13 @@ class SearchRequest(Message):
     explain: bool = Field(False, description="say of every hit why it is where it is")
 
     def options(self) -> SearchOptions:
-        """What it asks for beyond the query. Raises ConfigError for bad values."""
+        """The options of the search. Raises ConfigError for bad values."""
         names = [each.name for each in dataclasses.fields(SearchOptions)]
         return build(SearchOptions, {name: getattr(self, name) for name in names}, "")
 
 
 def request_type(limits: Limits) -> type[SearchRequest]:
-    """The request with the bounds of a service, which its schema states."""
+    """The class of requests with the limits of a service, which its schema states."""
     fields = SearchRequest.model_fields
     text = Field(min_length=1, max_length=limits.max_query, description=fields["query"].description)
     passage = Field(min_length=1, max_length=limits.max_query)
@@ -99,11 +99,11 @@ def request_type(limits: Limits) -> type[SearchRequest]:
 
 
 class SearchAnswer(Message):
-    """Hits: first the notes that the query names, `filter_results` of them, then what the search ranked, best first.
+    """Hits: first the notes that the query names, `filter_results` of them, then the hits of the search, best first.
 
-    `total` counts the hits there were, `filters_applied` names the conditions that documents had to meet. `notes` say
-    in words what the steps of the pipeline decided. `bundle` names the configuration and `version` the content that
-    answered. `stage_ms` are the milliseconds of each step, `took_ms` those of all, time in the queue not counted.
+    `total` counts all hits, `filters_applied` are the conditions that documents had to meet. `notes` say in words what
+    the steps of the pipeline decided. `bundle` names the configuration and `version` the content that answered.
+    `stage_ms` are the milliseconds of each step, `took_ms` those of all steps without time in the queue.
     """
 
     hits: list[Hit]
@@ -128,7 +128,7 @@ class ListRequest(SearchFilters):
 
 
 class DocumentList(Message):
-    """Documents in the order of their ids; `total` meet the conditions, `next` is null when these are the last."""
+    """Documents in the order of their ids; `total` meet the conditions; `next` is null if these are the last."""
 
     documents: list[ListedDocument]
     total: int
@@ -152,7 +152,7 @@ class DocumentRequest(Lines):
 
 
 class DocumentAnswer(Message):
-    """A document, and which content of the bundle it is of."""
+    """A document, and the version of the bundle's content."""
 
     document: StoredDocument
     version: str
@@ -166,8 +166,8 @@ class Health(Message):
     """What is being searched, and how.
 
     `generation` counts the refreshes of the documents since the export, `refreshed` is the time of the last one.
-    `chunks_changed` is the share of chunks that are not those that were measured, `golden_agreement` the share of the
-    first hits of golden queries that are as measured, `kept_files` the number of files whose version before answers.
+    `chunks_changed` is the share of chunks that differ from those measured, `golden_agreement` the share of the first
+    hits of golden queries that are as measured, `kept_files` the number of files whose earlier version answers.
     """
 
     status: str
@@ -191,7 +191,7 @@ class Problem(Message):
 
 
 def first_sentence(errors: Sequence[Any]) -> str:
-    """The first of pydantic's errors: where and what, without the value."""
+    """A sentence on the first of pydantic's errors: where and what, without the value."""
     first = errors[0]
     if first["type"] == "json_invalid":
         return "the request is not valid JSON"

@@ -1,4 +1,4 @@
-"""What a service counts, in the text form that Prometheus reads."""
+"""The metrics of a service, in the text form of Prometheus."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from ragbench.export.generation import Generation
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 OUTCOMES = ("answered", "refused", "busy", "late", "failed")
-"""How a search can end: with hits, as bad input, for want of room, of time, or by an error of ours."""
+"""How a search can end: with hits, with bad input, without room in the queue, without time, or with an error."""
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
 class Metrics:
-    """Counters of one service, in a registry of its own."""
+    """The metrics of one service, in a separate registry."""
 
     def __init__(self, waiting: Callable[[], int]) -> None:
-        """`waiting` tells how many requests wait for a worker."""
+        """`waiting` returns how many requests wait for a worker."""
         self._registry = CollectorRegistry()
         self.searches = Counter(
             "ragbench_searches", "Searches by how they ended.", ["outcome"], registry=self._registry
@@ -63,12 +63,12 @@ class Metrics:
         queue.set_function(waiting)
 
     def serves(self, generation: Generation) -> None:
-        """Tell how far the documents have moved from those that were measured."""
+        """Record how far the documents have moved from those that were measured."""
         self.generation.set(generation.number)
         self.chunks_changed.set(generation.drift.chunks_changed)
         self.golden_agreement.set(generation.drift.agreement)
         self.kept_files.set(len(generation.kept))
 
     def text(self) -> bytes:
-        """All of them, in Prometheus' text form."""
+        """All metrics in the text form of Prometheus."""
         return generate_latest(self._registry)

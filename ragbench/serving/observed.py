@@ -1,6 +1,6 @@
-"""What is told of every request beside the metrics: a line of JSON, a span of a trace. Both only where asked for.
+"""Records of requests besides the metrics, if asked for: a line of JSON, a span of a trace.
 
-Neither holds the text of a query nor a token.
+Neither contains the text of a query or a token.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _MISSING = "{option} needs a package that is not installed ({name}): pip install
 
 
 @dataclass(frozen=True)
-class Seen:
-    """A request that has ended: times in nanoseconds since 1970, `caller` as the doorkeeper names it."""
+class EndedRequest:
+    """A request that has ended: times in nanoseconds since 1970, `caller` as the guard names it."""
 
     method: str
     path: str
@@ -38,18 +38,18 @@ class Seen:
     stage_ms: Mapping[str, float]
 
 
-Sink = Callable[[Seen], None]
+Sink = Callable[[EndedRequest], None]
 
 
-class Observed:
-    """ASGI middleware: tells its sinks of every request."""
+class RequestObserver:
+    """ASGI middleware: calls its sinks with every request."""
 
     def __init__(self, app: ASGIApp, sinks: Sequence[Sink]) -> None:
         self._app = app
         self._sinks = sinks
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on, then tell."""
+        """Pass the request on, then call the sinks."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -64,16 +64,16 @@ class Observed:
         try:
             await self._app(scope, receive, seen)
         finally:
-            told, route = scope.get("state", {}), getattr(scope.get("route"), "path", "")
+            state, route = scope.get("state", {}), getattr(scope.get("route"), "path", "")
             headers = {key.decode("latin-1"): value.decode("latin-1") for key, value in scope["headers"]}
-            known = (told.get("caller", ""), headers, told.get("stage_ms", {}))
-            request = Seen(scope["method"], scope["path"], route, status, started, time.time_ns(), *known)
+            known = (state.get("caller", ""), headers, state.get("stage_ms", {}))
+            request = EndedRequest(scope["method"], scope["path"], route, status, started, time.time_ns(), *known)
             for sink in self._sinks:
                 sink(request)
 
 
 def json_log() -> Sink:
-    """Let all that is logged, warned of or raised uncaught be JSON on standard error; a line for every request as well.
+    """Write log messages, warnings and uncaught errors as JSON on standard error, and a line for every request.
 
     Raises ConfigError without structlog.
     """
@@ -106,7 +106,7 @@ def json_log() -> Sink:
         processors=[*stamped, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
     )
 
-    def tell(seen: Seen) -> None:
+    def tell(seen: EndedRequest) -> None:
         ms = round((seen.ended - seen.started) / 1e6, 3)
         stages = {"stage_ms": dict(seen.stage_ms)} if seen.stage_ms else {}
         named = {"method": seen.method, "path": seen.path, "status": seen.status, "ms": ms, "caller": seen.caller}
@@ -116,9 +116,9 @@ def json_log() -> Sink:
 
 
 def traces(processor: SpanProcessor | None = None) -> tuple[Sink, Callable[[], None]]:
-    """A span for every request, part of the trace that its `traceparent` names; and what sends the last ones.
+    """A sink that makes a span for every request, in the trace of its `traceparent`; and a function to call at the end.
 
-    They go where the variables OTEL_* say (OTLP over HTTP, by default to this machine), or to `processor`. Raises
+    Spans go where the variables OTEL_* say (OTLP over HTTP, by default to this machine), or to `processor`. Raises
     ConfigError without OpenTelemetry.
     """
     try:
@@ -136,7 +136,7 @@ def traces(processor: SpanProcessor | None = None) -> tuple[Sink, Callable[[], N
     provider.add_span_processor(processor or BatchSpanProcessor(OTLPSpanExporter()))
     tracer, propagator = provider.get_tracer("ragbench"), TraceContextTextMapPropagator()
 
-    def tell(seen: Seen) -> None:
+    def tell(seen: EndedRequest) -> None:
         attributes: dict[str, str | int | float] = {
             "http.request.method": seen.method,
             "http.route": seen.route,

@@ -1,4 +1,4 @@
-"""A page to search with in a browser. It holds no data: what it shows it asks for, with the token that is typed in."""
+"""A page to search with in a browser. It contains no data: it asks for them with the token that is typed in."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def page() -> Response:
 
 
 def routes() -> list[Route]:
-    """Its style and its script."""
+    """The routes of its style and its script."""
 
     async def static(request: Request) -> Response:
         name = request.url.path.rpartition("/")[2]
@@ -39,7 +39,7 @@ def routes() -> list[Route]:
 
 
 def wants_page(accept: str) -> bool:
-    """Whether a browser asks, which wants HTML before anything else."""
+    """Whether a browser asks, which accepts HTML."""
     return "text/html" in accept
 
 

@@ -1,4 +1,4 @@
-"""Reload a bundle in the background: when asked to (SIGHUP), or when its folder changes."""
+"""Reload a bundle in the background: when asked (SIGHUP), or when its folder changes."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Signature = tuple[tuple[str, int, int, int], ...]
 
 
 class Reloader:
-    """A thread that reloads the bundle of a service, one time after another.
+    """A thread that reloads the bundle of a service.
 
-    `seen`: the signature of the folder before the service opened it. `poll_seconds`: how often to look whether the
-    folder has changed (None: only when asked). Another bundle is loaded once it has stayed the same for one more look,
-    so that one still being copied is left alone; a new generation of the same bundle at once, since it is complete.
+    `seen`: the signature of the folder before the service opened it. `poll_seconds`: the time between two looks whether
+    the folder has changed (None: reload only when asked). Another bundle is loaded when it is the same at the next
+    look, so that a bundle that is still being copied is not; a new generation of the bundle is loaded at once.
     """
 
     def __init__(self, service: SearchService, say: Say, seen: Signature, poll_seconds: float | None = None) -> None:
@@ -34,12 +34,12 @@ class Reloader:
         self._thread.start()
 
     def ask(self) -> None:
-        """Reload soon; fit for a signal handler."""
+        """Reload soon; may be called from a signal handler."""
         self._asked = True
         self._wake.set()
 
     def stop(self) -> None:
-        """Reload no more; a reload under way is left behind."""
+        """Stop reloading; a reload under way is abandoned."""
         self._stopped = True
         self._wake.set()
         self._thread.join(1.0)
@@ -58,7 +58,7 @@ class Reloader:
             elif self._poll_seconds is not None:
                 now = signature(self._service.folder)
                 if not now or (_record(now) == _record(self._seen) and _published(now) == _published(self._seen)):
-                    changed = None  # the same, or gone while one folder is exchanged for another, or a refresh at work
+                    changed = None  # the same, or missing while one folder replaces another, or a refresh is at work
                 elif now != changed and _record(now) != _record(self._seen):
                     changed = now
                 else:
@@ -70,9 +70,9 @@ class Reloader:
         try:
             version = self._service.reload()
         except RagbenchError as error:
-            self._say(f"ragbench: the bundle was not reloaded, the one before goes on answering ({error})")
+            self._say(f"ragbench: the bundle was not reloaded, the earlier one still answers ({error})")
         except Exception:
-            LOG.exception("the bundle was not reloaded, the one before goes on answering")
+            LOG.exception("the bundle was not reloaded, the earlier one still answers")
         else:
             self._say(f"ragbench: the bundle was reloaded, version {version} answers now")
 
@@ -88,12 +88,12 @@ def _published(seen: Signature) -> Signature:
 def signature(folder: Path) -> Signature:
     """Name, inode, time and size of every file of a bundle, Lucene's lock left out; empty when there is none."""
     found = []
-    for place, _, names in os.walk(folder):  # passes over folders that go away meanwhile, as those of a refresh do
+    for place, _, names in os.walk(folder):  # skips folders that disappear, such as those of a refresh
         for name in names:
             path = Path(place, name)
             try:
                 facts = path.stat()
-            except OSError:  # gone since it was listed
+            except OSError:  # it has disappeared
                 continue
             if name != "write.lock":
                 found.append((path.relative_to(folder).as_posix(), facts.st_ino, facts.st_mtime_ns, facts.st_size))

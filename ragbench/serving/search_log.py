@@ -1,7 +1,7 @@
-"""A log of searches for `ragbench topics from-log`, kept only where it is asked for.
+"""A log of searches for `ragbench topics from-log`, kept only if asked for.
 
 One JSON object a line: `time`, `session`, `query` and `shown` (docnos, best first) of a search, or `time`, `session`
-and `opened` of a document that is read. A session is a random name for one connection: no address is kept, and no query
+and `opened` of a document that is read. A session is a random name for one connection. No address is kept, and no query
 in which personal data is recognised.
 """
 
@@ -25,12 +25,12 @@ SESSION = "session"
 
 
 def new_session() -> str:
-    """A name that says nothing of whom it stands for."""
+    """A random name that does not identify anybody."""
     return secrets.token_hex(8)
 
 
 def session_of(request: Any) -> str:
-    """The name of the connection that an HTTP request came over; a new one where it has none."""
+    """The name of the connection of an HTTP request, a new name if it has none."""
     return str(getattr(request.state, SESSION, None) or new_session())
 
 
@@ -38,7 +38,7 @@ class SearchLog:
     """Adds lines to a file that only its owner may read. ConfigError when it cannot be written."""
 
     def __init__(self, path: Path) -> None:
-        """Try to write nothing, so that a wrong path is known before the first search."""
+        """Write nothing as a test, so that a wrong path is found before the first search."""
         if path.suffix != ".jsonl":
             raise ConfigError(f"--log {path} must be a .jsonl file: choose another name")
         self._path = path
@@ -50,17 +50,17 @@ class SearchLog:
                 f"--log {path} cannot be written ({error.strerror or error}): name another file"
             ) from None
 
-    def searched(self, session: str, query: str, docnos: Iterable[str]) -> None:
-        """A search and what was shown."""
+    def log_search(self, session: str, query: str, docnos: Iterable[str]) -> None:
+        """Log a search and the documents that were shown."""
         if not personal(query):
             self._write({"session": session, "query": query, "shown": list(dict.fromkeys(docnos))})
 
-    def opened(self, session: str, docno: str) -> None:
-        """A document that was read."""
+    def log_read(self, session: str, docno: str) -> None:
+        """Log a document that was read."""
         self._write({"session": session, "opened": docno})
 
     def _write(self, row: Mapping[str, Any]) -> None:
-        """Add a line; a search is answered though its line cannot be written, which is said once."""
+        """Add a line; if it cannot be written, the search is answered all the same, and one message says so."""
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         line = json.dumps({"time": now, **row}, ensure_ascii=False).encode("utf-8", "replace").decode("utf-8")
         try:
@@ -71,7 +71,7 @@ class SearchLog:
             self._failed = True
 
     def _add(self, text: str) -> None:
-        """Opened anew each time, so that the file may be moved away while the service runs."""
+        """Add text; the file is opened each time, so that it may be moved away while the service runs."""
         handle = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
             os.write(handle, text.encode("utf-8"))

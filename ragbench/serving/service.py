@@ -1,4 +1,4 @@
-"""A search service, whatever it is reached by: one queue, one bundle at a time, no detail of ours in a refusal."""
+"""A search service for HTTP and MCP: one queue, one bundle at a time, refusals without internal details."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from ragbench.engine.request import RETURN_ALL, SearchOptions, adapted_pipeline
 from ragbench.errors import ConfigError
 from ragbench.index import documents
-from ragbench.serving.current import CurrentBundle, Opened, open_bundle
+from ragbench.serving.current import CurrentBundle, OpenBundle, open_bundle
 from ragbench.serving.limits import Limits
 from ragbench.serving.messages import (
     DocumentAnswer,
@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 class Refused(Exception):
-    """A search without an answer: `status` as in HTTP, a sentence for the one who asked, seconds to wait if any."""
+    """A search without an answer: `status` as in HTTP, a sentence for the caller, seconds to wait or None."""
 
     def __init__(self, status: int, sentence: str, retry_after: int | None = None) -> None:
         super().__init__(sentence)
@@ -46,9 +46,9 @@ class Refused(Exception):
 class SearchService:
     """Answers searches from the bundle in `folder`. `threads` limits the threads of one call of a model.
 
-    `mode` is that of searches that name none; `log` notes what is asked and read; `key` is the file of the
-    public key that bundles must be signed with. Raises BundleError, IndexError_ and
-    ModelError when the bundle does not open, ConfigError when its pipeline has no such mode.
+    `mode` is the default mode of searches; `log` records searches and documents that are read; `key` is the file of the
+    public key that bundles must be signed with. Raises BundleError, IndexError_ and ModelError when the bundle does not
+    open, ConfigError when its pipeline has no such mode.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class SearchService:
     ) -> None:
         self.folder = folder
         self.leaving = False
-        """Whether the service was told to end and answers only what still comes."""
+        """Whether the service was told to end and only answers requests that still come."""
         self._log = log
         self._mode = mode
         self.limits = limits or Limits()
@@ -78,11 +78,11 @@ class SearchService:
     async def search(self, request: SearchRequest, session: str = "") -> SearchAnswer:
         """Hits for a request. Raises Refused: 422 bad values, 503 no room, 504 no time, 500 an error (logged).
 
-        `session` is the name of the connection in the log of searches, where there is one.
+        `session` is the name of the connection in the log of searches.
         """
         started = time.monotonic()
         try:
-            answer = await self._queued(lambda deadline: self._answer(request, deadline))
+            answer = await self._in_queue(lambda deadline: self._answer(request, deadline))
         except Refused as refusal:
             outcome = {422: "refused", 503: "busy", 504: "late"}.get(refusal.status, "failed")
             self.metrics.searches.labels(outcome).inc()
@@ -91,22 +91,22 @@ class SearchService:
             self.metrics.request_seconds.observe(time.monotonic() - started)
         self.metrics.searches.labels("answered").inc()
         if self._log is not None:
-            self._log.searched(session, request.query, (hit.docno for hit in answer.hits))
+            self._log.log_search(session, request.query, (hit.docno for hit in answer.hits))
         return answer
 
     async def list_documents(self, request: ListRequest) -> DocumentList:
         """The documents that meet the conditions. Raises Refused as `search` does."""
-        return await self._queued(lambda _: self._list(request))
+        return await self._in_queue(lambda _: self._list(request))
 
     async def get_document(self, request: DocumentRequest, session: str = "") -> DocumentAnswer:
         """A document or lines of it. Raises Refused as `search` does, and 404 where there is no such document."""
-        answer = await self._queued(lambda _: self._read(request))
+        answer = await self._in_queue(lambda _: self._read(request))
         if self._log is not None:
-            self._log.opened(session, request.docno)
+            self._log.log_read(session, request.docno)
         return answer
 
-    async def _queued(self, task: Callable[[float], T]) -> T:
-        """What a worker makes of a task, which is told its deadline (of `time.monotonic`)."""
+    async def _in_queue(self, task: Callable[[float], T]) -> T:
+        """The result of a task that a worker does; the task gets its deadline (of `time.monotonic`)."""
         deadline = time.monotonic() + self.limits.time_limit
 
         def in_time() -> T:
@@ -210,9 +210,9 @@ class SearchService:
         )
 
     def reload(self) -> str:
-        """Open the folder again and let the new bundle answer; the version that answers now. No request is dropped.
+        """Open the folder again and make the new bundle answer; returns its version. No request is dropped.
 
-        When the new one does not open, the old one goes on answering and the error is raised.
+        If the new bundle does not open, the old one still answers and the error is raised.
         """
         try:
             opened = open_bundle(self.folder, self._threads, self._current.opened.bundle.index.models, self._key)
@@ -225,11 +225,11 @@ class SearchService:
         return opened.version
 
     def close(self) -> None:
-        """Answer what is being searched, refuse what waits, close the bundle."""
+        """Finish the searches under way, refuse those that wait, close the bundle."""
         self._workers.close(self.limits.time_limit)
         self._current.close()
 
-    def _announce(self, opened: Opened) -> None:
+    def _announce(self, opened: OpenBundle) -> None:
         self.metrics.documents.set(opened.bundle.index.chunks.n_documents)
         self.metrics.serves(opened.bundle.serves)
         self.metrics.bundle.clear()

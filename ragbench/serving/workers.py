@@ -15,7 +15,7 @@ from ragbench.index import jvm
 T = TypeVar("T")
 
 _SMOOTHING = 0.1
-"""How much the latest task counts in the mean time of one."""
+"""The weight of the latest task in the mean time of a task."""
 
 
 class Busy(Exception):
@@ -47,7 +47,7 @@ class Workers(Generic[T]):
         return self._tasks.qsize()
 
     def submit(self, task: Callable[[], T]) -> Future[T]:
-        """Queue a task; one whose future is cancelled before its turn is left out. Raises Busy without room."""
+        """Queue a task; it is skipped if its future is cancelled before its turn. Raises Busy if the queue is full."""
         future: Future[T] = Future()
         if self._closed:
             raise Busy(1)
@@ -59,7 +59,7 @@ class Workers(Generic[T]):
         return future
 
     def close(self, seconds: float) -> None:
-        """Take no more tasks, send away those that wait (Busy) and give those that run `seconds` to end."""
+        """Take no more tasks, end those that wait with Busy, and give those that run `seconds` to end."""
         self._closed = True
         try:
             while True:
@@ -72,7 +72,7 @@ class Workers(Generic[T]):
         try:
             for _ in self._threads:
                 self._tasks.put(None, timeout=max(0.0, deadline - time.monotonic()))
-        except queue.Full:  # some search on: they are left behind
+        except queue.Full:  # some threads still search: they are abandoned
             pass
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
@@ -85,10 +85,10 @@ class Workers(Generic[T]):
             started = time.perf_counter()
             try:
                 result = task()
-            except BaseException as error:  # whoever waits for the future deals with it
+            except BaseException as error:  # the caller that waits for the future handles it
                 future.set_exception(error)
             else:
                 future.set_result(result)
-            del task, future, entry  # what a task refers to must not live on until the next one arrives
+            del task, future, entry  # so that objects of a task are freed before the next one arrives
             self._mean_seconds += _SMOOTHING * (time.perf_counter() - started - self._mean_seconds)
         jvm.detach()

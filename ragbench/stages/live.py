@@ -19,7 +19,7 @@ from annotated_types import MinLen
 from ragbench.benchmark.documents import identifier
 from ragbench.bounds import Count, Holds, Name, Natural, Positive
 from ragbench.fingerprint import digest
-from ragbench.live.answers import Found, Reading
+from ragbench.live.answers import LiveHit, Reading
 from ragbench.live.asking import Asker, secret
 from ragbench.live.places import Places
 from ragbench.models.chat import Endpoint
@@ -161,7 +161,7 @@ class LiveMcp(Live):
         return mcp.asking(self.url or self.program, self.tool, self.arguments, self.timeout_s)
 
 
-def place_hits(state: QueryState, found: Sequence[Found], places: Places) -> QueryState:
+def place_hits(state: QueryState, found: Sequence[LiveHit], places: Places) -> QueryState:
     """The state with the found hits as its ranking; a hit in no document of the collection keeps its place by name.
 
     Scores are those of the search if every hit has one and they never increase, else 1 / rank.

@@ -1,1 +1,1 @@
-"""The workbench in a browser: runs ranked, queries compared, judgments given, searches tried, experiments started."""
+"""The workbench in a browser: rank runs, compare queries, give judgments, try searches, start experiments."""

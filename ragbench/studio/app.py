@@ -1,4 +1,4 @@
-"""The pages of the studio: plain links and forms; what writes was checked by the guard before it comes here."""
+"""The pages of the studio: links and forms. Requests that write have passed the guard before they come here."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ _FILTERS = {
 }
 _EVENTS = 20
 _MOST_ROWS = 400
-"""Rows of one page: more are found by filtering."""
+"""The most rows of one page; filters show others."""
 
 
 @dataclass
 class Studio:
-    """What the pages are about: the results below `root`, and the words of the project that commands begin with."""
+    """What the pages show: the results below `root`; `words` are the settings that every command begins with."""
 
     root: Path
     words: tuple[str, ...] = ()
@@ -118,17 +118,17 @@ def create_app(studio: Studio) -> FastAPI:
         known = studio.judging
         pools = known.pools()
         agreements = {name: known.agreements(name) for name in pools}
-        runs = studio.runs.listed()[0]
+        runs = studio.runs.all()[0]
         return pages.page("judging.html.j2", pools=pools, agreements=agreements, runs=runs)
 
     @app.post("/judging/pool")
     def pool(request: Request) -> Response:
-        studio.judging.make(_said(request, "run"), _number(request, "depth"))
+        studio.judging.make(_form_value(request, "run"), _number(request, "depth"))
         return see("/judging")
 
     @app.post("/judging/begin")
     def begin(request: Request) -> Response:
-        name, judge = _said(request, "pool"), _said(request, "judge").strip()
+        name, judge = _form_value(request, "pool"), _form_value(request, "judge").strip()
         studio.judging.begin(name, judge)
         return see(url("/judging/pair", pool=name, judge=judge))
 
@@ -138,9 +138,9 @@ def create_app(studio: Studio) -> FastAPI:
 
     @app.post("/judging/grade")
     def grade(request: Request) -> Response:
-        name, judge = _said(request, "pool"), _said(request, "judge")
-        pair = _said(request, "qid", ""), _said(request, "section", "")
-        studio.judging.act(name, judge, pair, _said(request, "act"), _said(request, "note", ""))
+        name, judge = _form_value(request, "pool"), _form_value(request, "judge")
+        pair = _form_value(request, "qid", ""), _form_value(request, "section", "")
+        studio.judging.act(name, judge, pair, _form_value(request, "act"), _form_value(request, "note", ""))
         return see(url("/judging/pair", pool=name, judge=judge))
 
     @app.get("/judging/outlook")
@@ -154,10 +154,16 @@ def create_app(studio: Studio) -> FastAPI:
 
     @app.post("/search/topic")
     def topic(request: Request) -> Response:
-        query = _said(request, "query")
+        query = _form_value(request, "query")
         kept = studio.searching.keep(query, request.state.form.get("relevant", []))
         return see(
-            url("/search", q=query, left=_said(request, "left", ""), right=_said(request, "right", ""), kept=kept)
+            url(
+                "/search",
+                q=query,
+                left=_form_value(request, "left", ""),
+                right=_form_value(request, "right", ""),
+                kept=kept,
+            )
         )
 
     @app.get("/experiments")
@@ -166,7 +172,9 @@ def create_app(studio: Studio) -> FastAPI:
 
     @app.post("/experiments/start")
     def start(request: Request) -> Response:
-        started = studio.jobs.start(_checked(studio, _said(request, "command"), _said(request, "words")))
+        started = studio.jobs.start(
+            _checked_words(studio, _form_value(request, "command"), _form_value(request, "words"))
+        )
         return see(f"/experiments/{started.id}")
 
     @app.get("/experiments/{job}")
@@ -179,7 +187,7 @@ def create_app(studio: Studio) -> FastAPI:
 
     @app.post("/experiments/cancel")
     def cancel(request: Request) -> Response:
-        job = _said(request, "job")
+        job = _form_value(request, "job")
         studio.jobs.cancel(job)
         return see(f"/experiments/{job}")
 
@@ -202,7 +210,7 @@ def create_app(studio: Studio) -> FastAPI:
 
 
 class Pages:
-    """Templates with what all of them know."""
+    """The templates, and the values that all of them use."""
 
     def __init__(self, studio: Studio) -> None:
         self.studio = studio
@@ -231,17 +239,17 @@ class Pages:
 
 
 def url(path: str, *given: Any, **values: Any) -> str:
-    """An address; `given` are pairs before `values`, and empty values are left out."""
+    """An address; `given` are (name, value) pairs before `values`; empty values are left out."""
     pairs = [(name, str(value)) for name, value in (*given, *values.items()) if value not in ("", None)]
     return f"{path}?{urlencode(pairs)}" if pairs else path
 
 
 def see(path: str) -> Response:
-    """Go on to another page after a form."""
+    """Redirect to another page after a form."""
     return RedirectResponse(path, 303)
 
 
-def _said(request: Request, name: str, default: str | None = None) -> str:
+def _form_value(request: Request, name: str, default: str | None = None) -> str:
     """A field of the form that the guard has passed. Raises ConfigError when it is missing."""
     values: list[str] = request.state.form.get(name, [])
     if not values and default is None:
@@ -250,7 +258,7 @@ def _said(request: Request, name: str, default: str | None = None) -> str:
 
 
 def _number(request: Request, name: str) -> int:
-    text = _said(request, name).strip()
+    text = _form_value(request, name).strip()
     if not text.isascii() or not text.isdigit() or not 0 < int(text[:9]) <= 1000:
         raise ConfigError(f"{name} must be between 1 and 1000, got '{text[:20]}'")
     return int(text)
@@ -289,24 +297,24 @@ def _advice(pages: Pages, run: str, arm: str) -> Response:
 
 
 async def _events(job: Job) -> AsyncIterator[str]:
-    """How far a job is, whenever that changes. A stream ends after some seconds, and the browser asks again.
+    """The progress of a job, whenever it changes. A stream ends after some seconds, and the browser asks again.
 
-    So nobody waits for it when the studio ends.
+    Therefore the studio need not wait for streams when it ends.
     """
     yield "retry: 300\n\n"
-    said = ""
+    last = ""
     for _ in range(_EVENTS):
-        now = json.dumps(job.told())
-        if now != said:
-            said = now
+        now = json.dumps(job.as_values())
+        if now != last:
+            last = now
             yield f"data: {now}\n\n"
         if job.over:
             return
         await asyncio.sleep(0.25)
 
 
-def _checked(studio: Studio, command: str, words: str) -> list[str]:
-    """The words of a command, composed once so that what is wrong with them is said before anything starts."""
+def _checked_words(studio: Studio, command: str, words: str) -> list[str]:
+    """The words of a command, after they were composed once, so that mistakes are reported before anything starts."""
     found = [*studio.words, *split(words)]
     if command not in COMMANDS:
         raise ConfigError(f"only {', '.join(COMMANDS)} are started here")
@@ -320,12 +328,12 @@ def _experiments(pages: Pages, asked: QueryParams) -> Response:
     shown, wrong = "", ""
     if asked.get("command"):
         try:
-            shown = shlex.join(["ragbench", *_checked(pages.studio, command, typed)])
+            shown = shlex.join(["ragbench", *_checked_words(pages.studio, command, typed)])
         except RagbenchError as error:
             wrong = str(error)
     return pages.page(
         "experiments.html.j2",
-        jobs=pages.studio.jobs.listed(),
+        jobs=pages.studio.jobs.all(),
         commands=COMMANDS,
         command=command,
         presets=experiments(),
@@ -368,7 +376,7 @@ def _search(pages: Pages, asked: QueryParams) -> Response:
 
 def _leaderboard(pages: Pages, asked: QueryParams) -> Response:
     runs = pages.studio.runs
-    listed, damaged = runs.listed()
+    listed, damaged = runs.all()
     benchmarks = {run.digest: run for run in reversed(listed)}
     digest, measure, sort = asked.get("benchmark", ""), asked.get("measure", PRIMARY), asked.get("sort", "date")
     base = runs.find(ArmId.of(asked["base"])) if asked.get("base") else None
@@ -418,7 +426,7 @@ def _compare(pages: Pages, asked: QueryParams) -> Response:
     fit = [arm for arm in others if not reasons[arm]]
     judged = dict(zip(fit, leaderboard.judge(runs, base, fit), strict=True)) if fit else {}
     config = runs.results(base.run).config(base.arm)
-    changes = {arm: leaderboard.changed(config, runs.results(arm.run).config(arm.arm)) for arm in others}
+    changes = {arm: leaderboard.differing_values(config, runs.results(arm.run).config(arm.arm)) for arm in others}
     return pages.page(
         "compare.html.j2",
         base=base,

@@ -1,9 +1,9 @@
-"""The doorkeeper of the studio: whom it answers, what may be written, and what a page may do.
+"""The guard of the studio: who is answered, who may write, and what a page may do.
 
-A request is answered when it is addressed to a known host and brings the session's token, in the printed address or in
-the cookie that this address leaves. What writes must bring the token of its form as well, which a page of another
-origin cannot read, and comes from this origin where the browser says from where it comes. The policy of every page
-admits the studio's own scripts and styles and nothing else: no inline script, no other host.
+A request is answered when it is addressed to a known host and has the session's token, in the printed address or in the
+cookie that this address sets. A request that writes must also have the token of its form, which a page of another
+origin cannot read, and must come from this origin if the browser names one. The policy of every page allows only the
+studio's scripts and styles: no inline script, no other host.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ POLICY = (
     "frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 FRAMED = "sandbox allow-scripts; frame-ancestors 'self'"
-"""For a report in a frame: its scripts run in an origin of their own, under the policy that it brings itself."""
+"""For a report in a frame: its scripts run in a separate origin, under the policy in the report."""
 
 _READS = frozenset({"GET", "HEAD"})
 _OPEN = "/static/"
@@ -41,7 +41,7 @@ def _new_token() -> str:
 
 @dataclass(frozen=True)
 class Access:
-    """Who may do what. `hosts`: the names the studio may be asked by, None for any."""
+    """Who may do what. `hosts`: the host names of the studio, None for any; `token`: the secret of the session."""
 
     hosts: frozenset[str] | None = LOOPBACK
     read_only: bool = False
@@ -49,12 +49,12 @@ class Access:
 
     @property
     def cookie(self) -> str:
-        """The cookie's name: cookies do not know ports, and two studios must not overwrite each other's."""
+        """The cookie's name: cookies ignore ports, and two studios must not overwrite each other's cookie."""
         return f"ragbench-studio-{hashlib.sha256(self.token.encode()).hexdigest()[:8]}"
 
     @property
     def csrf(self) -> str:
-        """What every form brings back."""
+        """The token that every form sends."""
         return hmac.new(self.token.encode(), b"form", hashlib.sha256).hexdigest()
 
     def knows(self, token: str) -> bool:
@@ -63,9 +63,9 @@ class Access:
 
 
 class Guard:
-    """ASGI middleware: passes a request on or refuses it with 400, 403, 413 or 415, and sets the headers of safety.
+    """ASGI middleware: passes a request on or refuses it with 400, 403, 413 or 415, and sets security headers.
 
-    A form that was passed stands in the request's `state.form`, by name the values.
+    The values of a form are in the request's `state.form`, by name.
     """
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
@@ -79,7 +79,7 @@ class Guard:
                 await self._app(scope, receive, send)
             return
 
-        async def headed(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 headers.setdefault("Content-Security-Policy", POLICY)
@@ -94,56 +94,56 @@ class Guard:
 
         refusal = self._refusal(scope)
         if refusal is None and scope["method"] not in _READS:
-            refusal = await self._unwritten(scope, receive)
+            refusal = await self._refusal_of_form(scope, receive)
         if refusal is not None:
-            await refusal(scope, receive, headed)
+            await refusal(scope, receive, send_with_headers)
         else:
-            await self._app(scope, receive, headed)
+            await self._app(scope, receive, send_with_headers)
 
     def _refusal(self, scope: Scope) -> Response | None:
         headers = _headers(scope)
         host = re.sub(r":\d*$", "", headers.get("host", "").lower())
         if self._access.hosts is not None and host not in self._access.hosts:
-            return _told(400, "the request is addressed to another host: ask 127.0.0.1 or localhost")
+            return _text(400, "the request is addressed to another host: ask 127.0.0.1 or localhost")
         if scope["path"].startswith(_OPEN):
             return None
         query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         if "token" in query and scope["method"] in _READS:
             if not self._access.knows(query.pop("token")[0]):
-                return _told(403, "this token is of another session: open the address that ragbench studio printed")
+                return _text(403, "this token is of another session: open the address that ragbench studio printed")
             rest = urlencode(query, doseq=True)
             path = "/" + scope["path"].lstrip("/\\")  # two slashes would name another host
             answer = RedirectResponse(f"{path}?{rest}" if rest else path, 303)
             answer.set_cookie(self._access.cookie, self._access.token, httponly=True, samesite="strict")
             return answer
         if not self._access.knows(_cookies(headers).get(self._access.cookie, "")):
-            return _told(403, "open the address that ragbench studio printed; it holds the token of this session")
+            return _text(403, "open the address that ragbench studio printed; it holds the token of this session")
         return None
 
-    async def _unwritten(self, scope: Scope, receive: Receive) -> Response | None:
-        """Why a request that writes is refused; None after its form was read and is in order."""
+    async def _refusal_of_form(self, scope: Scope, receive: Receive) -> Response | None:
+        """The refusal of a request that writes; None after its form was read and accepted."""
         if self._access.read_only:
-            return _told(403, "this studio is read-only")
+            return _text(403, "this studio is read-only")
         headers = _headers(scope)
         origin = headers.get("origin", "")
         if origin and urlsplit(origin).netloc.lower() != headers.get("host", "").lower():
-            return _told(403, "the form comes from another page: open the studio's own")
+            return _text(403, "the form comes from another page: open the page of the studio")
         if headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
-            return _told(415, f"a form is sent as {_FORM}")
+            return _text(415, f"a form is sent as {_FORM}")
         body = b""
         more = True
         while more:
             message = await receive()
             if message["type"] == "http.disconnect":
-                return _told(400, "the request broke off")
+                return _text(400, "the request broke off")
             body += message.get("body", b"")
             more = bool(message.get("more_body", False))
             if len(body) > MAX_BODY:
-                return _told(413, f"the form is larger than {MAX_BODY} bytes: send less")
+                return _text(413, f"the form is larger than {MAX_BODY} bytes: send less")
         form = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=1000)
         given = (form.pop("csrf", [""])[0]).encode("utf-8", "replace")
         if not hmac.compare_digest(given, self._access.csrf.encode()):
-            return _told(403, "the form is of another session: load the page again")
+            return _text(403, "the form is of another session: load the page again")
         scope.setdefault("state", {})["form"] = form
         return None
 
@@ -159,5 +159,5 @@ def _cookies(headers: dict[str, str]) -> dict[str, str]:
         return {}
 
 
-def _told(status: int, sentence: str) -> Response:
+def _text(status: int, sentence: str) -> Response:
     return PlainTextResponse(f"{sentence}\n", status)

@@ -1,8 +1,8 @@
 """Experiments started from the studio: one at a time, and one that waits.
 
-A job is the command that the page shows, in a process of its own; it says how far it is in lines of JSON
-(`ragbench.console.PROGRESS`). What it writes, it writes as in a terminal: a job that was cancelled goes on where it was
-when the same command is started again.
+A job is the command that the page shows, in another process, which reports its progress in lines of JSON
+(`ragbench.console.PROGRESS`). It writes the same files as in a terminal: when the same command is started again, a
+cancelled job continues.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ State = Literal["waiting", "running", "done", "failed", "cancelled"]
 _LINES = 200
 _KEPT = 20
 _PATIENCE = 20.0
-"""Seconds that a job may take to end when it is asked to; then it is ended."""
+"""Seconds that a job may take to end when it is asked to; then it is killed."""
 
 
 @dataclass
@@ -45,7 +45,7 @@ class Task:
 
     @property
     def seconds_left(self) -> float | None:
-        """At the speed so far; None before anything is done."""
+        """The seconds left at the speed so far; None before anything is done."""
         spent = time.monotonic() - self.began
         return spent * (self.total - self.done) / self.done if self.done else None
 
@@ -65,7 +65,7 @@ class Job:
     process: subprocess.Popen[str] | None = field(default=None, repr=False)
 
     @property
-    def shown(self) -> str:
+    def command_line(self) -> str:
         """The command as it is typed."""
         return shlex.join(self.command)
 
@@ -74,8 +74,8 @@ class Job:
         """Whether it has ended."""
         return self.state not in ("waiting", "running") and (self.process is None or self.ended > 0)
 
-    def told(self) -> dict[str, Any]:
-        """What a page shows of it, as plain values."""
+    def as_values(self) -> dict[str, Any]:
+        """The state of the job for a page, as plain values."""
         tasks = [
             {"name": name, "done": task.done, "total": task.total, "seconds_left": task.seconds_left}
             for name, task in list(self.tasks.items())
@@ -93,13 +93,13 @@ class Job:
 
 @dataclass
 class Jobs:
-    """The queue. `root` is the results folder that finished runs are looked for in."""
+    """The queue of jobs. `root` is the results folder, in which finished runs are looked up."""
 
     root: Path
     _jobs: dict[str, Job] = field(default_factory=dict)
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
-    def listed(self) -> list[Job]:
+    def all(self) -> list[Job]:
         """All jobs of this session, newest first."""
         return list(reversed(self._jobs.values()))
 
@@ -110,7 +110,7 @@ class Jobs:
         return self._jobs[job]
 
     def start(self, words: Sequence[str]) -> Job:
-        """Start `ragbench` with these words, or let it wait for the one that runs. ConfigError when one waits."""
+        """Start `ragbench` with these words, or queue it while another job runs. ConfigError when one waits already."""
         if not words or words[0] not in COMMANDS:
             raise ConfigError(f"only {', '.join(COMMANDS)} are started here")
         with self._lock:
@@ -135,10 +135,10 @@ class Jobs:
                 threading.Thread(target=_insist, args=(found.process,), daemon=True).start()
 
     def close(self) -> None:
-        """End what runs, and wait for it."""
-        for job in self.listed():
+        """End all jobs, and wait until they have ended."""
+        for job in self.all():
             self.cancel(job.id)
-        for job in self.listed():
+        for job in self.all():
             if job.process is not None:
                 _insist(job.process)
 
@@ -164,10 +164,10 @@ class Jobs:
         threading.Thread(target=self._follow, args=(waiting, waiting.process, answer), daemon=True).start()
 
     def _follow(self, job: Job, process: subprocess.Popen[str], answer: Any) -> None:
-        """Read what a job says until it has ended, then start the next."""
+        """Read the output of a job until it ends, then start the next."""
         with answer:
             for line in process.stderr or ():
-                _heard(job, line.rstrip("\n"))
+                _take_line(job, line.rstrip("\n"))
             code = process.wait()
             if process.stderr is not None:
                 process.stderr.close()
@@ -181,14 +181,14 @@ class Jobs:
             self._next()
 
 
-def _heard(job: Job, line: str) -> None:
-    """A line of the job: how far it is, or a sentence."""
-    said = _progress(line)
-    if said is None:
+def _take_line(job: Job, line: str) -> None:
+    """Add a line of the output to the job: its progress, or a message."""
+    progress = _progress(line)
+    if progress is None:
         if line.strip():
             job.lines.append(line)
         return
-    name, done, total = said
+    name, done, total = progress
     if name not in job.tasks or job.tasks[name].done > done:
         job.tasks[name] = Task(done, total, time.monotonic())
     job.tasks[name].done, job.tasks[name].total = done, total

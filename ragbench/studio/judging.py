@@ -3,9 +3,9 @@
     <results>/studio/pools/<run>.csv              what `ragbench pool` writes
     <results>/studio/judges/<run>/<judge>.csv     the same pairs in an order of this judge, with grades
 
-A pair shows neither which arm returned it nor at what rank, and the order is drawn by the judge's name: the pool's own
-order begins with what stands first. Every grade is saved by `ragbench.benchmark.judge`, as in a terminal, and goes
-into the judgments with `ragbench judge FILE --merge`.
+A pair shows neither which arm returned it nor at which rank. The order is drawn by the judge's name, since the order of
+the pool would show the best-ranked pairs first. Every grade is saved by `ragbench.benchmark.judge`, as in a terminal,
+and goes into the judgments with `ragbench judge FILE --merge`.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from pathlib import Path
 from ragbench.benchmark import pool
 from ragbench.benchmark.agreement import Agreement, agreement
 from ragbench.benchmark.benchmark import Benchmark, Qrels, docno_of_section
-from ragbench.benchmark.judge import Item, JudgingSession, graded, merge
+from ragbench.benchmark.judge import Item, JudgingSession, grades_of, merge
 from ragbench.benchmark.lines import write_atomically
-from ragbench.comparison.arms import Arms, Judged
+from ragbench.comparison.arms import Arms, JudgedContrast
 from ragbench.comparison.policy import Policy
 from ragbench.errors import BenchmarkError, RagbenchError
 from ragbench.evaluation.levels import DOCUMENT
@@ -34,15 +34,15 @@ from ragbench.studio.runs import Runs
 
 _JUDGE = re.compile(r"\w[\w .-]{0,39}")
 _LONGEST_SECONDS = 300.0
-"""A longer pause between two grades is no time of judging."""
+"""A longer time between two grades is a pause and does not count."""
 
 LOOK_EVERY = 10
-"""After so many grades it is looked whether more could change a verdict."""
+"""The number of grades after which the page shows whether more could change a verdict."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a judge is; `seconds_left` is NaN before three grades of this session."""
+    """The progress of a judge; `seconds_left` is NaN before three grades of this session."""
 
     judge: str
     graded: int
@@ -54,7 +54,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Agreed:
-    """How far two judges of a pool agree; None where they share no pair yet."""
+    """The agreement of two judges of a pool, None if they share no pair yet."""
 
     first: str
     second: str
@@ -63,7 +63,7 @@ class Agreed:
 
 @dataclass(frozen=True)
 class Neighbours:
-    """What stands before and after a section in its document, empty at the ends."""
+    """The texts before and after a section in its document, empty at the ends."""
 
     before: str = ""
     after: str = ""
@@ -71,18 +71,18 @@ class Neighbours:
 
 @dataclass(frozen=True)
 class Outlook:
-    """What more judging could do to the verdict on an arm, as (arm, verdict, sentence); `stop` when nothing for all.
+    """How more judging could change the verdict on each arm: (arm, verdict, sentence); `stop` if it can change none.
 
-    It is about documents: the effect is bounded by all unjudged hits being useless, and being as useful as judged ones.
+    By documents: an effect lies between its values with all unjudged hits useless, and as useful as judged ones.
     """
 
-    arms: tuple[tuple[str, Judged, str], ...]
+    arms: tuple[tuple[str, JudgedContrast, str], ...]
     stop: bool
 
 
 @dataclass
 class _Open:
-    """A session that is held in memory, so that it can take back; read again when another process wrote the file."""
+    """A session that is kept in memory so that it can undo; read again when another process has written the file."""
 
     session: JudgingSession
     state: int
@@ -104,16 +104,16 @@ class Judging:
         return self.runs.root / "studio"
 
     def pools(self) -> dict[str, list[Progress]]:
-        """By name of a pool, how far its judges are."""
+        """The progress of the judges of every pool, by the pool's name."""
         names = sorted(path.stem for path in (self._root / "pools").glob("*.csv"))
         return {name: [self.progress(name, judge) for judge in self.judges(name)] for name in names}
 
     def judges(self, name: str) -> list[str]:
-        """Who has begun with a pool."""
-        return sorted(path.stem for path in (self._root / "judges" / self._known(name)).glob("*.csv"))
+        """The judges who have begun with a pool."""
+        return sorted(path.stem for path in (self._root / "judges" / self._require_pool(name)).glob("*.csv"))
 
     def make(self, run: str, depth: int) -> int:
-        """Write the pool of a run; how many pairs it has. Raises BenchmarkError and ResultsError."""
+        """Write the pool of a run; returns the number of its pairs. Raises BenchmarkError and ResultsError."""
         found = self.runs.results(run)
         benchmark = bound.benchmark_of(found, judged_since=True)
         listed = {arm: pool.read_run(found.arm_path(arm) / measurements.SECTIONS) for arm in found.arms}
@@ -127,23 +127,23 @@ class Judging:
         return pool.write_pool(path, rows, benchmark)
 
     def begin(self, name: str, judge: str) -> None:
-        """Make the file of a judge when there is none: the pairs of a topic together, in an order of this judge."""
+        """Write the file of a judge if there is none: in an order of this judge, the pairs of a topic together."""
         path = self._file(name, judge)
         with self._lock:
             if path.exists():
                 return
-            rows = pool.read_pool(self._root / "pools" / f"{self._known(name)}.csv").rows
-            drawn = random.Random(f"{name}/{judge}")
+            rows = pool.read_pool(self._root / "pools" / f"{self._require_pool(name)}.csv").rows
+            chance = random.Random(f"{name}/{judge}")
             by_topic: dict[str, list[dict[str, str]]] = {}
             for row in sorted(rows, key=lambda row: (row["qid"], row["section"])):
                 by_topic.setdefault(row["qid"], []).append(row | {"grade": "", "note": ""})
             topics = list(by_topic.values())
-            drawn.shuffle(topics)
+            chance.shuffle(topics)
             for each in topics:
-                drawn.shuffle(each)
+                chance.shuffle(each)
             path.parent.mkdir(parents=True, exist_ok=True)
-            told = ([row[column] for column in pool.COLUMNS] for each in topics for row in each)
-            write_atomically(path, pool.to_csv(pool.COLUMNS, told))
+            ordered = ([row[column] for column in pool.COLUMNS] for each in topics for row in each)
+            write_atomically(path, pool.to_csv(pool.COLUMNS, ordered))
 
     def item(self, name: str, judge: str) -> Item | None:
         """The pair to grade next."""
@@ -153,7 +153,7 @@ class Judging:
     def act(self, name: str, judge: str, pair: tuple[str, str], act: str, note: str = "") -> None:
         """Grade the current pair (0 to 3), skip it (s) or take the last grade back (u); saved when this returns.
 
-        What is said of a pair that is no longer the current one, by a second click or from another tab, is passed over.
+        A grade for a pair that is no longer the current one, by a second click or from another tab, is ignored.
         """
         with self._lock:
             opened = self._session(name, judge)
@@ -176,7 +176,7 @@ class Judging:
             opened.state = session.path.stat().st_mtime_ns
 
     def progress(self, name: str, judge: str) -> Progress:
-        """How far a judge is."""
+        """The progress of a judge."""
         with self._lock:
             opened = self._session(name, judge)
             session, times = opened.session, opened.times
@@ -185,14 +185,14 @@ class Judging:
             return Progress(judge, session.n_graded, session.n_skipped, len(session), session.path, seconds)
 
     def agreements(self, name: str) -> list[Agreed]:
-        """How far the judges of a pool agree, two by two."""
-        grades = {judge: graded(self._file(name, judge)) for judge in self.judges(name)}
+        """The agreement of every two judges of a pool."""
+        grades = {judge: grades_of(self._file(name, judge)) for judge in self.judges(name)}
         names = list(grades)
         pairs = [(one, two) for n, one in enumerate(names) for two in names[n + 1 :]]
         return [Agreed(one, two, _agreement(grades[one], grades[two])) for one, two in pairs]
 
     def neighbours(self, name: str, section: str) -> Neighbours:
-        """What stands around a section, where the run's documents can still be read."""
+        """The texts around a section, empty where the documents of the run can no longer be read."""
         benchmark = self._benchmark(name)
         document = (
             next((d for d in benchmark.documents if d.docno == docno_of_section(section)), None) if benchmark else None
@@ -208,7 +208,7 @@ class Judging:
         return Neighbours(texts[at - 1] if at else "", texts[at + 1] if at + 1 < len(texts) else "")
 
     def outlook(self, name: str, judge: str) -> Outlook | None:
-        """What more judging could change after this judge's grades; None for a run of one arm or lost documents."""
+        """How more judging could change verdicts after this judge's grades; None for one arm or changed documents."""
         benchmark = self._benchmark(name)
         run = self.runs.results(name)
         if benchmark is None or len(run.arms) < 2:
@@ -220,14 +220,14 @@ class Judging:
         for arm in run.arms:
             measured, _ = compare.of_run_file(run.arm_path(arm) / measurements.DOCUMENTS, judged, split, policy.measure)
             arms[arm] = replace(measured, config=run.config(arm))
-        told = []
+        found = []
         for each in Arms(arms, policy).against():
             sentence, done = _may_change(each, policy.statistics.smallest_effect)
-            told.append((each.contrast.factors[0], each, sentence, done))
-        return Outlook(tuple(each[:3] for each in told), all(each[3] for each in told))
+            found.append((each.contrast.factors[0], each, sentence, done))
+        return Outlook(tuple(each[:3] for each in found), all(each[3] for each in found))
 
     def _benchmark(self, name: str) -> Benchmark | None:
-        """The benchmark of a run, None where it is not what was measured any more."""
+        """The benchmark of a run, None where it has changed since the measurement."""
         with self._lock:
             if name not in self._benchmarks:
                 try:
@@ -236,7 +236,7 @@ class Judging:
                     self._benchmarks[name] = None
             return self._benchmarks[name]
 
-    def _known(self, name: str) -> str:
+    def _require_pool(self, name: str) -> str:
         if name not in {path.stem for path in (self._root / "pools").glob("*.csv")}:
             raise BenchmarkError(f"there is no pool '{name[:100]}': make one on the page of judging")
         return name
@@ -244,7 +244,7 @@ class Judging:
     def _file(self, name: str, judge: str) -> Path:
         if not _JUDGE.fullmatch(judge):
             raise BenchmarkError("a judge's name has 1 to 40 letters, digits, blanks, dots and dashes")
-        return self._root / "judges" / self._known(name) / f"{judge}.csv"
+        return self._root / "judges" / self._require_pool(name) / f"{judge}.csv"
 
     def _session(self, name: str, judge: str) -> _Open:
         path = self._file(name, judge)
@@ -272,8 +272,8 @@ def _documents(benchmark: Benchmark, sections: Qrels) -> Mapping[str, Mapping[st
     return found
 
 
-def _may_change(judged: Judged, smallest_effect: float) -> tuple[str, bool]:
-    """What more judging could do to a verdict, and whether that is nothing."""
+def _may_change(judged: JudgedContrast, smallest_effect: float) -> tuple[str, bool]:
+    """A sentence on how more judging could change a verdict, and whether it cannot."""
     level = judged.levels[DOCUMENT]
     now, useful = level.comparison.difference, level.useful
     if useful is None or abs(useful - now) < 1e-9:

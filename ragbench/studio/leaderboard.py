@@ -1,4 +1,4 @@
-"""The leaderboard: arms of all runs in rows, and what they are against a base."""
+"""The leaderboard: a row for every arm of all runs, with verdicts against a base."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from ragbench.comparison.arms import Arms, Judged
+from ragbench.comparison.arms import Arms, JudgedContrast
 from ragbench.comparison.own_mean import Mean
 from ragbench.comparison.policy import Policy
 from ragbench.errors import ResultsError
@@ -15,9 +15,10 @@ from ragbench.evaluation.levels import DOCUMENT, PASSAGE
 from ragbench.evaluation.measures import PRIMARY
 from ragbench.experiment import bound
 from ragbench.studio.runs import ArmId, ListedArm, ListedRun, Runs
+from ragbench.tracking.lead import flat
 
 MOST_JUDGED = 40
-"""Arms that are judged against a base at once: verdicts of one family grow more careful with its size."""
+"""The most arms that are judged against a base together: verdicts of a larger family are more cautious."""
 
 _AROUND = frozenset({"name", "paths", "tracking", "execution", "artefacts", "latency", "tune"})
 
@@ -31,13 +32,13 @@ class Row:
     documents: Mean | None
     passages: Mean | None
     difference: str
-    judged: Judged | None = None
+    judged: JudgedContrast | None = None
     other: str = ""
     pinned: bool = False
 
     @property
     def started(self) -> str:
-        """The day and minute, in UTC."""
+        """When its run began, to the minute, in UTC."""
         return datetime.fromtimestamp(self.run.started, UTC).strftime("%Y-%m-%d %H:%M") if self.run.started else ""
 
 
@@ -61,7 +62,7 @@ def rows(
     base: tuple[ListedRun, ListedArm] | None = None,
     pinned: Iterable[ArmId] = (),
 ) -> list[Row]:
-    """The arms whose benchmark has this digest (any when empty) and whose text holds all words, pinned ones first."""
+    """The arms whose benchmark has this digest (empty: any) and whose text contains all words, pinned ones first."""
     first, wanted = set(pinned), words.casefold().split()
     found = []
     for run in runs:
@@ -92,7 +93,7 @@ def with_verdicts(found: Sequence[Row], base: ArmId, runs: Runs) -> list[Row]:
     return [replace(row, judged=by_arm.get(row.arm.id)) for row in found]
 
 
-def judge(runs: Runs, base: ArmId, arms: Sequence[ArmId]) -> list[Judged]:
+def judge(runs: Runs, base: ArmId, arms: Sequence[ArmId]) -> list[JudgedContrast]:
     """Arms of any runs against one, as one family, by the policy of the base's run. Raises ResultsError.
 
     The numbers are those of `ragbench compare`.
@@ -126,31 +127,23 @@ def incomparable(base: ListedRun, other: ListedRun) -> str:
 
 
 def difference(base: ListedArm, arm: ListedArm) -> str:
-    """What a pipeline does otherwise than the base's, in words."""
+    """The difference of a pipeline from the base's, in words."""
     if base.id == arm.id:
         return ""
     added = [step for step in arm.steps if step not in base.steps]
     gone = [step for step in base.steps if step not in arm.steps]
-    told = [f"adds: {', '.join(added)}"] if added else []
-    told += [f"without: {', '.join(gone)}"] if gone else []
-    if told:
-        return "; ".join(told)
+    parts = [f"adds: {', '.join(added)}"] if added else []
+    parts += [f"without: {', '.join(gone)}"] if gone else []
+    if parts:
+        return "; ".join(parts)
     return "the same steps" if set(base.overrides) == set(arm.overrides) else "the same steps with other parameters"
 
 
-def changed(base: Mapping[str, Any], other: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+def differing_values(base: Mapping[str, Any], other: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     """(key, value of the base, other value) where two configurations differ in what they measure."""
-    one, two = dict(_flat(base)), dict(_flat(other))
+    one, two = flat(base), flat(other)
     keys = sorted(key for key in {*one, *two} if key.split(".")[0] not in _AROUND and one.get(key) != two.get(key))
     return [(key, _shown(one, key), _shown(two, key)) for key in keys]
-
-
-def _flat(value: Any, prefix: str = "") -> Iterable[tuple[str, Any]]:
-    if isinstance(value, Mapping) and value:
-        for key, each in value.items():
-            yield from _flat(each, f"{prefix}.{key}" if prefix else str(key))
-    else:
-        yield prefix, value
 
 
 def _shown(values: Mapping[str, Any], key: str) -> str:

@@ -1,4 +1,4 @@
-"""The query browser: what two arms did for every topic, and for one of them hit by hit."""
+"""The query browser: the values of two arms for every topic, and their hits for one topic."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Topic:
 
 
 class Part(NamedTuple):
-    """A stretch of text, marked where it matches a word of the query."""
+    """A piece of text, `marked` if it matches a word of the query."""
 
     text: str
     marked: bool
@@ -44,7 +44,7 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class ShownHit:
-    """A hit as it stands in the results; `other` is its rank in the other arm, 0 where it is not among the first."""
+    """A hit for the page; `other` is its rank in the other arm, 0 where it is not among the first."""
 
     rank: int
     docno: str
@@ -58,7 +58,7 @@ class ShownHit:
 
 @dataclass(frozen=True)
 class Fate:
-    """What became of a relevant section in an arm, and what would have to change; the last is empty when found."""
+    """The fate of a relevant section in an arm, and a remedy, empty when it was found."""
 
     what: str
     rank: int
@@ -67,7 +67,7 @@ class Fate:
 
 @dataclass(frozen=True)
 class Relevant:
-    """A relevant section with its fates in both arms, None where an arm says nothing of it."""
+    """A relevant section with its fates in both arms, None where it is unknown."""
 
     section: str
     grade: int
@@ -85,7 +85,7 @@ def topics(
     words: str = "",
     sort: str = "loss",
 ) -> list[Topic]:
-    """The topics of a type (any when empty) whose text holds all words; `loss` puts first where right loses most."""
+    """The topics of a type (empty: any) whose text contains all words; `loss` sorts by what right loses."""
     facts = {row["qid"]: row for row in evidence.rows(right[0].topics)}
     values = [
         {str(qid): float(value) for qid, value in results.values(arm, measure, "all", level).items()}
@@ -125,9 +125,9 @@ def hits(results: Measurements, arm: str, qid: str, other: Iterable[str] = ()) -
         ShownHit(
             int(row["rank"]),
             str(row["docno"]),
-            marked(str(row["title"]), pattern),
-            marked(str(row["header_path"]), pattern),
-            marked(str(row["snippet"]), pattern),
+            mark_matches(str(row["title"]), pattern),
+            mark_matches(str(row["header_path"]), pattern),
+            mark_matches(str(row["snippet"]), pattern),
             _grade(row),
             float(row["score"]),
             place.get(row["chunk_id"], 0),
@@ -142,7 +142,7 @@ def chunk_ids(results: Measurements, arm: str, qid: str) -> list[str]:
 
 
 def relevant(left: tuple[Measurements, str], right: tuple[Measurements, str], qid: str) -> list[Relevant]:
-    """The relevant sections of a topic, best grade first, with what became of them in both arms."""
+    """The relevant sections of a topic, best grade first, with their fates in both arms."""
     sides = [{row["section"]: row for row in _of(evidence.fates(results), arm, qid)} for results, arm in (left, right)]
     found = []
     for section in sorted({*sides[0], *sides[1]}):
@@ -153,16 +153,16 @@ def relevant(left: tuple[Measurements, str], right: tuple[Measurements, str], qi
 
 
 def topic(found: Sequence[Topic], qid: str) -> tuple[Topic, str, str]:
-    """The topic of this qid, the first when it is empty, with the qids before and after it, empty at the ends."""
+    """The topic with this qid (empty: the first), and the qids before and after it, empty at the ends."""
     place = next((n for n, each in enumerate(found) if each.qid == qid), None) if qid else 0
     if place is None:
-        raise ResultsError(f"topic '{qid[:80]}' is not among those shown: take the filters away")
+        raise ResultsError(f"topic '{qid[:80]}' is not among those shown: remove the filters")
     before = found[place - 1].qid if place else ""
     return found[place], before, found[place + 1].qid if place + 1 < len(found) else ""
 
 
-def marked(text: str, pattern: Any) -> tuple[Part, ...]:
-    """A text in stretches, those that match marked."""
+def mark_matches(text: str, pattern: Any) -> tuple[Part, ...]:
+    """A text in pieces; those that match are marked."""
     parts, end = [], 0
     for match in pattern.finditer(text):
         if match.start() > end:

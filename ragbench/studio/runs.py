@@ -1,6 +1,6 @@
-"""The finished runs of a project, as a page lists them: read once, kept while their record is the same.
+"""The finished runs of a project for the pages: read once, kept while their record is the same.
 
-No file stays open, and nothing of a run that is under way is read: an experiment is seen when its record is written.
+No file stays open. Runs under way are not read: a run is listed when its record is written.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class ArmId(NamedTuple):
 
     @staticmethod
     def of(text: str) -> ArmId:
-        """The arm that an address names. Raises ResultsError for what is none."""
+        """The arm that an address names. Raises ResultsError if it names none."""
         run, slash, arm = text.partition("/")
         if not slash or not run or not arm:
             raise ResultsError(f"'{text[:80]}' names no arm: choose one on the page of runs")
@@ -54,7 +54,7 @@ class Milliseconds:
 
 @dataclass(frozen=True)
 class ListedArm:
-    """An arm with its means by level and measure; `steps` are those of its pipeline in words."""
+    """An arm with its means by level and measure; `steps` are the steps of its pipeline in words."""
 
     id: ArmId
     means: Mapping[tuple[str, str], Mean]
@@ -65,7 +65,7 @@ class ListedArm:
 
 @dataclass(frozen=True)
 class ListedRun:
-    """A finished run; `record` is what it recorded."""
+    """A finished run and its record."""
 
     name: str
     record: Mapping[str, Any]
@@ -78,12 +78,12 @@ class ListedRun:
 
     @property
     def split(self) -> str:
-        """Whose topics it was measured on."""
+        """The split of the topics that it was measured on."""
         return str(self.record["split"])
 
     @property
     def started(self) -> float:
-        """When, in seconds since 1970; 0 where it was not recorded."""
+        """When it began, in seconds since 1970; 0 where that was not recorded."""
         return float(self.record.get("started", 0))
 
 
@@ -96,7 +96,7 @@ class Runs:
     _loaded: OrderedDict[str, tuple[tuple[int, int], Measurements]] = field(default_factory=OrderedDict)
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
-    def listed(self) -> tuple[list[ListedRun], list[str]]:
+    def all(self) -> tuple[list[ListedRun], list[str]]:
         """The runs, newest first; and a sentence for each that is damaged."""
         with self._lock:
             states = {path.parent.name: _state(path) for path in self.root.glob(f"runs/*/{store.RECORD}")}
@@ -104,7 +104,7 @@ class Runs:
                 del self._known[name]
             for name, state in states.items():
                 if name not in self._known or self._known[name][0] != state:
-                    self._known[name] = state, _listed(self.root / "runs" / name)
+                    self._known[name] = state, _read_run(self.root / "runs" / name)
             found = [each for _, each in self._known.values()]
         runs = [each for each in found if isinstance(each, ListedRun)]
         damaged = sorted(each for each in found if isinstance(each, str))
@@ -112,7 +112,7 @@ class Runs:
 
     def find(self, arm: ArmId) -> tuple[ListedRun, ListedArm]:
         """An arm with its run. Raises ResultsError."""
-        for run in self.listed()[0]:
+        for run in self.all()[0]:
             for each in run.arms:
                 if each.id == arm:
                     return run, each
@@ -122,7 +122,7 @@ class Runs:
 
     def folder(self, name: str) -> Path:
         """The folder of a finished run, by a name that is listed. Raises ResultsError."""
-        if name not in {run.name for run in self.listed()[0]}:
+        if name not in {run.name for run in self.all()[0]}:
             raise ResultsError(f"there is no finished run '{name}' below {self.root / 'runs'}")
         return self.root / "runs" / name
 
@@ -140,7 +140,7 @@ class Runs:
 
 
 def _state(path: Path) -> tuple[int, int]:
-    """What changes when a file is written anew."""
+    """The time and size of a file, which change when it is written again."""
     try:
         found = path.stat()
     except FileNotFoundError:
@@ -148,8 +148,8 @@ def _state(path: Path) -> tuple[int, int]:
     return found.st_mtime_ns, found.st_size
 
 
-def _listed(folder: Path) -> ListedRun | str:
-    """A run, or why it cannot be shown. What is read here is compared with its digest; `Runs.results` checks all."""
+def _read_run(folder: Path) -> ListedRun | str:
+    """A run, or why it cannot be shown. Files that are read here are checked; `Runs.results` checks all files."""
     try:
         record = files.read_sealed(folder / store.RECORD)
         latency = folder / "latency.csv"
@@ -178,7 +178,7 @@ def _arm(folder: Path, arm: str, record: Mapping[str, Any], times: Mapping[str, 
 
 
 def _means(path: Path) -> dict[tuple[str, str], Mean]:
-    """By level and measure, of documents and passages."""
+    """The means of documents and passages by level and measure."""
     import pyarrow.parquet as parquet
 
     table = parquet.read_table(path, columns=["level", "measure", "value"], memory_map=False)

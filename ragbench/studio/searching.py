@@ -1,4 +1,4 @@
-"""Searches on the live index: two configurations side by side, opened once and kept.
+"""Searches in the index: two configurations side by side, opened once and kept.
 
 Topics that are made here are appended to a file that `data.queries` reads.
 """
@@ -28,23 +28,23 @@ from ragbench.fingerprint import digest
 from ragbench.overrides import EXPERIMENT, key_of
 from ragbench.serving.messages import SearchFilters, first_sentence
 from ragbench.stages.filters import FilterDocuments
-from ragbench.studio.queries import Part, marked
+from ragbench.studio.queries import Part, mark_matches
 from ragbench.types import Hit
 
 MOST = 2000
-"""Characters of a query."""
+"""The most characters of a query."""
 
 _FIXED = frozenset({"data", "topics", "paths", "live", "artefacts", "execution", "tracking"})
-"""Keys that say where things lie or what is called: an address must not be able to set them."""
+"""Keys that name folders or services: a request must not be able to set them."""
 
 _WARM_UP = "a query before the first one"
 _KEPT = 4
-"""Configurations that stay open."""
+"""The most configurations that stay open."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """The answer of a configuration; the snippets stand beside its hits."""
+    """The answer of a configuration, with a snippet for every hit."""
 
     words: str
     answer: Answer
@@ -58,9 +58,9 @@ class Found:
 
 @dataclass
 class Searching:
-    """Opens configurations as they are asked for; `words` are those of the project, which others are added to.
+    """Opens configurations when they are first used; `words` are the settings of the project, before all others.
 
-    With `presets_only` nobody can name an endpoint or a file of this machine by an override.
+    With `presets_only`, an override cannot name an endpoint or a file of this machine.
     """
 
     root: Path
@@ -71,25 +71,25 @@ class Searching:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def search(self, query: str, words: str, filters: Mapping[str, str], top: int = 10) -> Found:
-        """The best hits of a query in the configuration of some words. One search at a time. ConfigError."""
+        """The best hits of a query in the configuration with these words; one search at a time. Raises ConfigError."""
         if not query.strip():
             raise ConfigError("the query is empty: say what to search for")
         if len(query) > MOST:
             raise ConfigError(f"the query is longer than {MOST} characters: shorten it")
         conditions = _stage(filters)
         with self._lock:
-            arm = self._opened(words)
+            arm = self._arm_of(words)
             found = answer(query, arm.pipeline, arm.index, top, filters=conditions, explain=True)
         pattern = highlights(stems(query))
-        return Found(words, found, tuple(marked(snippet(hit.text, pattern), pattern) for hit in found.hits))
+        return Found(words, found, tuple(mark_matches(snippet(hit.text, pattern), pattern) for hit in found.hits))
 
     @property
     def topics_file(self) -> Path:
-        """Where topics are kept that were made here."""
+        """The file of the topics that were made here."""
         return self.root / "studio" / "topics.jsonl"
 
     def keep(self, query: str, relevant: Sequence[str]) -> int:
-        """Append a topic; how many there are now. `relevant` are documents. BenchmarkError for one that is there."""
+        """Append a topic with its relevant documents; returns the number of topics. BenchmarkError if known."""
         text = " ".join(query.split())
         if not text or len(text) > MOST:
             raise ConfigError(f"a topic has 1 to {MOST} characters")
@@ -102,7 +102,7 @@ class Searching:
             write_atomically(self.topics_file, "".join(f"{line}\n" for line in lines))
             return len(lines)
 
-    def _opened(self, words: str) -> Arm:
+    def _arm_of(self, words: str) -> Arm:
         if words not in self._arms:
             chosen = split(words)
             if odd := next((word for word in chosen if key_of(word).split(".")[0] in _FIXED), None):
@@ -115,7 +115,7 @@ class Searching:
                 self._benchmarks[key] = load(settings.config["data"], topics=False)
             (arm,) = ArmBuilder.of(settings, self._benchmarks[key], None, lambda sentence: None).arms([settings])
             arm.index.prepare(arm.pipeline.needs | {"facets"})
-            answer(_WARM_UP, arm.pipeline, arm.index, 1)  # what is loaded once is no time of a stage
+            answer(_WARM_UP, arm.pipeline, arm.index, 1)  # so that loading does not count as time of a stage
             self._arms[words] = arm
             while len(self._arms) > _KEPT:
                 self._arms.popitem(last=False)
@@ -136,15 +136,15 @@ def split(words: str) -> list[str]:
 
 def _stage(given: Mapping[str, str]) -> FilterDocuments | None:
     """The filters of a form: `tags` are separated by commas."""
-    said: dict[str, object] = {name: text.strip() for name, text in given.items() if text.strip()}
-    if "tags" in said:
-        said["tags"] = [tag.strip() for tag in str(said["tags"]).split(",") if tag.strip()]
+    values: dict[str, object] = {name: text.strip() for name, text in given.items() if text.strip()}
+    if "tags" in values:
+        values["tags"] = [tag.strip() for tag in str(values["tags"]).split(",") if tag.strip()]
     try:
-        return SearchFilters.model_validate(said).stage()
+        return SearchFilters.model_validate(values).stage()
     except ValidationError as error:
         raise ConfigError(f"filter {first_sentence(error.errors())}") from None
 
 
 def experiments() -> list[str]:
-    """The presets that `exp=` takes."""
+    """The names of the presets for `exp=`."""
     return [each.name for each in catalogue.read().experiments]

@@ -28,7 +28,7 @@ PEAK_MEMORY = "peak_memory_mb"
 
 
 def measure(settings: Settings, text: str) -> Mapping[str, float]:
-    """Milliseconds from a new process's first line to `ready` (index and models open) and to the `first answer`.
+    """Milliseconds from the first line of a new process to `ready` (index and models open) and to the `first answer`.
 
     `peak_memory_mb` is the largest resident set of that process, in MiB.
     """
@@ -43,7 +43,7 @@ def measure(settings: Settings, text: str) -> Mapping[str, float]:
 
 
 def main() -> None:
-    """Answer the query on stdin and print the times."""
+    """Answer the query on standard input and print the times."""
     started = time.perf_counter()
     request = json.loads(sys.stdin.read())
     end_with(request["parent"])
@@ -55,7 +55,7 @@ def main() -> None:
 
     settings = Settings("cold", request["config"])
     builder = ArmBuilder.of(settings, load(settings.config), say=lambda message: None)
-    store = replace(builder.store, remote=None)  # everything is here already
+    store = replace(builder.store, remote=None)  # all artefacts are on this machine already
     builder = ArmBuilder(builder.benchmark, store, Models(threads=settings.latency.threads))
     (arm,) = builder.arms([settings])
     arm.index.prepare(arm.pipeline.needs)
@@ -75,7 +75,7 @@ def peak_memory_bytes() -> int:
 
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return peak if sys.platform == "darwin" else peak * 1024
-    # On Linux, not ru_maxrss: a new program inherits there the peak of the one that started it.
+    # Not ru_maxrss: on Linux a new program inherits the peak of the program that started it.
     return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM:"))
 
 

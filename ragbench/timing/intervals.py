@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 _LEVELS = (50.0, 95.0)
-_SHORTEST_MS = 1e-6  # below what clocks tell; the logarithm needs a positive number
+_SHORTEST_MS = 1e-6  # shorter than clocks can measure; the logarithm needs a positive number
 
 
 @dataclass(frozen=True)
 class Samples:
-    """Milliseconds of shape (n,), each of the query `qids[n]`; every query has equally many."""
+    """Milliseconds of shape (n,), `ms[i]` of the query `qids[i]`; every query has the same number of them."""
 
     qids: Sequence[str]
     ms: Floats
@@ -49,16 +49,12 @@ def summary(samples: Samples, seed: int = 13, resamples: int = 1000) -> Mapping[
     return {**_with_intervals([p50, p95], drawn), **rest}
 
 
-def difference(base: Samples, arm: Samples, seed: int = 13, resamples: int = 1000) -> Mapping[str, float]:
-    """The difference of the arm's p50 and p95 to those of the base in milliseconds, with 95% intervals.
+def weighted_sum(arms: Sequence[tuple[Samples, float]], seed: int = 13, resamples: int = 1000) -> Mapping[str, float]:
+    """The weighted sum of p50 and p95 of arms in milliseconds, with 95% intervals; keys are those of `summary`.
 
-    Keys are those of `summary`. Only queries that both answered count; ValueError when there are none.
+    Weights of 1 and -1 give the difference of two arms. Only queries that all arms answered count; ValueError when
+    there are none.
     """
-    return weighted(((arm, 1.0), (base, -1.0)), seed, resamples)
-
-
-def weighted(arms: Sequence[tuple[Samples, float]], seed: int = 13, resamples: int = 1000) -> Mapping[str, float]:
-    """The same for any weighted sum of the percentiles of arms, such as the effect of a factor in a design."""
     asked = set.intersection(*(set(samples.qids) for samples, _ in arms))
     common = tuple(dict.fromkeys(qid for qid in arms[-1][0].qids if qid in asked))
     if not common:
@@ -71,7 +67,7 @@ def weighted(arms: Sequence[tuple[Samples, float]], seed: int = 13, resamples: i
 
 
 class _Draws:
-    """The queries of each resample, and by how much each is shifted."""
+    """The queries of each resample, and the shift of each."""
 
     def __init__(self, n_queries: int, seed: int, resamples: int) -> None:
         generator = np.random.default_rng(seed)
@@ -100,6 +96,6 @@ def _with_intervals(found: Sequence[float] | Floats, drawn: Floats) -> dict[str,
     for level, value, draws in zip(_LEVELS, found, drawn, strict=True):
         name = f"p{level:g}"
         low, high = np.percentile(draws, [2.5, 97.5])
-        # The value itself lies within: a smoothed draw can miss it where most queries take the same time.
+        # The interval contains the value; smoothed draws can miss it where most queries take the same time.
         rows |= {name: float(value), f"{name}_low": float(min(low, value)), f"{name}_high": float(max(high, value))}
     return rows

@@ -37,9 +37,9 @@ NOTABLE = 0.1
 
 @dataclass(frozen=True)
 class Timing:
-    """Samples of one arm: milliseconds of shape (samples, stages + 1), the last column being the whole query.
+    """Samples of one arm: milliseconds of shape (samples, stages + 1), the last column for the whole query.
 
-    `again_ms` are those of repeated queries, one each, of shape (queries, stages + 1); no rows when none was repeated.
+    `again_ms`: times of repeated queries, one each, of shape (queries, stages + 1); no rows when none was repeated.
     """
 
     arm: str
@@ -62,7 +62,7 @@ class Timing:
         return frame
 
     def table(self) -> list[dict[str, object]]:
-        """A row for every stage and the whole: `summary` of first asks, `again_p50` and `again_p95` of second ones."""
+        """A row for every stage and the whole: `summary` of first queries, `again_p50` and `again_p95` of repeats."""
         rows: list[dict[str, object]] = []
         for place, stage in enumerate(self.columns):
             rows.append({"arm": self.arm, "stage": stage, **summary(self.samples(stage))})
@@ -107,7 +107,7 @@ def measure(
 
 
 def _column(name: str, stage: Stage) -> str:
-    """The name of a stage; for a live search it says that the time includes the network."""
+    """The name of a stage, marked for a live search: its time includes the network."""
     return f"{name} (end to end)" if getattr(stage, "outside", False) else name
 
 
@@ -134,8 +134,8 @@ def time_query(arm: Arm, query: Query) -> list[float]:
     return [*times, (marks[-1] - marks[0]) / 1e6]
 
 
-def repeated(table: pd.DataFrame) -> list[str]:
-    """A sentence for every arm whose times differ when a query is repeated, from `Results.latency`."""
+def repeat_sentences(table: pd.DataFrame) -> list[str]:
+    """A sentence for every arm whose times differ when a query is repeated, from the latency table of a run."""
     if "again_p50" not in table:
         return []
     said = []

@@ -13,12 +13,12 @@ MOST_OTHERS = 0.25
 MOST_STEAL = 0.02
 """Share of its time that the host of a virtual machine may take away."""
 MOST_SWITCHES = 50.0
-"""Involuntary context switches of this process in a second; where another one wants the same processor, there are
-some hundred."""
+"""Involuntary context switches of this process in a second; there are hundreds if another process wants its
+processor."""
 
 
 @dataclass(frozen=True)
-class Observed:
+class MachineState:
     """The machine over some seconds.
 
     `load`: the load average of the last minute, this process included. `others`: processors that other processes kept
@@ -73,18 +73,18 @@ class _Counters:
         process, times = psutil.Process(), psutil.cpu_times()
         self.time = time.perf_counter()
         self.working = sum(getattr(times, name, 0.0) for name in ("user", "nice", "system", "irq", "softirq"))
-        self.steal = float(getattr(times, "steal", 0.0))  # Linux alone tells it
-        self.own = sum(process.cpu_times()[:2])
+        self.steal = float(getattr(times, "steal", 0.0))  # only Linux reports it
+        self.this_process = sum(process.cpu_times()[:2])
         self.switches = process.num_ctx_switches().involuntary
         self.load = psutil.getloadavg()[0]
         self.processors = psutil.cpu_count() or 1
 
-    def since(self, earlier: _Counters) -> Observed:
-        seconds = self.time - earlier.time
-        return Observed(
+    def since(self, earlier: _Counters) -> MachineState:
+        seconds, used_here = self.time - earlier.time, self.this_process - earlier.this_process
+        return MachineState(
             seconds=round(seconds, 3),
             load=round(self.load, 2),
-            others=round(max(0.0, self.working - earlier.working - (self.own - earlier.own)) / seconds, 3),
+            others=round(max(0.0, self.working - earlier.working - used_here) / seconds, 3),
             steal=round((self.steal - earlier.steal) / (seconds * self.processors), 4),
             switches=round((self.switches - earlier.switches) / seconds, 1),
             processors=self.processors,

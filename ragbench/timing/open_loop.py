@@ -62,7 +62,7 @@ class Served:
 
     @property
     def queue_at_end(self) -> int:
-        """How many queries were unanswered when the last one arrived, that one included."""
+        """How many queries were unanswered when the last one arrived, including it."""
         return int((self.answered > self.arrived[-1]).sum())
 
 
@@ -91,9 +91,9 @@ def measure(
 
 
 def poisson_ms(qps: float, n: int, seed: int) -> Floats:
-    """`n` arrivals of a Poisson process in the `n / qps` seconds they take, in milliseconds, in order.
+    """`n` arrivals of a Poisson process within `n / qps` seconds, in milliseconds, in order.
 
-    Given their number, arrivals of a Poisson process are uniform; so the rate is exactly `qps` for any number.
+    For a given number, arrivals of a Poisson process are uniform, so the rate is exactly `qps` for any `n`.
     """
     return np.sort(np.random.default_rng(seed).uniform(0.0, 1e3 * n / qps, n))
 
@@ -157,7 +157,7 @@ def table(served: Iterable[Served], timings: Mapping[str, Timing], seed: int) ->
 
 
 def saturation(frame: pd.DataFrame) -> dict[str, float]:
-    """By arm, the largest rate such that it keeps up with this and all lower given rates; 0 for none."""
+    """The largest rate of every arm such that it keeps up with this and all lower given rates; 0 for none."""
     found = {}
     for arm, rows in frame.sort_values("qps").groupby("arm", sort=False):
         steady = rows["keeps_up"].astype(bool).cummin()
@@ -171,7 +171,7 @@ def sentences(frame: pd.DataFrame) -> list[str]:
     for arm, qps in saturation(frame).items():
         rates = frame[frame["arm"] == arm]["qps"]
         if qps == 0:
-            said.append(f"{arm}: the queue grows at {rates.min():g} queries a second already")
+            said.append(f"{arm}: the queue grows already at {rates.min():g} queries a second")
         elif qps == rates.max():
             said.append(f"{arm}: keeps up with every rate, the largest {qps:g} queries a second")
         else:

@@ -52,7 +52,7 @@ class Candidate:
 
 
 def candidates(documents: Sequence[Document], kinds: Sequence[Kind] = KINDS) -> Iterator[Candidate]:
-    """All candidates of the sources in `kinds`, in the order of the documents."""
+    """All candidates of the given kinds, in the order of the documents."""
     titles = {document.docno: document.title for document in documents}
     for document in documents:
         spoken = list(sentences(document.text, is_mdx(document.path))) if {"link", "first_sentence"} & {*kinds} else []
@@ -75,9 +75,9 @@ def _aliases(document: Document, _: Sequence[Sentence], __: Titles) -> Iterator[
 
 
 def _links(document: Document, spoken: Sequence[Sentence], titles: Titles) -> Iterator[Candidate]:
-    """Sentences that begin or end with a link to another document, and so say something about it.
+    """Sentences that begin or end with a link to another document: they say something about that document.
 
-    The name of that document, and words that only announce the link, are left out.
+    Its name, and words that only announce the link, are left out.
     """
     targets = {(link.kind, link.text): link.target for link in document.links}
     for sentence in spoken:
@@ -96,7 +96,7 @@ def _links(document: Document, spoken: Sequence[Sentence], titles: Titles) -> It
 
 
 def _questions(document: Document, _: Sequence[Sentence], __: Titles) -> Iterator[Candidate]:
-    """Headings below the first level that end in a question mark and have a text of their own."""
+    """Headings below the first level that end in a question mark and are followed by text."""
     for section in document.sections:
         title = section.path[-1] if section.path else ""
         asks = section.level > 1 and title.rstrip().endswith(("?", "\uff1f"))
@@ -120,7 +120,7 @@ _SOURCES: Mapping[Kind, Callable[[Document, Sequence[Sentence], Titles], Iterato
 
 
 def query(text: str) -> str:
-    """A text as a query: on one line, without shortcodes, marks of call-outs, names of icons and its full stop.
+    """A text as a query: on one line, without shortcodes, marks of call-outs, icons and punctuation at its ends.
 
     Of a text that is all in brackets nothing is left: `[Available since 2.0]`.
     """

@@ -21,7 +21,7 @@ LEAST = 2
 
 @dataclass
 class Clicks:
-    """The clicks of one query: by name, how often each document was opened and how often that was expected."""
+    """The clicks of one query: how often each document was opened and how often that was expected, by its name."""
 
     opened: Counter[str] = field(default_factory=Counter)
     expected: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
@@ -40,7 +40,7 @@ class Clicks:
 
 
 def rates(searches: Iterable[Search]) -> NDArray[np.float64]:
-    """By rank, the share of showings that were opened, made to fall with the rank; empty where nothing was shown."""
+    """The share of showings that were opened, one value a rank, never rising; empty where nothing was shown."""
     from scipy.optimize import isotonic_regression
 
     counted: list[Sequence[int]] = [

@@ -23,7 +23,7 @@ from ragbench.corpus.masking import WIDE, Finder, words
 from ragbench.errors import BenchmarkError
 from ragbench.fingerprint import plain, shuffle_key, text_digest
 from ragbench.topics.candidates import KINDS, Candidate, Kind, candidates, n_words
-from ragbench.topics.proportion import interleaved
+from ragbench.topics.proportion import interleave
 from ragbench.types import Document
 
 DERIVED = "derived"
@@ -60,8 +60,8 @@ class DeriveSpec(Checked):
 
 
 @dataclass(frozen=True)
-class Derivation:
-    """The topics of a benchmark before anything is masked; `dropped` counts dropped candidates by reason."""
+class MadeTopics:
+    """New topics with their judgments, before anything is masked; `dropped` counts dropped candidates by reason."""
 
     topics: tuple[Topic, ...]
     document_qrels: Qrels
@@ -70,7 +70,7 @@ class Derivation:
 
 
 def derive(benchmark: Benchmark, spec: DeriveSpec | None = None) -> Benchmark:
-    """The benchmark with derived topics in place of its own, their sources masked in its documents."""
+    """The benchmark with derived topics instead of its topics, their sources masked in its documents."""
     spec = spec or DeriveSpec()
     made = choose(benchmark.documents, spec, benchmark.name)
     return without_sources(
@@ -84,11 +84,11 @@ def derive(benchmark: Benchmark, spec: DeriveSpec | None = None) -> Benchmark:
     )
 
 
-def choose(documents: Sequence[Document], spec: DeriveSpec, name: str = "the collection") -> Derivation:
+def choose(documents: Sequence[Document], spec: DeriveSpec, name: str = "the collection") -> MadeTopics:
     """Choose the topics. BenchmarkError when the documents give none."""
     dropped: Counter[str] = Counter()
     usable = list(_usable(list(candidates(documents, spec.kinds)), documents, spec, dropped))
-    chosen = list(_chosen(_distinct(usable, dropped), spec))
+    chosen = list(_take_in_turn(_distinct(usable, dropped), spec))
     if not chosen:
         why = ", ".join(f"{count} {reason}" for reason, count in dropped.most_common()) or "nothing reads like one"
         raise BenchmarkError(
@@ -103,7 +103,7 @@ def choose(documents: Sequence[Document], spec: DeriveSpec, name: str = "the col
         for qid, each in sorted(topics.items())
     ]
     sides = split(listed, judged, spec.seed, spec.train)
-    return Derivation(
+    return MadeTopics(
         tuple(replace(topic, split=sides[topic.qid]) for topic in listed), judged, sections, dict(dropped)
     )
 
@@ -111,10 +111,10 @@ def choose(documents: Sequence[Document], spec: DeriveSpec, name: str = "the col
 def _usable(
     found: Sequence[Candidate], documents: Sequence[Document], spec: DeriveSpec, dropped: Counter[str]
 ) -> Iterator[Candidate]:
-    """Candidates of suitable length with one answer that keeps enough text and does not contain the query elsewhere."""
+    """Candidates of suitable length whose only answer keeps enough text and does not contain the query elsewhere."""
     by_docno = {document.docno: document for document in documents}
     texts = Counter(document.text.strip() for document in documents)
-    told = _link_words(documents)
+    link_words = _link_words(documents)
     frequency = Counter(word for document in documents for word in {*words(document.text)})
     common = {word for word, count in frequency.items() if count > max(2, _COMMON * len(documents))}
     for each in found:
@@ -130,14 +130,14 @@ def _usable(
             dropped["answered by several copies"] += 1
         elif n_words(answer.text) - n_words(each.masked) < _LEFT:
             dropped["with an answer of few words"] += 1
-        elif _tells(answer, each, told[each.docno]):
+        elif _tells(answer, each, link_words[each.docno]):
             dropped["told by title, path or text of the answer"] += 1
         else:
             yield each
 
 
 def _link_words(documents: Sequence[Document]) -> Mapping[str, str]:
-    """By docno, the texts of links to a document."""
+    """The texts of all links to a document, by its docno."""
     found: dict[str, list[str]] = defaultdict(list)
     for document in documents:
         for link in document.links:
@@ -147,19 +147,19 @@ def _link_words(documents: Sequence[Document]) -> Mapping[str, str]:
 
 
 def _tells(answer: Document, candidate: Candidate, link_words: str) -> bool:
-    """Whether the answer contains the query verbatim although its source is masked."""
+    """Whether the answer still contains the query verbatim after its source is masked."""
     finder = Finder([words(candidate.text)])
     if any(place in finder for place in (answer.title, answer.docno, link_words)):
         return True
     if n_words(candidate.text) >= WIDE:
-        return False  # masked wherever it stands
+        return False  # it is masked in all documents
     fields = [str(value) for value in answer.frontmatter.values()]
     places = sum(len(finder.spans(text)) for text in (answer.text, *fields))
     return places > (candidate.kind != "link")  # the source of a link is in another document
 
 
 def _distinct(found: Sequence[Candidate], dropped: Counter[str]) -> list[Candidate]:
-    """Without near-duplicate queries: all of them are dropped where their answers differ, else all but one."""
+    """The candidates without near-duplicate queries: one remains if their answers are the same, else none."""
     gone: set[int] = set()
     for one, other, _ in near_duplicates([each.text for each in found], _LIKENESS):
         gone |= {other} if found[one].docno == found[other].docno else {one, other}
@@ -167,8 +167,8 @@ def _distinct(found: Sequence[Candidate], dropped: Counter[str]) -> list[Candida
     return [each for number, each in enumerate(found) if number not in gone]
 
 
-def _chosen(found: Iterable[Candidate], spec: DeriveSpec) -> Iterator[Candidate]:
-    """Up to `limit`, one of each kind in turn, areas in proportion, no more than `per_document` with one answer."""
+def _take_in_turn(found: Iterable[Candidate], spec: DeriveSpec) -> Iterator[Candidate]:
+    """Up to `limit` candidates, one of each kind in turn, areas in proportion, at most `per_document` per answer."""
     queues = {kind: _by_area([each for each in found if each.kind == kind], spec.seed) for kind in spec.kinds}
     answers: Counter[str] = Counter()
     left = spec.limit
@@ -183,13 +183,13 @@ def _chosen(found: Iterable[Candidate], spec: DeriveSpec) -> Iterator[Candidate]
 
 
 def _by_area(found: Iterable[Candidate], seed: int) -> deque[Candidate]:
-    """In a seeded order in which every prefix holds the areas in their proportions."""
+    """The candidates in a seeded order in which every prefix has the areas in their proportions."""
     areas: dict[str, list[Candidate]] = defaultdict(list)
     for each in found:
         areas[area(each.docno)].append(each)
     for members in areas.values():
         members.sort(key=lambda each: _draw(seed, each))
-    return deque(interleaved(areas, lambda _, each: _draw(seed, each)))
+    return deque(interleave(areas, lambda _, each: _draw(seed, each)))
 
 
 def _draw(seed: int, candidate: Candidate) -> str:
@@ -197,5 +197,5 @@ def _draw(seed: int, candidate: Candidate) -> str:
 
 
 def _qid(candidate: Candidate) -> str:
-    """An id that depends only on the query and its answer."""
+    """An id made from the query and its answer alone."""
     return f"d-{text_digest(f'{candidate.target} {candidate.text}', 10)}"

@@ -1,21 +1,21 @@
 """Topics drafted by a language model: questions about sections, kept only when they pass several checks.
 
 The model is asked for a question that the section answers. A question is dropped when it repeats the section verbatim,
-when its title or heading contains it, when the model, asked again, says that the section does not answer it, and when
-several other sections answer it: the most likely ones are found by words and shown to the model one by one. Round-trip
-filtering after Alberti et al., ACL 2019, and Dai et al. (Promptagator), ICLR 2023.
+when title or heading contain it, when the model then says that the section does not answer it, and when several other
+sections answer it: the most likely ones are found by words and shown to the model one by one. Round-trip filtering
+after Alberti et al., ACL 2019, and Dai et al. (Promptagator), ICLR 2023.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
 
 from annotated_types import Interval
 
-from ragbench.benchmark.benchmark import Qrels, Topic, area
+from ragbench.benchmark.benchmark import Topic, area
 from ragbench.benchmark.native import best_sections
 from ragbench.benchmark.similarity import near_duplicates
 from ragbench.benchmark.split import split
@@ -23,8 +23,9 @@ from ragbench.bounds import Checked, Count, Natural
 from ragbench.corpus.masking import WIDE, Finder, words
 from ragbench.errors import BenchmarkError
 from ragbench.fingerprint import shuffle_key, text_digest
+from ragbench.topics.derive import MadeTopics
 from ragbench.topics.evidence import Evidence, Passage
-from ragbench.topics.proportion import interleaved
+from ragbench.topics.proportion import interleave
 from ragbench.types import Document
 
 DRAFTED = "model"
@@ -58,7 +59,7 @@ Heading: {heading}
 Answer:"""
 
 Ask = Callable[[str], str]
-"""A prompt gives a text."""
+"""From a prompt to the model's text."""
 
 
 @dataclass(frozen=True)
@@ -77,27 +78,17 @@ class DraftSpec(Checked):
     seed: Natural = 13
 
 
-@dataclass(frozen=True)
-class Drafted:
-    """Topics with the sections that answer them; `dropped` counts dropped questions by reason."""
-
-    topics: tuple[Topic, ...]
-    document_qrels: Qrels
-    section_qrels: Qrels
-    dropped: Mapping[str, int]
-
-
 def draft(
     documents: Sequence[Document], ask: Ask, spec: DraftSpec, progress: Callable[[str, int, int], None]
-) -> Drafted:
-    """Draft topics. BenchmarkError when no question holds up; ModelError of the model as it is."""
+) -> MadeTopics:
+    """Draft topics. BenchmarkError when no question passes the checks, ModelError where the model fails."""
     evidence = Evidence(documents)
     dropped: Counter[str] = Counter()
     kept: dict[str, tuple[Passage, list[str]]] = {}
     for number, passage in enumerate(_order(evidence.passages, spec.seed)):
         if len(kept) == spec.limit or number == spec.tries * spec.limit:
             break
-        question = _line(ask(_filled(ASK, passage)))
+        question = _line(ask(_prompt(ASK, passage)))
         answers, reason = _answers(question, passage, evidence, ask, spec)
         if not reason and any(near_duplicates([question, *kept], _LIKENESS)):
             reason = "nearly the same as another"
@@ -108,7 +99,7 @@ def draft(
             progress("drafting topics", len(kept), spec.limit)
     if not kept:
         why = ", ".join(f"{count} {reason}" for reason, count in dropped.most_common()) or "no section has enough text"
-        raise BenchmarkError(f"no drafted question holds up ({why}): use a larger model, or topics derive")
+        raise BenchmarkError(f"no drafted question passes the checks ({why}): use a larger model, or topics derive")
     qids = {question: f"m-{text_digest(question, 10)}" for question in kept}
     sections = {qids[question]: dict.fromkeys(answers, 1) for question, (_, answers) in kept.items()}
     judged = best_sections(sections)
@@ -117,11 +108,13 @@ def draft(
         for question, (passage, _) in kept.items()
     ]
     sides = split(listed, judged, spec.seed, spec.train)
-    return Drafted(tuple(replace(topic, split=sides[topic.qid]) for topic in listed), judged, sections, dict(dropped))
+    return MadeTopics(
+        tuple(replace(topic, split=sides[topic.qid]) for topic in listed), judged, sections, dict(dropped)
+    )
 
 
 def _answers(question: str, passage: Passage, evidence: Evidence, ask: Ask, spec: DraftSpec) -> tuple[list[str], str]:
-    """The ids of the sections that answer a question, and why it is dropped; empty when it is kept."""
+    """The ids of the sections that answer a question, and the reason to drop it, empty to keep it."""
     asked = words(question)
     if not 3 <= len(asked) <= 40:
         return [], "too short or too long"
@@ -130,12 +123,12 @@ def _answers(question: str, passage: Passage, evidence: Evidence, ask: Ask, spec
         return [], "word for word from its section"
     if any(place in Finder([asked]) for place in (passage.document.title, passage.heading)):
         return [], "told by title or heading"
-    if not _says_yes(ask(_filled(CHECK, passage, question))):
+    if not _says_yes(ask(_prompt(CHECK, passage, question))):
         return [], "not answered by its section"
     answers = [passage.id]
     near = evidence.find(question, spec.others + 1)
     for other in [each for each in near if each.id != passage.id][: spec.others]:
-        if _says_yes(ask(_filled(CHECK, other, question))):
+        if _says_yes(ask(_prompt(CHECK, other, question))):
             answers.append(other.id)
             if len(answers) > spec.answers:
                 return [], "answered by many sections"
@@ -143,7 +136,7 @@ def _answers(question: str, passage: Passage, evidence: Evidence, ask: Ask, spec
 
 
 def _order(found: Sequence[Passage], seed: int) -> list[Passage]:
-    """In a seeded order, areas in proportion, each document once before any comes again."""
+    """Passages of enough words in a seeded order: areas in proportion, every document once before one comes again."""
     turns: Counter[str] = Counter()
     areas: dict[str, list[tuple[int, int, Passage]]] = defaultdict(list)
     for place, each in enumerate(sorted(found, key=lambda each: shuffle_key(seed, each.id))):
@@ -153,10 +146,10 @@ def _order(found: Sequence[Passage], seed: int) -> list[Passage]:
             turns[docno] += 1
     for members in areas.values():
         members.sort(key=lambda each: each[:2])
-    return [each for _, _, each in interleaved(areas, lambda name, _: name)]
+    return [each for _, _, each in interleave(areas, lambda name, _: name)]
 
 
-def _filled(prompt: str, passage: Passage, question: str = "") -> str:
+def _prompt(prompt: str, passage: Passage, question: str = "") -> str:
     values = {
         "title": passage.document.title,
         "heading": passage.heading,

@@ -22,7 +22,7 @@ from ragbench.types import Document, Section
 _K1, _B = 1.2, 0.75
 _STEM = 6
 _HEADINGS = 3
-_LINKED = 0.5  # what a linked document adds, as a share of the best score
+_LINKED = 0.5  # added to the score of sections of linked documents, as a share of the best score
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Passage:
 
 
 def passages(documents: Iterable[Document]) -> list[Passage]:
-    """Every section of the documents that has a text of its own."""
+    """Every section of the documents that has text below its heading."""
     found = (Passage(document, section) for document in documents for section in document.sections)
     return [each for each in found if each.body]
 
@@ -79,7 +79,7 @@ class Evidence:
                     self._linked[link.target].add(document.docno)
 
     def find(self, text: str, n: int, known: Collection[str] = ()) -> list[Passage]:
-        """The `n` sections most like a text, best first; those of documents linked with `known` (docnos) gain."""
+        """The `n` sections most like a text, best first; those of documents linked with `known` (docnos) score more."""
         scores: dict[int, float] = defaultdict(float)
         for stem, times in Counter(_stems(text)).items():
             postings = self._postings.get(stem, ())
@@ -100,8 +100,8 @@ def _stems(text: str) -> list[str]:
     return [word[:_STEM] for word in words(text)]
 
 
-def unjudged(benchmark: Benchmark, depth: int) -> list[PoolRow]:
-    """The first `depth` sections that may answer each topic and that nobody has judged, topics without an answer first.
+def unjudged_sections(benchmark: Benchmark, depth: int) -> list[PoolRow]:
+    """The first `depth` unjudged sections that may answer each topic; topics without a relevant document come first.
 
     A topic is searched by its text and its author's description of the need. ConfigError for a depth below 1.
     """

@@ -22,7 +22,7 @@ from ragbench.corpus.masking import words
 from ragbench.errors import BenchmarkError
 from ragbench.fingerprint import text_digest
 from ragbench.topics.clicks import LEAST, Clicks, rates
-from ragbench.topics.log import Log, Search, normalised
+from ragbench.topics.log import Log, Search, normal_form
 from ragbench.types import Document
 
 LOGGED = "log"
@@ -48,7 +48,7 @@ class LogSpec(Checked):
 
 
 @dataclass
-class Asked:
+class AskedQuery:
     """A query with all its spellings: how often it was asked, by which sessions, and what was opened."""
 
     spellings: Counter[str] = field(default_factory=Counter)
@@ -63,10 +63,11 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Logged:
-    """Topics of a log. `asked`: distinct queries; `searches`: all; `rates`: by rank, how often it is opened.
+class LogTopics:
+    """Topics of a log with judgments from clicks.
 
-    `named`, `found`: documents that relevant clicks named, and how many of them the collection has.
+    `asked`: distinct queries; `searches`: all searches; `rates`: the share of showings opened, one value a rank;
+    `named`: documents that relevant clicks named; `found`: how many of these are in the collection.
     """
 
     topics: tuple[Topic, ...]
@@ -80,7 +81,7 @@ class Logged:
 
 
 def finder(documents: Sequence[Document]) -> Callable[[str], str | None]:
-    """A function from what a log names (docno, path, file name, address of a page) to the docno, None for another."""
+    """A function that gives the docno for a docno, path, file name or address in a log, None without a document."""
     names = Names(documents)
 
     def docno_of(name: str) -> str | None:
@@ -90,10 +91,10 @@ def finder(documents: Sequence[Document]) -> Callable[[str], str | None]:
     return docno_of
 
 
-def choose(log: Log, spec: LogSpec, docno_of: Callable[[str], str | None]) -> Logged:
+def choose(log: Log, spec: LogSpec, docno_of: Callable[[str], str | None]) -> LogTopics:
     """Sample topics; `docno_of` finds the document that the log names. BenchmarkError when no query is left."""
     by_rank = rates(log.searches)
-    asked = _asked(log.searches, by_rank)
+    asked = _distinct_queries(log.searches, by_rank)
     kept = [each for each in asked if max(1, len(each.sessions)) >= spec.least_sessions]
     chosen = sample(kept, spec)
     if not chosen:
@@ -113,14 +114,14 @@ def choose(log: Log, spec: LogSpec, docno_of: Callable[[str], str | None]) -> Lo
     sides = split(topics, qrels, spec.seed, spec.train)
     placed = tuple(replace(topic, split=sides[topic.qid]) for topic in topics)
     total = sum(search.count for search in log.searches)
-    return Logged(placed, qrels, {}, len(asked), total, by_rank, named, found)
+    return LogTopics(placed, qrels, {}, len(asked), total, by_rank, named, found)
 
 
-def sample(asked: Sequence[Asked], spec: LogSpec) -> list[Asked]:
-    """Up to `limit` queries, the most frequent first: a quota asked once, the rest in proportion to their frequency.
+def sample(asked: Sequence[AskedQuery], spec: LogSpec) -> list[AskedQuery]:
+    """Up to `limit` queries, the most frequent first: a quota of those asked once, the rest in proportion to frequency.
 
-    Systematic sampling with probabilities proportional to size (Madow 1949): a mean over the part that is no quota
-    estimates the mean over searches. A quota that cannot be filled goes to the other part, and the other way round.
+    Systematic sampling with probabilities proportional to size (Madow 1949): a mean over the rest estimates the mean
+    over searches. Places that one part cannot fill go to the other part.
     """
     rng = np.random.default_rng(spec.seed)
     rare = [each for each in asked if each.count == 1]
@@ -159,14 +160,14 @@ def proportional(sizes: NDArray[np.float64], n: int, rng: np.random.Generator) -
     return sorted([*certain, *(int(place) for place in order[np.searchsorted(edges, points, side="right")])])
 
 
-def _asked(searches: Sequence[Search], by_rank: NDArray[np.float64]) -> list[Asked]:
+def _distinct_queries(searches: Sequence[Search], by_rank: NDArray[np.float64]) -> list[AskedQuery]:
     """Distinct queries sorted by their words; queries with the same words in any order are one.
 
     A session that asks a query again counts once; without sessions every search counts.
     """
-    found: dict[tuple[str, ...], Asked] = defaultdict(Asked)
+    found: dict[tuple[str, ...], AskedQuery] = defaultdict(AskedQuery)
     for search in searches:
-        key = tuple(sorted({*words(normalised(search.query))})) or (normalised(search.query),)
+        key = tuple(sorted({*words(normal_form(search.query))})) or (normal_form(search.query),)
         each = found[key]
         each.clicks.add(search, by_rank)
         if search.session and search.session in each.sessions:
@@ -178,7 +179,7 @@ def _asked(searches: Sequence[Search], by_rank: NDArray[np.float64]) -> list[Ask
 
 
 def _groups(texts: Sequence[str]) -> list[str]:
-    """A name for every text that shares most of its words with others, empty for the rest."""
+    """The name of its group for every text that shares most words with others, `""` for the rest."""
     first = list(range(len(texts)))
     pairs = [(one, other) for one, other, _ in near_duplicates(texts, _GROUPED)]
     for one, other in sorted(pairs):
@@ -188,5 +189,5 @@ def _groups(texts: Sequence[str]) -> list[str]:
     return [f"l-{text_digest(texts[first[place]], 10)}" if place in grouped else "" for place in range(len(texts))]
 
 
-def _qid(asked: Asked) -> str:
-    return f"l-{text_digest(normalised(asked.text), 10)}"
+def _qid(asked: AskedQuery) -> str:
+    return f"l-{text_digest(normal_form(asked.text), 10)}"

@@ -12,7 +12,7 @@ from ragbench.configuration import build
 from ragbench.errors import ConfigError
 
 if TYPE_CHECKING:
-    from ragbench.topics.derive import Derivation
+    from ragbench.topics.derive import MadeTopics
 
 GIVEN, DERIVED = "given", "derived"
 MARKDOWN = ("builtin", "native", "vault", "git")
@@ -22,8 +22,8 @@ MARKDOWN = ("builtin", "native", "vault", "git")
 def load(config: Mapping[str, Any]) -> Benchmark:
     """The benchmark for a configuration with the nodes `data` and perhaps `topics`.
 
-    `topics.kind` is `given` (those that the data comes with) or `derived`. Raises ConfigError, BenchmarkError or
-    CorpusError for what cannot be used.
+    `topics.kind` is `given` (the topics of the data) or `derived`. Raises ConfigError, BenchmarkError or CorpusError
+    for settings or data that cannot be used.
     """
     node = dict(config.get("topics") or {})
     kind = node.pop("kind", GIVEN)
@@ -31,10 +31,10 @@ def load(config: Mapping[str, Any]) -> Benchmark:
         return benchmark_load.load(config["data"])
     if kind != DERIVED:
         raise ConfigError(f"topics.kind must be {GIVEN} or {DERIVED}, got {kind!r}")
-    return derived(config["data"], node)
+    return load_derived(config["data"], node)
 
 
-def derived(data: Mapping[str, Any], options: Mapping[str, Any]) -> Benchmark:
+def load_derived(data: Mapping[str, Any], options: Mapping[str, Any]) -> Benchmark:
     """The documents of `data` with derived topics; `options` are those of `DeriveSpec`."""
     from ragbench.topics.derive import DeriveSpec, derive
 
@@ -42,7 +42,7 @@ def derived(data: Mapping[str, Any], options: Mapping[str, Any]) -> Benchmark:
     return replace(found, source={"data": dict(data), "topics": {"kind": DERIVED, **options}})
 
 
-def derivation(config: Mapping[str, Any]) -> tuple[Derivation, int]:
+def derivation(config: Mapping[str, Any]) -> tuple[MadeTopics, int]:
     """The derived topics of a configuration with what was dropped, and the number of documents; nothing is masked."""
     from ragbench.topics.derive import DeriveSpec, choose
 
@@ -52,7 +52,7 @@ def derivation(config: Mapping[str, Any]) -> tuple[Derivation, int]:
 
 
 def documents(data: Mapping[str, Any]) -> Benchmark:
-    """The benchmark of `data` without topics: its markdown documents as they are, nothing masked."""
+    """The benchmark of `data` without topics: its markdown documents with nothing masked. ConfigError for others."""
     if data.get("loader") not in MARKDOWN:
         raise ConfigError(
             f"topics=derived needs a folder of markdown files (data={' or '.join(MARKDOWN)}), "

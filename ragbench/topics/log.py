@@ -1,4 +1,4 @@
-"""A log of searches, in whatever columns it was written: who asked what, what was shown, what was opened."""
+"""A log of searches, with the column names of common tools: who asked what, what was shown, what was opened."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "clicked": ("clicked", "opened", "click", "clicked_document"),
     "count": ("count", "frequency", "searches", "impressions", "total"),
 }
-_TYPING_S = 10.0  # a query that goes on in the next one of a session within this time was not finished
+_TYPING_S = 10.0  # a query that the next one of its session continues within this time was not finished
 
 
 @dataclass
 class Search:
-    """One search, or `count` equal ones: the query as typed, names of what was shown, in order, and of what was opened.
+    """One search, or `count` equal ones: the query as typed, the documents shown, in order, and those opened, by name.
 
-    `time` are seconds since 1970, None where the log has none; `session` is empty where it does not say who asked.
+    `time`: seconds since 1970, None where the log has none. `session`: empty where the log does not say who asked.
     """
 
     query: str
@@ -64,13 +64,13 @@ def read(path: Path) -> Log:
         rows.sort(key=lambda row: row["time"])
     left_out: Counter[str] = Counter()
     searches = list(_searches(rows, left_out))
-    unfinished = _unfinished(searches)
+    unfinished = _unfinished_searches(searches)
     kept = [search for search in searches if id(search) not in unfinished]
     left_out["unfinished"] += len(searches) - len(kept)
     return Log(tuple(kept), {reason: count for reason, count in left_out.items() if count})
 
 
-def normalised(query: str) -> str:
+def normal_form(query: str) -> str:
     """A query in normal form: without differences in case, width, white space and closing marks."""
     return " ".join(unicodedata.normalize("NFKC", query).casefold().split()).strip(" .,;:!?\"'")
 
@@ -87,15 +87,15 @@ def _searches(rows: Iterable[Mapping[str, Any]], left_out: Counter[str]) -> Iter
         elif found := personal(row["query"]):
             left_out[f"with {found}"] += row["count"]
             latest.pop(row["session"], None)
-        elif not normalised(row["query"]):
+        elif not normal_form(row["query"]):
             left_out["without a word"] += row["count"]
         else:
             latest[row["session"]] = Search(**row)
             yield latest[row["session"]]
 
 
-def _unfinished(searches: Iterable[Search]) -> set[int]:
-    """The searches, by `id`, whose query the next one of the session continues: a search while typing logs them."""
+def _unfinished_searches(searches: Iterable[Search]) -> set[int]:
+    """The `id` of every search whose query the next one of its session continues: a search as you type logs these."""
     sessions: dict[str, list[Search]] = defaultdict(list)
     for search in searches:
         if search.session:
@@ -111,7 +111,7 @@ def _unfinished(searches: Iterable[Search]) -> set[int]:
 def _continues(one: Search, following: Search) -> bool:
     if one.time is not None and following.time is not None and following.time - one.time > _TYPING_S:
         return False
-    before, after = normalised(one.query), normalised(following.query)
+    before, after = normal_form(one.query), normal_form(following.query)
     return after.startswith(before) and after != before
 
 
@@ -156,12 +156,12 @@ def _time(cell: Any, where: str) -> float | None:
     except (TypeError, ValueError):
         pass
     try:
-        told = datetime.fromisoformat(str(cell).strip())
+        moment = datetime.fromisoformat(str(cell).strip())
     except ValueError:
         raise BenchmarkError(
             f"{where}: the time '{str(cell)[:40]}' cannot be read: write 2026-01-31T12:00:00, or seconds since 1970"
         ) from None
-    return (told if told.tzinfo else told.replace(tzinfo=UTC)).timestamp()
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 def _count(cell: Any, where: str) -> int:

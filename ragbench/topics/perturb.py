@@ -1,7 +1,7 @@
 """Variants of topics as people may type them: with typing errors, in other case, as keywords, reordered, in quotes.
 
-A few lines of our own: libraries of augmentations bring language models and change what a query means; these changes
-keep it, `drop` excepted. Seeded by topic and kind, so a topic has the same variants in every benchmark.
+These changes keep the meaning of a query, except `drop`; libraries of augmentations use language models, which change
+it. Seeded by topic and kind, so a topic has the same variants in every benchmark.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PERTURBED = "perturbed"
 SEPARATOR = "~"
 """Between the qid of a topic and the kind of its variant."""
 
-_PLAIN = re.compile(r"[^\W\d_]{4,}")  # a word that may have a slip; shorter ones and code keep their form
+_PLAIN = re.compile(r"[^\W\d_]{4,}")  # a word that may get a typing error; shorter words and code do not
 _WORDS_PER_SLIP = 5
 _FUNCTION = frozenset(
     re.findall(
@@ -35,10 +35,10 @@ _FUNCTION = frozenset(
 )
 
 
-def perturbed(benchmark: Benchmark, kinds: Sequence[Kind], seed: int) -> Benchmark:
-    """The benchmark with a variant of every topic for each kind that changes its text; judgments are the topic's.
+def with_variants(benchmark: Benchmark, kinds: Sequence[Kind], seed: int) -> Benchmark:
+    """The benchmark with a variant of every topic for each kind that changes its text.
 
-    A variant stands in the split of its topic. It has no hypothesis, which was written for the topic.
+    A variant has the judgments and the split of its topic, but not its hypothesis, which was written for other words.
     """
     made = [
         replace(
@@ -55,20 +55,25 @@ def perturbed(benchmark: Benchmark, kinds: Sequence[Kind], seed: int) -> Benchma
     ]
     if not made:
         raise BenchmarkError(f"no topic of '{benchmark.name}' changes by {', '.join(kinds)}: name other kinds")
-    of = {each.qid: each.qid.rpartition(SEPARATOR)[0] for each in made}
+    bases = {each.qid: each.qid.rpartition(SEPARATOR)[0] for each in made}
 
-    def judged(qrels: Mapping[str, Mapping[str, int]]) -> dict[str, Mapping[str, int]]:
-        return {**qrels, **{qid: qrels[base] for qid, base in of.items() if base in qrels}}
+    def with_variants_of(qrels: Mapping[str, Mapping[str, int]]) -> dict[str, Mapping[str, int]]:
+        return {**qrels, **{qid: qrels[base] for qid, base in bases.items() if base in qrels}}
 
     return replace(
         benchmark,
         topics=(*(replace(topic, group=_group(topic)) for topic in benchmark.topics), *made),
-        document_qrels=judged(benchmark.document_qrels),
-        section_qrels=judged(benchmark.section_qrels),
+        document_qrels=with_variants_of(benchmark.document_qrels),
+        section_qrels=with_variants_of(benchmark.section_qrels),
         source=None,
         quotes=(
             *benchmark.quotes,
-            *(replace(quote, qid=qid) for qid, base in of.items() for quote in benchmark.quotes if quote.qid == base),
+            *(
+                replace(quote, qid=qid)
+                for qid, base in bases.items()
+                for quote in benchmark.quotes
+                if quote.qid == base
+            ),
         ),
     )
 
@@ -79,7 +84,7 @@ def variant(topic: Topic, kind: Kind, seed: int) -> str:
 
 
 def _typos(text: str, chance: random.Random) -> str:
-    """A slip in one of every five words, at least one: letters swapped, one left out, one doubled."""
+    """A typing error in a fifth of the words, at least in one: two letters swapped, one left out or one doubled."""
     places = list(_PLAIN.finditer(text))
     n = min(len(places), max(1, len(text.split()) // _WORDS_PER_SLIP))
     for match in sorted(chance.sample(places, n), key=lambda each: -each.start()):
@@ -98,12 +103,12 @@ def _slip(word: str, chance: random.Random) -> str:
 
 
 def _case(text: str, _: random.Random) -> str:
-    """In small letters; in capitals where it was in small ones."""
+    """The text in lower case; in upper case if it is in lower case already."""
     return text.lower() if text != text.lower() else text.upper()
 
 
 def _keywords(text: str, _: random.Random) -> str:
-    """Without function words and question marks; as it was where nothing else is left."""
+    """The text without function words and question marks; unchanged if nothing else is left."""
     kept = [word.strip("?!,;:") for word in text.split() if word.strip("?!,;:.'\"").casefold() not in _FUNCTION]
     return " ".join(word for word in kept if word) or text
 
@@ -119,7 +124,7 @@ def _quotes(text: str, _: random.Random) -> str:
 
 
 def _drop(text: str, chance: random.Random) -> str:
-    """Without one of its words of four letters or more; as it was where it has fewer than two."""
+    """The text without one of its words of four letters or more; unchanged if it has fewer than two of these."""
     places = list(_PLAIN.finditer(text))
     if len(places) < 2:
         return text

@@ -1,4 +1,4 @@
-"""An order in which every prefix holds the groups of a collection in their proportions."""
+"""Order members of groups so that every prefix has the groups in their proportions."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def interleaved(groups: Mapping[str, Sequence[T]], tie: Callable[[str, T], str]) -> list[T]:
-    """All members, each group in its own order; `tie` gives the key that orders members at equal places."""
+def interleave(groups: Mapping[str, Sequence[T]], tie: Callable[[str, T], str]) -> list[T]:
+    """All members, in the given order within their group; `tie` gives the key that orders members at equal places."""
     placed = [
         ((place + 0.5) / len(members), tie(name, each), each)
         for name, members in groups.items()

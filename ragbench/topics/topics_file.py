@@ -13,7 +13,7 @@ from ragbench.errors import BenchmarkError
 
 
 def require_new(path: Path, *, replace: bool) -> None:
-    """Raise BenchmarkError for a name that is not `.jsonl` and, unless `replace`, for a file that is there already."""
+    """Raise BenchmarkError for a name that is not `.jsonl` and, unless `replace`, for an existing file."""
     if path.suffix != ".jsonl":
         raise BenchmarkError(f"{path} must be a .jsonl file: choose another name")
     if path.exists() and not replace:

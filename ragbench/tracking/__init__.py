@@ -1,4 +1,4 @@
-"""MLflow: written from finished results, never instead of them; the only room that imports it."""
+"""MLflow: written from finished results. No other package imports it."""
 
 from ragbench.tracking.store import Target, check, folder_of, target_of
 from ragbench.tracking.write import log, log_missing, metrics, prepare

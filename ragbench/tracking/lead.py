@@ -1,4 +1,4 @@
-"""What a person who reads many runs sees first: names that tell them apart, verdicts, what is no default."""
+"""What MLflow shows first of a run: a name, the verdicts, and the parameters that are not defaults."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def name(found: Measurements) -> str:
 
 
 def note(found: Measurements) -> str:
-    """The verdicts as a markdown table, with the reasons below as far as MLflow has room for them."""
+    """The verdicts as a markdown table, followed by as many reasons as fit into the tag."""
     frame = verdicts.read(found)
     if frame.empty:
         return ""
@@ -45,7 +45,7 @@ def note(found: Measurements) -> str:
 
 
 def verdict_metrics(found: Measurements, arm: str) -> dict[str, float]:
-    """The effect of an arm with its interval, p and added p95; nothing for the arm that others are compared with."""
+    """The effect of an arm with its interval, p and added p95; empty for the arm that others are compared with."""
     frame = verdicts.read(found)
     rows = frame[(frame["factor"] == arm) & (frame["kind"] == "main")]
     if rows.empty:
@@ -54,7 +54,7 @@ def verdict_metrics(found: Measurements, arm: str) -> dict[str, float]:
 
 
 def headline(found: Measurements, arm: str) -> dict[str, float]:
-    """What the parent run says of an arm: its quality, p95 and verdict in numbers."""
+    """The metrics of an arm on the parent run: its quality, its p95 and the numbers of its verdict."""
     from ragbench.evaluation.measures import PRIMARY, metric_name
 
     values = found.values(arm, PRIMARY)
@@ -65,12 +65,12 @@ def headline(found: Measurements, arm: str) -> dict[str, float]:
 
 
 def safe(arm: str) -> str:
-    """An arm's name as a part of a metric's."""
+    """An arm's name, with characters that the name of a metric may not have replaced."""
     return re.sub(r"[^\w\-. /]", "_", arm, flags=re.ASCII)
 
 
 def parameters(config: Mapping[str, Any], words: Iterable[str]) -> dict[str, Any]:
-    """What differs from the defaults, and what was asked for; all of the configuration is in the file config.yaml."""
+    """The values that differ from the defaults, and those of the overrides; config.yaml has the whole configuration."""
     known = catalogue.read()
     defaults = {each.key: _value(each.default) for each in known.parameters}
     switches = [group for group, option in known.defaults.items() if option == "off"]

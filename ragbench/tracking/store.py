@@ -1,7 +1,7 @@
 """The MLflow store: made whole under a lock, written by one process at a time, set aside when it is broken.
 
-The results folders are the truth. A store that ragbench made and that cannot be used is renamed and made again; whoever
-opens it hears that what it held has to be written anew.
+A store that ragbench made and that cannot be used is renamed and made again. `OpenStore.renewed` then says that its
+content has to be written again from the folders of results.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ Say = Callable[[str], None]
 class Target:
     """Where tracking runs go: a store, an experiment in it, and the folder of results that they are written from.
 
-    `own`: the store is the one in that folder, and not one that somebody named.
+    `own`: whether the store is the one in that folder, not one named by `tracking.uri`.
     """
 
     uri: str
     experiment: str
     results: Path
-    own: bool
+    is_ours: bool
 
     @property
     def database(self) -> Path | None:
@@ -52,13 +52,13 @@ class Target:
 
     @property
     def artifacts(self) -> Path:
-        """Where the files of tracking runs go in a store of our own."""
+        """The folder for files of tracking runs in a store that ragbench made."""
         return (self.results / "mlartifacts").absolute()
 
 
 @dataclass(frozen=True)
-class Opened:
-    """MLflow, pointed at a store that can be written. `renewed`: the one before was broken and is set aside."""
+class OpenStore:
+    """MLflow with a store that can be written. `renewed`: the earlier store was broken and is set aside."""
 
     mlflow: Any
     client: Any
@@ -74,7 +74,7 @@ def target_of(settings: Settings) -> Target:
 
 
 def check(target: Target) -> None:
-    """Raise TrackingError when the store cannot be written; cheap, makes nothing, imports nothing heavy."""
+    """Raise TrackingError when the store cannot be written; quick, creates no store, imports no MLflow."""
     path, (scheme, separator, _) = target.database, target.uri.partition("://")
     if separator and scheme.partition("+")[0] not in _SCHEMES and scheme not in _plugin_schemes():
         raise TrackingError(
@@ -87,8 +87,8 @@ def check(target: Target) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         if not os.access(path.parent, os.W_OK):
             raise PermissionError(errno.EROFS, "its folder is read-only")
-        if path.exists() and not target.own:
-            with _connected(path) as connection:
+        if path.exists() and not target.is_ours:
+            with _connect(path) as connection:
                 connection.execute("BEGIN IMMEDIATE")
                 connection.rollback()
     except (sqlite3.Error, OSError) as error:
@@ -100,15 +100,15 @@ def check(target: Target) -> None:
 
 
 def _plugin_schemes() -> set[str]:
-    """Those of stores that other packages add to MLflow (`mlflow.tracking_store` entry points)."""
+    """The schemes of stores that other packages add to MLflow (`mlflow.tracking_store` entry points)."""
     from importlib.metadata import entry_points
 
     return {each.name for each in entry_points(group="mlflow.tracking_store")}
 
 
 @contextmanager
-def opened(target: Target, say: Say) -> Iterator[Opened]:
-    """The store, with its experiment; no other process of ours writes to it meanwhile."""
+def open_store(target: Target, say: Say) -> Iterator[OpenStore]:
+    """The store, with its experiment; no other process of ragbench writes to it in the meantime."""
     from filelock import FileLock
 
     mlflow = _mlflow()
@@ -116,10 +116,10 @@ def opened(target: Target, say: Say) -> Iterator[Opened]:
     guarded = path or target.results / "mlflow"
     guarded.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{guarded}.lock", timeout=_WAIT_SECONDS):
-        renewed = path is not None and target.own and _set_aside(path, say)
+        renewed = path is not None and target.is_ours and _set_aside(path, say)
         if path is not None and not path.exists():
             _make(path, target)
-        yield _opened(mlflow, target, renewed)
+        yield _open(mlflow, target, renewed)
 
 
 def folder_of(target: Target, run_id: str) -> str:
@@ -144,29 +144,29 @@ def _mlflow() -> Any:
     os.environ.setdefault("DO_NOT_TRACK", "true")
     import mlflow
 
-    # A new store announces every table and migration.
+    # A new store logs every table and migration.
     for name in ("alembic", "mlflow.store.db.utils"):
         logging.getLogger(name).setLevel(logging.WARNING)
     return mlflow
 
 
-def _opened(mlflow: Any, target: Target, renewed: bool) -> Opened:
+def _open(mlflow: Any, target: Target, renewed: bool) -> OpenStore:
     mlflow.set_tracking_uri(target.uri)
-    if target.own and mlflow.get_experiment_by_name(target.experiment) is None:
+    if target.is_ours and mlflow.get_experiment_by_name(target.experiment) is None:
         mlflow.create_experiment(target.experiment, artifact_location=target.artifacts.as_uri())
     experiment = mlflow.set_experiment(target.experiment)
-    return Opened(mlflow, mlflow.MlflowClient(), str(experiment.experiment_id), renewed)
+    return OpenStore(mlflow, mlflow.MlflowClient(), str(experiment.experiment_id), renewed)
 
 
 def _make(path: Path, target: Target) -> None:
-    """A store with all its tables, under another name until it has them: their making takes seconds."""
+    """Make a store, under another name until it has all tables: making them takes seconds."""
     with files.atomic_write(path) as draft:
         made = _store_class()(f"{_SQLITE}{draft.absolute()}", target.artifacts.as_uri())
         made.engine.dispose()
 
 
 def _set_aside(path: Path, say: Say) -> bool:
-    """Rename a store that cannot be used, with one sentence; whether there was one."""
+    """Rename a store that cannot be used and say so; returns whether there was one."""
     if not path.exists():
         return False
     fault = _fault(path)
@@ -177,18 +177,18 @@ def _set_aside(path: Path, say: Say) -> bool:
     for suffix in ("-journal", "-wal", "-shm"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
     for engine in _store_class()._engine_map.values():
-        engine.dispose()  # connections to the file that has gone
+        engine.dispose()  # they are connected to the renamed file
     say(f"the MLflow store {path} cannot be used ({fault}): it is now {aside.name}, and is made again from the results")
     return True
 
 
 def _fault(path: Path) -> str | None:
-    """Why a store of ours cannot be used, None when it can."""
+    """Why a store that ragbench made cannot be used, None when it can."""
     from mlflow.store.db import utils
 
     tables_of: Any = utils
     try:
-        with _connected(path) as connection:
+        with _connect(path) as connection:
             tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
             if missing := sorted(_TABLES - tables):
                 return f"it has no table {missing[0]}"
@@ -208,6 +208,6 @@ def _store_class() -> Any:
     return sqlalchemy_store.SqlAlchemyStore
 
 
-def _connected(path: Path) -> closing[sqlite3.Connection]:
-    """A connection that makes no file."""
+def _connect(path: Path) -> closing[sqlite3.Connection]:
+    """A connection that does not create a missing file."""
     return closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=5))

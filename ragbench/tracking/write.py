@@ -1,4 +1,4 @@
-"""Tracking runs, written from the folders of finished experiments and searches, which are all that is read."""
+"""Write tracking runs from the folders of finished experiments and searches, and from nothing else."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ragbench.experiment import measurements, store, verdicts
 from ragbench.experiment.measurements import Measurements
 from ragbench.timing import open_loop
 from ragbench.tracking import lead
-from ragbench.tracking.store import ARM, FOLDER, RECORD, Opened, Say, Target, opened
+from ragbench.tracking.store import ARM, FOLDER, RECORD, OpenStore, Say, Target, open_store
 from ragbench.tuning import report
 
 _PARAMETER_LIMIT = 6000
@@ -26,16 +26,16 @@ _MORE = (store.RECORD, "summary.csv", "latency.csv", "open_loop.csv", *_SAID)
 def log(target: Target, folder: Path, say: Say) -> str | None:
     """Log a finished experiment or search. Returns the run's id.
 
-    An experiment of one arm is one run, of several a parent with a nested run per arm; a search is a parent with the
-    arms of its evaluation on test and every trial below it. A failure here is said and never loses a result: the files
-    are already written.
+    An experiment of one arm is one run; of several, a parent with a nested run per arm. A search is a parent with the
+    arms of its evaluation on test and every trial below it. A failure is said and loses no result: the files are
+    already written.
     """
     try:
-        with opened(target, say) as into:
+        with open_store(target, say) as into:
             if into.renewed:
                 _log_missing(into, target.results, say, besides=folder)
             return _search(folder, into) if (folder / report.RECORD).is_file() else _experiment(folder, into)
-    except Exception as error:  # the layers below MLflow raise kinds of their own; the results are on disk
+    except Exception as error:  # the layers below MLflow raise many kinds; the results are on disk
         first = (str(error).splitlines() or [""])[0]
         say(
             f"MLflow could not be written ({type(error).__name__}: {first}); all results are in {folder}, "
@@ -46,22 +46,22 @@ def log(target: Target, folder: Path, say: Say) -> str | None:
 
 def log_missing(target: Target, say: Say) -> list[Path]:
     """Log every finished experiment and search below the results folder that the store lacks; their folders."""
-    with opened(target, say) as into:
+    with open_store(target, say) as into:
         return _log_missing(into, target.results, say)
 
 
 def prepare(target: Target, say: Say) -> None:
-    """Make the store where there is none; a broken one is made again and holds everything."""
-    with opened(target, say) as into:
+    """Make the store if there is none; a broken one is made again with all results."""
+    with open_store(target, say) as into:
         if into.renewed:
             _log_missing(into, target.results, say)
 
 
-def _log_missing(into: Opened, root: Path, say: Say, besides: Path | None = None) -> list[Path]:
-    """Log what the store lacks, the oldest first; what was begun and never ended is removed."""
-    logged = _written(into, root)
+def _log_missing(into: OpenStore, root: Path, say: Say, besides: Path | None = None) -> list[Path]:
+    """Log what the store lacks, the oldest first; runs that were not written to their end are removed."""
+    logged = _logged_records(into, root)
     searches = sorted(root.glob(f"tune/*/{report.RECORD}"), key=lambda path: path.stat().st_mtime)
-    below = {folder for path in searches if (folder := _confirmed(path)) is not None}
+    below = {folder for path in searches if (folder := _confirmation_folder(path)) is not None}
     experiments = sorted(root.glob(f"runs/*/{store.RECORD}"), key=lambda path: path.stat().st_mtime)
     written = []
     for path in [*experiments, *searches]:
@@ -76,8 +76,8 @@ def _log_missing(into: Opened, root: Path, say: Say, besides: Path | None = None
     return written
 
 
-def _written(into: Opened, root: Path) -> set[str]:
-    """The digests of the records that are logged whole; what is not, of the results below `root`, is removed."""
+def _logged_records(into: OpenStore, root: Path) -> set[str]:
+    """The digests of the records that are logged whole; runs of results below `root` that are not are removed."""
     runs = into.mlflow.search_runs([into.experiment], output_format="list", max_results=50_000)
     parents = {run.info.run_id: run.data.tags for run in runs if _PARENT not in run.data.tags}
     begun = {
@@ -91,7 +91,7 @@ def _written(into: Opened, root: Path) -> set[str]:
     return {tags[RECORD] for tags in parents.values() if RECORD in tags}
 
 
-def _experiment(folder: Path, into: Opened) -> str:
+def _experiment(folder: Path, into: OpenStore) -> str:
     found = measurements.load(folder)
     started = round(1000 * float(found.record.get("started", time.time())))
     made = into.client.create_run(into.experiment, start_time=started, run_name=lead.name(found))
@@ -111,13 +111,13 @@ def _experiment(folder: Path, into: Opened) -> str:
         _log_files(into.mlflow, found)
     ended = started + round(1000 * float(found.record.get("seconds", 0)))
     into.client.set_terminated(made.info.run_id, end_time=ended)
-    return _sealed(into, run, folder / store.RECORD)
+    return _mark_complete(into, run, folder / store.RECORD)
 
 
-def _search(folder: Path, into: Opened) -> str:
+def _search(folder: Path, into: OpenStore) -> str:
     record = report.read(folder)
     with into.mlflow.start_run(run_name=f"tune {record['name']}") as run:
-        confirmed = _confirmed(folder / report.RECORD)
+        confirmed = _confirmation_folder(folder / report.RECORD)
         into.mlflow.set_tags({"ragbench.kind": "tuning", FOLDER: str((confirmed or folder).absolute())})
         into.mlflow.log_params(lead.flat(record["tune"]))
         into.mlflow.log_metrics(_search_metrics(record))
@@ -128,17 +128,17 @@ def _search(folder: Path, into: Opened) -> str:
             _log_files(into.mlflow, found)
             _log_arms(into.mlflow, found)
         _log_trials(into, folder, record["objectives"], run.info)
-    return _sealed(into, run, folder / report.RECORD)
+    return _mark_complete(into, run, folder / report.RECORD)
 
 
-def _sealed(into: Opened, run: Any, record: Path) -> str:
-    """Say that all of a run is written; without this it is written again."""
+def _mark_complete(into: OpenStore, run: Any, record: Path) -> str:
+    """Mark a run as completely written; without the mark it is written again."""
     into.client.set_tag(run.info.run_id, RECORD, files.digest(record))
     return str(run.info.run_id)
 
 
-def _confirmed(record: Path) -> Path | None:
-    """The folder of the experiment that confirmed a search, where there was one and it is still there."""
+def _confirmation_folder(record: Path) -> Path | None:
+    """The folder of the experiment that confirmed a search, None if there is none."""
     try:
         test = report.read(record.parent)["test"]
     except (ResultsError, KeyError):
@@ -159,8 +159,8 @@ def _search_metrics(record: Mapping[str, Any]) -> dict[str, float]:
     return found
 
 
-def _log_trials(into: Opened, folder: Path, objectives: list[str], parent: Any) -> None:
-    """The trials of the search over all training topics, by the client: a tenth of the time of `start_run`."""
+def _log_trials(into: OpenStore, folder: Path, objectives: list[str], parent: Any) -> None:
+    """The trials of the search over all training topics; the client takes a tenth of the time of `start_run`."""
     import pandas as pd
 
     entities = into.mlflow.entities
@@ -212,7 +212,7 @@ def _log_files(mlflow: Any, found: Measurements) -> None:
 
 
 def verdict_tags(found: Measurements, arm: str) -> dict[str, str]:
-    """The verdict on an arm as its run wrote it, in words; nothing for the arm that others were compared with."""
+    """The recorded verdict on an arm in words; empty for the arm that others were compared with."""
     frame = verdicts.read(found)
     rows = frame[(frame["factor"] == arm) & (frame["verdict"] != "")]
     return {f"ragbench.{name}": str(rows.iloc[0][name]) for name in ("verdict", "reason")} if len(rows) else {}

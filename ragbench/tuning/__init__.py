@@ -1,1 +1,1 @@
-"""The search for better parameters, and its confirmation on topics it has not seen."""
+"""The search for better parameters, and its confirmation on topics that it has not seen."""

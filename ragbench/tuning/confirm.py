@@ -2,8 +2,8 @@
 
 The winner is compared with the preset and with a plain hybrid: beating a weak preset is no reason to change.
 
-`test.json` in the folder of the search lists the winners that were evaluated. The same winner is not evaluated again;
-another one, after more trials, is, and the number of evaluations is reported.
+`test.json` in the folder of the search lists the winners that were evaluated. A winner is evaluated once; after more
+trials there may be another winner. The number of evaluations is reported.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 from ragbench.arm_builder import Progress, Say
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.split import TEST
-from ragbench.comparison.arms import Arm, Arms, Judged
+from ragbench.comparison.arms import Arm, Arms, JudgedContrast
 from ragbench.comparison.contrast import Contrast
 from ragbench.comparison.policy import Policy
 from ragbench.comparison.verdict import Verdict
@@ -40,14 +40,14 @@ PLAIN = "plain_hybrid"
 class Confirmation:
     """The evaluation on the test topics; `evaluations` counts the winners of this search that were evaluated on them.
 
-    `judged` compares the winner with the preset, `plain` with a plain hybrid; None where the preset is one.
+    `judged` compares the winner with the preset, `plain` with a plain hybrid (None where the preset is one).
     """
 
     results: Measurements
     settings: tuple[Settings, ...]
-    judged: Judged
+    judged: JudgedContrast
     evaluations: int
-    plain: Judged | None = None
+    plain: JudgedContrast | None = None
 
     @property
     def verdict(self) -> Verdict:
@@ -62,8 +62,8 @@ class Confirmation:
         return PLAIN if self.plain is not None and self.plain.verdict.quality != "better" else ""
 
 
-def nested(tuned: Tuned) -> Judged:
-    """The verdict where no topics are held out: every topic is judged by the search of the fold that did not see it."""
+def judge_by_folds(tuned: Tuned) -> JudgedContrast:
+    """The verdict without held-out topics: every topic counts with the parameters of the fold that did not see it."""
     levels = {DOCUMENT: tuned.pairs(), PASSAGE: tuned.pairs(passages=True)}
     settings = arms(tuned)
     compared = {
@@ -79,7 +79,7 @@ def nested(tuned: Tuned) -> Judged:
 
 
 def check(base: Settings, benchmark: Benchmark) -> None:
-    """Refuse, before the search, settings whose result could not be confirmed afterwards."""
+    """Raise ConfigError or BenchmarkError, before the search, where its result could not be confirmed."""
     if base.split != TEST:
         raise ConfigError(
             f"split={base.split} cannot be tuned: the search is on train topics, its check on test topics"
@@ -95,10 +95,10 @@ def confirm(
     progress: Progress | None = None,
     say: Say = print,
 ) -> Confirmation:
-    """Measure preset, winner and a plain hybrid on the test topics, unless this winner was measured already; judge."""
+    """Judge preset, winner and a plain hybrid on the test topics; a winner measured before is not measured again."""
     settings = arms(tuned, plain)
     file = tuned.folder / "test.json"
-    asked = _asked(file)
+    asked = _evaluated_before(file)
     key = digest([benchmark.digest, [each.pipeline.fingerprint for each in settings], settings[0].measures])
     known = next((each for each in asked if each["key"] == key), None)
     if known is not None and (Path(known["folder"]) / store.RECORD).is_file():
@@ -110,12 +110,12 @@ def confirm(
         write_sealed(file, {"asked": asked})
     compared = Arms.of(measured)
     judged = {each.contrast.factors[0]: each for each in compared.against(PRESET)}
-    beside = compared.judged([Contrast.of(TUNED, PLAIN)]) if len(settings) > 2 else []
+    beside = compared.judge([Contrast.of(TUNED, PLAIN)]) if len(settings) > 2 else []
     return Confirmation(measured, settings, judged[TUNED], len(asked), beside[0] if beside else None)
 
 
-def _asked(file: Path) -> list[dict[str, str]]:
-    """The winners that were measured on the test topics; their number is part of the verdict."""
+def _evaluated_before(file: Path) -> list[dict[str, str]]:
+    """The winners that were measured on the test topics before; their number is reported with the verdict."""
     try:
         return list(read_sealed(file)["asked"]) if file.is_file() else []
     except Damaged as damage:
@@ -127,7 +127,7 @@ def _asked(file: Path) -> list[dict[str, str]]:
 def arms(tuned: Tuned, plain: Settings | None = None) -> tuple[Settings, ...]:
     """Preset, winner and `plain` as settings whose primary measure is the objective, taken from the search.
 
-    Where `tune.p95_ms` limits a query, the budget is that limit less the p95 of the preset.
+    If `tune.p95_ms` limits a query, the budget is that limit minus the p95 of the preset.
     """
     base, changes, said = tuned.base, dict[str, Any](), list[str]()
     if tuned.spec.p95_ms is not None:
@@ -147,10 +147,10 @@ def arms(tuned: Tuned, plain: Settings | None = None) -> tuple[Settings, ...]:
     }
     if plain is not None and (plain.pipeline, plain.index) != (base.pipeline, base.index):
         named[PLAIN] = (plain, [*plain.overrides, *said])
-    return tuple(_named(settings, name, changes, words) for name, (settings, words) in named.items())
+    return tuple(_renamed(settings, name, changes, words) for name, (settings, words) in named.items())
 
 
-def _named(settings: Settings, name: str, changes: Mapping[str, Any], said: Sequence[str]) -> Settings:
+def _renamed(settings: Settings, name: str, changes: Mapping[str, Any], said: Sequence[str]) -> Settings:
     for key, value in {**changes, "name": name}.items():
         settings = settings.with_value(key, value)
     return Settings(name, settings.config, (*said, f"name={name}")).check()

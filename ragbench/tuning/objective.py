@@ -1,22 +1,21 @@
 """What a search for parameters can see: the training topics, the values of a configuration on them, and its cost.
 
-The topics are split first: the search gets a benchmark without test topics and their judgments (`train_only`), and
-refuses any other.
+The search gets a benchmark without test topics and their judgments (`train_only`), and refuses any other.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ragbench.arm_builder import ArmBuilder, Progress
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.benchmark.split import LEAST, TEST, TRAIN
-from ragbench.configuration import Settings
+from ragbench.configuration import LatencySpec, Settings
 from ragbench.engine.executor import Arm, Session
 from ragbench.errors import BenchmarkError, ConfigError
 from ragbench.evaluation import passages
@@ -24,17 +23,19 @@ from ragbench.evaluation.measures import MEASURES, PRIMARY, SILENCE, check, docu
 from ragbench.fingerprint import digest
 from ragbench.timing import latency
 from ragbench.timing.intervals import summary
-from ragbench.tuning.space import START, Parameter, Value, Values, apply, configured, start_of
+from ragbench.tuning.space import START, Parameter, Value, Values, apply, configured_values, start_of
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from ragbench.index.index import Index
 
 P95 = "p95_ms"
 THIRD, FIRST = 3, 10
-"""With `tune.fidelity=halving`: the share of trials that goes on is 1 / THIRD; the least topics to judge one by."""
+"""With `tune.fidelity=halving`: one trial in THIRD goes on after each part; the first part has FIRST topics or more."""
 
 PerQuery = Mapping[str, Mapping[str, float]]
-"""By measure, by qid, the value."""
+"""Values by measure, then by qid."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +69,8 @@ def objectives(names: Sequence[str], measures: Sequence[str]) -> tuple[Objective
 def searchable(benchmark: Benchmark) -> tuple[Benchmark, bool]:
     """The benchmark that a search may see, and whether test topics are held out from it.
 
-    Where the topics have no train and test halves and are too few to make them (`ragbench.benchmark.split.LEAST`), the
-    search may see all of them, and nested folds give the verdict. Raises BenchmarkError for more topics without halves.
+    Topics without train and test halves, if they are too few to make them (`ragbench.benchmark.split.LEAST`), may all
+    be seen, and nested folds give the verdict. Raises BenchmarkError for more topics without halves.
     """
     if {TRAIN, TEST} <= set(benchmark.splits):
         return train_only(benchmark), True
@@ -82,7 +83,7 @@ def searchable(benchmark: Benchmark) -> tuple[Benchmark, bool]:
 
 
 def train_only(benchmark: Benchmark) -> Benchmark:
-    """The benchmark without any test topic or judgment of one. Refuses groups that lie in both splits."""
+    """The benchmark without test topics and their judgments. BenchmarkError for a group with topics in both splits."""
     topics = benchmark.select(TRAIN)
     groups = {topic.group for topic in topics if topic.group}
     for topic in benchmark.topics:
@@ -112,16 +113,16 @@ class TrainingValues:
         measures: Sequence[str],
         memory_bytes: float = 512 << 20,
     ) -> None:
-        foreign = [topic.qid for topic in benchmark.topics if topic.split != TRAIN]
-        if foreign:
-            raise BenchmarkError(f"tuning may see training topics only, and was given '{foreign[0]}' (use train_only)")
+        others = [topic.qid for topic in benchmark.topics if topic.split != TRAIN]
+        if others:
+            raise BenchmarkError(f"tuning may see training topics only, and was given '{others[0]}' (use train_only)")
         self.base, self.parameters, self.benchmark = base, tuple(parameters), benchmark
         self._measures = [measure for measure in measures if measure != SILENCE]
-        starts = [configured(self.parameters, base)]
+        starts = [configured_values(self.parameters, base)]
         starts += [{START: each} for p in self.parameters if p.key == START for each in p.choices if each]
-        begun = [start_of(base, self.parameters, start) for start in starts]
+        settings = [start_of(base, self.parameters, start) for start in starts]
         self._indexes: dict[str, Index] = {
-            digest(settings.index): arm.index for settings, arm in zip(begun, builder.arms(begun), strict=True)
+            digest(each.index): arm.index for each, arm in zip(settings, builder.arms(settings), strict=True)
         }
         self.index = self._indexes[digest(base.index)]
         self.parts = parts(benchmark, base.tune.seed) if base.tune.fidelity else (benchmark.topics,)
@@ -141,16 +142,16 @@ class TrainingValues:
         return replace(self._arms[key], name=name)
 
     def identity(self, values: Values) -> str:
-        """A key of the pipeline and index that these values give; equal for equal ones."""
+        """A key of the pipeline and index that these values give; equal pipelines and indexes have equal keys."""
         arm = self.arm(values)
         return digest([arm.pipeline.fingerprint, arm.index.spec])
 
     def __call__(self, values: Values) -> PerQuery:
         """Every measure for every training query it applies to."""
-        return self.begun(values, len(self.parts))
+        return self.on_first_parts(values, len(self.parts))
 
-    def begun(self, values: Values, n: int) -> PerQuery:
-        """The same for the training queries of the first `n` parts."""
+    def on_first_parts(self, values: Values, n: int) -> PerQuery:
+        """As a call, for the training queries of the first `n` parts."""
         found: dict[str, dict[str, float]] = {}
         for part in range(n):
             for measure, by_query in self._of_part(values, part).items():
@@ -180,7 +181,7 @@ class TrainingValues:
 
 
 def parts(benchmark: Benchmark, seed: int) -> tuple[tuple[Topic, ...], ...]:
-    """The topics in a seeded order, cut into parts that end after a ninth, a third (and so on) and all of them.
+    """The topics in a seeded order, cut into parts that end after ..., a ninth, a third and all of them.
 
     The first part has `FIRST` topics or more.
     """
@@ -200,11 +201,11 @@ def mean(values: Mapping[str, float], qids: frozenset[str] | None = None) -> flo
 
 @dataclass(frozen=True)
 class Cost:
-    """A cheap guess at a configuration's p95 in milliseconds: the preset's, plus what each costly parameter adds.
+    """A quick estimate of a configuration's p95 in milliseconds: the preset's, plus what each costly parameter adds.
 
-    Each costly parameter is timed once, alone: `points` holds its (value, p95) pairs by key, and numbers between them
-    are interpolated. The guess ignores how parameters act together and the time that a threshold saves later stages;
-    therefore the candidates are timed in the end.
+    Each costly parameter is timed once, alone: `points` has its (value, p95) pairs by key, and numbers between them are
+    interpolated. The estimate ignores effects of parameters on each other and the time that a threshold saves later
+    stages; therefore the candidates are timed in the end.
     """
 
     preset_ms: float
@@ -233,16 +234,16 @@ def time_cost(values: TrainingValues, preset: Values, progress: Progress | None)
     marks = {p.key: [preset[p.key], *(end for end in _extremes(p) if end != preset[p.key])] for p in costly}
     variants = {f"{key}={mark}": {**preset, key: mark} for key, each in marks.items() for mark in each[1:]}
     timed = time_p95(values, {"preset": preset, **variants}, progress, rounds=1)
-    own = timed["preset"]["p95"]
+    preset_ms = timed["preset"]["p95"]
     points = {
-        key: [(each[0], own), *((mark, timed[f"{key}={mark}"]["p95"]) for mark in each[1:])]
+        key: [(each[0], preset_ms), *((mark, timed[f"{key}={mark}"]["p95"]) for mark in each[1:])]
         for key, each in marks.items()
     }
-    return Cost(own, {p.key: preset[p.key] for p in costly}, points)
+    return Cost(preset_ms, {p.key: preset[p.key] for p in costly}, points)
 
 
 def _extremes(parameter: Parameter) -> tuple[Value, ...]:
-    """The least and the greatest value of a numeric parameter, which are interpolated; else all choices."""
+    """The least and greatest value of a numeric parameter, between which times are interpolated; else all choices."""
     numbers = [end for end in parameter.ends if isinstance(end, int | float) and not isinstance(end, bool)]
     return (min(numbers), max(numbers)) if len(numbers) == len(parameter.ends) else parameter.ends
 
@@ -252,27 +253,26 @@ def time_p95(
 ) -> dict[str, Mapping[str, float]]:
     """Percentiles of the whole query for every variant, all timed in turns over the training queries."""
     spec = values.base.latency if rounds is None else replace(values.base.latency, rounds=rounds)
-    arms = [values.arm(each, name) for name, each in variants.items()]
-    queries = [topic.query() for topic in values.benchmark.topics]
-    timings = latency.measure(arms, queries, spec, progress, again=False)
-    return {name: summary(timing.samples()) for name, timing in timings.items()}
+    return {name: summary(each.samples()) for name, each in _time(values, variants, spec, progress).items()}
 
 
-def time_samples(values: TrainingValues, variants: Mapping[str, Values], progress: Progress | None) -> dict[str, Any]:
+def time_samples(
+    values: TrainingValues, variants: Mapping[str, Values], progress: Progress | None
+) -> dict[str, pd.DataFrame]:
     """The samples of every variant as tables, timed in turns over the training queries."""
+    return {name: each.frame() for name, each in _time(values, variants, values.base.latency, progress).items()}
+
+
+def _time(
+    values: TrainingValues, variants: Mapping[str, Values], spec: LatencySpec, progress: Progress | None
+) -> dict[str, latency.Timing]:
     arms = [values.arm(each, name) for name, each in variants.items()]
     queries = [topic.query() for topic in values.benchmark.topics]
-    timings = latency.measure(arms, queries, values.base.latency, progress, again=False)
-    return {name: timing.frame() for name, timing in timings.items()}
-
-
-def cost_to_plain(cost: Cost) -> dict[str, object]:
-    """As plain values for JSON."""
-    return asdict(cost)
+    return latency.measure(arms, queries, spec, progress, again=False)
 
 
 def cost_from_plain(node: Mapping[str, object]) -> Cost:
-    """The inverse of `cost_to_plain`."""
+    """A `Cost` from plain values, as `asdict` gives them and JSON keeps them."""
     points: Mapping[str, Sequence[Sequence[Value]]] = node["points"]  # type: ignore[assignment]  # written by us
     return Cost(
         float(node["preset_ms"]),  # type: ignore[arg-type]  # written by us

@@ -9,20 +9,22 @@ from typing import TYPE_CHECKING
 
 from ragbench.comparison.statistics import Comparison, compare
 from ragbench.configuration import Settings, TuneSpec
-from ragbench.tuning.space import Value, Values, changed
+from ragbench.tuning.space import Value, Values, changed_values
 from ragbench.tuning.study import Rules, Trial
 
 if TYPE_CHECKING:
     import pandas as pd
 
 PRESET, TUNED = "preset", "tuned"
-"""The names of the arms that are compared in the end."""
+"""The names of the two arms that are compared in the end."""
 
 
 @dataclass(frozen=True)
 class Fold:
-    """What the search without the topics of this fold chose: `pairs` has by held-out qid the value of the chosen
-    pipeline and of the preset. `passages` has the same for passages as they are returned.
+    """What the search without the topics of this fold chose, and its values on these topics.
+
+    `inner`, `inner_preset`: the means on the other topics. `pairs`: the values of the chosen pipeline and of the preset
+    by qid of the fold, by documents; `passages`: by passages as they are returned.
     """
 
     number: int
@@ -37,8 +39,8 @@ class Fold:
 class Tuned:
     """The outcome of a search; all values are of `measure`, the first objective that is a measure.
 
-    `held_out_topics`: there are test topics, which the search has not seen. Without them the folds give the verdict,
-    and `samples` has the times of the preset and the winner by `PRESET` and `TUNED`.
+    `held_out_topics`: whether there are test topics, which the search has not seen. Without them the folds give the
+    verdict, and `samples` has the times of the preset and the winner by `PRESET` and `TUNED`.
     """
 
     folder: Path
@@ -65,10 +67,10 @@ class Tuned:
 
     @property
     def changes(self) -> dict[str, Value]:
-        """The winner's values that are not those of its start, and the start where it is not the preset."""
+        """The winner's values that differ from those of its start, and the start unless it is the preset."""
         if self.unchanged:
             return {}
-        return changed(self.rules.parameters, self.base, self.winner.values)
+        return changed_values(self.rules.parameters, self.base, self.winner.values)
 
     @property
     def place(self) -> int:
@@ -92,14 +94,14 @@ class Tuned:
         return self.inner - self.held_out
 
     def held_out_gain(self) -> Comparison:
-        """The chosen values against the preset, each training topic with the parameters chosen without it."""
+        """The parameters against the preset, each training topic with the parameters chosen without it."""
         tuned, preset = zip(*self.pairs().values(), strict=True)
         spec = self.base.statistics
         seed = int(self.base.config["seed"])
         return compare(tuned, preset, seed=seed, draws=spec.draws, confidence=spec.confidence)
 
     def pairs(self, *, passages: bool = False) -> dict[str, tuple[float, float]]:
-        """By topic, the value of the parameters chosen without it and that of the preset: the means over repeats."""
+        """The value of the parameters chosen without a topic and that of the preset, by qid: means over repeats."""
         found: dict[str, list[tuple[float, float]]] = {}
         for fold in self.folds:
             for qid, pair in sorted((fold.passages if passages else fold.pairs).items()):

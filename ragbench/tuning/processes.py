@@ -33,20 +33,20 @@ def search_all(
     progress: Progress | None,
     say: Say,
 ) -> dict[str, Any]:
-    """Run all searches to their end, in this process and in others beside it; Optuna's studies by name.
+    """Run all searches to their end, in this process and in others beside it; returns Optuna's studies by name.
 
-    The others are `processes` - 1 processes of this machine, or tasks of a Ray cluster with `execution=ray`, which must
-    see the journal's folder.
+    The others are `processes` - 1 processes of this machine, or with `execution=ray` tasks of a Ray cluster, whose
+    machines must share the journal's folder.
     """
     storage = study.open_storage(journal)
     studies = {search.name: study.open_study(storage, search, rules, values.base) for search in searches}
-    begun = {name: study.begun(opened) for name, opened in studies.items()}  # before others begin theirs
+    begun = {name: study.trials_in(opened, "RUNNING") for name, opened in studies.items()}  # before others begin theirs
     memory, execution = sum(session.limit_bytes for session in values.sessions), spec_of(values.base)
     count = _count(processes, execution)
     jobs = [
-        (values.base, rules, train, _turned(searches, n, count), journal.absolute(), memory, n) for n in range(1, count)
+        (values.base, rules, train, _rotate(searches, n, count), journal.absolute(), memory, n) for n in range(1, count)
     ]
-    beside = _spawned(jobs) if execution.kind != "ray" else _on_ray(jobs, execution)
+    beside = _spawn(jobs) if execution.kind != "ray" else _on_ray(jobs, execution)
     with beside as failures:
         for search in searches:
             report = _reporter(progress, search) if progress is not None else None
@@ -57,7 +57,7 @@ def search_all(
 
 
 def _count(processes: int, execution: ExecutionSpec) -> int:
-    """How many processes search, this one included: at least as many as `execution` has workers."""
+    """How many processes search, including this one: at least as many as `execution` has workers."""
     if execution.kind == "local":
         return processes
     # The workers of a cluster that runs elsewhere leave this machine its processors.
@@ -65,9 +65,9 @@ def _count(processes: int, execution: ExecutionSpec) -> int:
 
 
 @contextmanager
-def _spawned(jobs: Sequence[Job]) -> Iterator[Callable[[], int]]:
+def _spawn(jobs: Sequence[Job]) -> Iterator[Callable[[], int]]:
     """Start processes of this machine; yields a function that waits for them and returns how many failed."""
-    # Started afresh: a Java machine does not survive a fork.
+    # No fork: a Java machine does not survive it.
     context = multiprocessing.get_context("spawn")
     others = [context.Process(target=_here_beside, args=(os.getpid(), *job), daemon=True) for job in jobs]
     for other in others:
@@ -108,7 +108,7 @@ def _beside(
     memory: float,
     number: int,
 ) -> None:
-    """Take part in the searches, in a process of its own with its own Java machine."""
+    """Take part in the searches, in another process with another Java machine."""
     measures = [each.measure for each in rules.objectives if each.measure is not None]
     builder = ArmBuilder.of(base, train)
     fetch_caches(builder.store, builder.models)
@@ -120,8 +120,8 @@ def _beside(
     share_caches(builder.store, builder.models)
 
 
-def _turned(searches: Sequence[Search], number: int, processes: int) -> list[Search]:
-    """The searches in a different order for every process, so that two work on the same one as late as possible."""
+def _rotate(searches: Sequence[Search], number: int, processes: int) -> list[Search]:
+    """The searches in another order for every process, so that two work on the same one as late as possible."""
     begin = number * len(searches) // processes
     return [*searches[begin:], *searches[:begin]]
 

@@ -1,8 +1,8 @@
 """The report of a search: its warnings, tables and files.
 
-trials.csv      every trial of every search: objectives, guessed and measured p95, values
-front.csv       the Pareto front of the candidates, the preset beside it
-folds.csv       what every fold chose, and what that reaches inside and outside the fold
+trials.csv      every trial of every search: objectives, estimated and measured p95, values
+front.csv       the Pareto front of the candidates, and the preset
+folds.csv       the choice of every fold, and its value inside and outside the fold
 parameters.csv  preset, winner, agreement of the folds, importance
 overrides.txt   the winner as overrides
 report.md
@@ -22,7 +22,7 @@ from ragbench.console import markdown
 from ragbench.errors import ResultsError
 from ragbench.experiment import ledger
 from ragbench.files import Damaged, write_text
-from ragbench.tuning.confirm import Confirmation, nested
+from ragbench.tuning.confirm import Confirmation, judge_by_folds
 from ragbench.tuning.outcome import PRESET, Tuned
 from ragbench.tuning.space import Parameter, Values, overrides, value_of
 from ragbench.tuning.study import Trial
@@ -40,24 +40,24 @@ def warnings(tuned: Tuned, confirmation: Confirmation | None) -> list[str]:
     limit, winner = tuned.spec.p95_ms, tuned.winner
     if limit is not None and (winner.p95_ms or 0.0) > limit:
         found.append(
-            f"no candidate keeps within {limit:g} ms: the fastest of the best has a p95 of {winner.p95_ms:.1f} ms"
+            f"no candidate stays within {limit:g} ms: the fastest of the best has a p95 of {winner.p95_ms:.1f} ms"
         )
     if tuned.folds:
         gain = tuned.held_out_gain()
         if not tuned.unchanged and gain.ci_low <= 0:
             found.append(
-                "searching like this is not shown to help on topics that the search has not seen "
-                f"({gain.difference:+.4f} [{gain.ci_low:+.4f}, {gain.ci_high:+.4f}] over {gain.n} training topics)"
+                f"on held-out training topics tuning changed the value by {gain.difference:+.4f} "
+                f"[{gain.ci_low:+.4f}, {gain.ci_high:+.4f}] ({gain.n} topics): a gain is not shown, keep the preset"
             )
     if confirmation is None and not tuned.held_out_topics:
         if tuned.unchanged:
             return [*found, "nothing is better than the configured values"]
-        outcome = nested(tuned).verdict.outcome
+        outcome = judge_by_folds(tuned).verdict.outcome
         if outcome != "adopt":
             found.append(f"the verdict of the nested folds is '{outcome}': keep the preset")
-        return [*found, "no topics are held out: a run of the winner on these topics flatters it"]
+        return [*found, "no topics are held out: a run of the winner on these topics shows too good a value"]
     if confirmation is None:
-        return [*found, "nothing is better than the configured values; the test topics were not asked"]
+        return [*found, "nothing is better than the configured values; the test topics were not used"]
     if confirmation.keeps == PRESET:
         found.append(f"the verdict on the test topics is '{confirmation.verdict.outcome}': keep the preset")
     elif confirmation.keeps:
@@ -72,10 +72,10 @@ def warnings(tuned: Tuned, confirmation: Confirmation | None) -> list[str]:
 
 
 def agreement(parameter: Parameter, chosen: Sequence[Values]) -> float | None:
-    """How much the folds agree on a parameter, from 0 to 1; None where it applies in fewer than two of them.
+    """How much the folds agree on a parameter, 0 to 1; None where it applies in fewer than two of them.
 
-    Numbers: 1 minus the distance between the least and the greatest, on the scale of the search. Choices: the share of
-    the most frequent.
+    Numbers: 1 minus the distance from the least to the greatest, as a share of the range that is searched. Choices: the
+    share of the most frequent.
     """
     values = [each[parameter.key] for each in chosen if parameter.key in each]
     if len(values) < 2:
@@ -96,11 +96,11 @@ def parameters(tuned: Tuned) -> pd.DataFrame:
         rows.append(
             {
                 "parameter": each.key,
-                "preset": _shown(
+                "preset": _text(
                     tuned.preset.values.get(each.key) if each.is_switch else value_of(tuned.base, each.key)
                 ),
-                "winner": _shown(tuned.winner.values.get(each.key)),
-                "folds": " ".join(_shown(values.get(each.key)) or "-" for values in chosen),
+                "winner": _text(tuned.winner.values.get(each.key)),
+                "folds": " ".join(_text(values.get(each.key)) or "-" for values in chosen),
                 "agreement": agreement(each, chosen),
                 **{f"importance {name}": shares.get(each.key, 0.0) for name, shares in tuned.importances.items()},
             }
@@ -110,7 +110,7 @@ def parameters(tuned: Tuned) -> pd.DataFrame:
 
 
 def folds(tuned: Tuned) -> pd.DataFrame:
-    """One row per fold: topics held out, the chosen values inside and outside it, the preset there."""
+    """One row per fold: the number of held-out topics, then values of winner and preset on the others and on these."""
     import pandas as pd
 
     rows = []
@@ -159,7 +159,7 @@ def front(tuned: Tuned) -> pd.DataFrame:
 
 
 def summary(tuned: Tuned, confirmation: Confirmation | None) -> dict[str, Any]:
-    """All of it as plain values."""
+    """The whole report as plain values."""
     folded: dict[str, Any] | None = None
     if tuned.folds:
         folded = {
@@ -171,7 +171,7 @@ def summary(tuned: Tuned, confirmation: Confirmation | None) -> dict[str, Any]:
             "repeats": tuned.repeats,
         }
         if not tuned.held_out_topics:
-            verdict = nested(tuned).verdict
+            verdict = judge_by_folds(tuned).verdict
             folded |= {"verdict": verdict.outcome, "reason": verdict.reason}
     test: dict[str, Any] | None = None
     if confirmation is not None:
@@ -210,15 +210,15 @@ def sentences(tuned: Tuned, confirmation: Confirmation | None) -> list[str]:
     if tuned.folds:
         gain = tuned.held_out_gain()
         said.append(
-            f"nested over {len(tuned.folds)} folds{_repeated(tuned)}: {tuned.inner:.4f} where searched, "
+            f"nested over {len(tuned.folds)} folds{_repeats(tuned)}: {tuned.inner:.4f} where searched, "
             f"{tuned.held_out:.4f} held out "
             f"(preset {gain.mean_baseline:.4f}); optimism {tuned.optimism:+.4f}"
         )
     if not tuned.unchanged:
         said.append(f"winner: {' '.join(overrides(tuned.changes))}")
     if not tuned.held_out_topics and not tuned.unchanged:
-        verdict = nested(tuned).verdict
-        said.append(f"too few topics to hold any out, judged by the folds: {verdict.outcome}. {verdict.reason}")
+        verdict = judge_by_folds(tuned).verdict
+        said.append(f"too few topics for test topics, judged by the folds: {verdict.outcome}. {verdict.reason}")
     if confirmation is not None:
         said.append(f"on the test topics: {confirmation.verdict.outcome}. {confirmation.verdict.reason}")
         if confirmation.plain is not None:
@@ -227,12 +227,12 @@ def sentences(tuned: Tuned, confirmation: Confirmation | None) -> list[str]:
     return said
 
 
-def _repeated(tuned: Tuned) -> str:
+def _repeats(tuned: Tuned) -> str:
     return f", {tuned.repeats} times {len(tuned.folds) // tuned.repeats}" if tuned.repeats > 1 else ""
 
 
 def tables(tuned: Tuned) -> dict[str, pd.DataFrame]:
-    """The tables that are shown, by title."""
+    """The tables to print, by title."""
     shown = {"Parameters": parameters(tuned)}
     if tuned.folds:
         shown["Folds"] = folds(tuned)
@@ -244,8 +244,8 @@ def tables(tuned: Tuned) -> dict[str, pd.DataFrame]:
 
 
 def write(tuned: Tuned, confirmation: Confirmation | None) -> None:
-    """The files, in the folder of the search."""
-    (tuned.folder / RECORD).unlink(missing_ok=True)  # of fewer trials
+    """Write the files into the folder of the search."""
+    (tuned.folder / RECORD).unlink(missing_ok=True)  # from an earlier search with fewer trials
     frames = {"trials": trials(tuned), "front": front(tuned), "parameters": parameters(tuned)}
     if tuned.folds:
         frames["folds"] = folds(tuned)
@@ -263,7 +263,7 @@ def write(tuned: Tuned, confirmation: Confirmation | None) -> None:
 
 
 def read(folder: Path) -> dict[str, Any]:
-    """The record of a finished search, after its files were compared with their digests. Raises ResultsError."""
+    """The record of a finished search. ResultsError where it or a file of the report is missing or has changed."""
     try:
         record = files.read_sealed(folder / RECORD)
         files.check_digests(folder, record["files"])
@@ -288,5 +288,5 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values) if values else float("nan")
 
 
-def _shown(value: Any) -> str:
+def _text(value: Any) -> str:
     return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,15 +1,15 @@
 """Tuning: search for parameters on the training topics, and estimate how much of the gain is luck of the search.
 
-    <results>/tune/<name>-<digest>/journal.log, cost.json, timed.json, test.json   what is continued
-                                   and the files of `tune_report`
+    <results>/tune/<name>-<digest>/journal.log, cost.json, timed.json, test.json   what the next call continues
+                                   and the files of `ragbench.tuning.report`
 
-Nested cross-validation: besides the search over all training topics, every outer fold has a search of its own that sees
-only the topics outside the fold; its choice is then measured on the fold. Groups of topics stay whole. Nothing but the
-parameters is fitted, so the mean over inner folds is the mean over the inner topics, which the searches use. Test
-topics are not used here: `confirm` reads them once, afterwards. Where there are too few topics to hold any out, the
-folds are repeated, and the verdict rests on the values of every topic while it was held out.
+Nested cross-validation: besides the search over all training topics there is one search for every outer fold. It sees
+only the topics outside the fold, and its choice is then measured on the fold. Groups of topics stay whole. Only
+parameters are fitted, so a search uses the mean over its topics instead of inner folds. Test topics are not used here:
+`confirm` reads them once, afterwards. If there are too few topics to hold some out, the folds are repeated, and the
+verdict uses the value that every topic had while it was held out.
 
-Latency is guessed in trials (`Cost`) and timed for the candidates at the end.
+Latency is estimated in trials (`Cost`) and timed for the candidates at the end.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ from ragbench.tuning.objective import (
     Cost,
     TrainingValues,
     cost_from_plain,
-    cost_to_plain,
     mean,
     objectives,
     time_cost,
@@ -43,15 +42,15 @@ from ragbench.tuning.outcome import PRESET as PRESET_ARM
 from ragbench.tuning.outcome import TUNED as TUNED_ARM
 from ragbench.tuning.outcome import Fold, Tuned
 from ragbench.tuning.processes import search_all
-from ragbench.tuning.space import START, Value, Values, configured, space, start_of
+from ragbench.tuning.space import START, Value, Values, configured_values, space, start_of
 from ragbench.tuning.study import Rules, Search, Trial
 
 JOURNAL = "journal.log"
 ALL = "all"
 REPEATS = 3
-"""How often all folds are drawn anew where they give the verdict."""
+"""How many times all folds are drawn where they give the verdict."""
 PRESET = -1
-"""The trial number of the configured values where the space does not hold them, so that no trial has them."""
+"""The trial number of the configured values if they lie outside the space, so that no trial has them."""
 
 
 def tune(
@@ -70,7 +69,7 @@ def tune(
     spec = base.tune
     repeats = spec.repeats or (1 if held_out_topics else REPEATS)
     if not held_out_topics and not spec.folds:
-        raise ConfigError("tune.folds=0 leaves nothing to judge by, as no topics are held out: leave it out")
+        raise ConfigError("tune.folds=0 leaves nothing to judge by, since no topics are held out: leave it out")
     chosen = objectives(spec.objective, base.measures)
     if spec.fidelity and len(chosen) > 1:
         raise ConfigError(f"tune.fidelity={spec.fidelity} needs one objective, tune.objective names {len(chosen)}")
@@ -82,14 +81,14 @@ def tune(
     values = TrainingValues(base, parameters, train, builder, names, spec.memory_mb << 20)
     folder = _folder(base, train, spec, rules, values)
     rules = replace(rules, key=folder.name, parts=len(values.parts))
-    preset = configured(parameters, base)
+    preset = configured_values(parameters, base)
     for name in names:
         if not values(preset).get(name):
             raise BenchmarkError(f"no training topic has a value for {name}: name others with tune.objective")
     if any(each.measure is None for each in chosen) or spec.p95_ms is not None:
         rules = replace(rules, cost=_cost(folder, values, preset, progress))
     searches = [Search(ALL, None, spec.trials)]
-    held = [each for repeat in range(repeats) for each in _held_out(train, spec.folds, spec.seed + repeat)]
+    held = [each for repeat in range(repeats) for each in _topics_of_folds(train, spec.folds, spec.seed + repeat)]
     everyone = frozenset(topic.qid for topic in train.topics)
     searches += [
         Search(f"fold {n}", everyone - out, spec.fold_trials or spec.trials) for n, out in enumerate(held, start=1)
@@ -103,9 +102,9 @@ def tune(
     candidates = _candidates(everything, rules, spec.candidates, values)
     timed: dict[int, Mapping[str, float]] = {}
     if rules.cost is not None:
-        timed = _timed(folder, values, [original, *candidates], rules, progress)
-        candidates = [_as_timed(trial, timed, rules) for trial in candidates]
-        original = _as_timed(original, timed, rules)
+        timed = _time_candidates(folder, values, [original, *candidates], rules, progress)
+        candidates = [_with_timed_p95(trial, timed, rules) for trial in candidates]
+        original = _with_timed_p95(original, timed, rules)
     pool = candidates if any(t.number == original.number for t in candidates) else [*candidates, original]
     folds = [
         _fold(n, search, out, trials[search.name], rules, values, preset, names[0])
@@ -135,7 +134,7 @@ def tune(
 
 
 def _folder(base: Settings, train: Benchmark, spec: TuneSpec, rules: Rules, values: TrainingValues) -> Path:
-    """The folder of this search: the same command finds it again, also with another number of trials."""
+    """The folder of this search. The same command gets the same folder, also with another number of trials."""
     asked = {key: value for key, value in asdict(spec).items() if key in ("objective", "p95_ms", "folds", "seed")}
     asked |= {"fidelity": spec.fidelity} if spec.fidelity else {}
     asked |= {"repeats": spec.repeats} if spec.repeats else {}
@@ -148,8 +147,8 @@ def _folder(base: Settings, train: Benchmark, spec: TuneSpec, rules: Rules, valu
     return base.results / "tune" / f"{readable(base.name)}-{digest(parts)[:12]}"
 
 
-def _held_out(train: Benchmark, folds: int, seed: int) -> list[frozenset[str]]:
-    """The topics of every outer fold; those of one group are together."""
+def _topics_of_folds(train: Benchmark, folds: int, seed: int) -> list[frozenset[str]]:
+    """The topics of every outer fold; topics of one group are in the same fold."""
     if not folds:
         return []
     from sklearn.model_selection import GroupKFold
@@ -165,14 +164,14 @@ def _held_out(train: Benchmark, folds: int, seed: int) -> list[frozenset[str]]:
 def _cost(folder: Path, values: TrainingValues, preset: Values, progress: Progress | None) -> Cost:
     """The estimate of latency, timed once for a search."""
     file = folder / "cost.json"
-    known = _read(file) or write_sealed(file, cost_to_plain(time_cost(values, preset, progress)))
+    known = _read_saved(file) or write_sealed(file, asdict(time_cost(values, preset, progress)))
     return cost_from_plain(known)
 
 
 def _with_preset(
     trials: Sequence[Trial], rules: Rules, values: TrainingValues, preset: Values, qids: frozenset[str] | None
 ) -> list[Trial]:
-    """The trials, and the preset where it is not among them, so that nothing worse than the preset is chosen."""
+    """The trials with the preset among them, so that nothing worse than the preset is chosen."""
     if any(values.identity(trial.values) == values.identity(preset) for trial in trials):
         return list(trials)
     guess = rules.cost(preset) if rules.cost is not None else None
@@ -180,7 +179,7 @@ def _with_preset(
 
 
 def _candidates(trials: Sequence[Trial], rules: Rules, most: int, values: TrainingValues) -> list[Trial]:
-    """The trials to time: the front of several objectives, else the best; different pipelines, the best first."""
+    """The trials to time, best first, each with another pipeline: the front of several objectives, else the best."""
     ordered = rules.front(trials) if len(rules.objectives) > 1 else rules.better(trials)
     distinct: dict[str, Trial] = {}
     for trial in ordered or rules.better(trials):
@@ -193,27 +192,27 @@ def _candidates(trials: Sequence[Trial], rules: Rules, most: int, values: Traini
     return [found[round(n * (len(found) - 1) / max(1, most - 1))] for n in range(most)]
 
 
-def _timed(
+def _time_candidates(
     folder: Path, values: TrainingValues, trials: Sequence[Trial], rules: Rules, progress: Progress | None
 ) -> dict[int, Mapping[str, float]]:
-    """Percentiles by trial number, timed side by side and saved, so that the same trials are not timed again."""
+    """Percentiles by trial number, timed in turns and saved, so that the same trials are not timed again."""
     by_number = {str(trial.number): trial.values for trial in trials}
     file, key = folder / "timed.json", digest([by_number, values.base.latency])
-    known = _read(file)
+    known = _read_saved(file)
     if known is None or known["key"] != key:
         known = write_sealed(file, {"key": key, "timed": time_p95(values, by_number, progress)})
     return {int(number): each for number, each in known["timed"].items()}
 
 
-def _read(file: Path) -> dict[str, Any] | None:
-    """The saved times; None where there are none or the file has changed since: then timing is repeated."""
+def _read_saved(file: Path) -> dict[str, Any] | None:
+    """The saved times; None where there are none or the file is damaged, so that timing is repeated."""
     try:
         return read_sealed(file)
     except (FileNotFoundError, Damaged):
         return None
 
 
-def _as_timed(trial: Trial, timed: Mapping[int, Mapping[str, float]], rules: Rules) -> Trial:
+def _with_timed_p95(trial: Trial, timed: Mapping[int, Mapping[str, float]], rules: Rules) -> Trial:
     p95 = timed[trial.number]["p95"]
     reached = zip(rules.objectives, trial.objectives, strict=True)
     return replace(trial, objectives=tuple(p95 if each.name == P95 else value for each, value in reached), p95_ms=p95)
@@ -229,7 +228,7 @@ def _fold(
     preset: Values,
     measure: str,
 ) -> Fold:
-    """The choice of a search, measured on its own topics and, for the first time, on those held out from it."""
+    """The choice of a search, measured on the topics that it saw and on those held out from it."""
     chosen: Mapping[str, Value] = rules.better(_with_preset(trials, rules, values, preset, search.qids))[0].values
     tuned, original = values(chosen)[measure], values(preset)[measure]
     pairs = {qid: (value, original[qid]) for qid, value in tuned.items() if qid in out}

@@ -1,10 +1,10 @@
 """Search spaces: which parameters of a configuration are varied, and over which values.
 
-A space mirrors the configuration: `tune.space.p6.depth` holds the values that `p6.depth` may take. A leaf has `low` and
-`high` (whole numbers make a whole-number parameter), optionally `step` or `log`; or `choices`. `when` names a stage
-that must be on, another parameter that must be true, or, as `fuse.method=convex`, must have a value; `unless` names a
-key that must have none; `costly` says that the value changes how long a query takes. Parameters of stages that are off
-are ignored.
+A space mirrors the configuration: `tune.space.p6.depth` has the values that `p6.depth` may take. A leaf has `low` and
+`high` (whole numbers make a whole-number parameter), perhaps `step` or `log`; or `choices`. `when` names a stage that
+must be on, another parameter that must be true, or one with its value, such as `fuse.method=convex`; `unless` names a
+key that must have no value; `costly` says that the value changes how long a query takes. Parameters of stages that are
+off are ignored.
 
 `tune.starts` are overrides, each a starting point besides the preset: other experiments, or settings that shape the
 index. The parameter `start` chooses one of them. `tune.index_variants` adds starts, drawn from the choices of
@@ -35,20 +35,20 @@ if TYPE_CHECKING:
 
 _INDEX = "index."
 DRAWS = 200
-"""At most so many draws of index variants."""
+"""The most draws of index variants."""
 START = "start"
 """The key of the parameter that chooses which of `tune.starts` a trial changes; `""` is the preset."""
 
 Value = bool | int | float | str
 Values = Mapping[str, Value]
-"""By key, the value of every parameter whose condition holds."""
+"""The values of all parameters whose condition holds, by key."""
 
 
 @dataclass(frozen=True)
 class Parameter(Checked):
     """One parameter: its `key` in the configuration and its possible values; `also` are keys that interpolate it.
 
-    The parameters `start` and switches choose among options, which `structures` holds.
+    The parameter `start` and switches choose among options, which are in `structures`.
     """
 
     key: str
@@ -100,7 +100,7 @@ class Parameter(Checked):
         return tidy(trial.suggest_float(self.key, self.low or 0.0, self.high or 0.0, step=self.step, log=self.log))
 
     def contains(self, value: Any) -> bool:
-        """Whether the search space holds the value."""
+        """Whether the value lies in the search space."""
         if self.choices:
             return value in self.choices
         low, high = float(self.low or 0), float(self.high or 0)
@@ -116,7 +116,7 @@ class Parameter(Checked):
 
 
 def tidy(value: float) -> float:
-    """Round to three significant digits, so that values read well and nearly equal trials become equal."""
+    """Round to three significant digits, so that values are readable and nearly equal trials become equal."""
     return float(f"{value:.3g}") if isinstance(value, float) else value
 
 
@@ -126,17 +126,17 @@ def space(
     """The parameters of `base.config['tune']['space']` that apply to any start with any switch.
 
     `start` comes first where there is more than one, then the switches of `tune.switches`, then parameters without a
-    condition. `compose` turns overrides into settings: those of starts and switches, and one with all parameters
-    changed, which shows which keys follow them. A start or switch that does not fit the preset is left out, and `say`
-    gets a sentence.
+    condition, then the others. `compose` turns overrides into settings: of starts and switches, and of all parameters
+    changed at once, which shows the keys that follow them. A start or switch that does not fit the preset is left out,
+    and `say` gets a sentence.
     """
     known = Structures(base, compose)
     for words in base.tune.starts:
         try:
             known.add(words)
         except ConfigError as error:
-            say(f"tune.starts: '{words}' does not fit this preset and is left out:  {error}")
-    known.sample()
+            say(f"tune.starts: '{words}' does not fit this preset and is left out: {error}")
+    known.add_index_variants()
     switches = [each for each in (known.switch(name, say) for name in base.tune.switches) if each is not None]
     kept: dict[str, Parameter] = {}
     for settings in known.all():
@@ -163,36 +163,36 @@ class Structures:
         self._known: dict[tuple[str, ...], Settings | None] = {(): base}
         self._varied: dict[tuple[str, ...], frozenset[str]] = {}
 
-    def composed(self, words: Sequence[str]) -> Settings:
+    def compose(self, words: Sequence[str]) -> Settings:
         """The preset with further overrides. Raises ConfigError."""
-        return self.recomposed(self.base, words)
+        return self.compose_onto(self.base, words)
 
-    def recomposed(self, settings: Settings, words: Sequence[str]) -> Settings:
+    def compose_onto(self, settings: Settings, words: Sequence[str]) -> Settings:
         """Settings with further overrides. Raises ConfigError."""
         return self._compose([*settings.overrides, *words])
 
     def add(self, words: str) -> bool:
         """Add a start, unless it is one already. Raises ConfigError."""
-        settings = self.composed(shlex.split(words))
-        begun = [self.of({START: each}) for each in self.starts]
-        if any((settings.pipeline, settings.index) == (each.pipeline, each.index) for each in begun):
+        settings = self.compose(shlex.split(words))
+        known = [self.of({START: each}) for each in self.starts]
+        if any((settings.pipeline, settings.index) == (each.pipeline, each.index) for each in known):
             return False
         self._known[tuple(shlex.split(words))] = settings
         self.starts = (*self.starts, words)
         return True
 
-    def sample(self) -> None:
+    def add_index_variants(self) -> None:
         """Add starts with choices of `tune.space.index`, drawn by the seed, until `tune.index_variants` are there."""
         spec, choices = self.base.tune, _index_choices(self.base)
-        draw, begun = random.Random(spec.seed), self.starts
+        draw, given = random.Random(spec.seed), self.starts
         for _ in range(DRAWS if choices else 0):
             if len({digest(self.of({START: each}).index) for each in self.starts}) >= (spec.index_variants or 0):
                 return
             values = {key: draw.choice(each) for key, each in choices.items()}
-            kept = [each for each in shlex.split(draw.choice(begun)) if each.partition("=")[0] not in values]
+            kept = [each for each in shlex.split(draw.choice(given)) if each.partition("=")[0] not in values]
             words = shlex.join([*kept, *overrides(values)])
             try:
-                settings = self.composed(shlex.split(words))
+                settings = self.compose(shlex.split(words))
             except ConfigError:
                 continue  # such as min_chars above max_chars
             if all(settings.index != self.of({START: each}).index for each in self.starts):
@@ -208,21 +208,19 @@ class Structures:
             raise ConfigError(f"tune.switches names '{name}', which is no switch{did_you_mean(name, known)}")
         usable: dict[str, None] = {}
         for start in self.starts:
-            usable |= {each.name: None for each in known[name].options if self.goes({START: start}, name, each.name)}
+            usable |= {each.name: None for each in known[name].options if self.fits({START: start}, name, each.name)}
         if len(usable) < 2:
             say(f"tune.switches: '{name}' is left out: its options do not fit this preset, or they shape the index")
             return None
         self.options[name] = tuple(usable)
         return Parameter(name, choices=tuple(usable), costly=True, is_switch=True, structures=self)
 
-    def goes(self, values: Values, name: str, option: Value) -> bool:
-        """Whether a switch may have this option with the values: they are accepted together, and the index stays the
-        same.
-        """
+    def fits(self, values: Values, name: str, option: Value) -> bool:
+        """Whether a switch may have this option with the values: both are accepted, and the index stays the same."""
         words = self._words({**values, name: option}, (*self.options, name))
         if words not in self._known:
             try:
-                composed = self.composed(words)
+                composed = self.compose(words)
                 _ = composed.pipeline  # refuses stages that do not go together
                 self._known[words] = composed
             except ConfigError:
@@ -231,12 +229,12 @@ class Structures:
         return settings is not None and settings.index == self.of({START: values.get(START, "")}).index
 
     def options_of(self, start: str) -> dict[str, Value]:
-        """The options of a start, without those switches whose parameters it changed to values that no option has."""
-        begun, found = self.of({START: start}), {}
+        """The option of every switch at a start, without switches whose parameters have values that no option has."""
+        settings, found = self.of({START: start}), {}
         for name, options in self.options.items():
             for option in options:
-                if self.goes({START: start}, name, option) and (
-                    self.of({START: start, name: option}).pipeline == begun.pipeline
+                if self.fits({START: start}, name, option) and (
+                    self.of({START: start, name: option}).pipeline == settings.pipeline
                 ):
                     found[name] = cast(Value, option)
                     break
@@ -246,13 +244,13 @@ class Structures:
         """The settings of a start and the switches among the values."""
         words = self._words(values, tuple(self.options))
         if words not in self._known:
-            self._known[words] = self.composed(words)
+            self._known[words] = self.compose(words)
         settings = self._known[words]
         if settings is None:
             raise ConfigError(f"{' '.join(words)} does not go with this preset")
         return settings
 
-    def varied(self, values: Values) -> frozenset[str]:
+    def varied_keys(self, values: Values) -> frozenset[str]:
         """The keys of the parameters that apply to this start with these switches."""
         words = self._words(values, tuple(self.options))
         if words not in self._varied:
@@ -265,7 +263,7 @@ class Structures:
             yield self.of({START: start})
             for name, options in self.options.items():
                 for option in options:
-                    if self.goes({START: start}, name, option):
+                    if self.fits({START: start}, name, option):
                         yield self.of({START: start, name: option})
 
     def _words(self, values: Values, switches: Sequence[str]) -> tuple[str, ...]:
@@ -274,14 +272,14 @@ class Structures:
 
 
 def _index_choices(base: Settings) -> dict[str, tuple[Value, ...]]:
-    """By key, the choices of parameters that shape the index."""
+    """The choices of the parameters that shape the index, by key."""
     found = {}
     for key, node in _leaves(base.config["tune"]["space"] or {}, ""):
         if key.startswith(_INDEX):
             found[key] = build(Parameter, {**node, "key": key}, f"tune.space.{key}").choices
             if not found[key]:
                 raise ConfigError(
-                    f"tune.space.{key} must have choices: it shapes the index, each value needs another one"
+                    f"tune.space.{key} must have choices: it shapes the index, so each value needs another index"
                 )
     return found
 
@@ -305,10 +303,10 @@ def _applicable(base: Settings, settings: Settings) -> list[Parameter]:
 
 
 def _of_structure(settings: Settings, known: Structures) -> list[Parameter]:
-    """The parameters that apply to these settings, each checked and with the keys that follow it."""
+    """The parameters that apply to these settings, checked, with the keys that follow each."""
     found = _applicable(known.base, settings)
     follows = _followers(found, settings, known) if found else {}
-    return [_checked(replace(parameter, also=follows[parameter.key]), settings) for parameter in found]
+    return [_check(replace(parameter, also=follows[parameter.key]), settings) for parameter in found]
 
 
 def _key(condition: str | None) -> str:
@@ -337,64 +335,64 @@ def apply(base: Settings, parameters: Sequence[Parameter], values: Values) -> Se
 
 
 def suggest(parameters: Sequence[Parameter], trial: BaseTrial) -> dict[str, Value]:
-    """The values that a trial tries; a parameter whose condition does not hold is left out.
+    """The values that a trial tries, without parameters whose condition does not hold.
 
-    So is a switch whose option does not fit the start and the switches before it: it keeps the option of the start.
+    A switch whose option does not fit the start and the switches before it is left out, too: it keeps its option.
     """
     known = _structures(parameters)
     values: dict[str, Value] = {}
     for parameter in parameters:
         if parameter.key == START or (known is not None and parameter.is_switch):
             tried = parameter.suggest(trial)
-            if known is None or parameter.key == START or known.goes(values, parameter.key, tried):
+            if known is None or parameter.key == START or known.fits(values, parameter.key, tried):
                 values[parameter.key] = tried
-    varied = _varied(parameters, values)
+    varied = _varied_keys(parameters, values)
     for parameter in parameters:
-        if parameter.key in varied and _has_a_say(parameter, varied, values):
+        if parameter.key in varied and _condition_holds(parameter, varied, values):
             values[parameter.key] = parameter.suggest(trial)
     return values
 
 
-def configured(parameters: Sequence[Parameter], base: Settings, start: str = "") -> dict[str, Value]:
-    """The values that a start has, the preset's by default, without those whose condition does not hold."""
-    values = _structural(parameters, start)
-    settings, varied = start_of(base, parameters, {START: start}), _varied(parameters, {START: start})
+def configured_values(parameters: Sequence[Parameter], base: Settings, start: str = "") -> dict[str, Value]:
+    """The values of a start (default: of the preset), without parameters whose condition does not hold."""
+    values = _start_and_switches(parameters, start)
+    settings, varied = start_of(base, parameters, {START: start}), _varied_keys(parameters, {START: start})
     values |= {p.key: value_of(settings, p.key) for p in parameters if p.key in varied}
     return {
         p.key: values[p.key]
         for p in parameters
-        if p.key in values and (p.key not in varied or _has_a_say(p, varied, values))
+        if p.key in values and (p.key not in varied or _condition_holds(p, varied, values))
     }
 
 
-def changed(parameters: Sequence[Parameter], base: Settings, values: Values) -> dict[str, Value]:
-    """The values that differ from those of the start with its switches; both are among them where they differ."""
-    settings, own = start_of(base, parameters, values), _structural(parameters, str(values.get(START, "")))
+def changed_values(parameters: Sequence[Parameter], base: Settings, values: Values) -> dict[str, Value]:
+    """The values that differ from those of the start, including the start and switches that differ from the preset."""
+    settings, original = start_of(base, parameters, values), _start_and_switches(parameters, str(values.get(START, "")))
     switched = {p.key for p in parameters if p.is_switch}
     return {
         key: value
         for key, value in values.items()
-        if (value != "" if key == START else value != (own.get(key) if key in switched else value_of(settings, key)))
+        if value != ("" if key == START else original.get(key) if key in switched else value_of(settings, key))
     }
 
 
-def _structural(parameters: Sequence[Parameter], start: str) -> dict[str, Value]:
-    """A start, with those of its options that are varied."""
+def _start_and_switches(parameters: Sequence[Parameter], start: str) -> dict[str, Value]:
+    """The start and the options of its switches, as far as they are varied."""
     known = _structures(parameters)
     if known is None:
         return {}
     return {**({START: start} if any(p.key == START for p in parameters) else {}), **known.options_of(start)}
 
 
-def _varied(parameters: Sequence[Parameter], values: Values) -> frozenset[str]:
-    """The keys, other than start and switches, that are varied with the start and the switches among the values."""
+def _varied_keys(parameters: Sequence[Parameter], values: Values) -> frozenset[str]:
+    """The keys that are varied at the start and switches among the values, other than start and switches."""
     known = _structures(parameters)
     keys = frozenset(p.key for p in parameters if p.key != START and not p.is_switch)
-    return keys if known is None else keys & known.varied(values)
+    return keys if known is None else keys & known.varied_keys(values)
 
 
-def _has_a_say(parameter: Parameter, varied: Collection[str], values: Values) -> bool:
-    """Whether the condition holds; conditions on keys that are not varied were checked before."""
+def _condition_holds(parameter: Parameter, varied: Collection[str], values: Values) -> bool:
+    """Whether the condition of a parameter holds; conditions on keys that are not varied were checked before."""
     key, equals, wanted = (parameter.when or "").partition("=")
     if key not in varied:
         return True
@@ -402,10 +400,10 @@ def _has_a_say(parameter: Parameter, varied: Collection[str], values: Values) ->
 
 
 def overrides(values: Values) -> list[str]:
-    """The values as a person types them; those of the start first."""
-    begun = shlex.split(str(values.get(START, "")))
+    """The values as a person types them, the words of the start first."""
+    first = shlex.split(str(values.get(START, "")))
     rest = {key: value for key, value in values.items() if key != START}
-    return [*begun, *(f"{key}={str(v).lower() if isinstance(v, bool) else v}" for key, v in rest.items())]
+    return [*first, *(f"{key}={str(v).lower() if isinstance(v, bool) else v}" for key, v in rest.items())]
 
 
 def value_of(settings: Settings, key: str) -> Any:
@@ -438,16 +436,16 @@ def _is_on(base: Settings, condition: str, stages: Sequence[str]) -> bool:
 
 
 def _followers(parameters: Sequence[Parameter], base: Settings, known: Structures) -> dict[str, tuple[str, ...]]:
-    """By parameter, the other keys that interpolate it, found by changing all parameters at once, else one by one."""
+    """The other keys that interpolate a parameter, by its key: found by changing all at once, else one by one."""
     other = {p.key: next(end for end in p.ends if end != value_of(base, p.key)) for p in parameters}
-    composed = known.recomposed(base, overrides(other))
+    composed = known.compose_onto(base, overrides(other))
     follows: dict[str, list[str]] = {key: [] for key in other}
-    for key in _changed(base.config, composed.config, ""):
+    for key in _changed_keys(base.config, composed.config, ""):
         if key in other:
             continue
         before, after = value_of(base, key), value_of(composed, key)
-        leaders = [led for led, value in other.items() if value == after and value_of(base, led) == before]
-        leaders = [led for led in leaders if led.rpartition(".")[2] == key.rpartition(".")[2]] or leaders
+        leaders = [each for each, value in other.items() if value == after and value_of(base, each) == before]
+        leaders = [each for each in leaders if each.rpartition(".")[2] == key.rpartition(".")[2]] or leaders
         if len(leaders) != 1:
             if len(parameters) == 1:
                 raise ConfigError(
@@ -458,8 +456,8 @@ def _followers(parameters: Sequence[Parameter], base: Settings, known: Structure
     return {key: tuple(keys) for key, keys in follows.items()}
 
 
-def _checked(parameter: Parameter, base: Settings) -> Parameter:
-    """The parameter, after a check that both its ends give a pipeline over the same index."""
+def _check(parameter: Parameter, base: Settings) -> Parameter:
+    """The parameter, after a check that its ends give a pipeline over the same index. Raises ConfigError."""
     for end in parameter.ends:
         settings = apply(base, [parameter], {parameter.key: end})
         _ = settings.pipeline
@@ -468,9 +466,9 @@ def _checked(parameter: Parameter, base: Settings) -> Parameter:
     return parameter
 
 
-def _changed(before: Any, after: Any, path: str) -> Iterator[str]:
+def _changed_keys(before: Any, after: Any, path: str) -> Iterator[str]:
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         for key in {**before, **after}:
-            yield from _changed(before.get(key), after.get(key), f"{path}.{key}" if path else str(key))
+            yield from _changed_keys(before.get(key), after.get(key), f"{path}.{key}" if path else str(key))
     elif before != after:
         yield path

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from ragbench.configuration import Settings
 from ragbench.errors import ResultsError
 from ragbench.tuning.objective import P95, THIRD, Cost, Objective, TrainingValues, mean
-from ragbench.tuning.space import START, Parameter, Values, configured, suggest
+from ragbench.tuning.space import START, Parameter, Values, configured_values, suggest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +33,7 @@ _PROCESS_STRIDE = 1_000_003
 
 @dataclass(frozen=True)
 class Trial:
-    """A finished trial: its values, the objectives on the queries of its study, the guessed p95 (None: no guess)."""
+    """A finished trial: its values, the objectives on the queries of its study, the estimated p95 (None: unknown)."""
 
     number: int
     values: Values
@@ -100,7 +100,7 @@ class Rules:
 
 
 def open_storage(path: Path) -> optuna.storages.JournalStorage:
-    """The journal, with a lock file, so that several processes may write; a line cut short by a crash is taken off."""
+    """The journal, with a lock file, so that several processes may write; a last line that is incomplete is removed."""
     with quiet():
         from optuna.storages import JournalStorage
 
@@ -121,14 +121,14 @@ def open_storage(path: Path) -> optuna.storages.JournalStorage:
         finally:
             lock.release()
         try:
-            # It has the two methods; to inherit them would import Optuna with this module.
+            # The lock has the two methods; inheriting from Optuna's class would import Optuna with this module.
             return JournalStorage(SealedJournal(str(path), lock_obj=lock))  # type: ignore[arg-type]
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ResultsError(f"the journal {path} is damaged ({error}): move it away to begin again") from None
 
 
 class _Lock:
-    """The lock of the journal. The system releases it when a process is killed; Optuna's own would stay for 30 s."""
+    """The lock of the journal. The system releases it when a process is killed; Optuna's lock would stay for 30 s."""
 
     def __init__(self, path: Path) -> None:
         from filelock import FileLock
@@ -146,7 +146,7 @@ class _Lock:
 
 
 def open_study(storage: Any, search: Search, rules: Rules, base: Settings) -> optuna.Study:
-    """The study of a search; a new one begins with the configured values, where the space holds them."""
+    """The study of a search; a new one begins with the configured values, if they lie in the space."""
     import optuna
 
     with quiet():
@@ -163,11 +163,11 @@ def open_study(storage: Any, search: Search, rules: Rules, base: Settings) -> op
 
 
 def _starts(rules: Rules, base: Settings) -> Iterator[dict[str, Any]]:
-    """The configured values of the preset and of every other start, where the space holds them."""
-    begins = next((p.choices for p in rules.parameters if p.key == START), ("",))
+    """The configured values of the preset and of every other start, if they lie in the space."""
+    starts = next((p.choices for p in rules.parameters if p.key == START), ("",))
     whole = {p.key for p in rules.parameters if p.whole}
-    for start in begins:
-        values = configured(rules.parameters, base, str(start))
+    for start in starts:
+        values = configured_values(rules.parameters, base, str(start))
         if all(p.contains(values[p.key]) for p in rules.parameters if p.key in values):
             yield {key: int(value) if key in whole else value for key, value in values.items()}
 
@@ -181,7 +181,7 @@ def optimise(
     report: Callable[[int], None] | None = None,
     begun: Sequence[optuna.trial.FrozenTrial] = (),
 ) -> None:
-    """Run trials until the study has enough; first those that a stopped search had begun.
+    """Run trials until the study has enough; first the trials in `begun`, which a stopped search had begun.
 
     An interrupted trial stays open: the next search finishes it under its number, with the same suggestions.
     """
@@ -189,7 +189,7 @@ def optimise(
 
     left = list(begun)
     study.pruner = make_pruner()
-    while (done := len(finished(study)) + len(pruned(study))) < search.trials:
+    while (done := len(trials_in(study, "COMPLETE", "PRUNED"))) < search.trials:
         if report is not None:
             report(done)
         with quiet():
@@ -213,12 +213,12 @@ def optimise(
 
 
 def _is_pruned(trial: optuna.Trial, search: Search, rules: Rules, values: TrainingValues, tried: Values) -> bool:
-    """Whether the trial is pruned before it has seen all topics."""
+    """Whether to stop the trial before it has seen all topics."""
     measure = rules.objectives[0].measure
     if rules.parts == 1 or measure is None:
         return False
     for part in range(1, rules.parts):
-        reached = mean(values.begun(tried, part)[measure], search.qids)
+        reached = mean(values.on_first_parts(tried, part)[measure], search.qids)
         with quiet():
             trial.report(reached, part)
             if trial.should_prune():
@@ -237,9 +237,9 @@ def make_pruner() -> optuna.pruners.BasePruner:
     class Halving(BasePruner):
         def prune(self, study: optuna.Study, trial: optuna.trial.FrozenTrial) -> bool:
             step = trial.last_step
-            if step is None or "fixed_params" in trial.system_attrs:  # enqueued: what is configured sees all topics
+            if step is None or "fixed_params" in trial.system_attrs:  # the configured values see all topics
                 return False
-            ended = [*finished(study), *pruned(study)]
+            ended = trials_in(study, "COMPLETE", "PRUNED")
             others = [each.intermediate_values[step] for each in ended if step in each.intermediate_values]
             better = sum(value > trial.intermediate_values[step] for value in others)
             return better >= math.ceil((len(others) + 1) / THIRD)
@@ -247,25 +247,11 @@ def make_pruner() -> optuna.pruners.BasePruner:
     return Halving()
 
 
-def begun(study: optuna.Study) -> list[optuna.trial.FrozenTrial]:
-    """The trials that are under way, or were when a search was stopped."""
+def trials_in(study: optuna.Study, *states: str) -> list[optuna.trial.FrozenTrial]:
+    """The trials in some states: `RUNNING` (also those of a stopped search), `COMPLETE` (saw all topics), `PRUNED`."""
     from optuna.trial import TrialState
 
-    return study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
-
-
-def finished(study: optuna.Study) -> list[optuna.trial.FrozenTrial]:
-    """The trials that ended."""
-    from optuna.trial import TrialState
-
-    return study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-
-
-def pruned(study: optuna.Study) -> list[optuna.trial.FrozenTrial]:
-    """The trials that saw a part of the topics only."""
-    from optuna.trial import TrialState
-
-    return study.get_trials(deepcopy=False, states=(TrialState.PRUNED,))
+    return study.get_trials(deepcopy=False, states=[TrialState[state] for state in states])
 
 
 def trials_of(study: optuna.Study, parameters: Sequence[Parameter]) -> list[Trial]:
@@ -280,12 +266,12 @@ def trials_of(study: optuna.Study, parameters: Sequence[Parameter]) -> list[Tria
             each.user_attrs.get(P95),
             0.0 if each.duration is None else each.duration.total_seconds(),
         )
-        for each in finished(study)
+        for each in trials_in(study, "COMPLETE")
     ]
 
 
 def importances(study: optuna.Study, rules: Rules) -> dict[str, dict[str, float]]:
-    """By objective, the share of every parameter in what separates good trials from others (PED-ANOVA), largest first.
+    """How much each parameter separates good trials from others, as shares by objective, largest first (PED-ANOVA).
 
     Watanabe, Bansal and Hutter, IJCAI 2023. Empty for an objective that no trial changed.
     """
@@ -293,7 +279,7 @@ def importances(study: optuna.Study, rules: Rules) -> dict[str, dict[str, float]
 
     found: dict[str, dict[str, float]] = {}
     for place, each in enumerate(rules.objectives):
-        reached = {trial.values[place] for trial in finished(study)}
+        reached = {trial.values[place] for trial in trials_in(study, "COMPLETE")}
         if len(reached) < 2:
             found[each.name] = {}
             continue
@@ -305,7 +291,7 @@ def importances(study: optuna.Study, rules: Rules) -> dict[str, dict[str, float]
 
 
 def _cost_of(place: int, objective: Objective) -> Callable[[optuna.trial.FrozenTrial], float]:
-    """The evaluator minimises a given target, whatever the direction of the study."""
+    """The target of the evaluator, which minimises it whatever the direction of the study is."""
     return lambda trial: -objective.sign * float(trial.values[place])
 
 

@@ -1,4 +1,4 @@
-"""The way in for notebooks, scripts and the commands: an experiment as a value, results as tidy frames and figures.
+"""The interface for notebooks, scripts and the commands: an experiment as a value, results as data frames and figures.
 
 from ragbench import Experiment
 

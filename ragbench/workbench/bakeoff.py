@@ -1,4 +1,4 @@
-"""Encoders side by side in one search: what each finds, what it takes to index and to ask, and the verdicts.
+"""Encoders side by side in one search: quality, time to index and to ask, and verdicts.
 
 import ragbench
 
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from ragbench.engine.executor import Arm
 
 SEARCH = "exp=recommended"
-"""What the encoders are put into unless overrides name another experiment."""
+"""The search that the encoders are put into unless overrides name another experiment."""
 SAMPLE = 32
-"""Passages that are embedded to tell how long all of them take."""
+"""Passages that are embedded to estimate the time for all of them."""
 
 
 @dataclass(frozen=True)
 class Bakeoff:
-    """`results` has an arm for every encoder, judged against the first; `index_seconds` by encoder is for all passages,
-    from a sample that is embedded through no cache."""
+    """`results` has an arm for every encoder, judged against the first; `index_seconds` are the seconds to embed all
+    passages by encoder, estimated from a sample without a cache."""
 
     results: Results
     index_seconds: dict[str, float]
@@ -61,11 +61,11 @@ def bakeoff(
     progress: Progress | None = None,
     say: Say = console.say,
 ) -> Bakeoff:
-    """Measure a search with each of the encoders; all bundled ones and `draft` unless some are named.
+    """Measure a search with each of the encoders; without names, with all bundled ones and `draft`.
 
-    An encoder is whatever `index.encoder.name` takes: a folder, a bundled model, `draft`, `owner/model` of the hub, an
-    endpoint (`openai:MODEL`); its prefixes follow from its name. Raises
-    ConfigError for fewer than two, ModelError for a name that leads nowhere.
+    An encoder is a value of `index.encoder.name`: a folder, a bundled model, `draft`, `owner/model` of the hub, an
+    endpoint (`openai:MODEL`); its prefixes follow from its name. Raises ConfigError for fewer than two, ModelError for
+    a model that cannot be found.
     """
     named = list(dict.fromkeys(encoders)) or bundled.names("encoder")
     if len(named) < 2:
@@ -80,7 +80,7 @@ def bakeoff(
 
 
 def _index_seconds(arm: Arm) -> float:
-    """How long all passages would take, from some that lie evenly among them; the first one loads the model."""
+    """The estimated seconds for all passages, from an even sample; the first passage only loads the model."""
     spec, table = arm.index.spec.vectors(""), arm.index.chunks
     passages = spec.passage.passages(table)
     sample = passages[:: max(1, len(passages) // SAMPLE)][:SAMPLE]

@@ -1,4 +1,4 @@
-"""An experiment as a value: arms over one benchmark, which can be read, planned, searched and run."""
+"""An experiment as a value: arms over one benchmark, which can be printed, planned, searched and run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Literal
 from ragbench import app, catalogue, console
 from ragbench.arm_builder import ArmBuilder, Progress, Say
 from ragbench.benchmark.benchmark import Benchmark
-from ragbench.benchmark.split import TRAIN, halved
+from ragbench.benchmark.split import TRAIN, has_halves
 from ragbench.configuration import Settings, build
 from ragbench.configuration.own_stage import FunctionStage
 from ragbench.corpus.file_warning import grouped_by_kind
@@ -30,14 +30,14 @@ Design = Literal["leave_one_out", "add_one", "pairwise", "factorial", "fractiona
 Split = Literal["train", "test", "all"]
 
 _WARNINGS = 10
-"""So many warnings of the data are said by a run."""
+"""The most warnings about the data that a run prints."""
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """Arms over one benchmark, ready to run; `settings[0]` decides what all share. Nothing is computed until `run`.
+    """Arms over one benchmark, ready to run; `settings[0]` has the values that all share. Only `run` computes.
 
-    One that `explores` measures the train topics: it was not told `split`. All topics where they are too few to split.
+    If it `explores`, because no `split` was given, it measures the train topics, or all if they are too few to split.
     """
 
     settings: tuple[Settings, ...]
@@ -56,7 +56,7 @@ class Experiment:
 
     @classmethod
     def standard(cls, *overrides: str) -> Experiment | None:
-        """The arms that `ragbench.yaml` lists, else baseline and recommended; None for words about the pipeline."""
+        """The arms that `ragbench.yaml` lists, else baseline and recommended; None if words change the pipeline."""
         found = app.standard_arms(overrides)
         return cls(tuple(found)) if found else None
 
@@ -70,29 +70,29 @@ class Experiment:
         varied = {key: value for key, value in values.items() if isinstance(value, list)}
         swept = []
         for key, choices in varied.items():
-            said = [_words((), {key: choice})[-1].partition("=") for choice in choices]
-            swept.append(f"{said[0][0]}={','.join(value for _, _, value in said)}")
+            pairs = [_words((), {key: choice})[-1].partition("=") for choice in choices]
+            swept.append(f"{pairs[0][0]}={','.join(value for _, _, value in pairs)}")
         fixed = {key: value for key, value in values.items() if key not in varied}
         settings = tuple(app.sweep([*_words(overrides, fixed), *swept]))
-        return cls(settings, benchmark, explores=not _chosen(settings))
+        return cls(settings, benchmark, explores=not _names_split(settings))
 
     @classmethod
     def arms(
         cls, arms: Mapping[str, Sequence[str | Own | FunctionStage]], benchmark: Benchmark | None = None
     ) -> Experiment:
-        """Arms by name, each a list of overrides and stages of your own; the first is compared against.
+        """Arms by name, each a list of overrides and your stages; the first is the baseline.
 
         >>> Experiment.arms({"plain": [], "deep": ["p6=on", "p6.depth=50"]})
         Experiment(plain, deep)
         """
-        settings = tuple(_composed([*parts, f"name={name}"]) for name, parts in arms.items())
-        return cls(settings, benchmark, explores=not _chosen(settings))
+        settings = tuple(_compose([*parts, f"name={name}"]) for name, parts in arms.items())
+        return cls(settings, benchmark, explores=not _names_split(settings))
 
     @classmethod
     def named(cls, given: Sequence[str], *shared: str, benchmark: Benchmark | None = None) -> Experiment:
         """Arms as `--arm` takes them: `Experiment.named(["off=", "deep=rerank=on rerank.depth=50"], "split=train")`."""
         settings = tuple(app.arms(named_arms(given), shared))
-        return cls(settings, benchmark, explores=len(settings) > 1 and not _chosen(settings))
+        return cls(settings, benchmark, explores=len(settings) > 1 and not _names_split(settings))
 
     @classmethod
     def ablate(
@@ -111,7 +111,7 @@ class Experiment:
         Experiment(all, p4, p2)
 
         Stages in `own` are in the base, and can be named in `factors` as switches are. `candidates` are overrides by
-        name, each a factor of its own; with them the design is add_one unless another is named.
+        name, each a factor; with them the design is add_one unless another is named.
         """
         chosen = {"design": design, "split": split}
         given = {**{key: value for key, value in chosen.items() if value is not None}, **values}
@@ -120,17 +120,17 @@ class Experiment:
             overrides = ("design=add_one", *overrides)
         switches = {each.name: each for each in map(Own.of, own)}
 
-        def composed(parts: Sequence[str]) -> Settings:
+        def compose_with_stages(parts: Sequence[str]) -> Settings:
             switched_off = {part.removesuffix("=off") for part in parts if part.endswith("=off")} & set(switches)
             rest = [part for part in parts if part.partition("=")[0] not in switches]
-            return _composed([*rest, *(each for name, each in switches.items() if name not in switched_off)])
+            return _compose([*rest, *(each for name, each in switches.items() if name not in switched_off)])
 
-        ablation = ablate.plan(composed(overrides), composed, candidates)
-        return cls(ablation.settings, benchmark, ablation, not _chosen(ablation.settings))
+        ablation = ablate.plan(compose_with_stages(overrides), compose_with_stages, candidates)
+        return cls(ablation.settings, benchmark, ablation, not _names_split(ablation.settings))
 
     @property
     def pipelines(self) -> dict[str, Pipeline]:
-        """The pipeline of every arm by name; one reads as a sentence."""
+        """The pipeline of every arm by name; a pipeline prints as a sentence."""
         return {each.name: each.pipeline for each in self.settings}
 
     @cached_property
@@ -147,16 +147,16 @@ class Experiment:
         """The settings with the topics that are measured."""
         if not self.explores:
             return self.settings
-        split = TRAIN if halved(self.benchmark.topics) else "all"
+        split = TRAIN if has_halves(self.benchmark.topics) else "all"
         return tuple(_on_split(each, split) for each in self.settings)
 
     @property
     def command(self) -> str:
-        """The command that runs this: an experiment continues only what the same command began."""
+        """The command that runs this; an experiment continues only one that the same command began."""
         return "ablate" if self.ablation else "run"
 
     def plan(self) -> str:
-        """The tree of shared work, artefacts to build and to reuse, and what is timed; nothing is computed."""
+        """The tree of shared work, artefacts to build and to reuse, and what is timed, as text; computes nothing."""
         from ragbench.experiment import plan
 
         return plan.explain(self.measured, self.benchmark, self.command)
@@ -180,9 +180,9 @@ class Experiment:
         for warning in warnings[:_WARNINGS]:
             say(f"warning: {warning}")
         if len(warnings) > _WARNINGS:
-            say(f"warning: {len(warnings) - _WARNINGS} more of the data: ragbench data check shows them all")
+            say(f"warning: {len(warnings) - _WARNINGS} more about the data: ragbench data check shows them all")
         if self.explores:
-            say(_explored(self.benchmark, self.measured[0].split))
+            say(_exploring_sentence(self.benchmark, self.measured[0].split))
         measured = run(
             self.measured,
             self.benchmark,
@@ -206,9 +206,9 @@ class Experiment:
             verdicts.against_first(found)
 
     def search(self, query: str, arm: str | None = None, top: int = 10, **options: Any) -> Answer:
-        """The hits of one query with what every stage did to them; of the first arm unless another is named.
+        """The hits of one query with explanations, in the first arm unless another is named.
 
-        `options` are what a search may ask for, such as `mode="keyword"` (`ragbench.engine.request.SearchOptions`).
+        `options` are options of a search, such as `mode="keyword"` (`ragbench.engine.request.SearchOptions`).
         """
         asked = build(SearchOptions, options, "options")
         wanted = [each for each in self.settings if arm in (None, each.name)]
@@ -232,21 +232,21 @@ class Experiment:
 
 
 def _on_split(settings: Settings, split: str) -> Settings:
-    """The settings, measured on another split; said among its overrides, so that they repeat it."""
+    """The settings with another split, also among the overrides, so that these give the same settings."""
     config = {**settings.config, "split": split}
     return Settings(settings.name, config, (*settings.overrides, f"split={split}"))
 
 
-def _chosen(settings: Sequence[Settings]) -> bool:
-    """Whether somebody said which split is measured."""
+def _names_split(settings: Sequence[Settings]) -> bool:
+    """Whether an override sets the split."""
     return any(key_of(word) == "split" for each in settings for word in each.overrides)
 
 
-def _explored(benchmark: Benchmark, split: str) -> str:
+def _exploring_sentence(benchmark: Benchmark, split: str) -> str:
     if split == TRAIN:
         return "exploring on the train topics: confirm what you choose with split=test, once"
     return (
-        f"'{benchmark.name}' has {len(benchmark.topics)} topics and none to hold out: all are measured, so confirm "
+        f"'{benchmark.name}' has {len(benchmark.topics)} topics, too few for test topics: all are measured, so confirm "
         "what you choose on other topics"
     )
 
@@ -256,7 +256,7 @@ def _words(overrides: Sequence[str], values: Mapping[str, Any]) -> list[str]:
     return [*overrides, *words(values, catalogue.read())] if values else list(overrides)
 
 
-def _composed(parts: Sequence[str | Own | FunctionStage]) -> Settings:
+def _compose(parts: Sequence[str | Own | FunctionStage]) -> Settings:
     settings = app.compose([part for part in parts if isinstance(part, str)])
     own = [Own.of(part) for part in parts if not isinstance(part, str)]
     for each in own:

@@ -1,4 +1,4 @@
-"""A stage of one's own, wherever it is defined, as a switch of the configuration."""
+"""A stage that a user defines anywhere, as a switch of the configuration."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Own:
 
     @classmethod
     def of(cls, part: Own | FunctionStage) -> Own:
-        """A stage made from a function, with its own name and place; an `Own` as it is."""
+        """An `Own` for a stage made from a function, with its name and place; an `Own` is returned unchanged."""
         return part if isinstance(part, Own) else cls(type(part).__name__, part, **part.place)
 
     def into(self, settings: Settings) -> Settings:

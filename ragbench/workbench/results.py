@@ -1,4 +1,4 @@
-"""Results as tidy frames and figures, to be read, reported and exported."""
+"""Results as data frames and figures, to be read, reported and exported."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Results(files.Measurements):
 
     @classmethod
     def load(cls, folder: str | Path | None = None) -> Results:
-        """Those that a run wrote into `folder`, of the newest run in the default folder without it."""
+        """The results in `folder`, by default of the newest run in the default results folder."""
         from ragbench import locations
 
         found = files.load(Path(folder) if folder else store.latest(locations.results(), console.say))
@@ -41,20 +41,20 @@ class Results(files.Measurements):
 
     @property
     def whereabouts(self) -> str:
-        """Where the files lie, and the run in MLflow."""
+        """A sentence on where the files are, and the run in MLflow."""
         tracked = f", MLflow run {self.tracking_run}" if self.tracking_run else ""
-        return f"results in {console.shown(self.folder)}{tracked}"
+        return f"results in {console.short_path(self.folder)}{tracked}"
 
     @property
     def studio(self) -> StudioLink:
-        """The page of this run in the studio that runs over these results; what starts one where none does."""
+        """The page of this run in the studio that shows these results, else the command that starts one."""
         return studio_link.link(self.folder)
 
     @property
     def next_words(self) -> str:
         """The command to type next: export the arm that is adopted with the largest effect, else the baseline.
 
-        Where an arm is better and only its time is not known, advice comes first.
+        If an arm is better and only its time is not known, advice comes first.
         """
         import shlex
 
@@ -76,24 +76,24 @@ class Results(files.Measurements):
 
     @property
     def verdicts(self) -> pd.DataFrame:
-        """Effects with intervals, costs and verdicts, of an ablation's factors, else of every arm against the first."""
+        """Effects with intervals, costs and verdicts: of an ablation's factors, else of every arm against the first."""
         from ragbench.report import evidence
 
         return evidence.effects(self)
 
     @property
     def field(self) -> pd.DataFrame:
-        """How likely each of several arms is the best, which are ruled out, and how many topics would tell more."""
+        """How likely each arm is the best, which are ruled out, and how many more topics would separate the others."""
         return verdicts.field(self)
 
     @property
     def halves(self) -> pd.DataFrame:
-        """The effects on train and on test topics, where both were measured, with p that they are one."""
+        """The effects on train and on test topics, where both were measured, with p that they are equal."""
         return verdicts.halves(self)
 
     @property
     def areas(self) -> pd.DataFrame:
-        """The effects with intervals of whole areas drawn again, and each without the area that it hangs on most."""
+        """The effects with intervals over whole areas, and each effect without the area that it depends on most."""
         return verdicts.areas(self)
 
     @property
@@ -112,14 +112,14 @@ class Results(files.Measurements):
 
     @property
     def fates(self) -> pd.DataFrame:
-        """What became of every relevant section, or document, in every arm, and at which stage."""
+        """The fate of every relevant section, or document, in every arm, and its stage."""
         from ragbench.report import evidence
 
         return evidence.fates(self)
 
     @property
     def headroom(self) -> pd.DataFrame:
-        """By arm, what a better order of its hits and better retrieval could still bring to nDCG@10."""
+        """What a better order of hits and better retrieval could still add to nDCG@10, a row for every arm."""
         from ragbench.evaluation import headroom
         from ragbench.report import evidence
 
@@ -127,7 +127,7 @@ class Results(files.Measurements):
 
     @property
     def losses(self) -> pd.DataFrame:
-        """Relevant sections, or documents where no section was judged, by arm, outcome and stage."""
+        """How many relevant sections (documents where no section was judged) had each outcome, by arm and stage."""
         from ragbench.report import evidence
 
         return evidence.losses(self)

@@ -2,7 +2,7 @@
 
 results/runs/20260101-120000-run-3-arms    its folder, or that of an arm in it
 @1, @2                                     the newest, the one before
-20260101, phase1, run-3-arms               any part of the folder's name that one run alone has
+20260101, phase1, run-3-arms               any part of the folder's name that no other run has
 3f2a...                                    its id in MLflow
 @1/rerank                                  an arm of one of these
 """
@@ -24,7 +24,7 @@ _SHOWN = 4
 
 
 def find(name: str, settings: Settings, say: Say) -> Path:
-    """The folder of a run, or of an arm, or the run file, that a person names. Raises ResultsError, TrackingError."""
+    """The folder of a run or of an arm, or the run file, with this name. Raises ResultsError, TrackingError."""
     path = Path(name).expanduser()
     if path.exists():
         return path
@@ -41,19 +41,19 @@ def find(name: str, settings: Settings, say: Say) -> Path:
 
 
 def named_runs(words: Sequence[str], most: int | None = None, say: Say = console.say) -> tuple[list[Path], Settings]:
-    """The folders and files that words name (the newest run where none does), and the settings of the other words.
+    """The folders and files that words name (default: the newest run), and the settings of the other words.
 
     Raises ResultsError for more than `most`.
     """
     named, overrides = split_words(words)
     if most is not None and len(named) > most:
-        raise ResultsError(f"one run is wanted, got {len(named)}: {', '.join(named)}; ragbench compare takes several")
+        raise ResultsError(f"name one run, got {len(named)}: {', '.join(named)}; ragbench compare takes several")
     settings = app.compose(overrides)
     return [find(name, settings, say) for name in named or ["@1"]], settings
 
 
 def split_words(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The names among the words, and the overrides: what holds a `=` and is no file."""
+    """The names among the words, and the overrides: words that contain `=` and are no file."""
     overrides = [word for word in words if "=" in word and not Path(word).exists()]
     return [word for word in words if word not in overrides], overrides
 

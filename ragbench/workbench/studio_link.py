@@ -1,6 +1,6 @@
-"""Where a studio over some results answers, for notebooks: it leaves its address while it runs, readable by its owner.
+"""The address of the studio for notebooks: while it runs, the studio keeps it in a file that only its owner may read.
 
-The address holds the session's token, as in Jupyter's runtime files.
+The address contains the session's token, as in Jupyter's runtime files.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SECONDS = 0.5
 
 @dataclass(frozen=True)
 class StudioLink:
-    """A page of the studio; `address` is empty while none runs over these results, and `command` starts one."""
+    """A page of the studio; `address` is empty while no studio shows these results, and `command` starts one."""
 
     address: str
     command: str
@@ -42,8 +42,8 @@ def link(run: Path) -> StudioLink:
 
 
 @contextmanager
-def announced(root: Path, address: str) -> Iterator[None]:
-    """Leave an address beside the results for as long as the block lasts; without results there is nothing to link."""
+def announce(root: Path, address: str) -> Iterator[None]:
+    """Keep the address in a file beside the results until the block ends; without results there is nothing to link."""
     path = _file(root)
     if root.is_dir():
         with files.atomic_write(path) as draft:
@@ -62,7 +62,7 @@ def _file(root: Path) -> Path:
 
 
 def _address(root: Path, path: str) -> str:
-    """The address with another path, empty when nothing answers there any more."""
+    """The address with another path, empty when no studio answers there."""
     try:
         parts = urlsplit(_file(root).read_text(encoding="utf-8"))
         socket.create_connection((parts.hostname or "", parts.port or 80), _SECONDS).close()

@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Tuning:
-    """What a search on the training topics found, and what its winner is worth on the test topics.
+    """The outcome of a search on the training topics, and the evaluation of its winner on the test topics.
 
-    `confirmation` is None where nothing was better than the configured values, so that the test topics were not asked,
-    and where there are too few topics to hold any out: then the verdict is that of nested folds over all of them.
+    `confirmation` is None if nothing was better than the configured values, so that the test topics were not used, and
+    if there are too few topics for test topics: then nested folds over all topics give the verdict.
     """
 
     tuned: Tuned
@@ -43,7 +43,7 @@ class Tuning:
 
     @property
     def folder(self) -> Path:
-        """Where the files of the search lie."""
+        """The folder of the search."""
         return self.tuned.folder
 
     @property
@@ -53,17 +53,17 @@ class Tuning:
 
     @property
     def warnings(self) -> list[str]:
-        """What to know before the winner is used."""
+        """Sentences to know before the winner is used."""
         return report.warnings(self.tuned, self.confirmation)
 
     @property
     def tables(self) -> dict[str, pd.DataFrame]:
-        """What the command prints, by title."""
+        """The tables that the command prints, by title."""
         return report.tables(self.tuned)
 
     @property
     def parameters(self) -> pd.DataFrame:
-        """A row per parameter: preset, winner, what the folds chose, how far they agree, importance."""
+        """A row per parameter: preset, winner, choices of the folds, their agreement, importance."""
         return report.parameters(self.tuned)
 
     @property
@@ -78,7 +78,7 @@ class Tuning:
 
     @property
     def results(self) -> Results:
-        """The arms `preset` and `tuned` on the test topics; ResultsError where these were not asked."""
+        """The arms `preset` and `tuned` on the test topics; ResultsError where these were not used."""
         if self.confirmation is None:
             if not self.tuned.held_out_topics:
                 raise ResultsError(
@@ -89,7 +89,7 @@ class Tuning:
         return Results.load(self.confirmation.results.folder)
 
     def summary(self) -> dict[str, Any]:
-        """All of it as plain values."""
+        """The whole report as plain values."""
         return report.summary(self.tuned, self.confirmation)
 
 
@@ -102,9 +102,9 @@ def tune(
 ) -> Tuning:
     """Search on the training topics, measure the winner once on the test topics, write the files, then MLflow.
 
-    `overrides` are those of the command `ragbench tune`; `starts` are begun from as well as those of `tune.starts`,
-    each several overrides with spaces between; `benchmark` takes the place of the one that `data` names.
-    Without `progress`, bars are shown in notebooks and terminals. Raises ConfigError for what cannot be searched.
+    `overrides` are as for the command `ragbench tune`. `starts` are starting points in addition to `tune.starts`, each
+    some overrides separated by spaces. `benchmark` replaces the one that `data` names. Without `progress`, bars are
+    shown in notebooks and terminals. Raises ConfigError for settings that cannot be searched.
     """
     if progress is None:
         with console.progress() as bars:
@@ -125,7 +125,7 @@ def tune(
     if held_out:
         confirm.check(base, whole)
     else:
-        say(f"'{whole.name}' has {len(whole.topics)} topics, too few to hold any out: nested folds over all judge")
+        say(f"'{whole.name}' has {len(whole.topics)} topics, too few for test topics: nested folds over all judge")
     tuned = search.tune(base, seen, app.compose, held_out_topics=held_out, progress=progress, say=say)
     confirmation = None
     if held_out and not tuned.unchanged:

@@ -22,7 +22,7 @@ from ragbench.configuration import Settings
 from ragbench.evaluation.measures import document_run, evaluate
 from ragbench.tuning import study
 from ragbench.tuning.objective import TrainingValues, mean, objectives, train_only
-from ragbench.tuning.space import configured, space
+from ragbench.tuning.space import configured_values, space
 from ragbench.tuning.study import Rules, Search
 
 TRIALS = 25
@@ -62,7 +62,7 @@ def test_trials_that_share_stages_against_trials_alone(benchmark, prepared, tmp_
 
     tried = search("warm", values)  # fills the caches of models
     _, alone = prepared()
-    alone(configured(rules.parameters, alone.base))  # opens index and models
+    alone(configured_values(rules.parameters, alone.base))  # opens index and models
     queries = [topic.query() for topic in alone.benchmark.topics]
     started = time.perf_counter()
     reached = []
@@ -73,7 +73,7 @@ def test_trials_that_share_stages_against_trials_alone(benchmark, prepared, tmp_
         reached.append(mean(dict(zip(rows["qid"], rows["value"].astype(float), strict=True))))
     seconds_alone = time.perf_counter() - started
     _, shared = prepared()
-    shared(configured(rules.parameters, shared.base))
+    shared(configured_values(rules.parameters, shared.base))
     found = benchmark.pedantic(search, args=("shared", shared), rounds=1)
     seconds = benchmark.stats.stats.mean
     assert [trial.objectives[0] for trial in found] == pytest.approx(reached)

@@ -176,7 +176,7 @@ def test_what_does_not_fit_is_left_out_with_a_count(tmp_path: Path) -> None:
     assert "1 document(s) without text and title can never be found: d2" in told
     assert "1 topic(s) with judgments but without text are left out: q9" in told
     assert "2 judgment(s) of documents that are not in the collection are left out: gone" in told
-    assert "1 topic(s) are left out because no relevant document of theirs is in the collection: q2" in told
+    assert "1 topic(s) are left out because none of their relevant documents is in the collection: q2" in told
     assert "1 topic(s) without judgments are left out: q3" in told
     assert "1 negative grades count as not relevant" in told
 
@@ -204,7 +204,7 @@ def test_grades_can_be_turned_round(tmp_path: Path) -> None:
     assert (
         load(spec | {"grades": {1: 4, 3: 2, 4: 1, -1: 0}}).version == "grades read as -1 as 0, 1 as 4, 3 as 2, 4 as 1"
     )
-    with pytest.raises(BenchmarkError, match=r"test.tsv:3: grade -1 is missing from grades"):
+    with pytest.raises(BenchmarkError, match=r"test.tsv:3: grade -1 is missing from data.grades"):
         load(spec | {"grades": {1: 4, 2: 3, 3: 2, 4: 1}})
 
 

@@ -91,7 +91,7 @@ def test_a_bundle(small_bundle: Path, tmp_path: Path, capsys) -> None:
             ["RUN", "--arm", "better", "--format", "yaml"],
             "--format must be one of ragbench",
         ),
-        (["RUN", "RUN"], "one run is wanted, got 2"),
+        (["RUN", "RUN"], "name one run, got 2"),
         (["RUN", "run=x"], "run is unknown"),
         (["RUN", "--arm", "better", "--format", "ragdocs", "--out", "RUN"], "is a folder"),
         (["RUN", "--arm", "better", "--format", "ragdocs", "--out", "RUN/experiment.json/x"], "cannot be written"),

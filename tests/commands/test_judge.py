@@ -36,7 +36,7 @@ def test_grades_of_the_collection_are_merged(words, tmp_path: Path, capsys) -> N
 def test_grades_of_another_collection_are_refused(stranger, words, tmp_path: Path, capsys) -> None:
     pool(tmp_path, ("t1", "reference/errors#error-codes"), stranger)
     assert cli.main(words) == 2
-    assert f"grades 1 pairs whose topic or section this collection has not ({' '.join(stranger)})" in (
+    assert f"grades 1 pairs whose topic or section is not in this collection ({' '.join(stranger)})" in (
         capsys.readouterr().err
     )
     assert not (tmp_path / "qrels").exists()

@@ -23,7 +23,7 @@ def test_both_estimates_are_those_worked_by_hand() -> None:
     assert petersen.systems == ("one", "three")  # one of four in common, as with "two"; the first of equals by name
     assert petersen.relevant == 4 * 3 / 2 - 1
     assert "6 sections or documents are judged relevant" in found.sentences()[0]
-    assert "more are judged already, so it shows none that is missing" in found.sentences()[1]
+    assert "more are judged already, so it shows no missing ones" in found.sentences()[1]
 
 
 def test_independent_systems_are_estimated_well() -> None:
@@ -51,7 +51,7 @@ def test_what_lies_deeper_is_not_found() -> None:
 @pytest.mark.parametrize(
     ("runs", "qrels", "message"),
     [
-        ({"one": run("a")}, {"q": {"a": 1}}, "one system says nothing"),
+        ({"one": run("a")}, {"q": {"a": 1}}, "one system cannot show"),
         ({"one": run("a"), "two": run("a")}, {"q": {"a": 0}}, "nothing is judged relevant"),
         ({"one": run("a"), "two": run("a")}, {"other": {"a": 1}}, "nothing is judged relevant"),
     ],

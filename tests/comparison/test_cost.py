@@ -6,7 +6,7 @@ import pytest
 
 from ragbench import app
 from ragbench.comparison.contrast import Contrast
-from ragbench.comparison.cost import Added, Cost, added
+from ragbench.comparison.cost import Added, Cost, added_p95
 from ragbench.comparison.policy import Policy
 
 
@@ -18,7 +18,7 @@ def samples(values: np.ndarray) -> pd.DataFrame:
 
 def test_a_constant_difference_has_no_interval():
     base = np.random.default_rng(1).gamma(3.0, 5.0, (40, 3))
-    found = added(Contrast.of("b", "a"), {"a": samples(base), "b": samples(base + 12.0)}, 1)
+    found = added_p95(Contrast.of("b", "a"), {"a": samples(base), "b": samples(base + 12.0)}, 1)
     assert found.p95_ms == pytest.approx(12.0)
     assert found.low_ms <= 12 <= found.high_ms
     assert found.high_ms - found.low_ms < 6  # of times that go up to some 40 ms
@@ -30,7 +30,7 @@ def test_slow_queries_are_slow_in_both_arms():
     generator = np.random.default_rng(2)
     base = generator.gamma(1.0, 50.0, (40, 1)) + generator.normal(0, 1, (40, 3))
     times = {"a": samples(base), "b": samples(base + 10 + generator.normal(0, 1, (40, 3)))}
-    found = added(Contrast.of("b", "a"), times, 1)
+    found = added_p95(Contrast.of("b", "a"), times, 1)
     assert found.low_ms < 10 < found.high_ms
     assert found.high_ms - found.low_ms < 40  # p95 itself is some 150 ms, give or take 50
 
@@ -39,11 +39,11 @@ def test_a_contrast_of_weighted_arms():
     base = np.full((10, 2), 100.0)
     times = {"none": samples(base), "a": samples(base + 8), "b": samples(base + 2), "a+b": samples(base + 20)}
     contrast = Contrast(("a",), {"a": 0.5, "a+b": 0.5}, {"none": 0.5, "b": 0.5})
-    assert added(contrast, times, 1).p95_ms == pytest.approx(0.5 * (108 + 120) - 0.5 * (100 + 102))
+    assert added_p95(contrast, times, 1).p95_ms == pytest.approx(0.5 * (108 + 120) - 0.5 * (100 + 102))
 
 
 def test_an_arm_that_was_not_timed_has_no_cost():
-    assert added(Contrast.of("b", "a"), {"a": samples(np.ones((3, 2)))}, 1) is None
+    assert added_p95(Contrast.of("b", "a"), {"a": samples(np.ones((3, 2)))}, 1) is None
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from ragbench.comparison.cost import Added, Cost
 from ragbench.comparison.statistics import Comparison
-from ragbench.comparison.verdict import Level, combined, judge, more_topics, power_sentence
+from ragbench.comparison.verdict import Level, combine, judge, more_topics, power_sentence
 
 EFFECT = 0.02
 
@@ -51,14 +51,24 @@ SAME = comparison(0.0, 0.0, 1.0, wins=0, ties=120, losses=0)
     ],
 )
 def test_quality_of_two_levels(documents, passages, quality):
-    assert combined((level(documents), level(passages, "passage")), EFFECT) == quality
+    assert combine((level(documents), level(passages, "passage")), EFFECT) == quality
 
 
 @pytest.mark.parametrize(
     ("found", "cost", "outcome", "reason"),
     [
-        (GAIN, Cost(Added(20, 15, 25), 50), "adopt", "Cost within: p95 +20 ms [+15, +25], within the budget of +50 ms"),
-        (GAIN, Cost(Added(-5, -8, -2), 50), "adopt", "Quality better: documents +0.031 [+0.012, +0.050], p = 0.002"),
+        (
+            GAIN,
+            Cost(Added(20, 15, 25), 50),
+            "adopt",
+            "Cost within: p95 +20 ms [+15, +25], within the budget of +50 ms",
+        ),
+        (
+            GAIN,
+            Cost(Added(-5, -8, -2), 50),
+            "adopt",
+            "Quality better: documents +0.031 [+0.012, +0.050], p = 0.002",
+        ),
         (GAIN, Cost(Added(60, 52, 70), 50), "reject", "over the budget of +50 ms"),
         (GAIN, Cost(Added(48, 40, 55), 50), "inconclusive", "perhaps over the budget"),
         (GAIN, Cost(None, 50), "inconclusive", "time was not measured, the budget is +50 ms"),
@@ -66,7 +76,12 @@ def test_quality_of_two_levels(documents, passages, quality):
         (GAIN, Cost(Added(731, 700, 760), None), "adopt", "no budget is set"),
         (GAIN, Cost(Added(1, 0, 2), 50, "load 9 on 2 processors"), "inconclusive", "not to be trusted: load 9"),
         (LOSS, Cost(Added(-20, -25, -15), 50), "reject", "Quality worse"),
-        (NOISE, Cost(Added(3, 2, 4), 50), "inconclusive", "120 topics reliably show differences of 0.026 (documents)"),
+        (
+            NOISE,
+            Cost(Added(3, 2, 4), 50),
+            "inconclusive",
+            "120 topics reliably show differences of 0.026 (documents)",
+        ),
         (NOISE, Cost(Added(80, 70, 90), 50), "reject", "over the budget"),
         (NOTHING, Cost(Added(3, 2, 4), 50), "equivalent", "surely smaller than 0.02"),
         (SAME, Cost(Added(3, 2, 4), 50), "equivalent", "none of 120 queries changed"),
@@ -111,7 +126,7 @@ def test_what_is_left_open_by_unjudged_hits_says_what_to_do():
 def test_without_an_interval_nothing_is_decided():
     two = comparison(0.5, math.nan, 0.5, math.nan, n=2, wins=2, ties=0, losses=0, mde=math.nan)
     assert level(two).quality(EFFECT) == "open"
-    assert level(two).text(EFFECT) == "documents +0.500: 2 topics decide nothing"
+    assert level(two).text(EFFECT) == "documents +0.500: 2 topics are too few to decide"
 
 
 def test_power_is_said_only_where_it_is_known():

@@ -144,7 +144,7 @@ def test_what_cannot_be_varied_is_named(overrides, said) -> None:
 
 
 def judged(ablation: Ablation, results: Measurements) -> pd.DataFrame:
-    return table(ablate.judged(ablation, results)).set_index("factor")
+    return table(ablate.judge(ablation, results)).set_index("factor")
 
 
 def test_verdicts_weigh_effects_at_both_levels_and_latency(added: Ablation) -> None:
@@ -192,7 +192,7 @@ def test_the_effects_of_a_design_are_one_family_and_its_interactions_another() -
     chance = np.random.default_rng(3)
     base = chance.uniform(0.3, 0.6, N)
     values = {name: base + chance.normal(0, 0.1, N) for name in pairs.design.arms()}
-    found = table(ablate.judged(pairs, results_of(pairs, values, {})))
+    found = table(ablate.judge(pairs, results_of(pairs, values, {})))
     assert found["kind"].tolist() == ["main", "main", "interaction"]
     assert found["verdict"].tolist()[-1] == found["reason"].tolist()[-1] == ""
     both, alone = values["all"] + values["none"], values["p6"] + values["p10"]
@@ -205,7 +205,7 @@ def test_averaging_arms_leaves_no_wins_that_are_rounding() -> None:
     """In a factorial 0.1 + 0.2 and 0.3 meet; queries the factor never changed must be ties."""
     planned_ = planned("+exp=baseline", "design=factorial", "factors=[p6,p8,p10,p12]", "statistics.draws=50")
     values = {arm: np.resize(np.array([0.1, 0.2, 0.3]) * 1.1, N) for arm in planned_.design.arms()}
-    for each in ablate.judged(planned_, results_of(planned_, values, {})):
+    for each in ablate.judge(planned_, results_of(planned_, values, {})):
         assert each.levels["document"].comparison.ties == N
 
 
@@ -214,7 +214,7 @@ def test_an_arm_that_never_ran_has_no_score(added: Ablation) -> None:
     found = results_of(added, {"none": base, "p6": base, "p10": base}, {})
     missing = replace(found, per_query=found.per_query[found.per_query["arm"] != "p10"])
     with pytest.raises(ResultsError, match=r"arm 'p10' has no nDCG@10 of documents: it failed or never ran"):
-        ablate.judged(added, missing)
+        ablate.judge(added, missing)
 
 
 def test_the_conclusion_is_written_beside_the_results(added: Ablation, tmp_path: Path) -> None:

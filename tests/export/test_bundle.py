@@ -152,6 +152,6 @@ def test_another_ranking_than_the_runs_is_refused(write, reseal, finished: Measu
     a[2], b[2] = b[2], a[2]
     path.write_text("\n".join([" ".join(a), " ".join(b), *rest]) + "\n")
     reseal(folder)
-    with pytest.raises(ResultsError, match="ranks otherwise than in the run"):
+    with pytest.raises(ResultsError, match="has another ranking than in the run"):
         write(tmp_path / "out", folder=folder)
     assert not (tmp_path / "out").exists()

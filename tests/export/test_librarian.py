@@ -56,7 +56,7 @@ def test_the_presets_of_librarian_are_its_modes(rendered, mode: str) -> None:
     rest = [
         each for each in missing if not each.startswith(("lexical.", "index.lexical", "index.dense", "index.encoder"))
     ]
-    assert rest == ["docs, metadata and mcp were not measured: they have the values of Librarian's own example"]
+    assert rest == ["docs, metadata and mcp were not measured: they have the values of Librarian's example"]
 
 
 def test_values_of_the_configuration(rendered) -> None:

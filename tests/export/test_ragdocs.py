@@ -109,7 +109,7 @@ def test_a_threshold_after_calibration_is_a_floor_before_it(rendered) -> None:
     # 1 / (1 + exp(-150 (x - 0.035))) = 0.3 at x = 0.035 - ln(0.7 / 0.3) / 150 = 0.029351
     tables, missing = rendered("p10=on", "p10.threshold=0.3", version="2026-08")
     assert tables["search"]["abstention_threshold"] == 0.029351
-    assert any("are the floor 0.029351" in sentence for sentence in missing)
+    assert any("become the floor 0.029351" in sentence for sentence in missing)
     without, _ = rendered("p10=off", version="2026-08")
     assert "abstention_threshold" not in without["search"]
 

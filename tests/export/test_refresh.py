@@ -170,7 +170,7 @@ def test_a_generation_is_not_given_to_a_bundle_it_was_not_made_for(
         return made
 
     monkeypatch.setattr(refresher, "_build", exchanged)
-    with pytest.raises(BundleError, match="another bundle took the place of"):
+    with pytest.raises(BundleError, match="another bundle has taken the place of"):
         refresher.refresh()
     assert not (copied / generations.NAME).exists()
 
@@ -179,7 +179,7 @@ def test_an_empty_folder_is_no_reason_to_serve_nothing(make, copied: Path, notes
     before = answers(copied)
     for path in sorted(notes.rglob("*.md"))[1:]:
         path.unlink()
-    with pytest.raises(CorpusError, match="holds 1 documents and 19 are served, so the bundle stays as it is"):
+    with pytest.raises(CorpusError, match="has 1 documents and 19 are served, so the bundle does not change"):
         make().refresh()
     shutil.rmtree(notes)
     with pytest.raises(CorpusError, match="does not exist"):

@@ -101,7 +101,7 @@ def add_a_file_to_those_signed(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("alter", "said"),
     [
-        (alter_record, "is not signed as it is now"),
+        (alter_record, "has no signature of its present state"),
         (alter_configuration, "config.yaml is not as it was signed"),
         (alter_texts, "manifest.json is not as it was signed"),
         (alter_vectors, "(is damaged|is not as it was signed)"),
@@ -126,7 +126,7 @@ def test_unsigned_and_signed_with_another_key(signed: Path, bundle_of, public: P
     assert cli.main(["verify", str(bundle_of("baseline")), "--key", str(public), "--json"]) == 1
     (check,) = json.loads(capsys.readouterr().out)["checks"]
     assert check["part"] == "signature"
-    assert "is not signed as it is now" in check["said"]
+    assert "has no signature of its present state" in check["said"]
     other = written(tmp_path / "other", Ed25519PrivateKey.generate())
     with pytest.raises(BundleError, match="was signed with another key"):
         load(signed, key=other.with_suffix(".pub"))
@@ -166,12 +166,12 @@ def test_a_refresh_that_does_not_sign_is_not_served(signed: Path, key: Path, pub
     service, said = SearchService(signed, key=public), []
     try:
         Refresher(signed, notes, say=said.append).refresh()
-        with pytest.raises(BundleError, match="is not signed as it is now"):
+        with pytest.raises(BundleError, match="has no signature of its present state"):
             service.reload()
     finally:
         service.close()
-    assert said == [f"{signed} is signed, and what is refreshed will not be: add --sign FILE"]
-    with pytest.raises(BundleError, match="is not signed as it is now"):  # nor signed afterwards as if it were ours
+    assert said == [f"{signed} is signed, and refreshed generations will not be: add --sign FILE"]
+    with pytest.raises(BundleError, match="has no signature of its present state"):  # nor signed later
         Refresher(signed, notes, sign=key, say=said.append)
     (signed / generations.NAME).unlink()
     assert load(signed, key=public).serves.number == 0

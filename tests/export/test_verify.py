@@ -71,14 +71,14 @@ def test_another_ranking_fails(copied: Path) -> None:
     path.write_text("\n".join(map(json.dumps, rows)))
     outcome, said = outcomes(copied)["rankings"]
     assert outcome == "fails"
-    assert said.startswith(f"1 of {len(rows)} queries rank otherwise ({rows[0]['qid']}: rank 1 is ")
+    assert said.startswith(f"1 of {len(rows)} queries have other rankings ({rows[0]['qid']}: rank 1 is ")
 
 
 def test_a_model_that_is_missing_or_another(change) -> None:
     assert outcomes(change(lambda record: record["models"][0]["spec"].update(name="./no-model")))["model"][0] == "fails"
     assert outcomes(change(lambda record: record["models"][0].update(weights={}, digest="0", spec={})))["model"] == (
         "fails",
-        "its weights are others than those that were measured",
+        "its weights differ from those that were measured",
     )
 
 
@@ -91,7 +91,7 @@ def test_an_index_that_is_missing_fails_and_what_depends_on_it_is_not_checked(co
 
 def test_an_index_that_would_be_another_fails(change) -> None:
     found = outcomes(change(lambda record: record["artefacts"].update(lexical="0" * 16)))
-    assert found["index"] == ("fails", "lexical would be built otherwise by this version")
+    assert found["index"] == ("fails", "this version would build lexical in another way")
 
 
 def test_p95_beyond_the_tolerance_fails(change) -> None:

@@ -7,19 +7,19 @@ import pytest
 
 from ragbench.errors import LiveError
 from ragbench.live import command, http
-from ragbench.live.answers import Found, Reading, filled
+from ragbench.live.answers import LiveHit, Reading, fill_in
 from ragbench.live.asking import Asker, Unanswered, secret
 
 
 def test_templates_are_filled_everywhere_and_a_lone_depth_is_a_number() -> None:
     template = {"q": "about {query}", "size": "{depth}", "in": [{"k": "{depth} of {query}"}, 3, None]}
-    assert filled(template, 'a "b"', 7) == {"q": 'about a "b"', "size": 7, "in": [{"k": '7 of a "b"'}, 3, None]}
+    assert fill_in(template, 'a "b"', 7) == {"q": 'about a "b"', "size": 7, "in": [{"k": '7 of a "b"'}, 3, None]}
 
 
 def test_hits_are_read_where_the_expressions_say() -> None:
     reading = Reading(hits="hits.hits", document="_source.path", text="_source.parts", score="_score")
     answer = {"hits": {"hits": [{"_source": {"path": "a", "parts": ["x", "y", None]}, "_score": 2}, {"_score": True}]}}
-    assert reading.read(answer, 1) == [Found("a", "", "x y", 2.0)]
+    assert reading.read(answer, 1) == [LiveHit("a", "", "x y", 2.0)]
     with pytest.raises(LiveError, match=r"hit 2 has nothing at '_source\.path'"):
         reading.read(answer, 2)
     with pytest.raises(LiveError, match=r"no list of hits at 'hits\.hits' \(it begins"):
@@ -143,5 +143,5 @@ def test_a_token_comes_from_the_environment_only(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("SHOP_TOKEN", "s3cret")
     assert secret("SHOP_TOKEN", "the shop") == "s3cret" and secret(None, "the shop") is None
     monkeypatch.delenv("SHOP_TOKEN")
-    with pytest.raises(LiveError, match="the shop wants a token: set the environment variable SHOP_TOKEN"):
+    with pytest.raises(LiveError, match="the shop needs a token: set the environment variable SHOP_TOKEN"):
         secret("SHOP_TOKEN", "the shop")

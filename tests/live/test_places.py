@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from ragbench.live.answers import Found
+from ragbench.live.answers import LiveHit
 from ragbench.live.places import Places
 
 
 @pytest.fixture
 def docno_at(index):
     def at(prefix: str = "", **found: str) -> str | None:
-        chunk = Places(index.chunks, prefix).chunk(Found(**{"document": "", **found}))
+        chunk = Places(index.chunks, prefix).chunk(LiveHit(**{"document": "", **found}))
         return None if chunk is None else index.chunks.chunk_ids[chunk]
 
     return at
@@ -107,5 +107,5 @@ def test_addresses_in_the_frontmatter_are_names(tmp_path) -> None:
     index = Index(IndexSpec(), "x", lambda: documents, ArtefactStore(tmp_path / "index"), Models())
     index.prepare(frozenset({"chunks"}))
     places = Places(index.chunks, "docs")
-    assert places.chunk(Found("https://example.org/docs/how-to/keys")) == 0
-    assert places.chunk(Found("https://example.org/docs/old/keys")) is None  # two documents had it
+    assert places.chunk(LiveHit("https://example.org/docs/how-to/keys")) == 0
+    assert places.chunk(LiveHit("https://example.org/docs/old/keys")) is None  # two documents had it

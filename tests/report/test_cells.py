@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from ragbench.report.cells import MINUS, direction, interval, listed, p_value, plain, signed
+from ragbench.report.cells import MINUS, direction, interval, join_names, p_value, plain, signed
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def test_p_values_are_never_nothing(p: float, text: str) -> None:
 
 def test_plain_numbers_and_lists() -> None:
     assert plain(0.6124) == "0.612"
-    assert [listed([]), listed(["a"]), listed(["a", "b"]), listed(["a", "b", "c"])] == [
+    assert [join_names([]), join_names(["a"]), join_names(["a", "b"]), join_names(["a", "b", "c"])] == [
         "",
         "a",
         "a and b",

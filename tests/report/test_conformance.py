@@ -67,7 +67,7 @@ def test_the_committed_page_is_current(capsys: pytest.CaptureFixture[str]) -> No
         ("{id: a, says: b}", "row a: name a test"),
         ("{id: a, says: b, differs: c}", "differs and decision go together"),
         ("{id: a, says: b, why: c}", "a row has id, says"),
-        ("{id: a, says: b, tests: [c]}\n    - {id: a, says: b, tests: [c]}", "two rows of the id a"),
+        ("{id: a, says: b, tests: [c]}\n    - {id: a, says: b, tests: [c]}", "two rows with the id a"),
     ],
 )
 def test_a_row_that_cannot_be_used_is_named(row: str, said: str, tmp_path: Path) -> None:

@@ -181,6 +181,6 @@ def test_equal_results_give_equal_bytes(ablation: Measurements, text: str) -> No
     st.recursive(st.text() | st.integers() | st.none(), lambda each: st.lists(each) | st.dictionaries(st.text(), each))
 )
 def test_embedded_json_reads_back_and_holds_no_tag(value: object) -> None:
-    text = html.embedded(value)
+    text = html.script_json(value)
     assert json.loads(text) == value
     assert not set(text) & set("<>&\u2028\u2029")

@@ -32,7 +32,7 @@ def test_the_newest_run_and_another_place(
     ("words", "said"),
     [
         (["{tmp}"], "holds no results"),
-        (["a", "b"], "one run is wanted, got 2: a, b"),
+        (["a", "b"], "name one run, got 2: a, b"),
         (["{run}", "--out", "{tmp}"], "is a folder: name a file such as"),
         (["paths.results={tmp}"], "run an experiment first"),
     ],

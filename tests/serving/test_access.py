@@ -60,7 +60,7 @@ def test_tokens_are_exchanged_while_it_serves(file: Path, caplog: pytest.LogCapt
     with caplog.at_level(logging.ERROR):
         file.write_text("half")
         assert tokens.name_of(b"c" * 20) == "new"
-    assert "the tokens before stay valid" in caplog.text
+    assert "the earlier tokens stay valid" in caplog.text
     assert "half" not in caplog.text
 
 
@@ -122,8 +122,8 @@ def test_a_bad_rate_is_one_sentence(words: str) -> None:
     ],
 )
 def test_pages_of_other_hosts_may_not_ask(origin: bytes | None, invited: bool) -> None:
-    assert Access(LOOPBACK).invited(origin) is invited
-    assert Access(None).invited(origin)
+    assert Access(LOOPBACK).is_invited(origin) is invited
+    assert Access(None).is_invited(origin)
 
 
 def test_every_way_in_wants_the_token(service, ask, file: Path) -> None:

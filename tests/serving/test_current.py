@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ragbench.serving.current import CurrentBundle, Opened, open_bundle
+from ragbench.serving.current import CurrentBundle, OpenBundle, open_bundle
 
 
 class Recorder:
@@ -15,10 +15,10 @@ class Recorder:
 
 def test_a_replaced_bundle_closes_when_its_last_search_ends() -> None:
     first, second = Recorder(), Recorder()
-    current = CurrentBundle(Opened(first, "1"))
+    current = CurrentBundle(OpenBundle(first, "1"))
     with current.lease() as outer:
         with current.lease() as inner:
-            current.replace(Opened(second, "2"))
+            current.replace(OpenBundle(second, "2"))
             assert (outer.version, inner.version) == ("1", "1")
             with current.lease() as later:
                 assert later.version == "2"
@@ -31,8 +31,8 @@ def test_a_replaced_bundle_closes_when_its_last_search_ends() -> None:
 
 def test_an_idle_bundle_closes_at_once() -> None:
     first = Recorder()
-    current = CurrentBundle(Opened(first, "1"))
-    current.replace(Opened(Recorder(), "2"))
+    current = CurrentBundle(OpenBundle(first, "1"))
+    current.replace(OpenBundle(Recorder(), "2"))
     assert first.closed == 1
 
 

@@ -103,7 +103,7 @@ def test_a_bad_bundle_changes_nothing(make_service, ask, place: Path, ear: Ear) 
     (bad / "bundle.json").write_text("{")
     put_live(place, bad)
     reloader.ask()
-    assert "the bundle was not reloaded, the one before goes on answering" in ear.wait()
+    assert "the bundle was not reloaded, the earlier one still answers" in ear.wait()
     reloader.stop()
     assert ask(service, lambda client: client.post("/search", json={"query": "keys"})).json()["bundle"] == "small"
     assert b'ragbench_reloads_total{outcome="failed"} 1.0' in service.metrics.text()

@@ -76,6 +76,6 @@ def test_a_log_that_cannot_be_written_is_refused_at_once_and_later_said_once(tmp
     (tmp_path / "logs" / "a.jsonl").unlink()
     (tmp_path / "logs").rmdir()
     with caplog.at_level(logging.ERROR):
-        log.searched("s", "x", ["a"])
-        log.opened("s", "a")
+        log.log_search("s", "x", ["a"])
+        log.log_read("s", "a")
     assert len(caplog.records) == 1

@@ -101,7 +101,7 @@ def reader(project: Path) -> Iterator[TestClient]:
 def arms(studio: Studio) -> dict[str, ArmId]:
     """By what they are: base and hostile of one run, alone of another, other of another benchmark."""
     found = {}
-    for each in studio.runs.listed()[0]:
+    for each in studio.runs.all()[0]:
         if len(each.arms) == 2:
             found |= {"base": each.arms[0].id, "hostile": each.arms[1].id}
         else:

@@ -12,7 +12,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from ragbench.studio.app import Studio, create_app, url
-from ragbench.studio.jobs import Job, Jobs, _heard
+from ragbench.studio.jobs import Job, Jobs, _take_line
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_an_ablation_is_shown_started_followed_and_its_report_opens(place) -> No
     assert "exp=lexical_only design=add_one 'factors=[p4]'" in page
     form = {"csrf": studio.access.csrf, "command": "ablate", "words": "+exp=lexical_only design=add_one factors=[p4]"}
     answer = client.post("/experiments/start", data=form)
-    (job,) = studio.jobs.listed()
+    (job,) = studio.jobs.all()
     assert str(answer.url).endswith(job.id)
     until(lambda: job.over)
     assert job.state == "done", list(job.lines)
@@ -65,7 +65,7 @@ def test_one_runs_one_waits_and_both_can_be_cancelled(place) -> None:
     first = client.post("/experiments/start", data=form)
     client.post("/experiments/start", data=form)
     assert "cancel one of them" in client.post("/experiments/start", data=form).text
-    two, one = studio.jobs.listed()
+    two, one = studio.jobs.all()
     assert (one.state, two.state) == ("running", "waiting")
     client.post("/experiments/cancel", data={"csrf": studio.access.csrf, "job": two.id})
     assert two.state == "cancelled"
@@ -91,13 +91,13 @@ def test_what_cannot_be_started_is_a_sentence_and_starts_nothing(place, command:
     assert said in html.unescape(client.get(url("/experiments", command=command, words=words)).text)
     answer = client.post("/experiments/start", data={"csrf": studio.access.csrf, "command": command, "words": words})
     assert answer.status_code == 422
-    assert studio.jobs.listed() == []
+    assert studio.jobs.all() == []
 
 
 def test_progress_is_read_from_lines_and_the_rest_is_said() -> None:
     job = Job(("ragbench", "run"))
     for line in ('{"progress": "searching", "done": 1, "total": 4}', "warning: busy", '{"other": 1}', "", "{broken"):
-        _heard(job, line)
+        _take_line(job, line)
     assert (job.tasks["searching"].done, job.tasks["searching"].total) == (1, 4)
     assert list(job.lines) == ["warning: busy", '{"other": 1}', "{broken"]
 

@@ -122,11 +122,11 @@ def test_a_damaged_run_is_named_and_its_numbers_are_not_shown(project: Path, tmp
 
     shutil.copytree(project, tmp_path / "copy")
     runs = Runs(tmp_path / "copy")
-    name = runs.listed()[0][0].name
+    name = runs.all()[0][0].name
     table = next((tmp_path / "copy" / "runs" / name).glob("arms/*/per_query.parquet"))
     table.write_bytes(table.read_bytes()[:-1] + b"x")
     fresh = Runs(tmp_path / "copy")
-    listed, damaged = fresh.listed()
+    listed, damaged = fresh.all()
     assert name not in {run.name for run in listed}
     assert [name in sentence for sentence in damaged] == [True]
 
@@ -138,11 +138,11 @@ def test_a_run_under_way_is_not_there_yet_and_no_file_stays_open(project: Path, 
 
     shutil.copytree(project, tmp_path / "copy")
     runs = Runs(tmp_path / "copy")
-    newest = runs.listed()[0][0].name
+    newest = runs.all()[0][0].name
     runs.results(newest)
     assert not [each.path for each in psutil.Process().open_files() if str(tmp_path) in each.path]
     (tmp_path / "copy" / "runs" / newest / "experiment.json").unlink()
-    assert newest not in {run.name for run in runs.listed()[0]}
+    assert newest not in {run.name for run in runs.all()[0]}
 
 
 def test_the_report_of_a_run_opens_in_its_page(client: TestClient, arms) -> None:

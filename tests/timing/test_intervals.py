@@ -1,13 +1,19 @@
 """Intervals of percentiles: queries count, not their repeats. How often they cover is in tests/bench."""
 
+from collections.abc import Mapping
+
 import numpy as np
 import pytest
 
-from ragbench.timing.intervals import Samples, difference, summary
+from ragbench.timing.intervals import Samples, summary, weighted_sum
 
 CHANCE = np.random.default_rng(7)
 TIMES = np.exp(CHANCE.normal(2, 0.5, 40))
 QIDS = tuple(f"q{number}" for number in range(40))
+
+
+def difference(base: Samples, arm: Samples) -> Mapping[str, float]:
+    return weighted_sum(((arm, 1.0), (base, -1.0)))
 
 
 def test_percentiles_by_hand() -> None:

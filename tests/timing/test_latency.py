@@ -13,7 +13,7 @@ from ragbench.stages.dense import RetrieveDense
 from ragbench.stages.expand_queries import ExpandQueries
 from ragbench.stages.fuse import Fuse
 from ragbench.stages.lexical import RetrieveLexical
-from ragbench.timing.latency import measure, repeated
+from ragbench.timing.latency import measure, repeat_sentences
 
 SPEC = LatencySpec(queries=4, rounds=3, warmup=2, cold_start=False)
 DENSE = (("dense", RetrieveDense(depth=5)), ("fuse", Fuse()))
@@ -85,7 +85,7 @@ def test_an_answer_that_is_kept_counts_in_the_second_ask_alone(index, queries, c
     assert timing.samples("expansion").ms.tolist() == pytest.approx([300] * 12)
     assert timing.again_ms[:, 0].tolist() == [0] * 4
     assert len(asked) == 2 + 12  # to warm up, then once for each time a query was new
-    assert repeated(pd.DataFrame(timing.table())) == [
+    assert repeat_sentences(pd.DataFrame(timing.table())) == [
         "asks: p50 300.0 ms and p95 300.0 ms for a new query, 0.0 and 0.0 ms when it is asked again"
     ]
 
@@ -99,8 +99,8 @@ def test_second_asks_are_told_where_they_differ_by_a_tenth() -> None:
         ("other", "total", 10.0, 20.0, 9.5, 17.9),
         ("other", "x", 9, 9, 0, 0),
     ]
-    assert [said[:6] for said in repeated(pd.DataFrame(rows, columns=columns))] == ["other:"]
-    assert repeated(pd.DataFrame(rows, columns=columns).drop(columns="again_p50")) == []
+    assert [said[:6] for said in repeat_sentences(pd.DataFrame(rows, columns=columns))] == ["other:"]
+    assert repeat_sentences(pd.DataFrame(rows, columns=columns).drop(columns="again_p50")) == []
 
 
 def test_the_second_ask_can_be_left_out(index, queries) -> None:

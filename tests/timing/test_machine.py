@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from ragbench.timing.machine import Observed, Watch
+from ragbench.timing.machine import MachineState, Watch
 
-QUIET = Observed(seconds=10.0, load=1.1, others=0.2, steal=0.0, switches=3.0, processors=4)
+QUIET = MachineState(seconds=10.0, load=1.1, others=0.2, steal=0.0, switches=3.0, processors=4)
 
 
 def test_the_machine_is_observed_before_and_while_timing() -> None:

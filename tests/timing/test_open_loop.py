@@ -76,7 +76,7 @@ def test_the_table_has_a_row_for_every_arm_and_rate(served) -> None:
     [
         ([True, True, True], 30, "keeps up with every rate, the largest 30"),
         ([True, False, True], 10, "saturates above 10 queries a second; at 20"),  # a lucky rate above does not count
-        ([False, False, False], 0, "the queue grows at 10 queries a second already"),
+        ([False, False, False], 0, "the queue grows already at 10 queries a second"),
     ],
 )
 def test_saturation_is_the_largest_rate_before_the_first_that_queues(keeps_up, qps, said) -> None:

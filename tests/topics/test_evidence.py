@@ -8,18 +8,18 @@ import pytest
 from ragbench import cli
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.errors import ConfigError
-from ragbench.topics.evidence import unjudged
+from ragbench.topics.evidence import unjudged_sections
 
 
 def test_unjudged_sections_come_first_for_topics_without_an_answer(benchmark_small: Benchmark) -> None:
-    rows = unjudged(benchmark_small, 3)
+    rows = unjudged_sections(benchmark_small, 3)
     assert rows[0].qid == "t5"  # nothing is relevant to it
     pairs = {(row.qid, row.section) for row in rows}
     judged = {(qid, section) for qid, grades in benchmark_small.section_qrels.items() for section in grades}
     assert pairs and not pairs & judged
     assert max(row.best_rank for row in rows) <= 3
     with pytest.raises(ConfigError, match="--depth must be at least 1, got 0"):
-        unjudged(benchmark_small, 0)
+        unjudged_sections(benchmark_small, 0)
 
 
 def test_the_command_writes_a_pool_that_judge_reads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ from ragbench.comparison.arms import Arm, Arms
 from ragbench.comparison.policy import Policy
 from ragbench.comparison.robustness import losses
 from ragbench.errors import BenchmarkError
-from ragbench.topics.perturb import KINDS, perturbed, variant
+from ragbench.topics.perturb import KINDS, variant, with_variants
 
 TOPIC = Topic("t1", "How do I rotate the signing key?")
 
@@ -52,7 +52,7 @@ def test_code_has_no_slips() -> None:
 
 
 def test_variants_have_the_judgments_of_their_topic(benchmark_small: Benchmark) -> None:
-    made = perturbed(benchmark_small, ("quotes", "keywords"), 13)
+    made = with_variants(benchmark_small, ("quotes", "keywords"), 13)
     topics = {topic.qid: topic for topic in made.topics}
     assert "t3~keywords" not in topics  # one word of code does not change
     assert topics["t3~quotes"].text == '"getAuthToken"' and topics["t3~quotes"].split == topics["t3"].split
@@ -60,7 +60,7 @@ def test_variants_have_the_judgments_of_their_topic(benchmark_small: Benchmark) 
     assert made.document_qrels["t3~quotes"] == made.document_qrels["t3"]
     assert made.section_qrels["t2~quotes"] == made.section_qrels["t2"]
     with pytest.raises(BenchmarkError, match=r"no topic of .* changes by keywords"):
-        perturbed(replace(benchmark_small, topics=(topics["t3"],)), ("keywords",), 13)
+        with_variants(replace(benchmark_small, topics=(topics["t3"],)), ("keywords",), 13)
 
 
 def test_losses_are_paired_with_the_topics() -> None:

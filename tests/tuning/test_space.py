@@ -4,7 +4,7 @@ import pytest
 
 from ragbench import app
 from ragbench.errors import ConfigError
-from ragbench.tuning.space import Parameter, apply, changed, configured, overrides, space, suggest, tidy
+from ragbench.tuning.space import Parameter, apply, changed_values, configured_values, overrides, space, suggest, tidy
 
 
 def compose(words):
@@ -77,7 +77,7 @@ def test_every_preset_has_a_space_its_values_lie_in() -> None:
     base, found = of("+exp=all")
     assert len(found) >= 15
     assert "p8.semantic.threshold" not in found  # P11 takes its place
-    given = configured(tuple(found.values()), base)
+    given = configured_values(tuple(found.values()), base)
     assert "p6.k" not in given  # p6.blend is false
     assert apply(base, tuple(found.values()), given).pipeline == base.pipeline
 
@@ -120,7 +120,7 @@ def test_a_start_is_a_parameter_with_parameters_of_its_own() -> None:
     assert (start.key, start.choices) == ("start", ("", words))  # what is the preset already is no other start
     by_key = {parameter.key: parameter for parameter in found}
     assert by_key["lexical.k1"].also == ("documents.k1",)
-    preset, other = configured(found, base), configured(found, base, words)
+    preset, other = configured_values(found, base), configured_values(found, base, words)
     assert "fuse.k" in preset and "fuse.method" not in preset
     assert other["fuse.method"] == "convex" and other["fuse.norm"] == "min_max" and "fuse.k" not in other
     assert other["lexical.fields.title"] == 3.0 and preset["lexical.fields.title"] == 0.0
@@ -130,8 +130,8 @@ def test_a_start_is_a_parameter_with_parameters_of_its_own() -> None:
     assert (applied.pipeline, applied.index) == (composed.pipeline, composed.index)
     assert dict(applied.pipeline.stages)["documents"].k1 == 2.0
     assert applied.index != base.index
-    assert changed(found, base, varied) == {"start": words, "lexical.k1": 2.0, "lexical.fields.path": 0.0}
-    assert changed(found, base, preset) == {}
+    assert changed_values(found, base, varied) == {"start": words, "lexical.k1": 2.0, "lexical.fields.path": 0.0}
+    assert changed_values(found, base, preset) == {}
     tried = suggest(found, Fixed(start=words, **{"fuse.method": "rrf"}))
     assert "fuse.k" in tried and "fuse.norm" not in tried
 
@@ -157,17 +157,17 @@ def test_a_switch_is_a_parameter_and_decides_which_others_have_a_say() -> None:
     base = compose([*SWITCHED, "tune.switches=[p6,calibration]"])
     found = space(base, compose)
     assert [parameter.key for parameter in found[:3]] == ["start", "p6", "calibration"]
-    preset = configured(found, base)
+    preset = configured_values(found, base)
     assert (preset["p6"], preset["calibration"]) == ("off", "on") and "p6.depth" not in preset
-    assert configured(found, base, "exp=recommended")["calibration"] == "off"
+    assert configured_values(found, base, "exp=recommended")["calibration"] == "off"
     chosen = {"start": "", "p6": "on", "calibration": "off", "fuse.method": "rrf"}
     values = suggest(found, Fixed(**chosen))
     assert values["p6.depth"] == 30 and "p8.limit.max_per_doc" not in values
     applied, composed = apply(base, found, values), compose([*base.overrides, *overrides(values)])
     assert applied.pipeline == composed.pipeline != base.pipeline and applied.index == composed.index == base.index
     assert "p6.depth" not in suggest(found, Fixed(start="", p6="off"))
-    assert list(changed(found, base, {**preset, "p6": "on"})) == ["p6"]
-    assert changed(found, base, preset) == {}
+    assert list(changed_values(found, base, {**preset, "p6": "on"})) == ["p6"]
+    assert changed_values(found, base, preset) == {}
 
 
 def test_a_switch_that_does_not_go_with_those_before_stays_as_it_was() -> None:

@@ -152,7 +152,7 @@ def test_an_interrupted_trial_is_ended_under_its_number(sampler: str, moment: st
         judged = values if moment == "while a trial is drawn" else interrupted
         study.optimise(opened, Search("all", None, 30), rules(sampler), judged)
     again = study.open_study(study.open_storage(tmp_path / "b.log"), Search("all", None, 30), rules(sampler), BASE)
-    study.optimise(again, Search("all", None, 30), rules(sampler), values, begun=study.begun(again))
+    study.optimise(again, Search("all", None, 30), rules(sampler), values, begun=study.trials_in(again, "RUNNING"))
     whole = searched(tmp_path / "a.log", rules(sampler), 30, qids=None)
     found = study.trials_of(again, PARAMETERS)
     assert [(t.number, t.values, t.objectives) for t in found] == [(t.number, t.values, t.objectives) for t in whole]
@@ -164,7 +164,7 @@ class InParts:
     def __init__(self) -> None:
         self.asked: list[int] = []
 
-    def begun(self, tried, n):
+    def on_first_parts(self, tried, n):
         self.asked.append(n)
         return {"nDCG@10": dict(list(values(tried)["nDCG@10"].items())[:n])}
 
@@ -179,7 +179,7 @@ def halved(path: Path, n: int, stop: int | None = None) -> tuple[list[tuple], li
         if trials is not None:
             search = Search("all", frozenset({"a", "b"}), trials)
             opened = study.open_study(study.open_storage(path), search, made, BASE)
-            study.optimise(opened, search, made, judged, begun=study.begun(opened))
+            study.optimise(opened, search, made, judged, begun=study.trials_in(opened, "RUNNING"))
     everything = [(t.number, t.state.name, t.params, t.values) for t in opened.get_trials()]
     return everything, study.trials_of(opened, PARAMETERS), judged.asked
 
@@ -199,12 +199,12 @@ def test_a_trial_interrupted_between_parts_is_decided_the_same(tmp_path: Path, m
     with monkeypatch.context() as patched:
         calls = iter(range(1000))
 
-        def interrupted(self, tried, n, begun=InParts.begun):
+        def interrupted(self, tried, n, go_on=InParts.on_first_parts):
             if next(calls) == 20:
                 raise KeyboardInterrupt
-            return begun(self, tried, n)
+            return go_on(self, tried, n)
 
-        patched.setattr(InParts, "begun", interrupted)
+        patched.setattr(InParts, "on_first_parts", interrupted)
         with pytest.raises(KeyboardInterrupt):
             halved(tmp_path / "b.log", 25)
     assert halved(tmp_path / "b.log", 25)[0] == whole

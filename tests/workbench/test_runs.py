@@ -57,7 +57,7 @@ def test_what_names_no_run_is_one_sentence(name: str, said: str, root: Path) -> 
 def test_commands_take_the_newest_where_none_is_named(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder,), _ = named_runs([f"paths.results={root}"])
     assert folder.name.endswith("ablate-new")
-    with pytest.raises(ResultsError, match="one run is wanted, got 2"):
+    with pytest.raises(ResultsError, match="name one run, got 2"):
         named_runs(["@1", "@2", f"paths.results={root}"], most=1)
     assert cli.main(["gate", "@2/base", "@1/base", f"paths.results={root}"]) == 0
     assert cli.main(["compare", "@1", f"paths.results={root}", "--json"]) == 0

@@ -164,7 +164,7 @@ def test_a_run_says_some_warnings_and_counts_the_others(benchmark_small: Benchma
     assert [sentence for sentence in said if sentence.startswith("warning: ")] == [
         "warning: no-text in 50 files, such as 0.md: it is short.",
         *(f"warning: file {n}" for n in range(9)),
-        "warning: 2 more of the data: ragbench data check shows them all",
+        "warning: 2 more about the data: ragbench data check shows them all",
     ]
 
 
