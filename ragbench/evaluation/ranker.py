@@ -250,7 +250,7 @@ def _fit(judged: Sample, chosen: Numbers, spec: Spec) -> tuple[str, int, Mapping
     pairs = zip(judged.features, gains, strict=True)
     shares = {name: round(float(gain) / total, 4) for name, gain in pairs if gain > 0}
     return (
-        trees.short(booster.model_to_string(num_iteration=rounds)),
+        trees.without_unused_lines(booster.model_to_string(num_iteration=rounds)),
         rounds,
         dict(sorted(shares.items(), key=lambda pair: (-pair[1], pair[0]))),
     )

@@ -59,7 +59,7 @@ def sources_of(features: tuple[str, ...]) -> tuple[str, ...]:
 
 @lru_cache(8)
 def _places(wanted: tuple[str, ...]) -> Numbers:
-    """Where each feature stands among all of its sources."""
+    """The row of each wanted feature among all features of its sources."""
     known = names(sources_of(wanted), RECENCY in wanted)
     return np.array([known.index(name) for name in wanted])
 
@@ -68,9 +68,9 @@ def _places(wanted: tuple[str, ...]) -> Numbers:
 class Candidates:
     """The documents of a ranking's first hits, best first.
 
-    `documents`: rows, shape (n,). `owner`: of every hit, which of them it belongs to, shape (h,). `first`: of every
-    document, its first hit, shape (n,). `leads`: the chunk of that hit, through which it is seen, shape (n,).
-    `norm`: the fused score of each lead, from 0 to 1 over the hits, shape (n,).
+    `documents`: rows, shape (n,). `owner`: for every hit the number of its document among these, shape (h,). `first`:
+    for every document its first hit, shape (n,). `leads`: the chunk of that hit, which represents the document, shape
+    (n,). `norm`: the fused score of each lead, from 0 to 1 over the hits, shape (n,).
     """
 
     documents: Numbers
@@ -81,7 +81,7 @@ class Candidates:
 
     @staticmethod
     def of(hits: Ranking, index: Index) -> Candidates:
-        """Those of a fused ranking with at least one hit."""
+        """The candidates of a fused ranking with at least one hit."""
         owners = index.chunks.document[hits.chunks]
         firsts = _firsts(owners, index)
         leading = firsts == np.arange(len(owners))
@@ -152,7 +152,7 @@ def _of_source(ranking: Ranking, found: Candidates, index: Index) -> Values:
 
 
 def _of_words(query: Numbers, unique: Numbers, idf: Values, found: Candidates, terms: TermIndex) -> Values:
-    """WORDS: coverage of the query by fields, weighed by idf, and how close together its terms stand in the lead."""
+    """WORDS: coverage of the query by fields, weighed by idf, and how close together its terms are in the lead."""
     n, m, total = len(found.documents), len(unique), float(idf.sum()) or 1.0
     held, sizes = terms.fields(found.documents, found.leads, unique)
     cover = held @ idf / total
@@ -209,7 +209,7 @@ def _near(places: Numbers, which: Numbers, owner: Numbers, idf: Values, n: int) 
 
 
 def _of_documents(found: Candidates, index: Index, terms: TermIndex) -> Values:
-    """DOCUMENT: what the query does not change, and the document's hits."""
+    """DOCUMENT: properties that do not depend on the query, and the number of the document's hits."""
     rows = found.documents
     size, chunks, depth, *links = terms.standing[:, rows]
     hits = np.bincount(found.owner, minlength=len(rows))

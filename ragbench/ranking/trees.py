@@ -1,6 +1,6 @@
-"""Trees of a gradient-boosted model, read from LightGBM's own text and evaluated without the library.
+"""Trees of a gradient-boosted model, read from LightGBM's text format and evaluated without the library.
 
-Importing lightgbm takes a second or more, a query microseconds.
+Importing lightgbm would take a second or more; evaluating the trees for a query takes microseconds.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Trees:
         return np.asarray(np.add.accumulate(self.leaves.take(first + leaf), axis=0)[-1])
 
 
-def short(text: str) -> str:
+def without_unused_lines(text: str) -> str:
     """The parts of a model's text that prediction needs; LightGBM can still read it."""
     head, *blocks = text.partition("end of trees")[0].split("Tree=")
     parts = ["\n".join(["tree", *_lines(head, _HEAD)])]
@@ -78,10 +78,10 @@ def parse(text: str) -> Trees:
             raise ValueError
     except (KeyError, ValueError, IndexError, RecursionError):
         raise ConfigError(
-            f"rank.model is no text of a LightGBM model over numbers, of at most {MOST_LEAVES} leaves a tree: "
+            f"rank.model is not a LightGBM model over numbers with at most {MOST_LEAVES} leaves a tree: "
             "let `ragbench learn-ranker` write it"
         ) from None
-    # Smaller trees are padded with a question that no value answers with yes.
+    # Smaller trees are padded with a question to which the answer is always no.
     number = {each: place for place, each in enumerate([(0, inf), *sorted(questions)])}
     feature, threshold = zip(*number, strict=True)
     blocked = _table([blocked for _, blocked, _ in trees], 0).T
@@ -96,7 +96,7 @@ def parse(text: str) -> Trees:
 
 
 def _nodes(values: Mapping[str, str]) -> tuple[list[tuple[int, float]], list[int], list[float]]:
-    """What a tree's nodes ask, as feature and threshold, the leaves each blocks, and the leaves from left to right."""
+    """The question of each node as (feature, threshold), the leaves it blocks, and the leaves from left to right."""
     leaves = [float(value) for value in values["leaf_value"].split()]
     if not 1 <= len(leaves) <= MOST_LEAVES:
         raise ValueError
