@@ -40,8 +40,7 @@ class Centroids:
         """
         means = self.vectors @ query
         nearest = np.lexsort((np.arange(len(means)), -means))[:depth]
-        of_documents = [np.arange(*self._table.chunks_of(row), dtype=np.int32) for row in nearest.tolist()]
-        chunks = np.unique(np.concatenate([found.chunks, *of_documents]))
+        chunks = np.unique(np.concatenate([found.chunks, self._table.chunks_of_each(nearest)[0]]))
         if allowed is not None:
             chunks = chunks[allowed[chunks]]
         return Ranking.of(chunks, self.scores(query, chunks, share), depth)

@@ -221,6 +221,12 @@ class ChunkTable:
         first, last = self.ranges
         return int(first[document]), int(last[document])
 
+    def chunks_of_each(self, documents: NDArray[np.integer]) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
+        """The retrievable chunks of several documents' rows, one row after the other, and how many each has."""
+        first, last = (ends[documents] for ends in self.ranges)
+        counts = last - first
+        return (np.arange(counts.sum()) + (last - counts.cumsum()).repeat(counts)).astype(np.int32), counts
+
     @cached_property
     def ranges(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """The first retrievable chunk of every document's row and the one after its last, shape (n_documents,)."""

@@ -109,10 +109,8 @@ def documents_with_allowed(table: ChunkTable, allowed: NDArray[np.bool_] | None)
 
 def chunks_of(documents: Ranking, table: ChunkTable, allowed: NDArray[np.bool_] | None) -> Ranking:
     """The chunks of documents ranked by their rows, each with its document's score, in the order of the text."""
-    ranges = [np.arange(*table.chunks_of(document), dtype=np.int32) for document in documents.chunks.tolist()]
+    chunks, counts = table.chunks_of_each(documents.chunks)
+    scores = documents.scores.repeat(counts)
     if allowed is not None:
-        ranges = [chunks[allowed[chunks]] for chunks in ranges]
-    if not ranges:
-        return Ranking.empty()
-    scores = np.repeat(documents.scores, [len(chunks) for chunks in ranges])
-    return Ranking.ordered(np.concatenate(ranges), scores, of_documents=True)
+        scores, chunks = scores[allowed[chunks]], chunks[allowed[chunks]]
+    return Ranking.ordered(chunks, scores, of_documents=True)
