@@ -39,7 +39,7 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 def test_nested_folds_judge(words: list[str]) -> None:
     said: list[str] = []
     tuning = ragbench.tune(*words, say=said.append)
-    assert any("has 8 topics, too few to hold any out" in sentence for sentence in said)
+    assert any("has 8 topics, too few for test topics" in sentence for sentence in said)
     assert len(tuning.folds) == 4  # two folds, twice
     assert len(tuning.tuned.pairs()) == 8  # every topic was held out, in both repeats
     assert tuning.confirmation is None
