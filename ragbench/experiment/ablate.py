@@ -1,4 +1,4 @@
-"""An ablation: the arms of a design, run together, and what they say about every factor."""
+"""An ablation: the arms of a design, run together, and the verdict on every factor."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ragbench.experiment.measurements import Measurements
 
 _CONDITIONS = ("calibration", "filters", "hyde", "recency")
-"""Switches that are varied only when `factors` names them: they say under what conditions is searched."""
+"""Switches that are varied only when `factors` names them: they are the conditions of a search."""
 
 
 @dataclass(frozen=True)
@@ -49,25 +49,23 @@ def plan(
         raise ConfigError(f"factors must be a list such as [p1,p6], got {factors}")
     for factor in factors:
         if factor not in base.config or not isinstance(base.config[factor], Mapping):
-            raise ConfigError(f"factor '{factor}' is no switch; switches: {', '.join(_known(base))}")
+            raise ConfigError(f"factor '{factor}' is no switch; switches: {', '.join(_on_off_switches(base))}")
     if taken := next((each for each in candidates if each in base.config), None):
         raise ConfigError(f"--arm {taken} has the name of a key of the configuration: give it another name")
     design = design_named(name, [*map(str, factors), *candidates], **base.config["design_options"])
-    switched = _switched(base, [each for each in design.factors if each not in candidates], compose)
+    flipped = _flipped(base, [each for each in design.factors if each not in candidates], compose)
     arms = {}
     for arm, states in design.arms().items():
         added = [word for each, words in candidates.items() if states[each] for word in words]
         start = compose([*base.overrides, *added]) if added else base
-        arms[arm] = _arm(start, arm, {each: on for each, on in states.items() if each not in candidates}, switched)
+        arms[arm] = _arm(start, arm, {each: on for each, on in states.items() if each not in candidates}, flipped)
     return Ablation(design, tuple(arms.values()))
 
 
-def _switched(
-    base: Settings, factors: Sequence[str], compose: Callable[[Sequence[str]], Settings]
-) -> Mapping[str, Any]:
-    """The configuration of every factor the other way round than in the base; None for one that then is not there.
+def _flipped(base: Settings, factors: Sequence[str], compose: Callable[[Sequence[str]], Settings]) -> Mapping[str, Any]:
+    """The configuration of every factor with its switch flipped; None for one that is then not there.
 
-    One composition for all of them: it takes a third of a second.
+    All are composed at once, as a composition takes a third of a second.
     """
     rest = [each for each in base.overrides if _root(each) not in factors]
     other = [f"{factor}={'off' if _is_on(base.config[factor]) else 'on'}" for factor in factors]
@@ -75,16 +73,16 @@ def _switched(
     return {factor: composed.get(factor) for factor in factors}
 
 
-def _arm(base: Settings, name: str, states: Mapping[str, bool], switched: Mapping[str, Any]) -> Settings:
-    """The base with some factors the other way round; those that stay keep all of their parameters."""
+def _arm(base: Settings, name: str, states: Mapping[str, bool], flipped: Mapping[str, Any]) -> Settings:
+    """The base with some factors flipped; the others keep all of their parameters."""
     changed = [factor for factor, on in states.items() if on != _is_on(base.config[factor])]
-    config = {**base.config, "name": name, **{factor: switched[factor] for factor in changed}}
-    gone = {factor for factor in changed if switched[factor] is None}
+    config = {**base.config, "name": name, **{factor: flipped[factor] for factor in changed}}
+    gone = {factor for factor in changed if flipped[factor] is None}
     config = {key: value for key, value in config.items() if key not in gone}
     config["order"] = [entry for entry in base.config["order"] if str(entry).split(".")[0] not in gone]
     overrides = [each for each in base.overrides if _root(each) not in (*changed, "name")]
-    told = [f"{factor}={'on' if on else 'off'}" for factor, on in states.items() if factor in changed]
-    return Settings(name, config, (*overrides, *told, f"name={name}")).check()
+    words = [f"{factor}={'on' if on else 'off'}" for factor, on in states.items() if factor in changed]
+    return Settings(name, config, (*overrides, *words, f"name={name}")).check()
 
 
 def _root(override: str) -> str:
@@ -107,14 +105,14 @@ def conclude(ablation: Ablation, results: Measurements) -> None:
 
 
 def _default_factors(base: Settings, design: str) -> list[str]:
-    on = [name for name in _known(base) if _is_on(base.config[name]) and name not in _CONDITIONS]
+    on = [name for name in _on_off_switches(base) if _is_on(base.config[name]) and name not in _CONDITIONS]
     chosen = [name for name in _proposals() if name not in on] if design == "add_one" else on
     if not chosen:
         raise ConfigError(f"design={design} finds no switch to vary; name them with factors=[p1,p6]")
     return chosen
 
 
-def _known(base: Settings) -> list[str]:
+def _on_off_switches(base: Settings) -> list[str]:
     """The switches that can be on or off."""
     options = {group.name: {each.name for each in group.options} for group in catalogue.read().switches}
     pairs = [name for name, known in options.items() if {"on", "off"} <= known]
@@ -128,7 +126,7 @@ def _proposals() -> list[str]:
 
 
 def _is_on(node: Any) -> bool:
-    """Whether a switch's configuration does anything: a target, fields, a truth value, or a part that does."""
+    """Whether a switch's configuration is on: a target, a number above 0, `true`, or a part that is on."""
     if isinstance(node, Mapping):
         return "_target_" in node or any(_is_on(item) for item in node.values())
     return node is True or (isinstance(node, (int, float)) and not isinstance(node, bool) and node > 0)

@@ -1,4 +1,4 @@
-"""The ways to fuse the sources of a finished run, against the way it was configured, on its training topics."""
+"""Compare ways to fuse the sources of a finished run with the configured way, on its training topics."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class Fusions:
     @property
     def sentences(self) -> list[str]:
         """The conclusion in words."""
-        own = self.table[self.table["use"] != ""]
-        best = own.iloc[0] if len(own) else None
+        usable = self.table[self.table["use"] != ""]
+        best = usable.iloc[0] if len(usable) else None
         if best is None or best["difference"] <= 0:
             return ["No other fusion of the stage `fuse` is better on these topics: keep the configured one."]
         sure = "surely" if best["low"] > 0 else "perhaps by chance"
@@ -106,7 +106,7 @@ def _folds(topics: list[Topic], folds: int, counted: str) -> list[list[str]]:
 
 
 def _table(ways: list[Fused], settings: Settings) -> pd.DataFrame:
-    """Every way against the first, as one family."""
+    """Compare every way with the first, as one family."""
     import numpy as np
     import pandas as pd
 

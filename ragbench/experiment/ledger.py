@@ -1,9 +1,9 @@
-"""A ledger of looks at the test topics: a file for every different look, by benchmark.
+"""A ledger of looks at the test topics: one file for every different look, in a folder for each benchmark.
 
     <results>/looks/<digest of the benchmark>/<digest of what was looked at>.json
 
-Every look is another chance to mistake luck for a gain, so their number stands beside every later result on test
-topics. Repeating the same look does not count again.
+Every look is another chance to mistake luck for a gain, so every later result on test topics is shown with their
+number. Repeating the same look does not count again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 from ragbench.benchmark.split import TEST
 from ragbench.experiment.measurements import Measurements
-from ragbench.experiment.store import spoken
+from ragbench.experiment.store import errors_as_results_error
 from ragbench.files import write_text
 from ragbench.fingerprint import digest
 
@@ -24,7 +24,7 @@ _DIGITS = 16
 
 
 def look(root: Path, benchmark: str, key: object, command: str, arms: Sequence[str]) -> int:
-    """Enter a look of a command at the test topics of a benchmark (its digest); which look it is, from 1.
+    """Record a look of a command at the test topics of a benchmark (its digest); returns its number, from 1.
 
     `key` names the measured data: the same key is the same look. Raises ResultsError where it cannot be written.
     """
@@ -33,7 +33,7 @@ def look(root: Path, benchmark: str, key: object, command: str, arms: Sequence[s
     known = sorted(looks(root, benchmark), key=lambda each: float(each["at"]))
     if path.is_file():
         return 1 + next((place for place, each in enumerate(known) if each["file"] == path.name), len(known))
-    with spoken(folder):
+    with errors_as_results_error(folder):
         folder.mkdir(parents=True, exist_ok=True)
         write_text(path, json.dumps({"command": command, "arms": list(arms), "at": time.time()}, indent=1))
     return len(known) + 1

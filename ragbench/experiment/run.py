@@ -188,7 +188,7 @@ def _conclude(
     }
     found = Measurements(place.path, record, quality, times.table)
     place.text("summary.csv", found.summary(("split", "type")).to_csv(index=False))
-    with store.spoken(place.path):
+    with store.errors_as_results_error(place.path):
         conclude(found)
     return replace(found, record=place.finish(record))
 

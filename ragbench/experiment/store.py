@@ -58,7 +58,7 @@ def arm_folder(name: str) -> str:
 
 
 def arm_path(folder: Path, name: str) -> Path:
-    """Where the files of an arm lie."""
+    """The folder of an arm's files."""
     return folder / _ARMS / arm_folder(name)
 
 
@@ -74,7 +74,7 @@ class RunFolder:
 
     def text(self, name: str, text: str) -> None:
         """Write a text file. It is on the disk when the arm, or the experiment, is finished."""
-        with spoken(self.path):
+        with errors_as_results_error(self.path):
             files.write_text(self.path / name, text, durable=False)
 
     def yaml(self, name: str, value: Mapping[str, Any], sort_keys: bool = False) -> None:
@@ -86,24 +86,24 @@ class RunFolder:
 
     def table(self, name: str, frame: pd.DataFrame) -> None:
         """Write a table as Parquet, in the same way."""
-        with spoken(self.path), files.atomic_write(self.path / name, durable=False) as draft:
+        with errors_as_results_error(self.path), files.atomic_write(self.path / name, durable=False) as draft:
             frame.to_parquet(draft, index=False)
 
     def finish_arm(self, key: str) -> None:
-        """All files of this arm are written: put them on the disk and seal them. `key` names what was measured."""
-        with spoken(self.path):
-            files.write_sealed(self.path / DONE, {"key": key, "files": _flushed(self.path, _files(self.path))})
+        """Flush all files of this arm to the disk and seal them; `key` identifies what was measured."""
+        with errors_as_results_error(self.path):
+            files.write_sealed(self.path / DONE, {"key": key, "files": _flush_and_digest(self.path, _files(self.path))})
 
     def finish(self, record: Mapping[str, Any]) -> Mapping[str, Any]:
-        """All files of the experiment are written: put them on the disk and seal them. The record as it is read."""
-        with spoken(self.path):
+        """Flush all files of the experiment to the disk and seal them; returns the record as it is read."""
+        with errors_as_results_error(self.path):
             sealed = {
                 f"{_ARMS}/{place.name}/{name}"
                 for place in (arm_path(self.path, arm) for arm in record["arms"])
                 for name in _sealed_files(place)
             }
             own = [name for name in _files(self.path) if name not in sealed]
-            value = {**record, "format": FORMAT, "files": _flushed(self.path, own)}
+            value = {**record, "format": FORMAT, "files": _flush_and_digest(self.path, own)}
             return files.write_sealed(self.path / RECORD, value)
 
 
@@ -115,21 +115,21 @@ def writing(
 
     `plan` is a digest of what is measured. Raises ResultsError when it cannot be written.
     """
-    with spoken(folder or root):
+    with errors_as_results_error(folder or root):
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
             path, lock = folder, _lock(folder)
             if (folder / RECORD).exists():
                 raise ResultsError(f"{folder} holds a finished experiment: name another folder")
         else:
-            begun = _begun(root, plan, say)
-            if begun is not None:
-                say(f"continuing the stopped experiment in {begun[0]}")
-            path, lock = begun or _new(root, command, label, plan)
+            found = _stopped_folder(root, plan, say)
+            if found is not None:
+                say(f"continuing the stopped experiment in {found[0]}")
+            path, lock = found or _new(root, command, label, plan)
     if lock is None:
         raise ResultsError(f"another process ({_who(path)}) writes to {path}: wait for it, or name another folder")
     try:
-        with spoken(path):
+        with errors_as_results_error(path):
             who = {"pid": os.getpid(), "host": platform.node(), "since": time.strftime("%Y-%m-%d %H:%M:%S")}
             files.write_text(path / _RUNNING, json.dumps(who), durable=False)
             files.remove_drafts(path)
@@ -142,8 +142,8 @@ def writing(
 
 def stopped(root: Path, plan: str, say: Say = lambda sentence: None) -> Path | None:
     """The folder of the same experiment below `root` when it was stopped before its end, and nobody works there."""
-    with spoken(root):
-        found = _begun(root, plan, say)
+    with errors_as_results_error(root):
+        found = _stopped_folder(root, plan, say)
     if found is None:
         return None
     found[1].release()
@@ -209,8 +209,8 @@ def latest(root: Path, say: Say = lambda sentence: None) -> Path:
     raise ResultsError(f"no results below {root / 'runs'}: run an experiment first")
 
 
-def _begun(root: Path, plan: str, say: Say) -> tuple[Path, FileLock] | None:
-    """A stopped experiment of this plan, locked."""
+def _stopped_folder(root: Path, plan: str, say: Say) -> tuple[Path, FileLock] | None:
+    """The folder of a stopped experiment of this plan, and its lock."""
     damaged = []
     try:
         for path in sorted(root.glob(f"runs/*/{PLAN}")):
@@ -263,7 +263,7 @@ def _lock(folder: Path) -> FileLock | None:
 
 
 def _who(folder: Path) -> str:
-    """Which process works in a folder."""
+    """The process that writes to a folder."""
     try:
         who = json.loads((folder / _RUNNING).read_text(encoding="utf-8"))
         return f"process {who['pid']} on {who['host']} since {who['since']}"
@@ -280,8 +280,8 @@ def _files(folder: Path) -> list[str]:
 _OUTSIDE = frozenset({RECORD, PLAN, _RUNNING, DONE})
 
 
-def _flushed(folder: Path, names: Sequence[str]) -> dict[str, str]:
-    """The digests of files that are on the disk."""
+def _flush_and_digest(folder: Path, names: Sequence[str]) -> dict[str, str]:
+    """Flush files to the disk; their digests."""
     for name in names:
         files.flush(folder / name)
     for place in sorted({(folder / name).parent for name in names}):
@@ -312,8 +312,8 @@ def _name_damaged(folders: Sequence[Path], say: Say) -> None:
 
 
 @contextmanager
-def spoken(path: Path) -> Iterator[None]:
-    """What the system refuses to write, and what has changed while it was written, as one sentence."""
+def errors_as_results_error(path: Path) -> Iterator[None]:
+    """Raise ResultsError, in one sentence, for what cannot be written or has changed while it was written."""
     try:
         yield
     except OSError as error:

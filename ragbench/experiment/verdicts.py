@@ -1,4 +1,4 @@
-"""The verdicts of an experiment: made once when it ends, kept beside the results, read by all that show them."""
+"""The verdicts of an experiment: computed once at its end, stored with the results, read wherever they are shown."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def write(
 
 
 def against_first(results: Measurements) -> None:
-    """Judge every arm against the first, and keep the verdicts; of one arm there are none."""
+    """Judge every arm against the first, and store the verdicts; a single arm has none."""
     if len(results.arms) > 1:
         arms = Arms.of(results)
         write(results, arms.against())
