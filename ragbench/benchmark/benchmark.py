@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ragbench.benchmark.quotes import Quote
+from ragbench.corpus.links import collection_digest
 from ragbench.errors import BenchmarkError
 from ragbench.fingerprint import digest
 from ragbench.types import Query
@@ -119,7 +120,7 @@ class Benchmark:
     @cached_property
     def collection(self) -> str:
         """A digest over the documents."""
-        return collection_of(self.documents)
+        return collection_digest(self.documents)
 
     @cached_property
     def questions(self) -> str:
@@ -140,11 +141,6 @@ class Benchmark:
             if quote.state != "lost":
                 found[quote.qid] = (*found.get(quote.qid, ()), quote)
         return found
-
-
-def collection_of(documents: Sequence[Document]) -> str:
-    """A digest over documents, in any order."""
-    return digest(sorted([document.docno, document.digest] for document in documents))
 
 
 def area(docno: str) -> str:

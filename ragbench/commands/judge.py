@@ -40,10 +40,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Grade, or merge."""
     from ragbench import app, project
-    from ragbench.benchmark.benchmark import collection_of
     from ragbench.benchmark.judge import merge_into_folder, require_pairs
     from ragbench.benchmark.judge_terminal import judge_in_terminal
     from ragbench.benchmark.pool import read_source
+    from ragbench.corpus.links import collection_digest
     from ragbench.errors import ResultsError
     from ragbench.overrides import key_of
 
@@ -62,7 +62,7 @@ def main(arguments: argparse.Namespace) -> int:
     named = any(word.startswith("data=builtin") for word in arguments.overrides)
     folder = _folder(config["data"], named and arguments.into_builtin)
     qids, documents = _collection(config, folder)
-    if source and collection_of(documents) != source["collection"]:
+    if source and collection_digest(documents) != source["collection"]:
         raise ResultsError(
             f"{pool} was pooled from a run over '{source['benchmark']}', and these are other documents: name the data "
             "of that run, or pool again"

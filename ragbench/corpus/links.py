@@ -6,13 +6,14 @@ import posixpath
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 from urllib.parse import unquote
 
 from ragbench.corpus.file_warning import FileWarning
 from ragbench.corpus.metadata import read_metadata
+from ragbench.fingerprint import digest
 from ragbench.types import Document, Link
 
 Dialect = Literal["auto", "obsidian", "dendron"]
@@ -111,6 +112,22 @@ def _site(documents: Sequence[Document], names: _Names) -> str:
 
 
 _READINGS: tuple[Dialect, ...] = ("obsidian", "dendron")
+
+
+def collection_digest(documents: Iterable[Document]) -> str:
+    """One digest over documents with resolved links, in any order: their docnos and contents, and the links' dialect.
+
+    It does not depend on times, which a checkout changes.
+    """
+    documents = list(documents)
+    contents: list[object] = sorted([document.docno, document.digest] for document in documents)
+    dendron = any(_is_read_as_dendron(link) for document in documents for link in document.links)
+    return digest([*contents, "dendron"] if dendron else contents)
+
+
+def _is_read_as_dendron(link: Link) -> bool:
+    label = _destination(link.text, "dendron")[2]
+    return _has_bar(link) and link.label == label != _destination(link.text, "obsidian")[2]
 
 
 def _has_bar(link: Link) -> bool:

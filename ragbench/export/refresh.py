@@ -17,7 +17,7 @@ from typing import Any
 
 from ragbench import files
 from ragbench.arm_builder import Progress, Say
-from ragbench.corpus.links import Dialect, resolve_links
+from ragbench.corpus.links import Dialect, collection_digest, resolve_links
 from ragbench.corpus.markdown import is_mdx, parse_markdown
 from ragbench.corpus.reader import ReadFile, docno_of, read_vault
 from ragbench.errors import BundleError, CorpusError
@@ -29,7 +29,7 @@ from ragbench.export.loaded_bundle import SealedStore, settings_of
 from ragbench.index import documents as reading
 from ragbench.index.artefacts import Artefact, ArtefactStore
 from ragbench.index.chunks import ChunkTable
-from ragbench.index.index import Index, collection_digest
+from ragbench.index.index import Index
 from ragbench.models.access import Models
 from ragbench.types import Document
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ragbench.corpus.chunking import Chunker, HeaderChunker
 from ragbench.errors import ConfigError
-from ragbench.fingerprint import digest, short_digest
+from ragbench.fingerprint import short_digest
 from ragbench.index import parts
 from ragbench.index.artefacts import Artefact, ArtefactStore
 from ragbench.index.dense import DenseSpec
@@ -271,8 +271,3 @@ class Index:
     def chat(self, spec: ChatSpec, kept: int = 0) -> ChatModel:
         """A model that writes text; its `kept` latest answers stay in memory."""
         return self.models.chat(spec, kept)
-
-
-def collection_digest(documents: Iterable[Document]) -> str:
-    """One digest over the docnos and contents of documents, without times, which a checkout changes."""
-    return digest(sorted([d.docno, d.digest] for d in documents))

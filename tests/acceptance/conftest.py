@@ -11,11 +11,12 @@ import pytest
 
 from ragbench import app
 from ragbench.configuration import Settings
+from ragbench.corpus.links import collection_digest
 from ragbench.corpus.reader import read_vault
 from ragbench.engine.answer import answer
 from ragbench.engine.pipeline import start
 from ragbench.index.artefacts import ArtefactStore
-from ragbench.index.index import Index, collection_digest
+from ragbench.index.index import Index
 from ragbench.models.access import Models
 from ragbench.types import Hit, Query, QueryState
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ragbench.corpus.file_warning import FileWarning
-from ragbench.corpus.links import resolve_links
+from ragbench.corpus.links import collection_digest, resolve_links
 from ragbench.corpus.reader import parse_document
 from ragbench.types import Document, Link
 
@@ -190,6 +190,15 @@ def test_auto_takes_the_reading_that_leads_further_and_says_so() -> None:
     found, warnings = labelled(one_each)
     assert [target for target, _, _ in found] == [None, "gate/api-keys"]
     assert warnings == []
+
+
+def test_another_dialect_is_another_collection() -> None:
+    """Artefacts hold where links lead: an index made for one reading is not used for the other."""
+    notes = [document("gate/api-keys"), document("source", "[[keys|gate/api-keys]]")]
+    read = {dialect: collection_digest(resolve_links(notes, dialect)[0]) for dialect in ("auto", "dendron", "obsidian")}
+    assert read["auto"] == read["dendron"] != read["obsidian"]
+    plain = [document("gate/api-keys"), document("source", "[[gate/api-keys]] [[a|a]] ![[gate/api-keys|300]]")]
+    assert len({collection_digest(resolve_links(plain, dialect)[0]) for dialect in ("dendron", "obsidian")}) == 1
 
 
 SITE = ("index", "01-guides/index", "01-guides/02-set-up", "02-reference/1.%20limits", "02-reference/0007-opaque")
