@@ -120,7 +120,7 @@ def collection_digest(documents: Iterable[Document]) -> str:
     It does not depend on times, which a checkout changes.
     """
     documents = list(documents)
-    contents: list[object] = sorted([document.docno, document.digest] for document in documents)
+    contents = sorted([document.docno, document.digest] for document in documents)
     dendron = any(_is_read_as_dendron(link) for document in documents for link in document.links)
     return digest([*contents, "dendron"] if dendron else contents)
 

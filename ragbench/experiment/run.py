@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ragbench.engine.executor import Arm, Outcome
-    from ragbench.index.artefacts import Artefact
+    from ragbench.index.artefact import Artefact
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,8 @@ from ragbench.export.generation import Generation
 from ragbench.files import why_unreadable
 from ragbench.fingerprint import short_digest
 from ragbench.index import documents
-from ragbench.index.artefacts import Artefact, ArtefactStore, damage_of
+from ragbench.index.artefact import Artefact, damage_of
+from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.index import Index
 from ragbench.models.access import Models
 from ragbench.stages.filters import FilterDocuments

@@ -27,7 +27,8 @@ from ragbench.export.bundle import GOLDEN_DEPTH, Golden, scored_ids
 from ragbench.export.generation import Change, Drift, Generation
 from ragbench.export.loaded_bundle import SealedStore, settings_of
 from ragbench.index import documents as reading
-from ragbench.index.artefacts import Artefact, ArtefactStore
+from ragbench.index.artefact import Artefact
+from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.chunks import ChunkTable
 from ragbench.index.index import Index
 from ragbench.models.access import Models

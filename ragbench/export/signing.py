@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ragbench import files
 from ragbench.errors import BundleError, ConfigError
 from ragbench.fingerprint import canonical, text_digest
-from ragbench.index.artefacts import MANIFEST, Artefact
+from ragbench.index.artefact import MANIFEST, Artefact
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey

@@ -16,7 +16,7 @@ from ragbench.experiment import environment
 from ragbench.export import bundle, generation, signing
 from ragbench.export.bundle import Golden
 from ragbench.export.loaded_bundle import LoadedBundle, documents_of, load, settings_of
-from ragbench.index.artefacts import damage_of
+from ragbench.index.artefact import damage_of
 from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, load_cross_encoder, load_encoder
 from ragbench.timing.intervals import summary
 from ragbench.timing.latency import measure

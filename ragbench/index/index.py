@@ -18,7 +18,8 @@ from ragbench.corpus.chunking import Chunker, HeaderChunker
 from ragbench.errors import ConfigError
 from ragbench.fingerprint import short_digest
 from ragbench.index import parts
-from ragbench.index.artefacts import Artefact, ArtefactStore
+from ragbench.index.artefact import Artefact
+from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.dense import DenseSpec
 from ragbench.index.lexical import LexicalSpec
 from ragbench.index.part import Building, Progress, StoredPart

@@ -26,7 +26,7 @@ from typing import Any
 
 from ragbench.errors import ConfigError, IndexError_
 from ragbench.files import why_unreadable
-from ragbench.index.artefacts import MANIFEST, Artefact, damage_of
+from ragbench.index.artefact import MANIFEST, Artefact, damage_of
 
 POINTER = "artefact.json"
 EXPIRY_SECONDS = 60.0

@@ -19,7 +19,7 @@ from ragbench.export import bundle, signing
 from ragbench.export import generation as generations
 from ragbench.export.loaded_bundle import load
 from ragbench.export.refresh import Refresher
-from ragbench.index.artefacts import _manifest_entry
+from ragbench.index.artefact import manifest_entry
 from ragbench.serving.service import SearchService
 
 
@@ -77,7 +77,7 @@ def alter_texts(folder: Path) -> None:
     name = max(row["files"], key=lambda name: row["files"][name]["bytes"])
     path = manifest.parent / name
     path.write_bytes(path.read_bytes()[:-1] + b"x")
-    manifest.write_text(json.dumps({**row, "files": {**row["files"], name: _manifest_entry(path)}}))
+    manifest.write_text(json.dumps({**row, "files": {**row["files"], name: manifest_entry(path)}}))
 
 
 def alter_vectors(folder: Path) -> None:

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from ragbench.errors import ConfigError, IndexError_
-from ragbench.index.artefacts import Artefact, ArtefactStore
+from ragbench.index.artefact import Artefact
+from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.remote import POINTER, RemoteStore
 
 
