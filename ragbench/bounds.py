@@ -123,7 +123,7 @@ def validated(adapter: TypeAdapter[Any], hint: Any, key: str, value: Any) -> Any
     from pydantic import ValidationError
 
     try:
-        # Strict: "10" is no number and 1 is no truth value. Lists may stand for tuples.
+        # Strict: "10" is not a number and 1 is not a truth value. Lists may stand for tuples.
         return adapter.validate_python(_lists_to_tuples(value), strict=True)
     except ValidationError as error:
         raise Refused("", *_key_and_reason(error.errors(include_url=False)[0], hint, key, value)) from None

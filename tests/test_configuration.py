@@ -78,7 +78,7 @@ def test_every_file_composes(path: Path) -> None:
         (["index.chunking=null"], r"index\.chunking must be a mapping"),
         (["seed=abc"], r"seed must be a whole number of at least 0 .*, got 'abc'"),
         (["measures=[]"], r"measures must hold at least 1, got \[\]"),
-        (["measures=[nDG@10]"], r"'nDG@10' is no measure"),
+        (["measures=[nDG@10]"], r"'nDG@10' is not a measure"),
         (["statistics.confidence=95"], r"statistics\.confidence must be above 0\.5 and below 1, got 95"),
         (["tracking.enabled=maybe"], r"tracking\.enabled must be true or false, got 'maybe'"),
         (["paths.results=''"], r"paths\.results must not be blank"),
@@ -86,7 +86,7 @@ def test_every_file_composes(path: Path) -> None:
         (["tune.folds=1"], r"tune\.folds must be 0 or at least 2, got 1"),
         (["p8=on", "p11=on", "p8.semantic.threshold=7"], r"p8\.semantic\.threshold must be between -1 and 1, got 7"),
         (["data.corpus=3"], r"data\.corpus must be a path, got 3"),
-        (["data.folder=x"], r"data\.folder is no option of data=builtin"),
+        (["data.folder=x"], r"data\.folder is not an option of data=builtin"),
         (
             ["order=[dense,fuse,p8.contenthash]"],
             r"order names 'p8\.contenthash', which is not a stage; did you mean p8\.content",

@@ -25,7 +25,7 @@ def judge_in_terminal(
     """Grade the pool at `path` until it is done or the judge quits; every key is saved before the next pair is shown.
 
     `read` gives one key at a time, `q` or the empty string to end; the default reads the keyboard, or lines when
-    standard input is no terminal.
+    standard input is not a terminal.
     """
     from rich.console import Console
 
@@ -70,7 +70,7 @@ def keys(stream: TextIO) -> Callable[[], str]:
                 tty.setcbreak(descriptor, termios.TCSANOW)  # the default would throw away keys pressed meanwhile
                 pressed = os.read(descriptor, 1)
                 if pressed == _ESCAPE:
-                    # Delete sends ESC [ 3 ~, and its 3 is no grade.
+                    # Delete sends ESC [ 3 ~, and its 3 is not a grade.
                     termios.tcflush(descriptor, termios.TCIFLUSH)
                 return pressed.decode("utf-8", "replace")
             finally:
@@ -92,7 +92,7 @@ def _act(session: JudgingSession, key: str) -> str:
         return "skipped"
     if key == "u":
         return "taken back" if session.undo() else "nothing to take back"
-    return f"'{key}' is no key here" if key.isprintable() else ""
+    return f"'{key}' is not a key here" if key.isprintable() else ""
 
 
 def _show(session: JudgingSession, console: Console, say: str) -> None:

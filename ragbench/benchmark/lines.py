@@ -25,7 +25,7 @@ def raw_lines(
 ) -> Generator[tuple[int, str], None, None]:
     """(number from 1, text with its line end) of every line; files named `.gz` are unpacked.
 
-    Lines end at LF only: a U+2028 inside a JSON text is no line end. A UTF-8 byte order mark is dropped. Raises
+    Lines end at LF only: a U+2028 inside a JSON text is not a line end. A UTF-8 byte order mark is dropped. Raises
     BenchmarkError for a missing or damaged file, bytes that do not fit `encoding` and lines over `max_bytes`;
     ConfigError for an unknown encoding.
     """

@@ -143,7 +143,7 @@ def _parse(spec: Mapping[str, Any]) -> tuple[str, Callable[..., Benchmark], dict
     for key in options:
         if key not in parameters:
             hint = did_you_mean(key, (f"data.{each}" for each in parameters), "options")
-            raise ConfigError(f"data.{key} is no option of data={name}{hint}")
+            raise ConfigError(f"data.{key} is not an option of data={name}{hint}")
     hints = typing.get_type_hints(loader)
     return name, loader, {k: _converted(k, value, hints[k]) for k, value in options.items() if value is not None}, seed
 

@@ -69,7 +69,7 @@ def main(arguments: argparse.Namespace) -> int:
     named, overrides = split_words(arguments.words)
     runs = [*named, *([arguments.run] if arguments.run else [])]
     if len(runs) > (arguments.task in ("power", "judged")):
-        raise ConfigError(f"'{runs[-1]}' is no key=value: only data power and data judged take a run, and one of them")
+        raise ConfigError(f"'{runs[-1]}' is not key=value: only data power and data judged take a run, and one of them")
     settings = app.compose(overrides)
     run = (runs or ["@1"])[0]
     if arguments.task == "judged":
@@ -233,7 +233,9 @@ def _judged(settings: Settings, run: str, overrides: Sequence[str], arguments: a
     names = [name.strip() for name in (arguments.systems or ",".join(found.arms)).split(",")]
     for name in names:
         if name not in runs:
-            raise ConfigError(f"--systems {name} is no arm of {found.folder}{did_you_mean(name, found.arms, 'arms')}")
+            raise ConfigError(
+                f"--systems {name} is not an arm of {found.folder}{did_you_mean(name, found.arms, 'arms')}"
+            )
     estimate = completeness({name: runs[name] for name in names}, qrels, arguments.depth) if len(names) > 1 else None
     if arguments.json:
         console.print_json(

@@ -50,7 +50,7 @@ def main(arguments: argparse.Namespace) -> int:
         print(f"{arguments.folder}: {found.said if arguments.queries is None else f'{found.documents} markdown files'}")
     queries = arguments.queries or (_ask_file() if asks and not found.queries else None)
     if queries is not None and not queries.is_file():
-        raise ConfigError(f"--queries {queries} is no file: name a CSV or JSONL file with the column text")
+        raise ConfigError(f"--queries {queries} is not a file: name a CSV or JSONL file with the column text")
     data = {**found.data, **({"data.queries": str(queries)} if queries else {})}
     # Results go beside the notes; a folder among the notes would be in the way, so it is a hidden one.
     here = arguments.folder.resolve() == Path.cwd()
@@ -81,7 +81,7 @@ def _ask_number(question: str, default: int) -> float:
         try:
             return float(said) if "." in said else int(said)
         except ValueError:
-            print(f"'{said}' is no number")
+            print(f"'{said}' is not a number")
 
 
 def _ask_file() -> Path | None:

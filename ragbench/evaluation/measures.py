@@ -203,7 +203,7 @@ def parse(name: str) -> Measure:
     except (NameError, ValueError, KeyError, SyntaxError, AssertionError):
         known = False
     if not known:
-        raise ConfigError(f"'{name}' is no measure that ir_measures can compute; examples: {', '.join(MEASURES)}")
+        raise ConfigError(f"'{name}' is not a measure that ir_measures can compute; examples: {', '.join(MEASURES)}")
     found: Measure = measure
     return found
 

@@ -49,7 +49,7 @@ def plan(
         raise ConfigError(f"factors must be a list such as [p1,p6], got {factors}")
     for factor in factors:
         if factor not in base.config or not isinstance(base.config[factor], Mapping):
-            raise ConfigError(f"factor '{factor}' is no switch; switches: {', '.join(_on_off_switches(base))}")
+            raise ConfigError(f"factor '{factor}' is not a switch; switches: {', '.join(_on_off_switches(base))}")
     if taken := next((each for each in candidates if each in base.config), None):
         raise ConfigError(f"--arm {taken} has the name of a key of the configuration: give it another name")
     design = design_named(name, [*map(str, factors), *candidates], **base.config["design_options"])

@@ -80,7 +80,7 @@ def stems(text: str) -> list[str]:
     """The words of a query worth marking, lower-case, without common words and inflections, in order, each once;
     of compound identifiers also the parts.
 
-    Cut so that they are prefixes of their inflected forms; this marks text for the eye and is no analyzer.
+    Cut so that they are prefixes of their inflected forms; this marks text for the eye and is not an analyzer.
     """
     found: dict[str, None] = {}
     for word in (part.lower() for whole in re.findall(r"[^\W_]+", text) for part in (whole, *_parts(whole))):

@@ -225,11 +225,11 @@ def _is_running(process: int) -> bool:
 
 
 def read_record(folder: Path) -> Mapping[str, Any]:
-    """The content of `bundle.json`; BundleError when the folder is no bundle that this version can read."""
+    """The content of `bundle.json`; BundleError when the folder is not a bundle that this version can read."""
     try:
         record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise BundleError(f"{folder} is no bundle ({RECORD} is missing): make one with ragbench export") from None
+        raise BundleError(f"{folder} is not a bundle ({RECORD} is missing): make one with ragbench export") from None
     except (OSError, ValueError) as error:
         raise BundleError(
             f"{folder / RECORD} cannot be read ({why_unreadable(error)}): export the bundle again"
@@ -337,7 +337,7 @@ def _cautions(pipeline: Pipeline) -> list[str]:
                 f"{name} counts ages from the clock, so rankings change with time: set {name}.now to check them"
             )
         if endpoint := getattr(stage, "endpoint", None):
-            found.append(f"{name} asks the server {endpoint}, which is no part of the bundle")
+            found.append(f"{name} asks the server {endpoint}, which is not part of the bundle")
     return found
 
 

@@ -237,7 +237,7 @@ def settings_of(place: Path, record: Mapping[str, Any]) -> Settings:
         return Settings(str(record["name"]), config).check()
     except (OSError, yaml.YAMLError, UnicodeDecodeError, KeyError, TypeError, AttributeError) as error:
         raise BundleError(
-            f"{place / bundle.CONFIG} is no configuration ({why_unreadable(error)}): export the bundle again"
+            f"{place / bundle.CONFIG} is not a configuration ({why_unreadable(error)}): export the bundle again"
         ) from None
 
 

@@ -91,7 +91,7 @@ def evidence(measured: MeasuredArm, baseline: str | None = None) -> Evidence:
     arms = measured.results.arms
     base = baseline or arms[0]
     if base not in arms:
-        raise ConfigError(f"--baseline {base} is no arm of {measured.results.folder}; arms: {', '.join(arms)}")
+        raise ConfigError(f"--baseline {base} is not an arm of {measured.results.folder}; arms: {', '.join(arms)}")
     if len(arms) == 1:
         return Evidence("uncompared", "Its run has no other arm, so no gain is claimed.", None)
     if base == measured.name:

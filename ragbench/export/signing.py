@@ -32,7 +32,7 @@ def private_key(path: Path) -> Ed25519PrivateKey:
 
     key = _load("--sign", path, lambda raw: serialization.load_pem_private_key(raw, None))
     if not isinstance(key, Ed25519PrivateKey):
-        raise ConfigError(f"--sign {path} is no Ed25519 key: make one with openssl genpkey -algorithm ed25519")
+        raise ConfigError(f"--sign {path} is not an Ed25519 key: make one with openssl genpkey -algorithm ed25519")
     return key
 
 
@@ -43,7 +43,7 @@ def public_key(path: Path) -> Ed25519PublicKey:
 
     key = _load("--key", path, serialization.load_pem_public_key)
     if not isinstance(key, Ed25519PublicKey):
-        raise ConfigError(f"--key {path} is no Ed25519 key: write the public half with openssl pkey -pubout")
+        raise ConfigError(f"--key {path} is not an Ed25519 key: write the public half with openssl pkey -pubout")
     return key
 
 

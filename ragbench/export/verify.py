@@ -47,7 +47,7 @@ def verify(
     latency: bool = True,
     progress: Progress | None = None,
 ) -> Iterator[Check]:
-    """Check a bundle part by part and yield each outcome. Raises BundleError for a folder that is no bundle.
+    """Check a bundle part by part and yield each outcome. Raises BundleError for a folder that is not a bundle.
 
     `corpus`: the folder of the documents now; without it, a bundle with an index is not compared with documents that
     are missing. With `key`, the file of a public key, a bundle that is not signed with it fails and is not opened.

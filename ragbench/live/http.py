@@ -42,7 +42,7 @@ def asking(
         except httpx.TimeoutException:
             raise Unanswered(f"no answer within {timeout_s:g} s") from None
         except httpx.InvalidURL as error:
-            raise Unanswered(f"'{address}' is no address ({error})", again=False) from None
+            raise Unanswered(f"'{address}' is not an address ({error})", again=False) from None
         except httpx.HTTPError as error:
             raise Unanswered(str(error) or type(error).__name__) from None
         except ValueError:

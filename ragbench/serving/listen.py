@@ -34,7 +34,7 @@ def bind(host: str, port: int) -> socket.socket:
             host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP
         )[0]
     except (OSError, UnicodeError):
-        raise ConfigError(f"--host {host} is no address of this machine: the default is 127.0.0.1") from None
+        raise ConfigError(f"--host {host} is not an address of this machine: the default is 127.0.0.1") from None
     bound = socket.socket(family, kind, protocol)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

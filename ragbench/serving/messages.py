@@ -25,7 +25,7 @@ Bytes = Annotated[int, Field(ge=0, le=_INT64)]
 
 
 class Message(BaseModel):
-    """A message without unknown fields and without conversions: "10" is no number."""
+    """A message without unknown fields and without conversions: "10" is not a number."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 

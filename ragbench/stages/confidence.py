@@ -23,7 +23,7 @@ class FilterByConfidence(Checked):
     needs: ClassVar[frozenset[str]] = NOTHING
     requires: ClassVar[frozenset[str]] = frozenset({"calibrated"})
     provides: ClassVar[frozenset[str]] = NOTHING
-    forbids: ClassVar[Mapping[str, str]] = {"diverse": "the scores are no confidences any more"}
+    forbids: ClassVar[Mapping[str, str]] = {"diverse": "the scores are no longer confidences"}
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Filter every state's fused ranking."""

@@ -130,7 +130,7 @@ def split(words: str) -> list[str]:
     except ValueError:
         raise ConfigError("a quote in the overrides is not closed: close it") from None
     if odd := next((word for word in found if word.startswith("-") or "=" not in word.lstrip("+~")), None):
-        raise ConfigError(f"'{odd[:80]}' is no override: write key=value, such as p6=on")
+        raise ConfigError(f"'{odd[:80]}' is not an override: write key=value, such as p6=on")
     return found
 
 

@@ -140,7 +140,7 @@ def _names(cell: Any, where: str) -> list[str]:
         try:
             cell = json.loads(cell)
         except ValueError:
-            raise BenchmarkError(f"{where} is no list in JSON: write names with ; between them") from None
+            raise BenchmarkError(f"{where} is not a list in JSON: write names with ; between them") from None
     listed = entries(cell) if isinstance(cell, str) else cell or []
     if not isinstance(listed, list) or not all(isinstance(each, str) for each in listed):
         raise BenchmarkError(f"{where} must be a list of names, or a text with ; between them")

@@ -205,7 +205,7 @@ class Structures:
         """
         known = {group.name: group for group in catalogue.read().switches}
         if name not in known:
-            raise ConfigError(f"tune.switches names '{name}', which is no switch{did_you_mean(name, known)}")
+            raise ConfigError(f"tune.switches names '{name}', which is not a switch{did_you_mean(name, known)}")
         usable: dict[str, None] = {}
         for start in self.starts:
             usable |= {each.name: None for each in known[name].options if self.fits({START: start}, name, each.name)}

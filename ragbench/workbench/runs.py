@@ -53,7 +53,7 @@ def named_runs(words: Sequence[str], most: int | None = None, say: Say = console
 
 
 def split_words(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The names among the words, and the overrides: words that contain `=` and are no file."""
+    """The names among the words, and the overrides: words that contain `=` and are not a file."""
     overrides = [word for word in words if "=" in word and not Path(word).exists()]
     return [word for word in words if word not in overrides], overrides
 
@@ -82,6 +82,6 @@ def _before(number: int, settings: Settings, say: Say) -> Path:
     runs = store.finished_runs(settings.results)
     if not 1 <= number <= len(runs):
         raise ResultsError(
-            f"@{number} is no run: there are {len(runs)} in {settings.results / 'runs'}, @1 is the newest"
+            f"@{number} is not a run: there are {len(runs)} in {settings.results / 'runs'}, @1 is the newest"
         )
     return runs[number - 1]

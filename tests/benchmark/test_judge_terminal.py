@@ -39,7 +39,7 @@ def test_keys_grade_skip_undo_and_quit(path: Path) -> None:
     shown = judge(path, "3x1u0Sq")
     assert grades(path) == ["3", "0", "s", ""]
     assert "2 of 4 graded, 1 skipped; saved in" in shown
-    assert "'x' is no key here" in shown and "taken back" in shown and "skipped" in shown
+    assert "'x' is not a key here" in shown and "taken back" in shown and "skipped" in shown
 
 
 def test_it_ends_by_itself_when_all_is_graded(path: Path) -> None:

@@ -23,10 +23,10 @@ TEA = ROOT / "tests" / "data" / "tea"
         ({"loader": "beir"}, "data.folder is not set: add data.folder=PATH"),
         ({"loader": "trec", "corpus": "x"}, "data.queries is not set"),
         ({"loader": "ir_datasets"}, "data.id is not set: add data.id=ID"),
-        ({"loader": "beir", "foldr": "x"}, "data.foldr is no option of data=beir; did you mean data.folder?"),
+        ({"loader": "beir", "foldr": "x"}, "data.foldr is not an option of data=beir; did you mean data.folder?"),
         (
             {"loader": "vault", "zzz": 1},
-            "data.zzz is no option of data=vault; the options are data.corpus",
+            "data.zzz is not an option of data=vault; the options are data.corpus",
         ),
         ({"loader": "vault", "corpus": 5}, "data.corpus must be a path, got 5"),
         ({"loader": "vault", "corpus": "x", "on_error": "maybe"}, "data.on_error must be warn or fail, got 'maybe'"),

@@ -16,7 +16,7 @@ TEA = Path(__file__).parents[1] / "data" / "tea"
 _TEXT = (
     st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(str.strip).map(lambda t: t.replace("\0", "?"))
 )
-# A byte order mark opens a file and is no part of its first id.
+# A byte order mark opens a file and is not part of its first id.
 _ID = st.text(st.characters(exclude_categories=["Cs", "Cc", "Z"], exclude_characters=["\ufeff"]), min_size=1).filter(
     lambda t: not any(map(str.isspace, t))
 )

@@ -110,7 +110,7 @@ def test_broken_runs_are_named_with_their_line(line: str, message: str, tmp_path
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("qid,section\nq,a#b\n", "is no pool: it has no column 'grade'"),
+        ("qid,section\nq,a#b\n", "is not a pool: it has no column 'grade'"),
         ("qid,section,grade\nq,,1\n", "pool.csv:2 lacks a qid or a section"),
         ("qid,section,grade\nq,a#b,1\nq,a#b,1\n", r"pool.csv:3 has a#b for q again \(first in line 2\)"),
     ],

@@ -54,4 +54,4 @@ def test_it_is_said_in_words(words: list[str], capsys: pytest.CaptureFixture[str
 
 def test_an_arm_that_is_not_there_is_one_sentence(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["data", "judged", *words, "--systems", "lexical_only,lexical_v2"]) == 2
-    assert "is no arm of" in capsys.readouterr().err
+    assert "is not an arm of" in capsys.readouterr().err

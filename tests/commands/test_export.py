@@ -95,7 +95,7 @@ def test_a_bundle(small_bundle: Path, tmp_path: Path, capsys) -> None:
         (["RUN", "run=x"], "run is unknown"),
         (["RUN", "--arm", "better", "--format", "ragdocs", "--out", "RUN"], "is a folder"),
         (["RUN", "--arm", "better", "--format", "ragdocs", "--out", "RUN/experiment.json/x"], "cannot be written"),
-        (["RUN", "--arm", "better", "--baseline", "best"], "--baseline best is no arm"),
+        (["RUN", "--arm", "better", "--baseline", "best"], "--baseline best is not an arm"),
     ],
 )
 def test_bad_input_is_one_sentence(words: list[str], said: str, run: Path, capsys) -> None:

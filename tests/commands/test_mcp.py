@@ -65,5 +65,5 @@ def test_it_ends_when_told_to(small_bundle: Path, stop) -> None:
 def test_no_bundle_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["mcp", str(tmp_path)]) == 2
     captured = capsys.readouterr()
-    assert "is no bundle" in captured.err
+    assert "is not a bundle" in captured.err
     assert (captured.err.count("\n"), captured.out) == (1, "")

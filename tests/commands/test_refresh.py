@@ -69,12 +69,12 @@ def test_following_goes_on_after_a_failure(bundle: Path, notes: Path, monkeypatc
     said = capsys.readouterr()
     assert "generation 1 answers: 1 added" in said.out
     absent, broken = said.err.splitlines()
-    assert absent.startswith("ragbench: the bundle stays as it is (") and "is no bundle" in absent
+    assert absent.startswith("ragbench: the bundle stays as it is (") and "is not a bundle" in absent
     assert broken == "ragbench: the bundle stays as it is (a part of the index)"
 
 
 def test_no_bundle_and_no_folder(bundle: Path, tmp_path: Path, capsys) -> None:
     assert cli.main(["refresh", str(tmp_path)]) == 2
-    assert "is no bundle" in capsys.readouterr().err
+    assert "is not a bundle" in capsys.readouterr().err
     assert cli.main(["refresh", str(bundle), "--corpus", str(tmp_path / "nowhere")]) == 2
     assert "does not exist" in capsys.readouterr().err

@@ -123,9 +123,9 @@ def test_a_head_that_never_ends_is_given_up(small_bundle: Path, first: bytes) ->
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["/nowhere/at/all"], "/nowhere/at/all is no bundle"),
+        (["/nowhere/at/all"], "/nowhere/at/all is not a bundle"),
         (["x", "--port", "70000"], "--port must be between 0 and 65535"),
-        (["x", "--host", "no.such.host.invalid"], "--host no.such.host.invalid is no address"),
+        (["x", "--host", "no.such.host.invalid"], "--host no.such.host.invalid is not an address"),
         (["x", "--max-top", "0"], "--max-top must be at least 1, got 0"),
         (["x", "--max-body", "-1"], "--max-body must be at least 1"),
         (["x", "--time-limit", "nan"], "--time-limit must be finite and above 0"),

@@ -28,6 +28,6 @@ def test_a_bundle_that_does_not(small_bundle: Path, tmp_path: Path, capsys) -> N
 
 def test_bad_input_is_one_sentence(tmp_path: Path, small_bundle: Path, capsys) -> None:
     assert cli.main(["verify", str(tmp_path)]) == 2
-    assert "is no bundle" in capsys.readouterr().err
+    assert "is not a bundle" in capsys.readouterr().err
     assert cli.main(["verify", str(small_bundle), "--latency-tolerance", "-1"]) == 2
     assert capsys.readouterr().err == "ragbench: --latency-tolerance must be at least 0, got -1\n"

@@ -172,7 +172,7 @@ def test_an_empty_answer_scores_nothing() -> None:
 
 
 def test_what_is_no_measure_is_named() -> None:
-    with pytest.raises(ConfigError, match="'nDGC@10' is no measure"):
+    with pytest.raises(ConfigError, match="'nDGC@10' is not a measure"):
         evaluate({"q": []}, {"q": {"a": 1}}, ["nDGC@10"])
 
 
@@ -180,7 +180,7 @@ def test_what_is_no_measure_is_named() -> None:
     "name", ["P", "P@0", "nDCG@-1", "P(foo=1)@5", "SetF(beta=2)", "alpha_nDCG", "nDCG(dcg='no')@10"]
 )
 def test_what_cannot_be_computed_is_named(name: str) -> None:
-    with pytest.raises(ConfigError, match=re.escape(f"'{name}' is no measure that ir_measures can compute")):
+    with pytest.raises(ConfigError, match=re.escape(f"'{name}' is not a measure that ir_measures can compute")):
         parse(name)
 
 

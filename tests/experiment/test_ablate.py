@@ -132,7 +132,7 @@ def test_factors_by_default_are_those_on_and_for_add_one_those_off() -> None:
 @pytest.mark.parametrize(
     ("overrides", "said"),
     [
-        (("factors=[p99]",), "factor 'p99' is no switch; switches: p1"),
+        (("factors=[p99]",), "factor 'p99' is not a switch; switches: p1"),
         (("factors=p6",), r"factors must be a list of texts, or null, got 'p6'"),
         (("design=sideways", "factors=[p6]"), "sideways"),
         (("+exp=baseline",), "finds no switch to vary"),

@@ -110,7 +110,7 @@ def test_rankings_that_depend_on_more_than_the_bundle_are_told(composed) -> None
     ]
     assert _cautions(composed("recency=on", "recency.now=2026-01-31").pipeline) == []
     told = _cautions(composed("hyde=on", "hyde.endpoint=http://here", "hyde.model=m").pipeline)
-    assert told == ["hyde asks the server http://here, which is no part of the bundle"]
+    assert told == ["hyde asks the server http://here, which is not part of the bundle"]
 
 
 def test_nothing_is_overwritten(write, tmp_path: Path) -> None:

@@ -133,7 +133,7 @@ def test_without_index_it_is_built_in_the_bundle_from_the_documents(
 
 
 def test_a_folder_that_is_no_bundle(tmp_path: Path) -> None:
-    with pytest.raises(BundleError, match="is no bundle"):
+    with pytest.raises(BundleError, match="is not a bundle"):
         ragbench.load(tmp_path)
     with pytest.raises(AttributeError, match="no attribute 'lode'"):
         ragbench.lode  # noqa: B018 -- the attribute access is what is tried
@@ -145,9 +145,9 @@ def test_a_folder_that_is_no_bundle(tmp_path: Path) -> None:
         ("bundle.json", "{", "cannot be read"),
         ("bundle.json", '{"format": 99}', "another version"),
         ("bundle.json", '{"format": 1, "name": "x"}', "lacks 'artefacts'"),
-        ("config.yaml", "- 1", "is no configuration"),
-        ("config.yaml", "index: {}", "is no configuration"),
-        ("config.yaml", ": [", "is no configuration"),
+        ("config.yaml", "- 1", "is not a configuration"),
+        ("config.yaml", "index: {}", "is not a configuration"),
+        ("config.yaml", ": [", "is not a configuration"),
         ("modified.json", "{}", "cannot be read"),
     ],
 )

@@ -81,7 +81,7 @@ def test_the_recorded_budget_of_time_counts(write_results, tmp_path: Path) -> No
 
 
 def test_an_unknown_baseline(run: Path) -> None:
-    with pytest.raises(ConfigError, match="--baseline best is no arm"):
+    with pytest.raises(ConfigError, match="--baseline best is not an arm"):
         measured_arm.evidence(measured_arm.find(run, "better"), "best")
 
 

@@ -143,9 +143,9 @@ def test_files_that_are_no_keys(signed: Path, key: Path, public: Path, tmp_path:
         ("verify", "--key", tmp_path / "nowhere", "cannot be read (no such file or directory): name a PEM file"),
         ("verify", "--key", tmp_path / "text", "holds no public key in PEM form"),
         ("verify", "--key", key, "holds no public key in PEM form"),
-        ("verify", "--key", curve.with_suffix(".pub"), "is no Ed25519 key"),
+        ("verify", "--key", curve.with_suffix(".pub"), "is not an Ed25519 key"),
         ("refresh", "--sign", public, "holds no private key without a password in PEM form"),
-        ("refresh", "--sign", curve, "is no Ed25519 key"),
+        ("refresh", "--sign", curve, "is not an Ed25519 key"),
     ):
         assert cli.main([command, str(signed), option, str(path)]) == 2
         err = capsys.readouterr().err

@@ -128,7 +128,7 @@ def test_another_environment_is_told(change) -> None:
 
 
 def test_bad_input(tmp_path: Path) -> None:
-    with pytest.raises(BundleError, match="is no bundle"):
+    with pytest.raises(BundleError, match="is not a bundle"):
         list(verify(tmp_path))
     with pytest.raises(ConfigError, match="--latency-tolerance must be at least 0, got -1"):
         list(verify(tmp_path, latency_tolerance=-1))

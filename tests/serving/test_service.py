@@ -140,7 +140,7 @@ def test_a_closed_service_sends_away(make_service, ask) -> None:
 
 
 def test_what_is_no_bundle(tmp_path: Path) -> None:
-    with pytest.raises(BundleError, match="is no bundle"):
+    with pytest.raises(BundleError, match="is not a bundle"):
         SearchService(tmp_path)
 
 

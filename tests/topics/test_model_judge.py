@@ -50,7 +50,7 @@ def test_grades_of_a_model_are_not_merged(tmp_path: Path, capsys: pytest.Capture
     from ragbench.benchmark.judge import merge_into_folder
 
     found = grade_pool(pool_of(tmp_path / "pool.csv", 2), lambda prompt: "1", "small", 1, 13, quiet)
-    with pytest.raises(BenchmarkError, match="holds grades of a model, which are no judgments"):
+    with pytest.raises(BenchmarkError, match="holds grades of a model, which are not judgments"):
         merge_into_folder(found.grades, tmp_path / "qrels")
 
 

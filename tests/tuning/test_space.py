@@ -181,5 +181,5 @@ def test_a_switch_that_does_not_go_with_those_before_stays_as_it_was() -> None:
 
 
 def test_what_is_no_switch_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"tune\.switches names 'p66', which is no switch; did you mean p6"):
+    with pytest.raises(ConfigError, match=r"tune\.switches names 'p66', which is not a switch; did you mean p6"):
         of("+exp=baseline", "tune.switches=[p66]")

@@ -42,8 +42,8 @@ def test_a_folder_a_part_of_its_name_and_its_place(root: Path) -> None:
     ("name", "said"),
     [
         ("run", "'run' may be any of 2 runs"),
-        ("@9", "@9 is no run"),
-        ("@0", "@0 is no run"),
+        ("@9", "@9 is not a run"),
+        ("@0", "@0 is not a run"),
         ("phase7", "'phase7' is neither a file nor a run"),
         ("@1/bese", "has no arm 'bese'; did you mean base?"),
     ],
