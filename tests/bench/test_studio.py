@@ -74,6 +74,6 @@ def test_the_leaderboard_of_200_runs_opens_within_a_second(project: Path, benchm
 def test_it_holds_no_file_open(project: Path) -> None:
     import psutil
 
-    Runs(project).listed()
+    Runs(project).all()
     gc.collect()
     assert not [each.path for each in psutil.Process().open_files() if str(project) in each.path]

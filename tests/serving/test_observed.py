@@ -26,6 +26,7 @@ def loggers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     before = [(each, each.handlers, each.propagate, each.level) for each in kept]
     for each in kept[2:]:  # another test may have let uvicorn configure them
         each.handlers, each.propagate = [], True
+        each.setLevel(logging.NOTSET)
     yield
     logging.captureWarnings(False)
     for each, handlers, propagate, level in before:
