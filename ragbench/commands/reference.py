@@ -30,7 +30,7 @@ _ABLATIONS = {
         "Adding each proposal to `baseline`, test split",
         ("exp=baseline", "design=add_one", "split=test"),
     ),
-    "Alone on the real system:": (
+    "Alone on `ragdocs`:": (
         "Adding each proposal to `ragdocs`, test split",
         ("exp=ragdocs", "design=add_one", "split=test"),
     ),

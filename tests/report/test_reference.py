@@ -23,11 +23,11 @@ LEFT_OUT = pd.DataFrame(
     columns=["factor", "effect", "ci_low", "ci_high", "passage_effect", "latency_ms", "verdict"],
 )
 ADDED = LEFT_OUT[:1].assign(effect=-0.008, ci_low=-0.04, ci_high=0.025, verdict="inconclusive")
-VERDICTS = {"With everything else on:": LEFT_OUT, "Alone on the baseline:": ADDED, "Alone on the real system:": ADDED}
+VERDICTS = {"With everything else on:": LEFT_OUT, "Alone on the baseline:": ADDED, "Alone on `ragdocs`:": ADDED}
 P6 = (
     "With everything else on: nDCG@10 +0.049 [+0.017, +0.079], passages +0.061, +131.0 ms on p95, **adopt**. "
     "Alone on the baseline: nDCG@10 -0.008 [-0.040, +0.025], passages +0.061, +131.0 ms on p95, **inconclusive**. "
-    "Alone on the real system: nDCG@10 -0.008 [-0.040, +0.025], passages +0.061, +131.0 ms on p95, **inconclusive**."
+    "Alone on `ragdocs`: nDCG@10 -0.008 [-0.040, +0.025], passages +0.061, +131.0 ms on p95, **inconclusive**."
 )
 
 
