@@ -260,10 +260,10 @@ def cluster() -> Iterator[str]:
     """The override that joins a running Ray cluster of two processors."""
     if importlib.util.find_spec("ray") is None:
         pytest.skip("Ray is not installed: pip install 'ragbench[ray]'")
-    from ragbench.experiment.execution_ray import _own_token
+    from ragbench.experiment.execution_ray import _set_own_token
 
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    _own_token(os.environ)
+    _set_own_token(os.environ)
     from ray.cluster_utils import Cluster
 
     running = Cluster(

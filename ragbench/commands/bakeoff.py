@@ -41,7 +41,7 @@ def main(arguments: argparse.Namespace) -> int:
         console.print_json({"folder": str(found.results.folder), "encoders": rows, "verdicts": verdicts})
         return 0
     formats = dict.fromkeys(("index s", "index MB", "encoder p95 ms", "query p95 ms"), ".1f")
-    console.print_table(found.table, found.results.titled("Encoders in the same search"), formats)
+    console.print_table(found.table, found.results.title_with_origin("Encoders in the same search"), formats)
     tables.show_verdicts(found.results, found.results.verdicts)
     print(found.results.whereabouts)
     return 0

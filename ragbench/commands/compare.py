@@ -11,7 +11,7 @@ from ragbench import console
 
 if TYPE_CHECKING:
     from ragbench.configuration import Settings
-    from ragbench.experiment.compare import Gathered
+    from ragbench.experiment.compare import GatheredArms
 
 DESCRIPTION = "Compare finished runs, also run files of other systems, on the benchmark's judgments."
 EXAMPLES = """examples:
@@ -44,7 +44,7 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.comparison.field import field
     from ragbench.comparison.policy import Policy
     from ragbench.comparison.table import table
-    from ragbench.experiment import bound, compare, ledger
+    from ragbench.experiment import compare, ledger, measured_data
     from ragbench.report import tables
     from ragbench.topics.load import load
     from ragbench.workbench.runs import named_runs, split_words
@@ -56,7 +56,7 @@ def main(arguments: argparse.Namespace) -> int:
         return _effects(sources, arguments)
     _, overrides = split_words(arguments.words)
     # The data are those of the runs; without a run, or where data= is given, those of the configuration.
-    configured = bound.names_data(overrides) or all(source.is_file() for source in sources)
+    configured = measured_data.names_data(overrides) or all(source.is_file() for source in sources)
     gathered = compare.gather(
         sources,
         split=arguments.split,
@@ -129,7 +129,7 @@ def _effects(sources: Sequence[Path], arguments: argparse.Namespace) -> int:
 
 def _model_judged(sources: Sequence[Path], arguments: argparse.Namespace) -> int:
     from ragbench.errors import ConfigError
-    from ragbench.experiment import bound, measurements, model_judged
+    from ragbench.experiment import measured_data, measurements, model_judged
     from ragbench.fingerprint import plain
 
     if not arguments.model_grades or not arguments.sample:
@@ -137,8 +137,8 @@ def _model_judged(sources: Sequence[Path], arguments: argparse.Namespace) -> int
     if len(sources) != 1 or not sources[0].is_dir():
         raise ConfigError("--model-grades takes one run: name its folder, or @1")
     measured = measurements.load(sources[0])
-    benchmark = bound.benchmark_of(measured, judged_since=True)
-    found = model_judged.judged(measured, benchmark, Path(arguments.model_grades), Path(arguments.sample))
+    benchmark = measured_data.benchmark_of(measured, judged_since=True)
+    found = model_judged.measure_effects(measured, benchmark, Path(arguments.model_grades), Path(arguments.sample))
     if arguments.json:
         agreement = {name: value for name, value in plain(found.agreement).items() if name != "disagreements"}
         effects = found.effects.to_dict(orient="records")
@@ -152,7 +152,7 @@ def _model_judged(sources: Sequence[Path], arguments: argparse.Namespace) -> int
     return 0
 
 
-def _look(gathered: Gathered, settings: Settings) -> int:
+def _look(gathered: GatheredArms, settings: Settings) -> int:
     """Record that test topics were looked at, and return the number of the look; 0 where the split has none."""
     from ragbench.experiment import ledger
 

@@ -203,15 +203,15 @@ def _judged(settings: Settings, run: str, overrides: Sequence[str], arguments: a
     from ragbench.comparison.completeness import completeness
     from ragbench.errors import ConfigError
     from ragbench.evaluation.levels import DOCUMENT, SECTION
-    from ragbench.experiment import bound, measurements
+    from ragbench.experiment import measured_data, measurements
     from ragbench.fingerprint import plain
     from ragbench.report.evidence import JUDGED
     from ragbench.suggestions import did_you_mean
     from ragbench.workbench.runs import find
 
     found = measurements.load(find(run, settings, console.say))
-    bound.refuse_other_data(found, settings.config, overrides)
-    benchmark = bound.benchmark_of(found, judged_since=True)
+    measured_data.refuse_other_data(found, settings.config, overrides)
+    benchmark = measured_data.benchmark_of(found, judged_since=True)
     qrels, file = (
         (benchmark.section_qrels, measurements.SECTIONS)
         if benchmark.section_qrels

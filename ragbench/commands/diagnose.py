@@ -29,13 +29,13 @@ def main(arguments: argparse.Namespace) -> int:
     """Read the diagnosis of the arms and print it."""
     from ragbench.errors import ResultsError
     from ragbench.evaluation import diagnosis, headroom
-    from ragbench.experiment import bound, ledger, measurements
+    from ragbench.experiment import ledger, measured_data, measurements
     from ragbench.report import evidence, tables
     from ragbench.workbench.runs import named_runs, split_words
 
     (folder,), settings = named_runs(arguments.words, most=1)
     loaded = measurements.load(folder)
-    bound.refuse_other_data(loaded, settings.config, split_words(arguments.words)[1])
+    measured_data.refuse_other_data(loaded, settings.config, split_words(arguments.words)[1])
     ledger.of_results(settings.results, loaded, "diagnose")
     known = loaded.arms
     arms = arguments.arms.split(",") if arguments.arms else known

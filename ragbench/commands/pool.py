@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Read the runs, collect the unjudged pairs, write them."""
     from ragbench.benchmark import pool
-    from ragbench.experiment import bound, measurements
+    from ragbench.experiment import measured_data, measurements
     from ragbench.files import write_text
     from ragbench.topics.load import load
     from ragbench.workbench.runs import named_runs, split_words
@@ -46,11 +46,11 @@ def main(arguments: argparse.Namespace) -> int:
         files = [loaded.arm_path(arm) / measurements.SECTIONS for arm in loaded.arms] if loaded else [source]
         runs |= {f"{source.name}/{file.parent.name}/{file.name}": pool.read_run(file) for file in files}
     # The data are those of the runs; data= may name the same data with more judgments.
-    named = not measured or bound.names_data(split_words(arguments.words)[1])
+    named = not measured or measured_data.names_data(split_words(arguments.words)[1])
     config = settings.config if named else measured[0].config(measured[0].arms[0])
     benchmark = load(config)
     for each in measured:
-        bound.require(each, benchmark, judged_since=True)
+        measured_data.require(each, benchmark, judged_since=True)
     rows = pool.pool(runs, benchmark.section_qrels, arguments.depth, arguments.by_topic)
     written = pool.write_pool(Path(arguments.out), rows, benchmark, replace=arguments.replace)
     write_text(pool.source_of(Path(arguments.out)), json.dumps(pool.about(benchmark, config), indent=1))

@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Read the run, write the page, say where it is."""
     from ragbench.errors import ResultsError
-    from ragbench.experiment import bound, measurements, store
+    from ragbench.experiment import measured_data, measurements, store
     from ragbench.files import write_text
     from ragbench.report import html
     from ragbench.workbench.runs import named_runs, split_words
@@ -39,7 +39,7 @@ def main(arguments: argparse.Namespace) -> int:
     (folder,), settings = named_runs(arguments.words, most=1)
     # An arm has no report: write that of its experiment.
     folder = folder if (folder / store.RECORD).is_file() else folder.parent.parent
-    bound.refuse_other_data(measurements.load(folder), settings.config, split_words(arguments.words)[1])
+    measured_data.refuse_other_data(measurements.load(folder), settings.config, split_words(arguments.words)[1])
     if arguments.out is not None and arguments.out.is_dir():
         raise ResultsError(f"--out {arguments.out} is a folder: name a file such as {arguments.out / html.FILE}")
     if arguments.picture is not None:

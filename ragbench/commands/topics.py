@@ -250,15 +250,15 @@ def _validate(overrides: Sequence[str], arguments: argparse.Namespace) -> int:
 
     quiet = arguments.quiet or arguments.json
     persons = _measure(overrides, "given", quiet) if arguments.against == HUMAN else of(arguments.against)
-    if persons.topics_by:
-        console.say(f"warning: {persons.folder.name} measured {persons.topics_by}, which persons did not write")
+    if persons.topics_origin:
+        console.say(f"warning: {persons.folder.name} measured {persons.topics_origin}, which persons did not write")
     other = of(arguments.inputs[0]) if arguments.inputs else _measure(overrides, "derived", quiet)
     found = validate(Arms.of(persons), Arms.of(other))
     if arguments.json:
         effects = found.effects.to_dict(orient="records")
         console.print_json({"runs": [str(persons.folder), str(other.folder)], **plain(found), "effects": effects})
         return 0
-    name = other.topics_by or "topics"
+    name = other.topics_origin or "topics"
     title = f"{found.measure} against {found.base}: {found.topics[0]} topics of persons, {found.topics[1]} {name}"
     console.print_table(found.effects, title, dict.fromkeys(found.effects.columns, "+.3f"))
     for sentence in found.sentences:

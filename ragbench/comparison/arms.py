@@ -40,7 +40,7 @@ class Measured(Protocol):
     def values(self, arm: str, measure: str, split: str, level: str) -> pd.Series:
         """One measure of one arm by qid."""
 
-    def of_arms(self, name: str, columns: Sequence[str]) -> pd.DataFrame:
+    def arm_tables(self, name: str, columns: Sequence[str]) -> pd.DataFrame:
         """A table that arms wrote."""
 
     def config(self, arm: str) -> Mapping[str, Any]:
@@ -87,7 +87,7 @@ class Arms:
         """The arms of a finished run, judged by the policy it recorded unless another is given."""
         configs = {arm: measured.config(arm) for arm in measured.arms}
         policy = policy or Policy.of(configs[measured.arms[0]])
-        samples = measured.of_arms(LATENCY, ("arm", "qid", "total"))
+        samples = measured.arm_tables(LATENCY, ("arm", "qid", "total"))
         times = dict(list(samples.groupby("arm"))) if len(samples) else {}
         names = {DOCUMENT: policy.measure, PASSAGE: PRIMARY}
 

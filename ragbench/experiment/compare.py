@@ -17,15 +17,15 @@ from ragbench.errors import ResultsError
 from ragbench.evaluation import measures
 from ragbench.evaluation.levels import DOCUMENT
 from ragbench.evaluation.measures import if_useful
-from ragbench.experiment import bound, measurements, store
+from ragbench.experiment import measured_data, measurements, store
 from ragbench.experiment.measurements import Measurements
 
 
 @dataclass(frozen=True)
-class Gathered:
-    """Arms of several sources over the same topics; `split` names them; `notes` are remarks on the sources.
+class GatheredArms:
+    """Arms of several sources over the same topics of a `split`; `notes` are remarks on the sources.
 
-    `benchmark` and `digest` are its name and digest; `looks_at_test`: test topics are among those compared on.
+    `benchmark` and `digest` are the name and digest of the benchmark; `looks_at_test`: test topics are among these.
     """
 
     arms: Arms
@@ -43,18 +43,19 @@ def gather(
     measure: str | None = None,
     benchmark: Benchmark | None = None,
     policy: Policy | None = None,
-) -> Gathered:
-    """The arms of every source, judged by the policy of the first run, over its split unless `split` is given.
+) -> GatheredArms:
+    """The arms of every source, compared by the policy of the first run, over its split unless `split` is given.
 
-    Run files are judged by the benchmark of the runs; where there is no run, `benchmark` and `policy` are needed. Arms
-    that several sources name alike get the source's name before theirs. Raises ResultsError for runs over other data.
+    Run files are evaluated on the benchmark of the runs; where there is no run, `benchmark` and `policy` are needed. An
+    arm whose name an earlier source has used gets the name of its source in front. Raises ResultsError for runs over
+    other data.
     """
     found = [(source, *_read(source)) for source in sources]
     runs = [run for _, run, _ in found if run is not None]
     for each in runs:
-        bound.require_same(runs[0], each)
+        measured_data.require_same(runs[0], each)
         if benchmark is not None:
-            bound.require(each, benchmark)
+            measured_data.require(each, benchmark)
     if runs:
         policy = Policy.of(runs[0].config(runs[0].arms[0]))
         split = split or str(runs[0].record["split"])
@@ -68,12 +69,12 @@ def gather(
     busy = ""
     for source, run, wanted in found:
         if run is not None:
-            own = Arms.of(run, policy, split)
-            busy = busy or own.busy
-            named = {arm: own.arms[arm] for arm in run.arms if wanted in (None, arm)}
+            of_run = Arms.of(run, policy, split)
+            busy = busy or of_run.busy
+            named = {arm: of_run.arms[arm] for arm in run.arms if wanted in (None, arm)}
         else:
-            benchmark = benchmark or bound.benchmark_of(runs[0])
-            arm, missing = of_run_file(source, benchmark, split, policy.measure)
+            benchmark = benchmark or measured_data.benchmark_of(runs[0])
+            arm, missing = evaluate_run_file(source, benchmark, split, policy.measure)
             named = {source.stem: arm}
             if missing:
                 notes.append(f"{source} answers {missing} of the topics with nothing")
@@ -87,11 +88,11 @@ def gather(
     digest = str(runs[0].record["benchmark"]["digest"]) if runs else (benchmark.digest if benchmark else "")
     splits = set(runs[0].per_query["split"]) if runs else set(benchmark.splits if benchmark else ())
     tested = TEST in (splits if split == "all" else {split})
-    return Gathered(Arms(arms, policy, busy), split, name, digest, tested, tuple(notes))
+    return GatheredArms(Arms(arms, policy, busy), split, name, digest, tested, tuple(notes))
 
 
-def of_run_file(source: Path, benchmark: Benchmark, split: str, measure: str) -> tuple[Arm, int]:
-    """An arm from a run file of another system, and the number of topics without an answer.
+def evaluate_run_file(source: Path, benchmark: Benchmark, split: str, measure: str) -> tuple[Arm, int]:
+    """An arm made from a run file of another system, and the number of topics without an answer.
 
     Equal scores are ordered as trec_eval orders them. Raises ResultsError for a run that answers no topic.
     """
@@ -101,7 +102,7 @@ def of_run_file(source: Path, benchmark: Benchmark, split: str, measure: str) ->
     missing = sum(qid not in given for qid in topics)
     if missing == len(topics):
         raise ResultsError(f"{source} answers no topic of '{benchmark.name}', split '{split}': it is of other data")
-    run = {qid: in_order(given.get(qid, [])) for qid in topics}
+    run = {qid: trec_eval_order(given.get(qid, [])) for qid in topics}
     frame = measures.evaluate(run, benchmark.document_qrels, [measure], benchmark.unanswerable)
     values = {
         name: {str(q): float(v) for q, v in rows[["qid", "value"]].itertuples(index=False)}
@@ -112,14 +113,14 @@ def of_run_file(source: Path, benchmark: Benchmark, split: str, measure: str) ->
     return Arm(levels, {DOCUMENT: useful} if useful else {}), missing
 
 
-def in_order(hits: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
-    """The hits of a query as trec_eval orders them: by score in single precision, equal ones by id, last first."""
+def trec_eval_order(hits: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
+    """The hits of a query in the order of trec_eval: by score in single precision, equal scores by descending id."""
     by_id = sorted(hits, key=lambda hit: hit[0], reverse=True)
     return measures.decreasing(sorted(by_id, key=lambda hit: -float(np.float32(hit[1]))))
 
 
 def _read(source: Path) -> tuple[Measurements | None, str | None]:
-    """The run of a source, None for a run file; and the arm that is meant, None for all."""
+    """The run of a source, None for a run file; and the arm that the source names, None for all arms."""
     if source.is_file():
         return None, None
     if (source / store.RECORD).is_file():

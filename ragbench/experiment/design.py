@@ -47,11 +47,11 @@ class Design(ABC):
         for factor in self.factors:
             if not re.fullmatch(r"\w+", factor) or factor in ("all", "none"):
                 raise ConfigError(f"factor '{factor}' must be a word of letters, digits and _, and not 'all' or 'none'")
-        if twice := [factor for factor, count in Counter(self.factors).items() if count > 1]:
-            raise ConfigError(f"factor '{twice[0]}' is named twice; name every factor once")
+        if repeated := [factor for factor, count in Counter(self.factors).items() if count > 1]:
+            raise ConfigError(f"factor '{repeated[0]}' is named twice; name every factor once")
         if len(self.factors) < self.fewest:
             raise ConfigError(f"design={self.name} needs {self.fewest} or more factors, got {len(self.factors)}")
-        object.__setattr__(self, "factors", tuple(sorted(self.factors, key=_natural)))
+        object.__setattr__(self, "factors", tuple(sorted(self.factors, key=_natural_key)))
 
     @abstractmethod
     def coalitions(self) -> Iterable[Collection[str]]:
@@ -59,7 +59,7 @@ class Design(ABC):
 
     @abstractmethod
     def contrasts(self) -> tuple[Contrast, ...]:
-        """What is compared, main effects in the order of the factors, then interactions."""
+        """Main effects in the order of the factors, then interactions."""
 
     @abstractmethod
     def describe(self) -> str:
@@ -93,8 +93,8 @@ class _OneAtATime(Design):
         return [_flip(self, ()), *(_flip(self, (factor,)) for factor in self.factors)]
 
     def contrasts(self) -> tuple[Contrast, ...]:
-        """With the factor against without it, the others as in the base."""
-        return tuple(_main(self, factor) for factor in self.factors)
+        """Compare arms with and without a factor, the others as in the base."""
+        return tuple(_main_effect(self, factor) for factor in self.factors)
 
     def describe(self) -> str:
         """One sentence for the methods section."""
@@ -137,7 +137,7 @@ class Pairwise(Design):
             single = {self.arm(_flip(self, (first,))): 1.0, self.arm(_flip(self, (second,))): 1.0}
             double = {self.arm(_flip(self, ())): 1.0, self.arm(_flip(self, (first, second))): 1.0}
             pairs.append(Contrast((first, second), double, single))
-        return (*(_main(self, factor) for factor in self.factors), *pairs)
+        return (*(_main_effect(self, factor) for factor in self.factors), *pairs)
 
     def describe(self) -> str:
         """One sentence for the methods section."""
@@ -157,7 +157,7 @@ class _TwoLevel(Design):
         return [tuple(f for f, level in zip(self.factors, row, strict=True) if level > 0) for row in self.levels()]
 
     def contrasts(self) -> tuple[Contrast, ...]:
-        """Mean over the arms with the factor on against the mean with it off; two-way interactions likewise."""
+        """Compare the mean of the arms with a factor on and with it off; two-way interactions likewise."""
         levels = self.levels()
         columns: dict[bytes, list[tuple[str, ...]]] = {}
         for size in (1, 2):
@@ -201,12 +201,12 @@ class Factorial(_TwoLevel):
 
 @dataclass(frozen=True)
 class Fractional(_TwoLevel):
-    """A regular two-level fraction 2^(n-p) (Box and Hunter 1961), the smallest of the asked resolution.
+    """A regular two-level fraction 2^(n-p) (Box and Hunter 1961), the smallest with the requested resolution.
 
     Resolution 5 keeps main effects and two-way interactions apart from each other (5 factors in 16 arms, 8 in 64, 13
     in 256); 4 keeps main effects clear of two-way interactions, which are aliased with each other (13 factors in 32
     arms); 3 lets main effects be aliased with two-way interactions (13 in 16). Three-way and higher interactions are
-    taken as 0.
+    assumed to be 0.
     """
 
     resolution: int = 5
@@ -219,9 +219,9 @@ class Fractional(_TwoLevel):
             raise ConfigError(f"design.resolution must be 3, 4 or 5, got {self.resolution}")
 
     def generators(self) -> tuple[str, ...]:
-        """A word for every factor: a base factor is one letter, any other the product of the letters."""
+        """A word for every factor: its letter for a base factor, the letters of a product for any other."""
         base, n = 1, len(self.factors)
-        while len(words := _words(base, self.resolution)) < n:
+        while len(words := _generator_words(base, self.resolution)) < n:
             base += 1
         return tuple("".join(c for i, c in enumerate(ascii_lowercase) if word >> i & 1) for word in words[:n])
 
@@ -235,12 +235,12 @@ class Fractional(_TwoLevel):
         """One sentence for the methods section, with the generators and what is aliased."""
         words = self.generators()
         base = sum(len(word) == 1 for word in words)
-        made = ", ".join(f"{f} = {w}" for f, w in zip(self.factors, words, strict=True) if len(w) > 1)
+        products = ", ".join(f"{f} = {w}" for f, w in zip(self.factors, words, strict=True) if len(w) > 1)
         chains = sum(bool(contrast.aliases) for contrast in self.contrasts())
         aliased = f"{chains} estimates are sums of aliased effects" if chains else "no two-way interaction is aliased"
         return (
             f"Fraction 2^({len(words)}-{len(words) - base}) of resolution {self.resolution} or more, generators "
-            f"{made or 'none (full factorial)'} ({2**base} arms): {aliased}; higher interactions are taken as 0."
+            f"{products or 'none (full factorial)'} ({2**base} arms): {aliased}; higher interactions are taken as 0."
         )
 
 
@@ -272,7 +272,7 @@ class Shapley(Design):
         n = len(self.factors)
         return bool(2**n <= 2 + self.orders * (n - 1))
 
-    def sampled(self) -> list[tuple[str, ...]]:
+    def sampled_orders(self) -> list[tuple[str, ...]]:
         """The orders in which factors are added, each followed by its reverse."""
         generator = np.random.default_rng(self.seed)
         orders = []
@@ -282,13 +282,13 @@ class Shapley(Design):
         return orders
 
     def coalitions(self) -> Iterable[Collection[str]]:
-        """None, all, then the coalitions on the way of each order; or all coalitions by size."""
+        """None, all, then the coalitions that each order passes through; or all coalitions by size."""
         if self.exact:
             return [on for size in range(len(self.factors) + 1) for on in combinations(self.factors, size)]
-        return [(), self.factors, *(order[:size] for order in self.sampled() for size in range(1, len(order)))]
+        return [(), self.factors, *(order[:size] for order in self.sampled_orders() for size in range(1, len(order)))]
 
     def contrasts(self) -> tuple[Contrast, ...]:
-        """The mean value after a factor joins against the mean before."""
+        """Compare the mean value after a factor joins with the mean before."""
         joined: dict[str, Counter[str]] = {factor: Counter() for factor in self.factors}
         before: dict[str, Counter[str]] = {factor: Counter() for factor in self.factors}
         for on, factor, ways in self._joinings():
@@ -303,7 +303,7 @@ class Shapley(Design):
     def _joinings(self) -> Iterator[tuple[tuple[str, ...], str, int]]:
         """(factors already on, the factor that joins, number of orders in which this happens)."""
         if not self.exact:
-            for order in self.sampled():
+            for order in self.sampled_orders():
                 for place, factor in enumerate(order):
                     yield order[:place], factor, 1
             return
@@ -314,14 +314,14 @@ class Shapley(Design):
                     yield on, factor, math.factorial(len(on)) * math.factorial(n - len(on) - 1)
 
     def standard_errors(self, values: Values) -> Mapping[str, float]:
-        """That of the mean over queries, from the spread between independent pairs of an order and its reverse."""
+        """The standard error of the mean over queries, from the spread of independent pairs of orders."""
         if self.exact:
             return dict.fromkeys(self.factors, 0.0)
         means = {arm: float(np.mean(values[arm])) for arm in self.arms()}
         gains: dict[str, list[float]] = {factor: [] for factor in self.factors}
         for on, factor, _ in self._joinings():
             gains[factor].append(means[self.arm((*on, factor))] - means[self.arm(on)])
-        pairs = {factor: np.reshape(gained, (-1, 2)).mean(axis=1) for factor, gained in gains.items()}
+        pairs = {factor: np.reshape(gains_of_factor, (-1, 2)).mean(axis=1) for factor, gains_of_factor in gains.items()}
         return {factor: float(pair.std(ddof=1) / np.sqrt(len(pair))) for factor, pair in pairs.items()}
 
     def describe(self) -> str:
@@ -346,11 +346,11 @@ def design_named(name: str, factors: Sequence[str], **options: Any) -> Design:
 
 
 def _flip(design: _OneAtATime | Pairwise, flipped: Collection[str]) -> tuple[str, ...]:
-    """The factors that are on when these differ from the base."""
+    """The factors that are on after these were flipped."""
     return tuple(factor for factor in design.factors if (factor in flipped) != design.base_on)
 
 
-def _main(design: _OneAtATime | Pairwise, factor: str) -> Contrast:
+def _main_effect(design: _OneAtATime | Pairwise, factor: str) -> Contrast:
     base, other = design.arm(_flip(design, ())), design.arm(_flip(design, (factor,)))
     with_it, without = (base, other) if design.base_on else (other, base)
     return Contrast((factor,), {with_it: 1.0}, {without: 1.0})
@@ -360,12 +360,12 @@ def _shares(ways: Mapping[str, int], orders: int) -> dict[str, float]:
     return {arm: count / orders for arm, count in ways.items()}
 
 
-def _words(base: int, resolution: int) -> list[int]:
+def _generator_words(base: int, resolution: int) -> list[int]:
     """Columns of a two-level fraction in 2^base arms, as bit sets of the base factors that each is a product of.
 
     Greedy, short words first: a column joins unless it is the product of fewer than `resolution - 1` others. This
     reaches the known largest numbers of factors (resolution 4: 4, 8, 16 factors in 8, 16, 32 arms; resolution 5: 5, 6,
-    8, 11, 17 in 16 ... 256). pyDOE3's `fracfact_by_res` is not used: from 7 factors on its designs of 5 are of 4.
+    8, 11, 17 in 16 ... 256). pyDOE3's `fracfact_by_res` is not used: its designs of 5 have 4 for 7 factors or more.
     """
     words = [1 << i for i in range(base)]
     for word in sorted(range(1, 1 << base), key=lambda word: (word.bit_count(), word)):
@@ -375,6 +375,6 @@ def _words(base: int, resolution: int) -> list[int]:
     return words
 
 
-def _natural(factor: str) -> tuple[Any, ...]:
+def _natural_key(factor: str) -> tuple[Any, ...]:
     parts = re.split(r"(\d+)", factor)
     return (*(int(part) if place % 2 else part for place, part in enumerate(parts)), factor)

@@ -51,8 +51,8 @@ def _git() -> dict[str, Any] | None:
 
 
 def _run(root: Path, *arguments: str) -> str:
-    done = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True, check=True)
-    return done.stdout.strip()
+    finished = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True, check=True)
+    return finished.stdout.strip()
 
 
 def _processor() -> str:
@@ -61,5 +61,5 @@ def _processor() -> str:
             if line.startswith("model name"):
                 return line.split(":", 1)[1].strip()
     except OSError:
-        pass  # no such file outside Linux
+        pass  # only Linux has this file
     return platform.processor() or platform.machine()

@@ -1,10 +1,10 @@
-"""Where the arms of an experiment are computed: here, or in several processes that keep what they loaded.
+"""Run the arms of an experiment in this process, or in several processes that keep what they have loaded.
 
 `execution=local` walks the prefix tree in this process. `joblib` and `ray` split the tree into as many groups of
 neighbouring arms as there are workers; a worker runs its group arm by arm, reusing what the arms before computed, and
-helps with the longest remaining group when its own is done. Every arm comes back as soon as it is finished. An arm that
-fails, or whose process dies, is tried again, and in the end reported by `ArmsFailed`, after all others are done.
-The results are the same bytes in every case.
+takes arms from the longest remaining group when its own is done. Every outcome is returned as soon as it is ready. An
+arm that fails, or whose process dies, is tried again; if it fails again, `ArmsFailed` reports it after all others are
+done. The results are the same bytes in every case.
 """
 
 from __future__ import annotations
@@ -69,9 +69,9 @@ def outcomes(
     spec = spec_of(settings[0])
     failed: list[Failure] = []
     answers = (
-        _here(arms, queries, spec, progress)
+        _in_this_process(arms, queries, spec, progress)
         if spec.kind == "local"
-        else _elsewhere(settings, benchmark, queries, spec, progress, say)
+        else _in_workers(settings, benchmark, queries, spec, progress, say)
     )
     for answer in answers:
         if isinstance(answer, Failure):
@@ -88,7 +88,7 @@ def outcomes(
         )
 
 
-def _here(
+def _in_this_process(
     arms: Sequence[Arm], queries: Sequence[Query], spec: ExecutionSpec, progress: Progress | None
 ) -> Iterator[Outcome | Failure]:
     finished = set()
@@ -100,7 +100,7 @@ def _here(
     except RagbenchError:
         if len(arms) == 1:
             raise
-    # One branch of the tree failed: each of the arms that are left for itself, so that the sound ones are computed.
+    # One branch of the tree failed: run every remaining arm alone, so that the others are still computed.
     session = executor.Session(queries, spec.memory_mb << 20)
     for arm in arms:
         if arm.name not in finished:
@@ -110,7 +110,7 @@ def _here(
                 yield Failure.of(arm.name, error)
 
 
-def _elsewhere(
+def _in_workers(
     settings: Sequence[Settings],
     benchmark: Benchmark,
     queries: Sequence[Query],
@@ -132,7 +132,7 @@ def _elsewhere(
         pool = RayWorkers(job, workers, spec.address)
     done = 0
     with pool as ready:
-        # Without the values they have built: a worker builds its own.
+        # New settings, without the objects built from them: a worker builds its own.
         parts = [[Settings(s.name, s.config, s.overrides) for s in part] for part in groups(settings, ready.count)]
         for answer in dispatch(parts, ready, spec.retries, say):
             done += 1
@@ -146,33 +146,35 @@ def dispatch(
 ) -> Iterator[Outcome | Failure]:
     """Give every worker its group, arm by arm; a worker whose group is done takes the last arm of the longest group."""
     waiting = [deque(part) for part in parts]
-    tried: Counter[str] = Counter()
+    attempts: Counter[str] = Counter()
     running: dict[Future[Outcome | Failure], tuple[int, Settings]] = {}
 
-    def give(number: int) -> None:
+    def start_next(number: int) -> None:
         longest = max(waiting, key=len)
         if waiting[number] or longest:
             arm = waiting[number].popleft() if waiting[number] else longest.pop()
             running[workers.submit(number, arm)] = (number, arm)
 
     for number in range(len(parts)):
-        give(number)
+        start_next(number)
     while running:
         for future in wait(running, return_when=FIRST_COMPLETED).done:
             number, arm = running.pop(future)
-            tried[arm.name] += 1
-            died = future.exception()
-            if died is not None:
-                answer: Outcome | Failure = Failure(arm.name, f"its process died ({Failure.of(arm.name, died).reason})")
+            attempts[arm.name] += 1
+            death = future.exception()
+            if death is not None:
+                answer: Outcome | Failure = Failure(
+                    arm.name, f"its process died ({Failure.of(arm.name, death).reason})"
+                )
                 workers.restart(number)
             else:
                 answer = future.result()
-            again = isinstance(answer, Failure) and tried[arm.name] <= retries
-            if again:
+            retry = isinstance(answer, Failure) and attempts[arm.name] <= retries
+            if retry:
                 say(f"arm '{arm.name}' failed and is tried again: {answer.reason}")  # type: ignore[union-attr]
                 waiting[number].append(arm)
-            give(number)
-            if not again:
+            start_next(number)
+            if not retry:
                 yield answer
 
 
@@ -183,19 +185,19 @@ def groups(settings: Sequence[Settings], count: int) -> list[list[Settings]]:
     for (_, before), (_, keys) in pairwise(ordered):
         shared.append(sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, keys, strict=False))))
     costs = [max(1, len(keys) - same) for (_, keys), same in zip(ordered, shared, strict=True)]
-    done = [0, *accumulate(costs)]
-    share = done[-1] / count
+    totals = [0, *accumulate(costs)]
+    share = totals[-1] / count
     cuts = {0, len(ordered)}
     for number in range(1, count):
-        # Near the place that would be fair, cut where the arms on both sides have least in common.
-        off = {place: abs(done[place] - number * share) for place in range(1, len(ordered))}
-        near = [place for place in off if off[place] <= share / 4] or sorted(off, key=off.__getitem__)[:1]
-        cuts |= set(sorted(near, key=lambda place: (shared[place], off[place]))[:1])
+        # Near the place that makes groups equal, cut where the arms on both sides have least in common.
+        gaps = {place: abs(totals[place] - number * share) for place in range(1, len(ordered))}
+        near = [place for place in gaps if gaps[place] <= share / 4] or sorted(gaps, key=gaps.__getitem__)[:1]
+        cuts |= set(sorted(near, key=lambda place: (shared[place], gaps[place]))[:1])
     return [[each for each, _ in ordered[begin:end]] for begin, end in pairwise(sorted(cuts))]
 
 
 def _keys(settings: Settings) -> tuple[str, ...]:
-    """A name for each stage, from the specification where the executor uses the artefacts that a stage reads."""
+    """A key for each stage, with the index specification where the executor's key has the artefacts of the index."""
     return tuple(
         digest([type(stage).__module__, stage, settings.index if stage.needs else None])
         for _, stage in settings.pipeline
@@ -204,9 +206,9 @@ def _keys(settings: Settings) -> tuple[str, ...]:
 
 def _neighbours(arms: Sequence[tuple[Settings, tuple[str, ...]]], depth: int) -> list[tuple[Settings, tuple[str, ...]]]:
     """The arms in the order of their prefix tree."""
-    below: dict[str, list[tuple[Settings, tuple[str, ...]]]] = {}
+    branches: dict[str, list[tuple[Settings, tuple[str, ...]]]] = {}
     for arm in arms:
         if len(arm[1]) > depth:
-            below.setdefault(arm[1][depth], []).append(arm)
-    ended = [arm for arm in arms if len(arm[1]) == depth]
-    return [*ended, *(arm for branch in below.values() for arm in _neighbours(branch, depth + 1))]
+            branches.setdefault(arm[1][depth], []).append(arm)
+    ends_here = [arm for arm in arms if len(arm[1]) == depth]
+    return [*ends_here, *(arm for branch in branches.values() for arm in _neighbours(branch, depth + 1))]

@@ -1,4 +1,4 @@
-"""Worker processes on this machine, by loky: started afresh, never forked from a process in which Java runs.
+"""Worker processes on this machine, started by loky: never forked, as Java may run in this process.
 
 Each worker is an executor of one process, so that arms reuse the work of their neighbours, and a process that dies
 fails only the arm it was running.

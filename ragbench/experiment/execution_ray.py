@@ -1,4 +1,4 @@
-"""Worker processes as Ray actors, on a cluster that runs already or on one started for the experiment.
+"""Worker processes as Ray actors, on a running cluster or on one started for the experiment.
 
 This module prevents what `ray.init` does by default: it reports usage, writes an access token into the home folder,
 waits two minutes for a missing cluster and then ends the process, and takes over signals that a running Java machine
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _TOKEN_SOURCES = ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
 _STORE_BYTES = 256 << 20
-_PATIENCE_SECONDS = 5.0
+_CONNECT_SECONDS = 5.0
 _JAVA_SIGNALS = (signal.SIGSEGV, signal.SIGFPE, signal.SIGILL)
 
 
@@ -51,19 +51,19 @@ class RayWorkers:
         self._job = job
         self._address = address or os.environ.get("RAY_ADDRESS") or None
         self._actors: list[Any] = []
-        self._leaving = contextlib.ExitStack()
+        self._cleanup = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
         check()
         with contextlib.ExitStack() as stack:
             # Ray reports the death of an actor on standard output, which belongs to the command's answer.
             stack.enter_context(contextlib.redirect_stdout(sys.stderr))
-            ray = _connected(self._address, self.count, stack)
-            # Actors that no processor is left for would be waited for without end.
+            ray = _connect(self._address, self.count, stack)
+            # Ray would wait without end for actors that have no processor.
             self.count = max(1, min(self.count, int(ray.cluster_resources().get("CPU", 1))))
             self._shared = ray.put(self._job)
             self._actors = [self._actor() for _ in range(self.count)]
-            self._leaving = stack.pop_all()
+            self._cleanup = stack.pop_all()
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -71,7 +71,7 @@ class RayWorkers:
 
         for actor in self._actors:
             ray.kill(actor)
-        self._leaving.close()
+        self._cleanup.close()
 
     def submit(self, number: int, settings: Settings) -> Future[Outcome | Failure]:
         """Let a worker run an arm."""
@@ -95,7 +95,7 @@ class RayWorkers:
 def tasks(
     function: Callable[..., None], jobs: Sequence[tuple[Any, ...]], address: str | None = None
 ) -> Iterator[Callable[[], int]]:
-    """Call a function beside this process, once for each tuple of arguments.
+    """Call a function in processes of the cluster, once for each tuple of arguments.
 
     Yields a function that waits for all calls and returns how many failed. Calls that still run when the context ends
     are killed.
@@ -103,22 +103,22 @@ def tasks(
     check()
     with contextlib.ExitStack() as stack:
         stack.enter_context(contextlib.redirect_stdout(sys.stderr))
-        ray = _connected(address or os.environ.get("RAY_ADDRESS") or None, len(jobs), stack)
-        # Actors, which can be killed: cancelling a task that ends at that moment aborts the whole process (a race in
-        # Ray's core, pull request 54798 of ray-project/ray tells of another of its kind).
-        actors = [ray.remote(num_cpus=1, max_restarts=0)(_Beside).remote() for _ in jobs]
+        ray = _connect(address or os.environ.get("RAY_ADDRESS") or None, len(jobs), stack)
+        # Actors can be killed. Cancelling a task that ends at that moment aborts the whole process: a race in Ray's
+        # core, like the one in pull request 54798 of ray-project/ray.
+        actors = [ray.remote(num_cpus=1, max_restarts=0)(_Caller).remote() for _ in jobs]
         calls = {actor.call.remote(function, *job): actor for actor, job in zip(actors, jobs, strict=True)}
 
         def failures() -> int:
             failed = 0
             while calls:
-                (ended,), _ = ray.wait(list(calls), num_returns=1)
+                (finished,), _ = ray.wait(list(calls), num_returns=1)
                 try:
-                    ray.get(ended)
+                    ray.get(finished)
                 except ray.exceptions.RayError as error:
                     print(str(error).splitlines()[0], file=sys.stderr)
                     failed += 1
-                ray.kill(calls.pop(ended))  # another may wait for its processor
+                ray.kill(calls.pop(finished))  # frees its processor for a waiting actor
             return failed
 
         try:
@@ -128,38 +128,38 @@ def tasks(
                 ray.kill(actor)
 
 
-class _Beside:
+class _Caller:
     """A process of the cluster that calls functions."""
 
     def call(self, function: Callable[..., None], *arguments: Any) -> None:
         function(*arguments)
 
 
-def _connected(address: str | None, count: int, stack: contextlib.ExitStack) -> Any:
-    """The module `ray`, connected; `stack` undoes that."""
+def _connect(address: str | None, count: int, stack: contextlib.ExitStack) -> Any:
+    """Connect to a cluster and return the module `ray`; `stack` disconnects."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     if address is None:
-        _own_token(os.environ)
+        _set_own_token(os.environ)
     elif address not in ("auto", "local"):
-        _reachable(address)
+        _check_reachable(address)
     import ray
 
-    if ray.is_initialized():  # by a notebook: it is hers to stop
+    if ray.is_initialized():  # by a notebook, which also ends the connection
         return ray
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR", "address": address or "local"}
     if address is None:
         options |= {"num_cpus": count, "include_dashboard": False, "object_store_memory": _STORE_BYTES}
     before = signal.getsignal(signal.SIGTERM)
     try:
-        with _handlers_kept():
+        with _keep_signal_handlers():
             ray.init(**options)
     except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
-        raise ConfigError(_refusal(address, error)) from None
+        raise ConfigError(_connection_failure(address, error)) from None
     except SystemExit:
-        raise ConfigError(_refusal(address, TimeoutError("it does not answer"))) from None
+        raise ConfigError(_connection_failure(address, TimeoutError("it does not answer"))) from None
     finally:
         if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, before)  # Ray puts a handler of its own there
+            signal.signal(signal.SIGTERM, before)  # Ray replaces this handler by its own
     stack.callback(_disconnect)
     return ray
 
@@ -167,52 +167,52 @@ def _connected(address: str | None, count: int, stack: contextlib.ExitStack) -> 
 def _disconnect() -> None:
     import ray
 
-    with _handlers_kept():
+    with _keep_signal_handlers():
         ray.shutdown()
 
 
 @contextlib.contextmanager
-def _handlers_kept() -> Iterator[None]:
-    """Give back the handlers of signals by which Java checks for null; Ray takes them first and resets them last.
+def _keep_signal_handlers() -> Iterator[None]:
+    """Restore the handlers of the signals by which Java checks for null: Ray replaces them when it starts and ends.
 
-    They belong to C, where `signal.getsignal` does not see them: what sigaction fills in is given back unread.
+    They are handlers in C that `signal.getsignal` does not see: the bytes that sigaction writes are passed back to it.
     """
     if sys.platform == "win32":
         yield
         return
     library = ctypes.CDLL(None)
-    kept = {number: ctypes.create_string_buffer(512) for number in _JAVA_SIGNALS}
-    for number, handler in kept.items():
+    saved = {number: ctypes.create_string_buffer(512) for number in _JAVA_SIGNALS}
+    for number, handler in saved.items():
         library.sigaction(int(number), None, handler)
     try:
         yield
     finally:
-        for number, handler in kept.items():
+        for number, handler in saved.items():
             library.sigaction(int(number), handler, None)
 
 
-def _own_token(environ: dict[str, str] | os._Environ[str]) -> None:
-    """An access token for a cluster of our own, kept in the environment, where Ray would write one into the home."""
+def _set_own_token(environ: dict[str, str] | os._Environ[str]) -> None:
+    """Set an access token for a cluster of our own in the environment; Ray would write one into the home folder."""
     # Ray reads the mode when it is imported.
     if "ray" not in sys.modules and not any(name in environ for name in _TOKEN_SOURCES):
         environ["RAY_AUTH_MODE"], environ["RAY_AUTH_TOKEN"] = "token", secrets.token_hex(32)
 
 
-def _reachable(address: str) -> None:
+def _check_reachable(address: str) -> None:
     """Check at once whether the address answers; Ray would try for two minutes."""
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     if not colon or not port.isdigit():
         raise ConfigError(f"execution.address must be host:port, ray://host:port or auto, got {address}")
     try:
-        socket.create_connection((host, int(port)), timeout=_PATIENCE_SECONDS).close()
+        socket.create_connection((host, int(port)), timeout=_CONNECT_SECONDS).close()
     except OSError as error:
-        stale = "unset RAY_ADDRESS" if os.environ.get("RAY_ADDRESS") == address else "leave execution.address out"
+        remedy = "unset RAY_ADDRESS" if os.environ.get("RAY_ADDRESS") == address else "leave execution.address out"
         raise ConfigError(
-            f"there is no Ray cluster at {address} ({error}): start one there, or {stale} to have one started here"
+            f"there is no Ray cluster at {address} ({error}): start one there, or {remedy} to have one started here"
         ) from None
 
 
-def _refusal(address: str | None, error: BaseException) -> str:
+def _connection_failure(address: str | None, error: BaseException) -> str:
     first = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
     if address is None:
         return f"a Ray cluster could not be started on this machine ({first}): use execution=joblib"

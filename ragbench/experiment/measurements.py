@@ -10,7 +10,7 @@
                        per_query.parquet, top.parquet, sources.parquet, diagnosis.parquet, headroom.parquet,
                        latency.parquet, done.json
 
-`ragbench.experiment.store` writes the folder and says whether it still is what was written.
+`ragbench.experiment.store` writes the folder and checks that its files are unchanged.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Measurements:
         return [str(arm) for arm in self.record["arms"]]
 
     def arm_path(self, arm: str) -> Path:
-        """Where the files of an arm lie."""
+        """The folder of an arm's files."""
         return store.arm_path(self.folder, arm)
 
     def config(self, arm: str) -> Mapping[str, Any]:
@@ -71,8 +71,8 @@ class Measurements:
         return {}
 
     @property
-    def topics_by(self) -> str:
-        """Who wrote the topics (`derived topics`), empty when persons did: every table of the results says it."""
+    def topics_origin(self) -> str:
+        """The origin of the topics, such as `derived topics`, for titles of tables; empty for topics of persons."""
         return str(self.record["benchmark"].get("topics", ""))
 
     @cached_property
@@ -89,17 +89,17 @@ class Measurements:
 
     @property
     def looks(self) -> int:
-        """Which look at the test topics of its benchmark this was, 0 where it holds none of them."""
+        """The number of this look at the test topics of its benchmark, 0 when no test topics were used."""
         return int(self.record.get("looks", 0))
 
-    def titled(self, title: str) -> str:
-        """The title of a table of these results."""
-        return f"{title}; {self.topics_by}" if self.topics_by else title
+    def title_with_origin(self, title: str) -> str:
+        """A title for a table of these results, with the origin of the topics."""
+        return f"{title}; {self.topics_origin}" if self.topics_origin else title
 
     def summary(self, by: Sequence[str] = ("split",), level: str = "document") -> pd.DataFrame:
         """Means over queries: one row per arm (and the columns in `by`), one column per measure, and `n` topics.
 
-        Topics without an answer are not among the `n`: for them there is `Silence`, and how many hits they got.
+        `n` does not count topics without an answer: `Silence` and the number of their hits measure those.
         """
         frame = self.per_query[self.per_query["level"] == level]
         keys = ["arm", *by]
@@ -119,10 +119,10 @@ class Measurements:
             known = known[known.index.isin(frame.loc[frame["split"] == split, "qid"])]
         return known.copy()
 
-    def of_arms(self, name: str, columns: Sequence[str], others: bool = False) -> pd.DataFrame:
-        """A table that arms wrote under a file name, `arm` among its columns; without rows where none did.
+    def arm_tables(self, name: str, columns: Sequence[str], others: bool = False) -> pd.DataFrame:
+        """The tables that arms wrote under a file name as one, with a column `arm`; no rows where no arm wrote one.
 
-        `others` keeps further columns, too: an arm that did not write one has NaN there.
+        `others` also keeps further columns: an arm that did not write one has NaN there.
         """
         import pandas as pd
 
@@ -145,13 +145,13 @@ class Measurements:
         return dict(list(values.groupby(["arm", "measure", "level"], sort=False)["value"]))
 
     def p95_ms(self, arm: str) -> float | None:
-        """The 95th percentile of a whole query of an arm in milliseconds, None where it was not timed."""
+        """The 95th percentile of the time of a whole query in milliseconds, None for an arm that was not timed."""
         total = self.latency[(self.latency["arm"] == arm) & (self.latency["stage"] == "total")]
         return float(total["p95"].iloc[0]) if len(total) else None
 
     @property
     def open_loop(self) -> pd.DataFrame:
-        """What `ragbench.timing.open_loop.table` gives; empty when no rate of arrival was asked for."""
+        """The table of `ragbench.timing.open_loop.table`; empty when no arrival rate was configured."""
         import pandas as pd
 
         path = self.folder / OPEN_LOOP
@@ -167,7 +167,7 @@ class Measurements:
 
 
 def load(folder: Path) -> Measurements:
-    """The results that a run wrote into `folder`. Raises ResultsError for those that are damaged."""
+    """Read the results of the run in `folder`. Raises ResultsError when they are damaged."""
     import pandas as pd
 
     record = store.read(folder)
@@ -185,7 +185,7 @@ def _read_config(path: Path) -> Mapping[str, Any]:
     import yaml
 
     try:
-        # The C loader reads the same ten times as fast.
+        # The C loader gives the same result ten times as fast.
         config = yaml.load(path.read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except (OSError, yaml.YAMLError) as error:
         reason = str(error).splitlines()[0]
@@ -194,7 +194,7 @@ def _read_config(path: Path) -> Mapping[str, Any]:
 
 
 def trec(run: Run, tag: str) -> str:
-    """A run in TREC form: qid Q0 id rank score tag, queries sorted, scores as the shortest text that reads back."""
+    """A run in TREC form: qid Q0 id rank score tag, queries sorted, scores in the fewest digits that lose nothing."""
     lines = (
         f"{qid} Q0 {target} {rank} {score!r} {tag}\n"
         for qid in sorted(run)

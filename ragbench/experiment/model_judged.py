@@ -38,7 +38,7 @@ class ModelJudged:
 
     @property
     def sentence(self) -> str:
-        """How far the model agrees with persons, which belongs beside every figure that rests on it."""
+        """How far the model agrees with persons, to be shown with every figure that uses its grades."""
         found = self.agreement
         return (
             f"The model and persons graded {found.n_pairs} pairs of {found.n_topics} topics: {found.same:.0%} equal "
@@ -47,38 +47,40 @@ class ModelJudged:
         )
 
 
-def judged(results: Measurements, benchmark: Benchmark, model: Path, sample: Path) -> ModelJudged:
-    """The effects of the arms of a run against its first, by documents; `model` and `sample` are graded pools.
+def measure_effects(results: Measurements, benchmark: Benchmark, model: Path, sample: Path) -> ModelJudged:
+    """Compare the arms of a run with its first, by documents; `model` and `sample` are graded pools.
 
     Judgments that the benchmark has count for both. Raises ResultsError for too few topics of persons, for grades of
-    other topics, and for a sample that is not all graded.
+    other topics, and for a sample with ungraded pairs.
     """
     import pandas as pd
 
     by_model, by_persons = grades_of(model), grades_of(sample)
-    open_ = sum(not row["grade"].strip() for row in read_pool(sample).rows)
-    if open_ or not by_persons:
-        raise ResultsError(f"{sample} has {open_} pairs without a grade: grade them with ragbench judge {sample}")
+    ungraded = sum(not row["grade"].strip() for row in read_pool(sample).rows)
+    if ungraded or not by_persons:
+        raise ResultsError(f"{sample} has {ungraded} pairs without a grade: grade them with ragbench judge {sample}")
     qids = sorted(set(by_model) | set(by_persons))
     known = {topic.qid for topic in benchmark.topics}
-    if strangers := [qid for qid in qids if qid not in known]:
-        raise ResultsError(f"{model} grades topic {strangers[0]}, which '{benchmark.name}' has not: name its run")
+    if unknown := [qid for qid in qids if qid not in known]:
+        raise ResultsError(f"{model} grades topic {unknown[0]}, which '{benchmark.name}' does not have: name its run")
     policy = Policy.of(results.config(results.arms[0]))
     runs = {arm: read_run(results.arm_path(arm) / DOCUMENTS) for arm in results.arms}
     sampled = [qid for qid in qids if qid in by_persons]
     others = [qid for qid in qids if qid not in by_persons]
-    machine = _values(runs, _with(benchmark, by_model, qids), policy.measure)
-    person = _values(runs, _with(benchmark, by_persons, sampled), policy.measure)
+    machine = _values(runs, _add_grades(benchmark, by_model, qids), policy.measure)
+    person = _values(runs, _add_grades(benchmark, by_persons, sampled), policy.measure)
     base, *rest = results.arms
     rows = []
     for arm in rest:
         found = prediction_powered_mean(
-            _gap(person, arm, base, sampled), _gap(machine, arm, base, sampled), _gap(machine, arm, base, others),
+            _differences(person, arm, base, sampled),
+            _differences(machine, arm, base, sampled),
+            _differences(machine, arm, base, others),
             policy.statistics.confidence,
-        )  # fmt: skip
+        )
         alone = (found.persons, found.persons_low, found.persons_high, found.model, found.n, found.n_model)
         rows.append((arm, found.mean, found.low, found.high, found.weight, *alone))
-    told = agreement(by_persons, by_model)
+    agreed = agreement(by_persons, by_model)
     names = [
         "arm",
         "effect",
@@ -93,15 +95,15 @@ def judged(results: Measurements, benchmark: Benchmark, model: Path, sample: Pat
         "n_model",
     ]
     return ModelJudged(
-        told,
+        agreed,
         kappa_interval(by_persons, by_model, policy.seed),
-        wilson(round(told.same * told.n_pairs), told.n_pairs),
+        wilson(round(agreed.same * agreed.n_pairs), agreed.n_pairs),
         pd.DataFrame(rows, columns=names),
     )
 
 
-def _with(benchmark: Benchmark, grades: Qrels, qids: Sequence[str]) -> dict[str, dict[str, int]]:
-    """Judgments of documents of some topics, with grades of sections added: the best of a document counts."""
+def _add_grades(benchmark: Benchmark, grades: Qrels, qids: Sequence[str]) -> dict[str, dict[str, int]]:
+    """Judgments of the documents of some topics, with grades of sections added: the best grade of a document counts."""
     found = {qid: dict(benchmark.document_qrels.get(qid, {})) for qid in qids}
     for qid, best in best_sections({qid: grades[qid] for qid in qids if qid in grades}).items():
         for docno, grade in best.items():
@@ -112,7 +114,7 @@ def _with(benchmark: Benchmark, grades: Qrels, qids: Sequence[str]) -> dict[str,
 def _values(
     runs: Mapping[str, Mapping[str, Sequence[tuple[str, float]]]], qrels: Qrels, measure: str
 ) -> dict[str, dict[str, float]]:
-    """By arm and topic; a topic to which nothing is relevant has none."""
+    """The measure by arm and topic, without topics that have no relevant document."""
     found = {}
     for arm, run in runs.items():
         frame = measures.evaluate({qid: list(run.get(qid, [])) for qid in qrels}, qrels, [measure])
@@ -121,6 +123,6 @@ def _values(
     return found
 
 
-def _gap(values: Mapping[str, Mapping[str, float]], arm: str, base: str, qids: Sequence[str]) -> list[float]:
-    """The effect of each topic, 0 where nothing is relevant: no arm can then be better."""
+def _differences(values: Mapping[str, Mapping[str, float]], arm: str, base: str, qids: Sequence[str]) -> list[float]:
+    """The effect of each topic, 0 for a topic without relevant documents: no arm can be better there."""
     return [values[arm].get(qid, 0.0) - values[base].get(qid, 0.0) for qid in qids]

@@ -1,4 +1,4 @@
-"""What an experiment would do, said before it is done: nothing is embedded, indexed, searched or measured."""
+"""Describe what an experiment would do: nothing is embedded, indexed, searched or measured."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from ragbench.models.access import Models
 
 
 def explain(settings: Sequence[Settings], benchmark: Benchmark, command: str) -> str:
-    """The prefix tree of the arms, the artefacts to build and to reuse, the arms finished already, what is timed.
+    """The prefix tree of the arms, the artefacts to build and to reuse, the finished arms, and what is timed.
 
-    `command` is the one that would run it: an experiment continues only what the same command began.
+    `command` is the one that would run it: only the same command continues a stopped experiment.
     """
     shared = settings[0]
     builder = ArmBuilder(benchmark, Survey(shared.index_folder), Models(cache=shared.cache_folder))
     planned = plan(settings, command, builder)
     arms = [arm for _, arm in planned.arms.values()]
-    begun = store.stopped(shared.results, planned.digest)
-    done = [arm.name for arm in arms if begun is not None and store.finished(begun, arm.name, arm_key(arm))]
-    left = [arm for arm in arms if arm.name not in done]
+    stopped = store.stopped(shared.results, planned.digest)
+    finished = [arm.name for arm in arms if stopped is not None and store.finished(stopped, arm.name, arm_key(arm))]
+    remaining = [arm for arm in arms if arm.name not in finished]
     queries = len(planned.topics)
-    lines = [explain_tree(tree(left), queries)] if left else []
-    if done:
-        lines.append(f"finished already, read from {begun}: {', '.join(done)}")
+    lines = [explain_tree(tree(remaining), queries)] if remaining else []
+    if finished:
+        lines.append(f"finished already, read from {stopped}: {', '.join(finished)}")
     lines += _artefacts(arms)
     lines.append(f"embeddings and re-ranking scores computed before are found in {shared.cache_folder}")
     spec = shared.latency
@@ -44,7 +44,7 @@ def explain(settings: Sequence[Settings], benchmark: Benchmark, command: str) ->
 
 
 def _artefacts(arms: Sequence[Arm]) -> list[str]:
-    """A line for every artefact: whether it is found or to be built, and for whom where not for all."""
+    """A line for every artefact: whether it is found or must be built, and which arms read it."""
     readers: dict[tuple[str, str], list[str]] = {}
     missing: dict[tuple[str, str], bool] = {}
     for arm in arms:

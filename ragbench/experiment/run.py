@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Planned:
+class Plan:
     """Arms by name, each with its settings, over the topics of a split; the first settings decide what all share."""
 
     command: str
@@ -44,7 +44,7 @@ class Planned:
 
     @property
     def settings(self) -> list[Settings]:
-        """Of every arm."""
+        """The settings of every arm."""
         return [each for each, _ in self.arms.values()]
 
     @property
@@ -54,7 +54,7 @@ class Planned:
 
     @cached_property
     def queries(self) -> list[Query]:
-        """The topics as the pipelines get them."""
+        """The topics as queries of the pipelines."""
         return [topic.query() for topic in self.topics]
 
     @property
@@ -64,7 +64,7 @@ class Planned:
         return digest([self.command, self.benchmark.digest, self.shared.split, self.shared.measures, keys])
 
 
-def plan(settings: Sequence[Settings], command: str, builder: ArmBuilder) -> Planned:
+def plan(settings: Sequence[Settings], command: str, builder: ArmBuilder) -> Plan:
     """Make the arms, and check everything possible before computing. Raises ConfigError, BenchmarkError."""
     repeated = next((name for name, count in Counter(each.name for each in settings).items() if count > 1), None)
     if repeated is not None:
@@ -72,7 +72,7 @@ def plan(settings: Sequence[Settings], command: str, builder: ArmBuilder) -> Pla
     measures.check(settings[0].measures)
     topics = builder.benchmark.select(settings[0].split)
     arms = dict(zip((each.name for each in settings), zip(settings, builder.arms(settings), strict=True), strict=True))
-    return Planned(command, builder.benchmark, topics, arms)
+    return Plan(command, builder.benchmark, topics, arms)
 
 
 def run(
@@ -87,7 +87,7 @@ def run(
 ) -> Measurements:
     """Measure every arm on the benchmark and write the results folder.
 
-    The same experiment that was stopped is continued, unless `folder` names another place. `conclude` writes the
+    A stopped run of the same experiment is continued, unless `folder` names another place. `conclude` writes the
     verdicts, every arm against the first unless told otherwise, before the record ends the experiment.
     """
     builder = ArmBuilder.of(settings[0], benchmark, progress, say)
@@ -103,8 +103,8 @@ def run(
     return found
 
 
-def _measure_quality(planned: Planned, place: RunFolder, progress: Progress | None, say: Say) -> pd.DataFrame:
-    """Measure what every arm finds, and write it; arms that were finished before are read."""
+def _measure_quality(planned: Plan, place: RunFolder, progress: Progress | None, say: Say) -> pd.DataFrame:
+    """Measure what every arm finds, and write it; the results of arms that are already finished are read."""
     import pandas as pd
 
     place.table(measurements.TOPICS, _topics(planned.topics, planned.benchmark.document_qrels))
@@ -115,8 +115,8 @@ def _measure_quality(planned: Planned, place: RunFolder, progress: Progress | No
         if store.finished(place.path, name, arm_key(arm), say):
             arm.index.prepare(arm.pipeline.needs)
             frames[name] = pd.read_parquet(store.arm_path(place.path, name) / measurements.PER_QUERY)
-    left = [pair for name, pair in planned.arms.items() if name not in frames]
-    for outcome in execution.outcomes(left, planned.benchmark, planned.queries, progress, say):
+    remaining = [pair for name, pair in planned.arms.items() if name not in frames]
+    for outcome in execution.outcomes(remaining, planned.benchmark, planned.queries, progress, say):
         each, arm = planned.arms[outcome.arm]
         arm.index.prepare(arm.pipeline.needs)
         files = place.arm(outcome.arm)
@@ -133,30 +133,30 @@ class _Times:
     machine: Mapping[str, Any] | None
 
 
-def _measure_time(planned: Planned, place: RunFolder, progress: Progress | None, say: Say) -> _Times:
-    """How long a query takes every arm, timed side by side, in a fresh process and under load; written."""
+def _measure_time(planned: Plan, place: RunFolder, progress: Progress | None, say: Say) -> _Times:
+    """Time the queries of all arms side by side, in a fresh process and under load; write the times."""
     spec = planned.shared.latency
     arms = [arm for _, arm in planned.arms.values()]
-    timings, observed = _timed(arms, planned, progress, say) if spec.enabled else ({}, None)
-    ours = [each for each, arm in planned.arms.values() if not arm.pipeline.live]
-    cold = _cold_starts(ours, planned.queries[0].text, progress) if timings and spec.cold_start else {}
+    timings, observed = _time_arms(arms, planned, progress, say) if spec.enabled else ({}, None)
+    local = [each for each, arm in planned.arms.values() if not arm.pipeline.live]
+    cold = _cold_starts(local, planned.queries[0].text, progress) if timings and spec.cold_start else {}
     memory = {name: round(each.pop(coldstart.PEAK_MEMORY), 1) for name, each in cold.items()}
-    loaded = [arm for arm in arms if not arm.pipeline.live]
-    served = open_loop.measure(loaded, planned.queries, spec, progress) if timings and loaded else []
+    local_arms = [arm for arm in arms if not arm.pipeline.live]
+    under_load = open_loop.measure(local_arms, planned.queries, spec, progress) if timings and local_arms else []
     times = _Times(_latency_table(timings, cold), memory, observed)
     for name, timing in timings.items():
         place.arm(name).table("latency.parquet", timing.frame())
     if len(times.table):
         place.text("latency.csv", times.table.to_csv(index=False))
-    if served:
-        place.text(measurements.OPEN_LOOP, open_loop.table(served, timings, spec.seed).to_csv(index=False))
+    if under_load:
+        place.text(measurements.OPEN_LOOP, open_loop.table(under_load, timings, spec.seed).to_csv(index=False))
     return times
 
 
 def _conclude(
-    planned: Planned, place: RunFolder, quality: pd.DataFrame, times: _Times, conclude: Callable[[Measurements], None]
+    planned: Plan, place: RunFolder, quality: pd.DataFrame, times: _Times, conclude: Callable[[Measurements], None]
 ) -> Measurements:
-    """Summarise, let the caller conclude, and write the record last."""
+    """Write the summary and the verdicts, and the record last."""
     shared, benchmark = planned.shared, planned.benchmark
     record = {
         "name": place.path.name,
@@ -165,7 +165,7 @@ def _conclude(
         "overrides": {each.name: list(each.overrides) for each in planned.settings},
         "split": shared.split,
         "topics": len(planned.topics),
-        "looks": _looks(planned),
+        "looks": _record_look(planned),
         "benchmark": {
             "name": benchmark.name,
             "digest": benchmark.digest,
@@ -193,8 +193,8 @@ def _conclude(
     return replace(found, record=place.finish(record))
 
 
-def _looks(planned: Planned) -> int:
-    """Which look at the test topics this is, entered; 0 where none of the topics is one."""
+def _record_look(planned: Plan) -> int:
+    """Record a look at the test topics and return its number; 0 when no test topics are used."""
     if not any(topic.split == TEST for topic in planned.topics):
         return 0
     key = [planned.shared.split, *(arm_key(arm) for _, arm in planned.arms.values())]
@@ -230,7 +230,7 @@ def _write_arm(
     table = arm.index.chunks
     frames = []
     for level in levels.levels(outcome.final, table, benchmark):
-        # Also without judgments: `ragbench pool` reads what has still to be judged from there.
+        # Written without judgments, too: `ragbench pool` reads from it what must still be judged.
         place.text(_RUN_FILES[level.name], measurements.trec(level.run, "ragbench"))
         if level.name == levels.DOCUMENT or level.qrels:
             frames.append(level.evaluate(settings.measures, benchmark.unanswerable))
@@ -266,14 +266,14 @@ def _ir_metadata(
 
 
 def _artefacts(arm: Arm) -> list[Artefact]:
-    """Those the arm reads; its index may hold more for others."""
+    """The artefacts that the arm reads; its index may hold more for other arms."""
     return arm.index.artefacts(arm.pipeline.needs)
 
 
-def _timed(
-    arms: Sequence[Arm], planned: Planned, progress: Progress | None, say: Say
+def _time_arms(
+    arms: Sequence[Arm], planned: Plan, progress: Progress | None, say: Say
 ) -> tuple[dict[str, latency.Timing], dict[str, Any]]:
-    """The times of every arm, and how busy the machine was meanwhile."""
+    """The times of every arm, and how busy the machine was while they were taken."""
     with Watch() as watch:
         timings = latency.measure(arms, planned.queries, planned.shared.latency, progress)
     observed = watch.record()
@@ -304,5 +304,5 @@ def _latency_table(timings: Mapping[str, latency.Timing], cold: Mapping[str, Map
 
 
 def arm_key(arm: Arm) -> str:
-    """What an arm measures, whatever its folder is called."""
+    """The identity of what an arm measures, whatever its folder."""
     return digest([arm.name, arm.pipeline.fingerprint, arm.index.spec, arm.index.collection])

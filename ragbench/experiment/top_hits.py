@@ -1,6 +1,6 @@
-"""The top hits of an arm as a person reads them: where each stands, how it was judged, what it says.
+"""The top hits of an arm for a reader: rank, grades and text.
 
-The report shows these side by side; nothing is measured from them.
+The report shows those of two arms side by side; nothing is measured from them.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ COLUMNS = (
 SNIPPET = 300
 """Characters of a snippet, at most."""
 
-_STRANGER = "(in no document of the collection)"
-_KEPT = 4096  # arms answer the same queries, mostly with the same passages
+_OUTSIDE_TEXT = "(in no document of the collection)"
+_CACHE_SIZE = 4096  # arms answer the same queries, mostly with the same passages
 _HEADINGS = " > "
 _ELLIPSIS = "…"
 _COMMON = frozenset(
@@ -66,21 +66,21 @@ def top_hits(final: Iterable[QueryState], table: ChunkTable, benchmark: Benchmar
         documents, sections = benchmark.document_qrels.get(qid, {}), benchmark.section_qrels.get(qid, {})
         for rank, (chunk, score, stranger) in enumerate(state.hits_with_strangers()[:depth], start=1):
             if stranger:
-                rows.append((qid, rank, score, stranger, _STRANGER, "", "", "", None, None))
+                rows.append((qid, rank, score, stranger, _OUTSIDE_TEXT, "", "", "", None, None))
                 continue
-            judged = [sections[section] for section in table.section_ids[chunk] if section in sections]
+            section_grades = [sections[section] for section in table.section_ids[chunk] if section in sections]
             docno, title, chunk_id, headings, text = facts(chunk)
-            grades = documents.get(docno), max(judged, default=None)
+            grades = documents.get(docno), max(section_grades, default=None)
             rows.append((qid, rank, score, docno, title, chunk_id, headings, snippet(text, matches), *grades))
     frame = pd.DataFrame(rows, columns=list(COLUMNS))
     return frame.astype({"document_grade": "Int16", "section_grade": "Int16", "rank": "int32"})
 
 
 def stems(text: str) -> list[str]:
-    """The words of a query worth marking, lower-case, without common words and inflections, in order, each once;
-    of compound identifiers also the parts.
+    """The stems of a query's words in lower case, in order, each once, without common words; of compound identifiers
+    also those of the parts.
 
-    Cut so that they are prefixes of their inflected forms; this marks text for the eye and is not an analyzer.
+    A stem is a prefix of the inflected forms of its word. Stems only mark text for readers: no search uses them.
     """
     found: dict[str, None] = {}
     for word in (part.lower() for whole in re.findall(r"[^\W_]+", text) for part in (whole, *_parts(whole))):
@@ -92,23 +92,23 @@ def stems(text: str) -> list[str]:
 
 
 def _parts(word: str) -> list[str]:
-    """Those of a compound identifier: getUserById, HTTPResponse."""
+    """The parts of a compound identifier, such as getUserById or HTTPResponse; empty for other words."""
     inside = re.search(r"[a-z][A-Z]|[A-Z]{2}[a-z]", word)
     return re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", word) if inside else []
 
 
 def highlights(words: Iterable[str]) -> re.Pattern[str]:
-    """What matches words that begin with any of the stems."""
+    """A pattern that matches words that begin with any of the stems."""
     alternatives = "|".join(map(re.escape, words)) or r"(?!)"
     return re.compile(rf"(?<![^\W_])(?:{alternatives})[^\W_]*", re.IGNORECASE)
 
 
-@lru_cache(_KEPT)
+@lru_cache(_CACHE_SIZE)
 def _highlights(query: str) -> re.Pattern[str]:
     return highlights(stems(query))
 
 
-@lru_cache(_KEPT)
+@lru_cache(_CACHE_SIZE)
 def snippet(text: str, matches: re.Pattern[str], length: int = SNIPPET) -> str:
     """The part of a text with the most distinct matches, at most `length` characters, white space as single spaces."""
     flat = " ".join(text.split())

@@ -1,6 +1,6 @@
-"""A worker process: it keeps models, the Java machine and results so far, and runs one arm at a time.
+"""A worker process: it keeps models, the Java machine and intermediate results, and runs one arm at a time.
 
-A worker gets plain values (`Job` once, `Settings` for every arm) and gives an `Outcome` back; the driver writes it.
+A worker gets plain values (`Job` once, `Settings` for every arm) and returns an `Outcome`; the driver writes it.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 class Job:
     """What all arms of an experiment share.
 
-    `data` describes the benchmark to `ragbench.topics.load`, None when it was built in memory: then its `documents`
-    travel along. `collection` is the digest they must have. Relative paths mean those below `folder`; stages of a
-    user's own are found on the driver's `path`.
+    `data` describes the benchmark to `ragbench.topics.load`, None when it was built in memory: then `documents`
+    holds its documents. `collection` is the digest they must have. Relative paths start at `folder`; a user's own
+    stages are imported from the driver's `path`.
     """
 
     config: Mapping[str, Any]
@@ -71,7 +71,7 @@ class Failure:
 
     @staticmethod
     def of(arm: str, error: BaseException) -> Failure:
-        """From what was raised."""
+        """The failure of an arm that raised this error."""
         if isinstance(error, RagbenchError):
             return Failure(arm, str(error))
         first = (str(error).splitlines() or [""])[0]
@@ -80,16 +80,16 @@ class Failure:
 
 @dataclass
 class Worker:
-    """One process's models, indexes and intermediate results, made when first needed and then kept."""
+    """One process's models, indexes and intermediate results, made when first needed and kept."""
 
     job: Job
     _indexes: dict[IndexSpec, Index] = field(default_factory=dict, repr=False)
     _opened: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        # Before numpy is loaded where that can be; the driver's command line sets the same.
+        # Has an effect where numpy is not loaded yet; the driver's command line sets it, too.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-        if self.job.folder.is_dir():  # another machine need not have it
+        if self.job.folder.is_dir():  # another machine may not have it
             os.chdir(self.job.folder)
         sys.path += [entry for entry in self.job.path if entry not in sys.path]
         from threadpoolctl import threadpool_limits
@@ -104,19 +104,19 @@ class Worker:
         self._session = Session(self.job.queries, self.job.memory_bytes)
 
     def run(self, settings: Settings) -> Outcome | Failure:
-        """The outcome of one arm. Whatever goes wrong is an answer too: only a dying process raises in the driver."""
+        """The outcome of one arm. Errors are returned as a `Failure`; only a process that dies raises in the driver."""
         from ragbench.arm_builder import share_caches
 
         try:
             outcome = self._session.outcome(self._arm(settings))
-            share_caches(self._store, self._models)  # the machine may be gone before there is another time
+            share_caches(self._store, self._models)  # after every arm, as the machine may be taken away at any time
         except Exception as error:
             return Failure.of(settings.name, error)
         return outcome
 
     @cached_property
     def _store(self) -> ArtefactStore:
-        """Opened by the first arm: that this machine cannot reach what is shared is then that arm's failure."""
+        """Opened by the first arm, so that a shared store that cannot be reached is a failure of that arm."""
         from ragbench.arm_builder import fetch_caches, store_of
 
         store = store_of(self._shared, lambda message: None)
@@ -137,16 +137,16 @@ class Worker:
         """The collection, read only when an artefact must be built."""
         if self.job.data is None:
             return self.job.documents
-        if not hasattr(self, "_loaded"):
+        if not hasattr(self, "_benchmark"):
             from ragbench.topics.load import load
 
-            self._loaded = load(self.job.data)
-            if self._loaded.collection != self.job.collection:
+            self._benchmark = load(self.job.data)
+            if self._benchmark.collection != self.job.collection:
                 raise BenchmarkError(
                     f"a worker reads other documents from data={dict(self.job.data)} than the driver did: "
                     "give every machine the same files and the same version of ragbench"
                 )
-        return self._loaded.documents
+        return self._benchmark.documents
 
 
 _worker: Worker | None = None
@@ -154,16 +154,16 @@ _job: Job | None = None
 
 
 def begin(job: Job, parent: int) -> None:
-    """Take over a job in a process of its own (`run` starts the work), which ends with the process that started it."""
+    """Set the job of this process, which ends with the process that started it; `run` starts the work."""
     global _job, _worker
     _job, _worker = job, None
     processes.end_with(parent)
 
 
 def run(settings: Settings) -> Outcome | Failure:
-    """Run an arm of the job in this process, starting the worker with the first."""
+    """Run an arm of the job in this process; the first arm starts the worker."""
     global _worker
     if _worker is None:
-        assert _job is not None, "begin() comes first"
+        assert _job is not None, "call begin() first"
         _worker = Worker(_job)
     return _worker.run(settings)

@@ -88,10 +88,10 @@ def _bundle(
     progress: Progress | None,
     say: Say,
 ) -> list[str]:
-    from ragbench.experiment import bound
+    from ragbench.experiment import measured_data
     from ragbench.export import bundle
 
-    benchmark = bound.benchmark_of(arm.results, judged_since=True)
+    benchmark = measured_data.benchmark_of(arm.results, judged_since=True)
     bundle.write(
         arm,
         benchmark,

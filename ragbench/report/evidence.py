@@ -52,17 +52,17 @@ def design(results: Measurements) -> str:
 
 def top_hits(results: Measurements) -> pd.DataFrame:
     """The first hits of every arm for every query: arm and the columns of `experiment.top_hits`."""
-    return results.of_arms(TOP, ("arm", *TOP_COLUMNS))
+    return results.arm_tables(TOP, ("arm", *TOP_COLUMNS))
 
 
 def fates(results: Measurements) -> pd.DataFrame:
     """The fate of every relevant section, or document, in every arm: the columns of `evaluation.diagnosis`."""
-    return results.of_arms(DIAGNOSIS, diagnosis.COLUMNS)
+    return results.arm_tables(DIAGNOSIS, diagnosis.COLUMNS)
 
 
 def headroom(results: Measurements) -> pd.DataFrame:
     """What a better order or better retrieval could bring to every query: the columns of `evaluation.headroom`."""
-    return results.of_arms(HEADROOM, HEADROOM_COLUMNS, others=True)
+    return results.arm_tables(HEADROOM, HEADROOM_COLUMNS, others=True)
 
 
 def losses(results: Measurements) -> pd.DataFrame:

@@ -102,7 +102,7 @@ def contents(results: Measurements) -> dict[str, Any]:
 
 
 def _with_note(results: Measurements, part: Any) -> Any:
-    return replace(part, caption=results.titled(part.caption)) if isinstance(part, Table) else part
+    return replace(part, caption=results.title_with_origin(part.caption)) if isinstance(part, Table) else part
 
 
 def script_json(value: Any) -> str:

@@ -72,8 +72,8 @@ def _collection(results: Measurements) -> str:
         f"The benchmark '{benchmark['name']}' (digest {benchmark['digest'][:_DIGITS]}) has {benchmark['documents']} "
         f"documents. We ran the {len(topics)} topics of the split '{results.record['split']}' ({counts})."
     )
-    if results.topics_by:
-        text += f" Not all of them are queries of persons: they are {results.topics_by}; {benchmark['version']}."
+    if results.topics_origin:
+        text += f" Not all of them are queries of persons: they are {results.topics_origin}; {benchmark['version']}."
     if answerable < len(topics):
         text += (
             f" {answerable} of them have a relevant document; the others take no part in the measures, and for them we "

@@ -37,7 +37,7 @@ def headline(results: Measurements) -> dict[str, str]:
         "title": _question(results),
         "lede": f"{arms[0].upper()}{arms[1:]} on the benchmark '{benchmark['name']}': {benchmark['documents']} "
         f"documents, {record['topics']} topics of the split '{record['split']}'"
-        f"{f' ({results.topics_by})' if results.topics_by else ''}.",
+        f"{f' ({results.topics_origin})' if results.topics_origin else ''}.",
         "started": start_time(results),
     }
 

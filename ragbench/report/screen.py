@@ -47,7 +47,13 @@ def table(results: Measurements) -> Table:
     record = results.record
     counted = f"{record['topics']} topics, split {record['split']}"
     title = f"{evidence.primary(results)} on {record['benchmark']['name']}, {counted}"
-    made = Table(title=results.titled(title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    made = Table(
+        title=results.title_with_origin(title),
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        padding=(0, 1),
+    )
     by_arm = set(main["factor"]) <= set(results.arms)
     made.add_column("arm" if by_arm else "change", max_width=_NAME, overflow="fold")
     levels = [DOCUMENT, *([PASSAGE] if _enough(results) else [])]

@@ -34,7 +34,7 @@ _LATENCY = dict.fromkeys(("p50", "p95", "p99"), ".1f")
 
 def show(results: Measurements) -> None:
     """Print measures overall and by query type, service times, and response times in the open loop."""
-    titled = results.titled
+    titled = results.title_with_origin
     quality = with_latency(results, results.summary(("split",)))
     shown = columns(quality, ["arm", "split", "n", *MEASURES, UNPLACED, *ANSWERED, *_FORMATS])
     print_table(shown, titled("Documents"), _FORMATS)
@@ -109,12 +109,14 @@ def stages(results: Measurements) -> pd.DataFrame:
 
 def show_verdicts(results: Measurements, frame: pd.DataFrame) -> None:
     """Print the verdicts of a run with their reasons, the field, the halves, and effects by type and area."""
-    print_verdicts(frame, results.titled(f"Effect on {evidence.primary(results)}"))
+    print_verdicts(frame, results.title_with_origin(f"Effect on {evidence.primary(results)}"))
     print_field(verdicts.field(results))
     print_halves(verdicts.halves(results))
     for of in ("type", "area"):
         if len(frame := effects_by(results, of)) > 1:
-            print_table(frame, results.titled(f"Effect on {evidence.primary(results)} by {of}, each {of} apart"))
+            print_table(
+                frame, results.title_with_origin(f"Effect on {evidence.primary(results)} by {of}, each {of} apart")
+            )
     print_areas(verdicts.areas(results))
 
 

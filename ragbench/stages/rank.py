@@ -26,9 +26,9 @@ class Rank(Checked):
     """Order the documents of the first `depth` hits by `prior` times their fused score, from 0 to 1, plus `model`.
 
     `model` is the text of trees that LightGBM learned by LambdaMART (Burges, 2010), as `ragbench learn-ranker` writes
-    it: without a tree, the order is that of fusion. A document is seen through its first hit; its further ones follow
-    at the share of that one's score that they had in fusion. Scores lie between 0 and 1; hits below `depth` come after
-    all others in the order they had.
+    it: without a tree, the order is that of fusion. The features of a document are those of its first hit; its further
+    hits keep the share of the first hit's score that they had in fusion. Scores lie between 0 and 1; hits below
+    `depth` come after all others in the order they had.
     """
 
     model: str
@@ -51,19 +51,19 @@ class Rank(Checked):
 
     @property
     def needs(self) -> frozenset[str]:
-        """Parts of the index it reads."""
+        """The parts of the index that it reads."""
         return frozenset({"chunks", "terms", *(["modified"] if features.RECENCY in self.features else [])})
 
     @property
     def features(self) -> tuple[str, ...]:
-        """What the model reads."""
+        """The names of the features that the model reads."""
         return trees.parse(self.model).features
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Order the hits of every state."""
-        return [replace(state, fused=self._ranked(state, index)) for state in states]
+        return [replace(state, fused=self._rank(state, index)) for state in states]
 
-    def _ranked(self, state: QueryState, index: Index) -> Ranking:
+    def _rank(self, state: QueryState, index: Index) -> Ranking:
         ranking = fused(state)
         if not len(ranking):
             return ranking
@@ -73,8 +73,8 @@ class Rank(Checked):
                 f"rank.model was learned over the source '{min(absent)}', which this pipeline does not search: turn "
                 "it on, or let `ragbench learn-ranker` learn one for this pipeline"
             )
-        found, rows = rows_of(state, index, self.features, self.depth)
-        return reordered(ranking, found, self.prior * found.norm + trees.parse(self.model)(rows))
+        candidates, rows = rows_of(state, index, self.features, self.depth)
+        return reorder(ranking, candidates, self.prior * candidates.norm + trees.parse(self.model)(rows))
 
     def describe(self) -> str:
         """In words."""
@@ -82,28 +82,28 @@ class Rank(Checked):
 
 
 def rows_of(
-    state: QueryState, index: Index, wanted: tuple[str, ...], depth: int
+    state: QueryState, index: Index, names: tuple[str, ...], depth: int
 ) -> tuple[Candidates, NDArray[np.float64]]:
-    """The documents of a state's first `depth` fused hits, of which there is one, and their features."""
+    """The documents of a state's first `depth` fused hits (at least one hit), and their features."""
     hits = fused(state).head(depth)
-    found = Candidates.of(hits, index)
+    candidates = Candidates.of(hits, index)
     signals = names_something_exact(state.query.text), names_a_place(state.query.text)
-    return found, features.table(state, hits, found, index, wanted, signals)
+    return candidates, features.table(state, hits, candidates, index, names, signals)
 
 
-def reordered(ranking: Ranking, found: Candidates, values: NDArray[np.float64]) -> Ranking:
-    """A fused ranking with the hits of `found` ordered by the values of their documents, shape (n,)."""
-    depth = len(found.owner)
+def reorder(ranking: Ranking, candidates: Candidates, values: NDArray[np.float64]) -> Ranking:
+    """Order the hits of `candidates` in a fused ranking by the values of their documents, shape (n,)."""
+    depth = len(candidates.owner)
     scores = ranking.scores[:depth].astype(np.float64)
-    lead = scores[found.first][found.owner]
-    share = np.where((lead > 0) & (scores > 0), scores / np.where(lead > 0, lead, 1.0), 0.5)
-    squashed = 0.5 + 0.5 * values / (1 + np.abs(values))
-    points = squashed[found.owner] * np.minimum(share, 1.0)
-    # Equal points: the better document first, within one the earlier hit.
-    places = np.lexsort((found.owner, -values[found.owner], -points))
+    first_scores = scores[candidates.first][candidates.owner]
+    share = np.where((first_scores > 0) & (scores > 0), scores / np.where(first_scores > 0, first_scores, 1.0), 0.5)
+    zero_to_one = 0.5 + 0.5 * values / (1 + np.abs(values))
+    points = zero_to_one[candidates.owner] * np.minimum(share, 1.0)
+    # Of equal points, the better document comes first, and within a document the earlier hit.
+    places = np.lexsort((candidates.owner, -values[candidates.owner], -points))
     points = points[places].astype(np.float32)
     rest = ranking.scores[depth:]
-    if len(rest):  # kept in order below the last that was ranked
+    if len(rest):  # in the same order, below the last ranked hit
         rest = points[-1] * (rest / rest[0] if rest[0] > 0 and rest[-1] >= 0 else np.ones_like(rest))
     return Ranking.ordered(
         np.concatenate([ranking.chunks[:depth][places], ranking.chunks[depth:]]), np.concatenate([points, rest])

@@ -29,7 +29,7 @@ from ragbench.comparison.arms import Arms, JudgedContrast
 from ragbench.comparison.policy import Policy
 from ragbench.errors import BenchmarkError, RagbenchError
 from ragbench.evaluation.levels import DOCUMENT
-from ragbench.experiment import bound, compare, measurements
+from ragbench.experiment import compare, measured_data, measurements
 from ragbench.studio.runs import Runs
 
 _JUDGE = re.compile(r"\w[\w .-]{0,39}")
@@ -115,7 +115,7 @@ class Judging:
     def make(self, run: str, depth: int) -> int:
         """Write the pool of a run; returns the number of its pairs. Raises BenchmarkError and ResultsError."""
         found = self.runs.results(run)
-        benchmark = bound.benchmark_of(found, judged_since=True)
+        benchmark = measured_data.benchmark_of(found, judged_since=True)
         listed = {arm: pool.read_run(found.arm_path(arm) / measurements.SECTIONS) for arm in found.arms}
         rows = pool.pool(listed, benchmark.section_qrels, depth)
         if not rows:
@@ -218,7 +218,9 @@ class Judging:
         policy, split = Policy.of(run.config(run.arms[0])), str(run.record["split"])
         arms = {}
         for arm in run.arms:
-            measured, _ = compare.of_run_file(run.arm_path(arm) / measurements.DOCUMENTS, judged, split, policy.measure)
+            measured, _ = compare.evaluate_run_file(
+                run.arm_path(arm) / measurements.DOCUMENTS, judged, split, policy.measure
+            )
             arms[arm] = replace(measured, config=run.config(arm))
         found = []
         for each in Arms(arms, policy).against():
@@ -231,7 +233,7 @@ class Judging:
         with self._lock:
             if name not in self._benchmarks:
                 try:
-                    self._benchmarks[name] = bound.benchmark_of(self.runs.results(name), judged_since=True)
+                    self._benchmarks[name] = measured_data.benchmark_of(self.runs.results(name), judged_since=True)
                 except RagbenchError:
                     self._benchmarks[name] = None
             return self._benchmarks[name]

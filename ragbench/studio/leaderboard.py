@@ -13,7 +13,7 @@ from ragbench.comparison.policy import Policy
 from ragbench.errors import ResultsError
 from ragbench.evaluation.levels import DOCUMENT, PASSAGE
 from ragbench.evaluation.measures import PRIMARY
-from ragbench.experiment import bound
+from ragbench.experiment import measured_data
 from ragbench.studio.runs import ArmId, ListedArm, ListedRun, Runs
 from ragbench.tracking.lead import flat
 
@@ -101,7 +101,7 @@ def judge(runs: Runs, base: ArmId, arms: Sequence[ArmId]) -> list[JudgedContrast
     loaded = {name: runs.results(name) for name in dict.fromkeys([base.run, *(arm.run for arm in arms)])}
     first = loaded[base.run]
     for other in loaded.values():
-        bound.require_same(first, other)
+        measured_data.require_same(first, other)
     policy = Policy.of(first.config(base.arm))
     split = str(first.record["split"])
     gathered = {name: Arms.of(each, policy, split) for name, each in loaded.items()}

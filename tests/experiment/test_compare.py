@@ -16,7 +16,7 @@ from ragbench.comparison.table import table
 from ragbench.errors import BenchmarkError, ResultsError
 from ragbench.evaluation import measures
 from ragbench.experiment import verdicts
-from ragbench.experiment.compare import Gathered, gather, in_order
+from ragbench.experiment.compare import GatheredArms, gather, trec_eval_order
 from ragbench.experiment.measurements import Measurements
 from ragbench.experiment.run import run
 
@@ -29,7 +29,7 @@ def finished(settings_of, benchmark_small: Benchmark, tmp_path_factory) -> Measu
     return run(arms, benchmark_small, say=lambda sentence: None)
 
 
-def against(gathered: Gathered, base: str | None = None) -> dict[str, Comparison]:
+def against(gathered: GatheredArms, base: str | None = None) -> dict[str, Comparison]:
     return {each.contrast.factors[0]: each.levels["document"].comparison for each in gathered.arms.against(base)}
 
 
@@ -73,7 +73,7 @@ def test_equal_scores_are_ordered_as_trec_eval_does(scores, chance) -> None:
     chance.shuffle(hits)
     qrels = {"q": {f"d{n}": n % 3 for n in range(8)}}
     reference = pytrec_eval.RelevanceEvaluator(qrels, {"ndcg_cut.10"}).evaluate({"q": dict(hits)})
-    found = measures.evaluate({"q": in_order(hits)}, qrels, ["nDCG@10"])
+    found = measures.evaluate({"q": trec_eval_order(hits)}, qrels, ["nDCG@10"])
     value = found.loc[found["measure"] == "nDCG@10", "value"].item() if len(found) else 0.0
     assert value == pytest.approx(reference["q"]["ndcg_cut_10"], abs=1e-9)
 

@@ -219,14 +219,14 @@ def test_shapley_is_exact_where_all_coalitions_are_few():
 
 def test_sampled_shapley_runs_only_what_its_orders_pass_through():
     design = Shapley(P13, orders=4)
-    orders = design.sampled()
+    orders = design.sampled_orders()
     assert not design.exact
     assert orders[1] == orders[0][::-1]
     assert sorted(orders[0]) == sorted(P13)
     passed = {frozenset(order[:size]) for order in orders for size in range(14)}
     assert {frozenset(f for f, on in state.items() if on) for state in design.arms().values()} == passed
     assert len(design.arms()) <= 2 + 4 * 12
-    assert Shapley(P13, orders=4, seed=14).sampled() != orders
+    assert Shapley(P13, orders=4, seed=14).sampled_orders() != orders
 
 
 def test_sampled_shapley_shares_out_the_whole_gain_of_every_query():

@@ -95,7 +95,7 @@ def test_a_wrong_token_is_one_sentence(cluster: str, tmp_path: Path, workplace: 
 
 def test_an_address_must_have_a_port() -> None:
     with pytest.raises(ConfigError, match=r"execution\.address must be host:port, ray://host:port or auto, got here"):
-        execution_ray._reachable("here")
+        execution_ray._check_reachable("here")
 
 
 def test_a_missing_extra_names_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,6 +115,6 @@ def test_java_keeps_the_signals_it_lives_by(cluster: str) -> None:
 
     before = handler()
     with contextlib.ExitStack() as stack:
-        execution_ray._connected(cluster.removeprefix("execution.address="), 1, stack)
+        execution_ray._connect(cluster.removeprefix("execution.address="), 1, stack)
         assert handler() == before
     assert handler() == before

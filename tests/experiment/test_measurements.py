@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ragbench.benchmark.pool import read_run
 from ragbench.evaluation.measures import decreasing
 from ragbench.experiment import measurements, store
-from ragbench.experiment.bound import benchmark_of
+from ragbench.experiment.measured_data import benchmark_of
 from ragbench.experiment.measurements import PER_QUERY_COLUMNS, Measurements
 
 

@@ -91,7 +91,7 @@ def test_an_answer_shaped_like_opensearchs(arm, server) -> None:
     reciprocal = results_.values("today", "RR")
     assert sorted(reciprocal) == pytest.approx([0, 0, 1 / 3, 1])  # a hit that could not be placed keeps its rank
     assert set(results_.values("today", UNPLACED)) == {0.1}
-    top = results_.of_arms(measurements.TOP, ("qid", "rank", "docno", "title"))
+    top = results_.arm_tables(measurements.TOP, ("qid", "rank", "docno", "title"))
     assert list(top["docno"][:3]) == ["metrics", "https://other.org/pages/unknown/", "authentication"]
 
 

@@ -40,7 +40,7 @@ def test_two_commands_lead_from_notes_to_a_verdict(
     assert len([line for line in said.splitlines() if line.startswith(verdicts)]) == 1
 
     found = measurements.load(store.latest(Path("results")))
-    assert found.topics_by == "derived topics"
+    assert found.topics_origin == "derived topics"
     page = (found.folder / "report.html").read_text(encoding="utf-8")
     assert "topics of the split &#39;train&#39; (derived topics)" in page
     assert "Means over all measured topics; derived topics" in page

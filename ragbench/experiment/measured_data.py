@@ -1,4 +1,4 @@
-"""Readers of a finished run are bound to what it measured: its own documents, topics and judgments, or none."""
+"""Check that the data that a command reads are those that a finished run measured."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _OF_DATA = ("data=", "data.", "topics=", "topics.")
 
 
 def benchmark_of(results: Measurements, *, judged_since: bool = False) -> Benchmark:
-    """The benchmark that a run recorded, read again; ResultsError when it is no longer what was measured.
+    """The benchmark that a run recorded, read again; ResultsError when it has changed since.
 
     With `judged_since` judgments may have changed, documents and topics may not.
     """
@@ -42,11 +42,11 @@ def require(results: Measurements, benchmark: Benchmark, *, judged_since: bool =
 
 
 def refuse_other_data(results: Measurements, config: Mapping[str, Any], words: Sequence[str]) -> None:
-    """Raise ResultsError when words of a command name data, and these are not what the run was measured on."""
+    """Raise ResultsError when words of a command name other data than the run measured."""
     if not names_data(words):
         return
     recorded = results.config(results.arms[0])
-    if any(_documents_of(config[key]) != _documents_of(recorded[key]) for key in ("data", "topics")):
+    if any(_without_judgments(config[key]) != _without_judgments(recorded[key]) for key in ("data", "topics")):
         raise ResultsError(
             f"{results.folder} measured '{results.record['benchmark']['name']}', which these settings do not read: "
             "leave data= and topics= out, or name a run over those data"
@@ -58,8 +58,8 @@ def names_data(words: Sequence[str]) -> bool:
     return any(word.lstrip("+").startswith(_OF_DATA) for word in words)
 
 
-def _documents_of(node: Any) -> Any:
-    """Settings of data without those of judgments, which may grow."""
+def _without_judgments(node: Any) -> Any:
+    """The settings of data without those of judgments, to which judgments may be added."""
     return {key: value for key, value in node.items() if key != "qrels"} if isinstance(node, Mapping) else node
 
 
