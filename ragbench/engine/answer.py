@@ -204,8 +204,9 @@ def _values_in_line(values: Mapping[str, Any]) -> str:
     return "; ".join(f"{name} {in_words(value)}" for name, value in values.items() if value != "")
 
 
-def snippet(text: str, query: str, width: int = 220) -> str:
-    """The stretch of a text with the most words of the query, on one line."""
+def snippet(text: str, query: str) -> str:
+    """The part of a text with the most words of the query, on one line."""
+    width = 220
     flat = " ".join(text.split())
     if len(flat) <= width:
         return flat

@@ -109,13 +109,13 @@ def _highlights(query: str) -> re.Pattern[str]:
 
 
 @lru_cache(_CACHE_SIZE)
-def snippet(text: str, matches: re.Pattern[str], length: int = SNIPPET) -> str:
-    """The part of a text with the most distinct matches, at most `length` characters, white space as single spaces."""
+def snippet(text: str, matches: re.Pattern[str]) -> str:
+    """The part of a text with the most distinct matches, at most `SNIPPET` characters, white space as single spaces."""
     flat = " ".join(text.split())
-    if len(flat) <= length:
+    if len(flat) <= SNIPPET:
         return flat
     hits = [(hit.start(), hit.end(), hit[0].lower()[:5]) for hit in matches.finditer(flat)]
-    room = length - 2 * len(_ELLIPSIS)
+    room = SNIPPET - 2 * len(_ELLIPSIS)
     best = max(
         (begin for begin, _, _ in hits),
         key=lambda begin: (len({word for at, end, word in hits if begin <= at and end <= begin + room}), -begin),

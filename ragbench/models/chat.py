@@ -10,7 +10,6 @@ import os
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Protocol
@@ -151,10 +150,9 @@ class EndpointModel:
 class CachedChatModel:
     """Asks no question twice: answers are kept in a SQLite file; the key is everything that they depend on."""
 
-    def __init__(self, spec: ChatSpec, path: Path, ask: Callable[[str], str] | None = None) -> None:
-        """`ask` answers prompts that are not in the file; None asks the endpoint."""
+    def __init__(self, spec: ChatSpec, path: Path) -> None:
         self.spec = spec
-        self._ask = ask or EndpointModel(spec).complete
+        self._model = EndpointModel(spec)
         self._store = Store(path, "answers")
 
     def complete(self, prompt: str) -> str:
@@ -164,7 +162,7 @@ class CachedChatModel:
         found = self._store.read([key])
         if key in found:
             return found[key].decode()
-        answer = self._ask(prompt)
+        answer = self._model.complete(prompt)
         self._store.write({key: answer.encode()})
         return answer
 

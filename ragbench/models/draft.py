@@ -122,8 +122,8 @@ class DraftEncoder(UnbatchedEncoder):
 _RECIPE = (NAME, VERSION, DIM, SMOOTHING)
 
 
-def distil(embedded: NDArray[Any], tokens: Sequence[str], dim: int = DIM) -> NDArray[np.float16]:
-    """The table from the vectors of all tokens: at most `dim` principal components, weighed by the places of words.
+def distil(embedded: NDArray[Any], tokens: Sequence[str]) -> NDArray[np.float16]:
+    """The table from the vectors of all tokens: at most `DIM` principal components, weighed by the places of words.
 
     Tokens in brackets (`[unused7]`) do not affect the components; they and single characters do not count as words. The
     largest entry of a component is made positive, so that the same vectors give the same table.
@@ -132,7 +132,7 @@ def distil(embedded: NDArray[Any], tokens: Sequence[str], dim: int = DIM) -> NDA
     is_word = ~reserved & np.array([len(token.removeprefix("##")) > 1 for token in tokens])
     centred = embedded - embedded[~reserved].mean(axis=0)
     _, components = np.linalg.eigh(centred[~reserved].T @ centred[~reserved])
-    kept = components[:, ::-1][:, :dim]
+    kept = components[:, ::-1][:, :DIM]
     kept = kept * np.sign(kept[np.abs(kept).argmax(axis=0), np.arange(kept.shape[1])])
     place = is_word.cumsum().clip(1)
     share = 1 / place / (1 / np.arange(1, len(tokens) + 1)).sum()

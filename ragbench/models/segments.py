@@ -35,7 +35,7 @@ def import_segment(store: Store, name: str, content: bytes) -> bool:
     return True
 
 
-def new_segments(store: Store, limit: int = _BYTES) -> Iterator[tuple[str, bytes, Mapping[bytes, bytes]]]:
+def new_segments(store: Store) -> Iterator[tuple[str, bytes, Mapping[bytes, bytes]]]:
     """Segments (name, content, rows) of the rows neither imported nor shared; call `mark_shared` after sharing one."""
     keys = store.call(
         lambda db: [
@@ -54,7 +54,7 @@ def new_segments(store: Store, limit: int = _BYTES) -> Iterator[tuple[str, bytes
             if key in found:
                 rows[key] = found[key]
                 size += len(found[key])
-            if size >= limit:
+            if size >= _BYTES:
                 yield _make_segment(rows)
                 rows, size = {}, 0
     if rows:

@@ -60,9 +60,10 @@ def test_nothing_is_given_away_twice(tmp_path: Path) -> None:
     assert len(EmbeddingCache(here / "embeddings.sqlite")) == 2
 
 
-def test_many_rows_travel_in_several_segments(tmp_path: Path) -> None:
+def test_many_rows_travel_in_several_segments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(segments, "_BYTES", 80)
     cache = embeddings(tmp_path, **{f"t{number}": [number, 0] for number in range(50)})
-    made = list(segments.new_segments(cache, limit=80))  # of eight bytes each
+    made = list(segments.new_segments(cache))  # of eight bytes each
     assert [len(rows) for _, _, rows in made] == [10] * 5
     other = Store(tmp_path / "other.sqlite", "embeddings")
     assert all(segments.import_segment(other, name, content) for name, content, _ in made)

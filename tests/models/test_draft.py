@@ -82,10 +82,10 @@ def test_a_folder_that_cannot_be_written_is_named(
 def test_tokens_are_weighed_by_their_place_among_the_words() -> None:
     rng = np.random.default_rng(0)
     embedded = rng.normal(size=(6, 3))
-    table = distil(embedded, ["[CLS]", "!", "the", "of", "ship", "##s"], dim=2)
-    assert table.shape == (6, 2) and table.dtype == np.float16
+    table = distil(embedded, ["[CLS]", "!", "the", "of", "ship", "##s"])
+    assert table.shape == (6, 3) and table.dtype == np.float16
     centred = embedded - embedded[1:].mean(axis=0)
-    basis = np.linalg.svd(centred[1:])[2][:2]
+    basis = np.linalg.svd(centred[1:])[2]
     total = sum(1 / n for n in range(1, 7))
     weights = [1e-4 / (1e-4 + 1 / place / total) for place in (1, 1, 1, 2, 3, 3)]
     expected = np.abs(centred @ basis.T) * np.array(weights)[:, None]
