@@ -77,9 +77,9 @@ def _arm(base: Settings, name: str, states: Mapping[str, bool], flipped: Mapping
     """The base with some factors flipped; the others keep all of their parameters."""
     changed = [factor for factor, on in states.items() if on != _is_on(base.config[factor])]
     config = {**base.config, "name": name, **{factor: flipped[factor] for factor in changed}}
-    gone = {factor for factor in changed if flipped[factor] is None}
-    config = {key: value for key, value in config.items() if key not in gone}
-    config["order"] = [entry for entry in base.config["order"] if str(entry).split(".")[0] not in gone]
+    absent = {factor for factor in changed if flipped[factor] is None}
+    config = {key: value for key, value in config.items() if key not in absent}
+    config["order"] = [entry for entry in base.config["order"] if str(entry).split(".")[0] not in absent]
     overrides = [each for each in base.overrides if _root(each) not in (*changed, "name")]
     words = [f"{factor}={'on' if on else 'off'}" for factor, on in states.items() if factor in changed]
     return Settings(name, config, (*overrides, *words, f"name={name}")).check()

@@ -101,7 +101,7 @@ def evaluate_run_file(source: Path, benchmark: Benchmark, split: str, measure: s
     topics = [topic.qid for topic in benchmark.select(split)]
     missing = sum(qid not in given for qid in topics)
     if missing == len(topics):
-        raise ResultsError(f"{source} answers no topic of '{benchmark.name}', split '{split}': it is of other data")
+        raise ResultsError(f"{source} answers no topic of '{benchmark.name}', split '{split}': name a run for them")
     run = {qid: trec_eval_order(given.get(qid, [])) for qid in topics}
     frame = measures.evaluate(run, benchmark.document_qrels, [measure], benchmark.unanswerable)
     values = {

@@ -21,17 +21,19 @@ if TYPE_CHECKING:
 
 
 def write(
-    results: Measurements, judged: Sequence[JudgedContrast], standard_errors: Mapping[str, float] | None = None
+    results: Measurements,
+    judged_contrasts: Sequence[JudgedContrast],
+    standard_errors: Mapping[str, float] | None = None,
 ) -> None:
     """Write the verdicts of the experiment."""
-    frame = table(judged, standard_errors)
+    frame = table(judged_contrasts, standard_errors)
     write_text(results.folder / VERDICTS, frame.to_csv(index=False))
     topics, arms = results.topics, Arms.of(results)
-    contrasts = [each.contrast for each in judged if len(each.contrast.factors) == 1]
+    contrasts = [each.contrast for each in judged_contrasts if len(each.contrast.factors) == 1]
     sides = halves_of(arms, contrasts, dict(zip(topics["qid"], topics["split"], strict=True)))
     if len(sides):
         write_text(results.folder / HALVES, sides.to_csv(index=False))
-    by_area = areas_of(arms, judged, dict(zip(topics["qid"], topics["area"], strict=True)))
+    by_area = areas_of(arms, judged_contrasts, dict(zip(topics["qid"], topics["area"], strict=True)))
     if len(by_area):
         write_text(results.folder / AREAS, by_area.to_csv(index=False))
 
