@@ -2,6 +2,7 @@
 # make test   install and run the tests
 PYTHON ?= python3.11
 BIN := .venv/bin
+IN_PROCESS := benchmark comparison corpus engine evaluation index live models report serving stages timing topics workbench
 
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -18,9 +19,9 @@ run: .venv/installed
 test: .venv/installed
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
-# The same in a random order; it prints its seed, and SEED=<number> repeats that order.
+# The same in a random order, or only TESTS; it prints its seed, and SEED=<number> repeats that order.
 random: .venv/installed
-	$(BIN)/python -m pytest -v -p randomly -n 2 --dist loadfile $(if $(SEED),--randomly-seed=$(SEED))
+	$(BIN)/python -m pytest -v -p randomly -n 2 --dist loadfile $(if $(SEED),--randomly-seed=$(SEED)) $(TESTS)
 
 notebooks: .venv/installed
 	$(BIN)/python -m pytest --nbmake --nbmake-timeout=600 notebooks
@@ -31,10 +32,12 @@ outputs: .venv/installed
 	$(BIN)/jupyter nbconvert --log-level WARN --to notebook --execute --inplace \
 		--ExecutePreprocessor.record_timing=False notebooks/*.ipynb
 
+# The last line: tests that depend on those before them, in rooms whose tests start no commands; about four minutes.
 check: .venv/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(MAKE) random TESTS="$(IN_PROCESS:%=tests/%)"
 
 bench: .venv/installed
 	$(BIN)/python -m pytest tests/bench --benchmark-only --benchmark-disable-gc -s
