@@ -12,6 +12,7 @@ from ragbench.engine.explanation import explanation
 from ragbench.engine.hits import first_hits, hits
 from ragbench.engine.pipeline import Pipeline, start
 from ragbench.engine.request import RETURN_ALL, SearchOptions, adapted_pipeline
+from ragbench.engine.snippet import highlights, snippet
 from ragbench.errors import ConfigError
 from ragbench.stages.filters import FilterDocuments
 from ragbench.stages.guarantee import GuaranteeNotes
@@ -47,10 +48,11 @@ class Answer:
     def _repr_html_(self) -> str:
         from html import escape
 
+        matches = highlights(self.query)
         rows = "".join(
             f"<tr><td>{hit.rank}</td><td><b>{escape(readable(hit.docno))}</b><br>"
             f"{escape(' > '.join(hit.header_path) or hit.title)}</td>"
-            f"<td>{escape(snippet(hit.text, self.query))}</td><td>{escape(', '.join(_how_found(hit)))}</td></tr>"
+            f"<td>{escape(snippet(hit.text, matches))}</td><td>{escape(', '.join(_how_found(hit)))}</td></tr>"
             for hit in self.hits
         )
         head = "<tr><th>rank</th><th>section</th><th>text</th><th>found by</th></tr>"
@@ -176,12 +178,13 @@ def show(answer: Answer, in_full: bool) -> None:
             console.print(Text(f"hits: {counts}", style="dim"))
     if not answer.hits:
         console.print("no hits")
+    matches = highlights(answer.query)
     for hit in answer.hits:
         if answer.filter_results and hit.rank in (1, answer.filter_results + 1):
             console.print(Text("notes that the query names" if hit.guaranteed else "found by the search", style="bold"))
         crumb = " > ".join(hit.header_path) or hit.title
         console.print(Text.assemble((f"{hit.rank:2d}. ", "bold"), (readable(hit.docno), "bold cyan"), "  ", crumb))
-        console.print(Text(f"    {snippet(hit.text, answer.query)}"))
+        console.print(Text(f"    {snippet(hit.text, matches)}"))
         if in_full and (why := hit.explanation) is not None:
             found = "; ".join(f"{name} rank {place.rank} ({place.score:.4g})" for name, place in why.sources.items())
             then = " -> ".join(f"{name} {place.rank} ({place.score:.4f})" for name, place in why.stages.items())
@@ -202,15 +205,3 @@ def _values_in_line(values: Mapping[str, Any]) -> str:
         return f"{value:.4g}" if isinstance(value, float) else str(value)
 
     return "; ".join(f"{name} {in_words(value)}" for name, value in values.items() if value != "")
-
-
-def snippet(text: str, query: str) -> str:
-    """The part of a text with the most words of the query, on one line."""
-    width = 220
-    flat = " ".join(text.split())
-    if len(flat) <= width:
-        return flat
-    words = {word for word in query.lower().split() if len(word) > 2}
-    lowered = flat.lower()
-    best = max(range(0, len(flat) - width // 2, 40), key=lambda at: sum(w in lowered[at : at + width] for w in words))
-    return ("..." if best else "") + flat[best : best + width].strip() + "..."

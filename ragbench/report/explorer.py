@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ragbench.corpus.words import readable
-from ragbench.experiment.top_hits import stems
+from ragbench.engine.snippet import stems
 from ragbench.report import evidence
 from ragbench.report.figures import fate
 

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from ragbench.engine.snippet import highlights
 from ragbench.errors import ResultsError
 from ragbench.evaluation.diagnosis import BURIED, FOUND, FUSED_OUT, NEVER
 from ragbench.evaluation.levels import DOCUMENT
 from ragbench.experiment.measurements import Measurements
-from ragbench.experiment.top_hits import highlights, stems
 from ragbench.report import evidence
 from ragbench.report.figures import fate
 
@@ -119,7 +119,7 @@ def hits(results: Measurements, arm: str, qid: str, other: Iterable[str] = ()) -
     """The first hits of a topic in an arm; `other` are the ids of the other arm's hits, in their order."""
     facts = results.topics
     text = " ".join(facts.loc[facts["qid"] == qid, "text"].tolist())
-    pattern = highlights(stems(text))
+    pattern = highlights(text)
     place = {chunk: rank for rank, chunk in reversed(list(enumerate(other, start=1)))}
     return [
         ShownHit(

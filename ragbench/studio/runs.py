@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import csv
 import threading
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from cachetools import LRUCache
 
 from ragbench import files
 from ragbench.comparison.own_mean import Mean, mean
@@ -93,7 +94,7 @@ class Runs:
 
     root: Path
     _known: dict[str, tuple[tuple[int, int], ListedRun | str]] = field(default_factory=dict)
-    _loaded: OrderedDict[str, tuple[tuple[int, int], Measurements]] = field(default_factory=OrderedDict)
+    _loaded: LRUCache[str, tuple[tuple[int, int], Measurements]] = field(default_factory=lambda: LRUCache(_KEPT))
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def all(self) -> tuple[list[ListedRun], list[str]]:
@@ -133,9 +134,6 @@ class Runs:
         with self._lock:
             if name not in self._loaded or self._loaded[name][0] != state:
                 self._loaded[name] = state, measurements.load(folder)
-            self._loaded.move_to_end(name)
-            while len(self._loaded) > _KEPT:
-                self._loaded.popitem(last=False)
             return self._loaded[name][1]
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import shlex
 import threading
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from cachetools import LRUCache
 from pydantic import ValidationError
 
 from ragbench import app, catalogue
@@ -22,8 +22,8 @@ from ragbench.benchmark.lines import write_atomically
 from ragbench.benchmark.load import load
 from ragbench.engine.answer import Answer, answer
 from ragbench.engine.executor import Arm
+from ragbench.engine.snippet import highlights, snippet
 from ragbench.errors import BenchmarkError, ConfigError
-from ragbench.experiment.top_hits import highlights, snippet, stems
 from ragbench.fingerprint import digest
 from ragbench.overrides import EXPERIMENT, key_of
 from ragbench.serving.messages import SearchFilters, first_sentence
@@ -66,7 +66,7 @@ class Searching:
     root: Path
     words: tuple[str, ...] = ()
     presets_only: bool = False
-    _arms: OrderedDict[str, Arm] = field(default_factory=OrderedDict)
+    _arms: LRUCache[str, Arm] = field(default_factory=lambda: LRUCache(_KEPT))
     _benchmarks: dict[str, Benchmark] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -80,7 +80,7 @@ class Searching:
         with self._lock:
             arm = self._arm_of(words)
             found = answer(query, arm.pipeline, arm.index, top, filters=conditions, explain=True)
-        pattern = highlights(stems(query))
+        pattern = highlights(query)
         return Found(words, found, tuple(mark_matches(snippet(hit.text, pattern), pattern) for hit in found.hits))
 
     @property
@@ -117,9 +117,6 @@ class Searching:
             arm.index.prepare(arm.pipeline.needs | {"facets"})
             answer(_WARM_UP, arm.pipeline, arm.index, 1)  # so that loading does not count as time of a stage
             self._arms[words] = arm
-            while len(self._arms) > _KEPT:
-                self._arms.popitem(last=False)
-        self._arms.move_to_end(words)
         return self._arms[words]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ragbench import app
-from ragbench.engine.answer import Answer, answer, as_mapping, show, snippet
+from ragbench.engine.answer import Answer, answer, as_mapping, show
 from ragbench.engine.pipeline import Pipeline
 from ragbench.index.index import Index, IndexSpec
 from ragbench.stages.calibrate import Calibrate
@@ -107,15 +107,6 @@ def test_what_is_shown_names_sources_and_stages(pipeline: Pipeline, index: Index
     full = capsys.readouterr().out
     assert "guides/authentication" in brief and "found by" not in brief
     assert "found by: dense rank" in full and "calibration" in full and "hits: original_count" in full
-
-
-@pytest.mark.parametrize(
-    ("text", "query", "expected"),
-    [("short  text\nhere", "x", "short text here"), ("a " * 200 + "needle", "the needle", "needle...")],
-)
-def test_snippets_are_where_the_words_are(text: str, query: str, expected: str) -> None:
-    assert snippet(text, query).endswith(expected)
-    assert len(snippet(text, query)) <= 226
 
 
 # Reasons and metadata -------------------------------------------------------------------------------------------------

@@ -81,7 +81,7 @@ def test_one_runs_one_waits_and_both_can_be_cancelled(place) -> None:
     ("command", "words", "said"),
     [
         ("ablate", "p6=maybe", "p6"),
-        ("ablate", "--help", "no override"),
+        ("ablate", "--help", "not an override"),
         ("serve", "", "only ablate, run, tune"),
         ("run", "foo=1", "foo"),
     ],

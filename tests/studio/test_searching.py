@@ -58,7 +58,7 @@ def test_a_search_becomes_a_topic_that_data_queries_reads(place, words: tuple[st
     ("asked", "said"),
     [
         ({"q": "a", "left": "p6=maybe"}, "p6"),
-        ({"q": "a", "left": "--json"}, "no override"),
+        ({"q": "a", "left": "--json"}, "not an override"),
         ({"q": "a", "left": "'"}, "quote"),
         ({"q": "a", "left": "live=command"}, "cannot be changed here"),
         ({"q": "a", "left": "++paths.index=/tmp/x"}, "cannot be changed here"),
@@ -76,7 +76,7 @@ def test_what_cannot_be_searched_is_a_sentence(place, asked: dict[str, str], sai
 
 def test_words_are_split_as_in_a_shell() -> None:
     assert split("+exp=all 'tune=[a, b]'") == ["+exp=all", "tune=[a, b]"]
-    with pytest.raises(ConfigError, match="no override"):
+    with pytest.raises(ConfigError, match="not an override"):
         split("run --all")
 
 

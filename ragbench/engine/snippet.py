@@ -1,0 +1,68 @@
+"""The part of a text that answers a query, and which of its words to mark, for readers: no search uses them."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+LENGTH = 300
+"""Characters of a snippet, at most."""
+
+_CACHE_SIZE = 4096  # arms answer the same queries, mostly with the same passages
+_ELLIPSIS = "…"
+_COMMON = frozenset(
+    re.findall(
+        r"\w+",
+        """a an and are as at be but by can did do does for from get has have how i if in into is it its me my no not of
+        on or our should so such that the their then there these they this to us was we were what when where which who
+        why will with you your""",
+    )
+)
+_SUFFIXES = ("ing", "ies", "ed", "es", "s", "e")
+
+
+def stems(text: str) -> list[str]:
+    """The stems of a query's words in lower case, in order, each once, without common words; of compound identifiers
+    also those of the parts.
+
+    A stem is a prefix of the inflected forms of its word.
+    """
+    found: dict[str, None] = {}
+    for word in (part.lower() for whole in re.findall(r"[^\W_]+", text) for part in (whole, *_parts(whole))):
+        if word in _COMMON or (len(word) < 3 and not any(letter.isdigit() for letter in word)):
+            continue
+        ending = next((s for s in _SUFFIXES if word.endswith(s) and len(word) - len(s) >= 4), "")
+        found[word.removesuffix(ending)] = None
+    return list(found)
+
+
+def _parts(word: str) -> list[str]:
+    """The parts of a compound identifier, such as getUserById or HTTPResponse; empty for other words."""
+    inside = re.search(r"[a-z][A-Z]|[A-Z]{2}[a-z]", word)
+    return re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", word) if inside else []
+
+
+@lru_cache(_CACHE_SIZE)
+def highlights(query: str) -> re.Pattern[str]:
+    """A pattern that matches words that begin with any stem of a query."""
+    alternatives = "|".join(stems(query)) or r"(?!)"
+    return re.compile(rf"(?<![^\W_])(?:{alternatives})[^\W_]*", re.IGNORECASE)
+
+
+@lru_cache(_CACHE_SIZE)
+def snippet(text: str, matches: re.Pattern[str]) -> str:
+    """The part of a text with the most distinct matches, at most LENGTH characters, white space as single spaces."""
+    flat = " ".join(text.split())
+    if len(flat) <= LENGTH:
+        return flat
+    hits = [(hit.start(), hit.end(), hit[0].lower()[:5]) for hit in matches.finditer(flat)]
+    room = LENGTH - 2 * len(_ELLIPSIS)
+    best = max(
+        (begin for begin, _, _ in hits),
+        key=lambda begin: (len({word for at, end, word in hits if begin <= at and end <= begin + room}), -begin),
+        default=0,
+    )
+    begin = flat.rfind(" ", 0, max(0, best - room // 5) + 1) + 1
+    begin = min(begin, len(flat) - room)
+    part = flat[begin : begin + room]
+    return (_ELLIPSIS if begin else "") + part.strip() + (_ELLIPSIS if begin + room < len(flat) else "")
