@@ -135,9 +135,10 @@ def lead_to_the_worst_query(visit: Visit) -> None:
 
 def test_runs_are_ranked_and_the_worst_query_opens_with_its_hits(visit: Visit) -> None:
     visit.open("/")
-    assert len(visit.all("#board tbody tr")) == 4
+    rows = len(visit.all("#board tbody tr"))
+    assert rows >= 4  # another test may have started experiments
     visit.one("#words").send_keys("lexical_only")
-    visit.until(lambda: len([row for row in visit.all("#board tbody tr") if row.is_displayed()]) < 4, "fewer rows")
+    visit.until(lambda: len([row for row in visit.all("#board tbody tr") if row.is_displayed()]) < rows, "fewer rows")
     lead_to_the_worst_query(visit)
     effects = [cell.text for cell in visit.all("#topics td:last-child")]
     assert len(effects) == 5
