@@ -41,7 +41,7 @@ class TorchModel:
         """The named output for one text, or for a pair, without its batch axis."""
         import torch
 
-        model = self.loaded
+        model = self.transformer
         with self._tokenizing:  # a tokenizer of transformers keeps its truncation as state
             features = model.preprocess([text])
         torch.set_num_threads(1)  # a setting of the calling thread
@@ -50,7 +50,7 @@ class TorchModel:
         return numbers
 
     @property
-    def loaded(self) -> Any:
+    def transformer(self) -> Any:
         """The model of sentence-transformers."""
         if self._loaded is None:
             with self._loading:
@@ -120,7 +120,7 @@ class SentenceTransformerEncoder(UnbatchedEncoder):
     @property
     def max_tokens(self) -> int:
         """Tokens after which a text is cut: the requested limit or that of the model, whichever is smaller."""
-        return int(self._model.loaded.max_seq_length)
+        return int(self._model.transformer.max_seq_length)
 
     def pooled_vector(self, text: str) -> NDArray[Any]:
         """The vector of a text before it is scaled, shape (dim,)."""
@@ -142,7 +142,7 @@ class SentenceTransformerCrossEncoder(UnbatchedCrossEncoder):
     @property
     def max_length(self) -> int:
         """Tokens after which a pair is cut: the requested limit or that of the model, whichever is smaller."""
-        return int(self._model.loaded.max_seq_length)
+        return int(self._model.transformer.max_seq_length)
 
     def logits(self, query: str, passage: str) -> NDArray[Any]:
         """The output of the model for a pair."""

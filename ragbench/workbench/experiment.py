@@ -143,7 +143,7 @@ class Experiment:
         return load(self.settings[0].config)
 
     @cached_property
-    def measured(self) -> tuple[Settings, ...]:
+    def settings_to_measure(self) -> tuple[Settings, ...]:
         """The settings with the topics that are measured."""
         if not self.explores:
             return self.settings
@@ -159,7 +159,7 @@ class Experiment:
         """The tree of shared work, artefacts to build and to reuse, and what is timed, as text; computes nothing."""
         from ragbench.experiment import plan
 
-        return plan.explain(self.measured, self.benchmark, self.command)
+        return plan.explain(self.settings_to_measure, self.benchmark, self.command)
 
     def run(self, progress: Progress | None = None, say: Say = console.say) -> Results:
         """Measure quality, then time; write the files, the report, then MLflow where tracking is on.
@@ -182,9 +182,9 @@ class Experiment:
         if len(warnings) > _WARNINGS:
             say(f"warning: {len(warnings) - _WARNINGS} more about the data: ragbench data check shows them all")
         if self.explores:
-            say(_exploring_sentence(self.benchmark, self.measured[0].split))
+            say(_exploring_sentence(self.benchmark, self.settings_to_measure[0].split))
         measured = run(
-            self.measured,
+            self.settings_to_measure,
             self.benchmark,
             command=self.command,
             conclude=self._conclude,
