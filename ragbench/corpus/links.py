@@ -126,8 +126,7 @@ def collection_digest(documents: Iterable[Document]) -> str:
 
 
 def _is_read_as_dendron(link: Link) -> bool:
-    label = _destination(link.text, "dendron")[2]
-    return _has_bar(link) and link.label == label != _destination(link.text, "obsidian")[2]
+    return _has_bar(link) and link.label == _destination(link.text, "dendron")[2] != _destination(link.text)[2]
 
 
 def _has_bar(link: Link) -> bool:

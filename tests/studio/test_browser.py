@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import signal
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ragbench.experiment import store
 from tests.browser import BROWSER, DRIVER, MISSING, chromium
 
 if TYPE_CHECKING:
@@ -34,9 +36,10 @@ LOOKS = [(1400, "light"), (1400, "dark"), (400, "light"), (400, "dark")]
 
 @dataclass
 class Visit:
-    """A browser in a studio."""
+    """A browser in a studio over a results folder."""
 
     chrome: Chrome
+    results: Path
     address: str
     token: str
 
@@ -109,7 +112,7 @@ def visit(project: Path, words: tuple[str, ...], tmp_path_factory: pytest.TempPa
         address, token = re.search(r"(http://[^/]+)/\?token=(\S+)", process.stdout.readline()).groups()
         try:
             with chromium(tmp_path_factory.mktemp("profile"), 1400, 900) as driver:
-                yield Visit(driver, address, token)
+                yield Visit(driver, results, address, token)
         finally:
             process.send_signal(signal.SIGTERM)
             assert process.wait(60) == 0
@@ -135,8 +138,9 @@ def lead_to_the_worst_query(visit: Visit) -> None:
 
 def test_runs_are_ranked_and_the_worst_query_opens_with_its_hits(visit: Visit) -> None:
     visit.open("/")
-    rows = len(visit.all("#board tbody tr"))
-    assert rows >= 4  # another test may have started experiments
+    records = [json.loads(path.read_text()) for path in visit.results.glob(f"runs/*/{store.RECORD}")]
+    rows = sum(len(record["arms"]) for record in records)  # four, and those that another test has started
+    assert len(visit.all("#board tbody tr")) == rows >= 4
     visit.one("#words").send_keys("lexical_only")
     visit.until(lambda: len([row for row in visit.all("#board tbody tr") if row.is_displayed()]) < rows, "fewer rows")
     lead_to_the_worst_query(visit)
