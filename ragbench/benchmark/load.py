@@ -57,13 +57,14 @@ def load_builtin(
     name: str = "builtin",
     on_error: Literal["warn", "fail"] = "warn",
     unknown_topics: UnknownTopics = "fail",
-    version: int = VERSION,
+    version: int | float = VERSION,
     dialect: Dialect = "auto",
     topics: bool = True,
 ) -> Benchmark:
     """The benchmark that comes with ragbench; `corpus` and `qrels` replace its folders.
 
     Version 2 has all documents of `corpus`, in the kinds and lengths of real collections; version 1 has 86 of them.
+    Version 2.1 has documents of its own, and keeps the judgments of version 2 where it makes none.
     """
     from ragbench import locations
     from ragbench.benchmark.native import listed_documents, read_benchmark
@@ -77,9 +78,9 @@ def load_builtin(
             "add data=vault for your own notes"
         )
     only = listed if corpus is None else None
-    found = read_benchmark(
-        corpus or root / "corpus", qrels or own, name, on_error, unknown_topics, dialect, topics, only
-    )
+    place = corpus or (own if version == 2.1 else root) / "corpus"
+    earlier = builtin_judgments(2) if version == 2.1 and qrels is None else None
+    found = read_benchmark(place, qrels or own, name, on_error, unknown_topics, dialect, topics, only, earlier)
     if corpus is not None or qrels is not None:
         return found
     # Mistakes in the frontmatter and links of these documents are part of the collection, so they give no warnings.
@@ -90,14 +91,14 @@ def load_builtin(
     return replace(found, documents=documents, warnings=())
 
 
-def builtin_judgments(version: int = VERSION) -> Path:
+def builtin_judgments(version: int | float = VERSION) -> Path:
     """The folder of topics and judgments of a version of the built-in benchmark. Raises ConfigError for no version."""
     from ragbench import locations
 
     folder = locations.builtin() / "qrels"
-    folders = {1: folder, 2: folder / "v2"}
+    folders = {1: folder, 2: folder / "v2", 2.1: folder / "v21"}
     if version not in folders:
-        raise ConfigError(f"data.version must be {' or '.join(map(str, folders))}, got {version}")
+        raise ConfigError(f"data.version must be one of {', '.join(map(str, folders))}, got {version}")
     return folders[version]
 
 
@@ -189,5 +190,5 @@ def _type_in_words(choice: Any) -> str:
     origin = typing.get_origin(choice) or choice
     if origin is Literal:
         return " or ".join(map(str, typing.get_args(choice)))
-    words = {Path: "a path", str: "a text", bool: "true or false", int: "a whole number", Sequence: "a list"}
+    words = {Path: "a path", str: "a text", bool: "true or false", int: "a whole number", float: "a number", Sequence: "a list"}
     return words.get(origin, "a mapping")

@@ -53,8 +53,12 @@ def read_benchmark(
     dialect: Dialect,
     topics: bool,
     only: Collection[str] | None,
+    earlier: Path | None = None,
 ) -> Benchmark:
-    """As `load_native`; `only` lists the paths of the collection, None takes the whole folder."""
+    """As `load_native`; `only` lists the paths of the collection, None takes the whole folder.
+
+    The judgments of sections in the folder `earlier` hold where `qrels` has none, as far as topic and document exist.
+    """
     from ragbench.corpus.reader import read_vault
 
     vault = read_vault(corpus, on_error=on_error, dialect=dialect, only=only)
@@ -71,6 +75,9 @@ def read_benchmark(
     if unknown_topics == "fail":
         require_topics(judgment_files(qrels, (document_qrels, section_qrels)), qids)
     docnos = {document.docno for document in vault.documents}
+    if earlier is not None:
+        section_qrels = _with_earlier(section_qrels, read_qrels(earlier / SECTIONS), qids, docnos)
+        document_qrels = best_sections(section_qrels)
     sections = {f"{document.docno}#{section.anchor}" for document in vault.documents for section in document.sections}
     warnings += unknown_names(str(qrels / DOCUMENTS), document_qrels, qids, docnos, "documents")
     warnings += unknown_names(str(qrels / SECTIONS), section_qrels, qids, sections, "sections")
@@ -153,6 +160,19 @@ def topic_row(topic: Topic) -> dict[str, Any]:
     """A topic as a row of a file; provenance and source only where it has them."""
     row = {name: getattr(topic, name) for name in ("qid", "text", "type", "split", "group", "need", "hypothesis")}
     return row | {name: getattr(topic, name) for name in ("provenance", "masked") if getattr(topic, name)}
+
+
+def _with_earlier(
+    own: Qrels, earlier: Qrels, qids: Collection[str], docnos: Collection[str]
+) -> dict[str, dict[str, int]]:
+    """Judgments of sections with those of an earlier version, of the same topics and documents, added below them."""
+    merged: dict[str, dict[str, int]] = {}
+    for qrels in (earlier, own):
+        for qid, grades in qrels.items():
+            if qid in qids:
+                kept = {target: grade for target, grade in grades.items() if docno_of_section(target) in docnos}
+                merged.setdefault(qid, {}).update(kept)
+    return merged
 
 
 def best_sections(section_qrels: Qrels) -> dict[str, dict[str, int]]:
