@@ -1,0 +1,146 @@
+"""Version 2.1 of the built-in benchmark: linked documents, questions worded from a need, version 2 untouched."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from statistics import median
+
+import pytest
+
+from ragbench import locations
+from ragbench.benchmark.agreement import agreement
+from ragbench.benchmark.benchmark import Benchmark
+from ragbench.benchmark.check import check
+from ragbench.benchmark.load import builtin_judgments, load
+from ragbench.benchmark.native import listed_documents, read_qrels, read_topics
+from ragbench.errors import ConfigError
+
+FOLDER = locations.builtin() / "qrels" / "v21"
+_OPENINGS = "See also|Siehe auch|Voir aussi|Véase también|Related|Further reading|Next to this|Elsewhere|More|Compare|関連"
+_CLOSING = re.compile(rf"(?m)^(?:{_OPENINGS})[: ].*\].*$")
+
+
+@pytest.fixture(scope="module")
+def new() -> Benchmark:
+    return load({"loader": "builtin", "version": 2.1})
+
+
+@pytest.fixture(scope="module")
+def old() -> Benchmark:
+    return load({"loader": "builtin", "version": 2})
+
+
+@pytest.fixture(scope="module")
+def sheet() -> str:
+    return (FOLDER / "DATASHEET.md").read_text(encoding="utf-8")
+
+
+def test_version_2_stays_as_it_was(old: Benchmark) -> None:
+    assert old.digest == "e680ee4ba2d7a4d76e27c1b1c1be1a299a9204b642af005744bceb8d29a63d02"
+    assert not {topic.qid for topic in old.topics if "-v21-" in topic.qid}
+
+
+def test_an_unknown_version_is_one_sentence() -> None:
+    with pytest.raises(ConfigError, match=r"data.version must be one of 1, 2, 2.1, got 2.2"):
+        builtin_judgments(2.2)
+
+
+def test_its_documents_are_those_listed(new: Benchmark) -> None:
+    assert {document.path for document in new.documents} == listed_documents(FOLDER)
+    assert new.warnings == ()
+
+
+def test_every_document_is_linked_like_a_page_of_a_vault(new: Benchmark, old: Benchmark) -> None:
+    """At least five targets in the median document, most labels not the title, no dead link that version 2 has not."""
+    targets = [{link.target for link in each.links} - {None, each.docno} for each in new.documents]
+    assert median(map(len, targets)) >= 5 and min(map(len, targets)) >= 1
+    titles = {document.docno: document.title.casefold() for document in new.documents}
+    labels = [(link.label, link.target) for each in new.documents for link in each.links if link.target]
+    assert sum(label.casefold() not in ("", titles[target]) for label, target in labels) / len(labels) > 0.8
+    dead = [sum(link.target is None for each in found.documents for link in each.links) for found in (new, old)]
+    assert dead[0] <= dead[1]
+
+
+def test_near_copies_are_half_as_many(new: Benchmark, old: Benchmark, sheet: str) -> None:
+    """Word 4-grams of what a reader sees, without the line of further links at the end: Jaccard at least .6."""
+    shares = [_near_copies(found) for found in (new, old)]
+    assert shares[0] <= shares[1] / 2 + 0.005
+    assert f"| {shares[1]:.0%} | {shares[0]:.0%} |" in sheet
+
+
+def test_its_new_questions_are_as_long_as_people_s(new: Benchmark) -> None:
+    lengths = sorted(len(topic.text.split()) for topic in new.topics if "-v21-" in topic.qid)
+    assert len(lengths) >= 200 and median(lengths) >= 9
+    assert lengths[0] >= 5 and lengths[-1] <= 30
+
+
+def test_topics_of_version_2_change_their_split_or_a_stale_need_only(new: Benchmark, old: Benchmark) -> None:
+    topics = {topic.qid: topic for topic in new.topics}
+    changed = [each.qid for each in old.topics if topics[each.qid].need != each.need]
+    assert changed == ["gate-34", "gate-35", "store-34", "kit-34", "gate-v2-54"]
+    assert all(topics[each.qid].text == each.text for each in old.topics)
+    moved = [(each.split, topics[each.qid].split) for each in old.topics if topics[each.qid].split != each.split]
+    assert set(moved) == {("test", "train")}
+
+
+def test_judgments_of_version_2_hold_where_it_makes_none(new: Benchmark, old: Benchmark) -> None:
+    docnos = {document.docno for document in new.documents}
+    own = read_qrels(FOLDER / "sections.qrels")
+    for qid, grades in old.section_qrels.items():
+        kept = {target: grade for target, grade in grades.items() if target.partition("#")[0] in docnos}
+        assert new.section_qrels[qid] == kept | own.get(qid, {})
+    assert new.section_qrels["fleet-27"]["fleet/wiki/guild%20notes%202025#29-january"] == 2
+    assert not [x for x in check(new) if x.severity == "error"]
+
+
+def test_every_new_topic_has_an_answer_or_is_said_to_have_none(new: Benchmark) -> None:
+    for topic in new.topics:
+        if "-v21-" in topic.qid:
+            best = max(new.section_qrels[topic.qid].values())
+            assert (best < 2) == (topic.type == "no_answer"), topic.qid
+
+
+def test_its_datasheet_counts_topics_and_judgments(sheet: str, new: Benchmark) -> None:
+    topics = read_topics(FOLDER / "topics.jsonl")
+    counts = Counter((topic.type, topic.split) for topic in topics)
+    fresh = Counter((topic.type, topic.split) for topic in topics if "-v21-" in topic.qid)
+    for kind in {topic.type for topic in topics}:
+        row = f"| {kind} | {counts[kind, 'train']} | {counts[kind, 'test']} "
+        assert f"{row}| {fresh[kind, 'train']} | {fresh[kind, 'test']} |" in sheet
+    grades = Counter(grade for judged in read_qrels(FOLDER / "sections.qrels").values() for grade in judged.values())
+    useful = sum(count for grade, count in grades.items() if grade)
+    assert f"{sum(grades.values()):,} of its own, of which {useful:,} above 0" in sheet
+    assert f"({grades[3]:,} of grade 3, {grades[2]:,} of grade 2, {grades[1]:,} of grade 1)" in sheet
+    assert f"{sum(map(len, new.section_qrels.values())):,} with those of version 2" in sheet
+
+
+def test_its_datasheet_states_the_agreement(sheet: str, new: Benchmark) -> None:
+    found = agreement(new.section_qrels, read_qrels(FOLDER / "second_judge.qrels"))
+    assert f"{found.same:.1%} of {found.n_pairs} pairs of {found.n_topics} topics" in sheet
+    assert f"alpha {found.alpha_ordinal:.3f}" in sheet
+
+
+def _near_copies(found: Benchmark) -> float:
+    documents = {document.docno: _grams(document.text) for document in found.documents}
+    places: dict[tuple[str, ...], list[str]] = {}
+    for docno, grams in documents.items():
+        for gram in grams:
+            places.setdefault(gram, []).append(docno)
+    shared: Counter[tuple[str, str]] = Counter()
+    for docnos in places.values():
+        if len(docnos) < 60:
+            shared.update((one, other) for i, one in enumerate(docnos) for other in docnos[:i])
+    near = {
+        docno
+        for pair, count in shared.items()
+        if count / len(documents[pair[0]] | documents[pair[1]]) >= 0.6
+        for docno in pair
+    }
+    return len(near) / len(documents)
+
+
+def _grams(text: str) -> set[tuple[str, ...]]:
+    seen = re.sub(r"\[\[(?:[^\]|]*\|)?([^\]]*)\]\]|\[([^\]]*)\]\([^)]*\)", r"\1\2", _CLOSING.sub("", text))
+    words = re.findall(r"\w+", seen.casefold())
+    return set(zip(words, words[1:], words[2:], words[3:], strict=False))
