@@ -190,5 +190,12 @@ def _type_in_words(choice: Any) -> str:
     origin = typing.get_origin(choice) or choice
     if origin is Literal:
         return " or ".join(map(str, typing.get_args(choice)))
-    words = {Path: "a path", str: "a text", bool: "true or false", int: "a whole number", float: "a number", Sequence: "a list"}
+    words = {
+        Path: "a path",
+        str: "a text",
+        bool: "true or false",
+        int: "a whole number",
+        float: "a number",
+        Sequence: "a list",
+    }
     return words.get(origin, "a mapping")

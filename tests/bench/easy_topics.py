@@ -22,7 +22,12 @@ from ragbench.benchmark.pool import read_run
 from ragbench.index.analyzers import analyze, analyzer
 from ragbench.types import Document
 
-WORDS = ("+exp=lexical_only", "lexical.index={unit: document, analyzer: english}", "split=all", "tracking.enabled=false")
+WORDS = (
+    "+exp=lexical_only",
+    "lexical.index={unit: document, analyzer: english}",
+    "split=all",
+    "tracking.enabled=false",
+)
 """Plain BM25 with the settings of the presets, one entry of the index for each document."""
 
 
@@ -49,7 +54,9 @@ def answered_first(*words: str) -> pd.DataFrame:
         if useful := _useful(benchmark, topic.qid):
             first = next((documents[docno] for docno, _ in run.get(topic.qid, ())), None)
             hit = first is not None and first.docno in useful
-            rows.append((topic.qid, topic.split, topic.text, hit, hit and first is not None and names(topic.text, first)))
+            rows.append(
+                (topic.qid, topic.split, topic.text, hit, hit and first is not None and names(topic.text, first))
+            )
     return pd.DataFrame(rows, columns=["qid", "split", "text", "useful", "names"])
 
 

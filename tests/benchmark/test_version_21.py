@@ -17,7 +17,9 @@ from ragbench.benchmark.native import listed_documents, read_qrels, read_topics
 from ragbench.errors import ConfigError
 
 FOLDER = locations.builtin() / "qrels" / "v21"
-_OPENINGS = "See also|Siehe auch|Voir aussi|Véase también|Related|Further reading|Next to this|Elsewhere|More|Compare|関連"
+_OPENINGS = (
+    "See also|Siehe auch|Voir aussi|Véase también|Related|Further reading|Next to this|Elsewhere|More|Compare|関連"
+)
 _CLOSING = re.compile(rf"(?m)^(?:{_OPENINGS})[: ].*\].*$")
 
 
