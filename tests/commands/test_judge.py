@@ -42,14 +42,16 @@ def test_grades_of_another_collection_are_refused(stranger, words, tmp_path: Pat
     assert not (tmp_path / "qrels").exists()
 
 
-@pytest.mark.parametrize("more", [[], ["data=builtin"], ["data=builtin_v2"], ["by its folder"], ["--into-builtin"]])
+@pytest.mark.parametrize(
+    "more", [[], ["data=builtin"], ["data=builtin_v2"], ["data=builtin_v21"], ["by its folder"], ["--into-builtin"]]
+)
 def test_the_built_in_judgments_are_written_only_when_that_is_said_twice(more, tmp_path: Path, capsys) -> None:
-    files = sorted((locations.builtin() / "qrels").rglob("*.qrels"))
+    builtin = locations.builtin() / "qrels"
+    files = sorted(builtin.rglob("*.qrels"))
     before = [path.read_bytes() for path in files]
     pool(tmp_path, ("fleet-01", "fleet/index#fleet"))
     if more == ["by its folder"]:
-        more = ["data=native", f"data.corpus={locations.builtin() / 'corpus'}", f"data.qrels={files[-1].parent}"]
-        assert files[-1].parent.name == "v2"
+        more = ["data=native", f"data.corpus={locations.builtin() / 'corpus'}", f"data.qrels={builtin / 'v2'}"]
     assert cli.main(["judge", str(tmp_path / "pool.csv"), "--merge", *more]) == 2
     assert "say data=builtin --into-builtin" in capsys.readouterr().err
     assert [path.read_bytes() for path in files] == before
