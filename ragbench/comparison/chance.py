@@ -8,7 +8,9 @@ are symmetric under the null (Smucker, Allan and Carterette, CIKM 2007); the boo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,31 +23,46 @@ _CELLS = 1_000_000  # size of a block, draws times rows or queries: limits memor
 _NEAR = 1e-9  # statistics this near are equal: the same sum added up in another order
 
 
-def largest(differences: Floats, here: NDArray[np.bool_], seed: int, draws: int) -> tuple[Floats, ...]:
-    """The largest |z| of the rows of (k, n) in every sign pattern, and in every bootstrap sample of the null.
+@dataclass(frozen=True)
+class Chance:
+    """What chance alone makes of a family, by each of the two references.
+
+    `largest`: the largest |z| of the rows in every draw. `each`: z of every row in every draw, (rows, draws), for
+    claims about one row in one direction; empty when not asked for.
+    """
+
+    largest: tuple[Floats, ...]
+    each: tuple[NDArray[np.float32], ...] = ()
+
+
+def simulate(differences: Floats, here: NDArray[np.bool_], seed: int, draws: int, *, each: bool = False) -> Chance:
+    """The z of the rows of (k, n) in every sign pattern, and in every bootstrap sample of the null.
 
     `differences` are 0 where `here` is False: the row has no value for the query. Where few queries changed, all sign
-    patterns are used, and no bootstrap samples.
+    patterns are used.
     """
     n = here.sum(axis=1)[:, np.newaxis]
     floor = skew.floor(differences, n[:, 0])[:, np.newaxis]
     moved = differences[:, (differences != 0).any(axis=0)]
-    squares, cubes = (moved**2).sum(axis=1, keepdims=True), moved**3
-    flipped = [
-        np.abs(skew.statistic(n, moved @ signs, squares, cubes @ signs, floor)).max(axis=0)
+    squares = (moved**2).sum(axis=1, keepdims=True)
+    flipped = (
+        skew.statistic(n, moved @ signs, squares, floor)
         for signs in sign_patterns(moved.shape[1], len(differences), draws, seed)
-    ]
-    found = np.concatenate([np.empty(0), *flipped])
-    if len(found) < draws:
-        return (found,)
+    )
     centred = np.where(here, differences - differences.sum(axis=1, keepdims=True) / n, 0.0)
-    powers, present = [centred**power for power in (1, 2, 3)], here.astype(np.float64)
-    again = []
-    for counts in resamples(differences.shape[1], len(differences), draws, seed):
-        first, second, third = (power @ counts for power in powers)
-        z = skew.statistic(np.maximum(present @ counts, 1.0), first, second, third, floor)
-        again.append(np.abs(z).max(axis=0))
-    return found, np.concatenate(again)
+    present = here.astype(np.float64)
+    again = (
+        skew.statistic(np.maximum(present @ counts, 1.0), centred @ counts, centred**2 @ counts, floor)
+        for counts in resamples(differences.shape[1], len(differences), draws, seed)
+    )
+    largest, rows = zip(*(_collected(blocks, len(differences), each) for blocks in (flipped, again)), strict=True)
+    return Chance(largest, rows if each else ())
+
+
+def _collected(blocks: Iterable[Floats], rows: int, each: bool) -> tuple[Floats, NDArray[np.float32]]:
+    found = [(np.abs(z).max(axis=0), z.astype(np.float32) if each else np.empty((rows, 0), np.float32)) for z in blocks]
+    largest, signed = [np.empty(0)], [np.empty((rows, 0), np.float32)]
+    return np.concatenate(largest + [a for a, _ in found]), np.concatenate(signed + [b for _, b in found], axis=1)
 
 
 def sign_patterns(queries: int, rows: int, draws: int, seed: int) -> Iterator[Floats]:
@@ -94,3 +111,20 @@ def critical(by_chance: Sequence[Floats], level: float, n: int, rows: int) -> fl
         enough = 0 <= allowed < len(draws)
         found.append(np.sort(draws)[-1 - allowed] if enough else -stdtrit(max(n - 1, 1), level / (2 * rows)))
     return float(max(found))
+
+
+def critical_alone(each: Sequence[NDArray[np.float32]], level: float, n: NDArray[Any]) -> Floats:
+    """For every row, the z that chance exceeds, in one direction, with probability `level`: that row alone.
+
+    For the lower bound of a mean. No other row takes part, so it does not depend on their number. Where so few queries
+    changed that no z is so rare, it is that of Student's t.
+    """
+    from scipy.special import stdtrit
+
+    student = -stdtrit(np.maximum(n - 1, 1), level)
+    found = []
+    for draws in each:
+        allowed = int(np.floor(level * (draws.shape[1] + 1) + _NEAR)) - 1
+        enough = 0 <= allowed < draws.shape[1]
+        found.append(np.partition(draws, -1 - allowed, axis=1)[:, -1 - allowed] if enough else student)
+    return np.asarray(np.max(found, axis=0), dtype=np.float64)
