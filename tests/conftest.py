@@ -177,8 +177,8 @@ def write_results():
             place.yaml("config.yaml", {**settings.config, "name": arm})
             place.table(measurements.PER_QUERY, frames[-1])
             if p95_ms:  # the same spread for every arm: 5% on either side
-                samples = p95_ms[arm] * np.linspace(0.9, 1.0053, 40)
-                timed = pd.DataFrame({"qid": [f"q{n}" for n in range(40)], "total": samples})
+                samples = p95_ms[arm] * np.linspace(0.9, 1.0053, 80)
+                timed = pd.DataFrame({"qid": [f"q{n}" for n in range(80)], "total": samples})
                 place.table("latency.parquet", timed)
             place.finish_arm("made")
         if p95_ms:

@@ -1,11 +1,12 @@
 """Significance of differences between arms: one family of paired comparisons with one critical value.
 
-The statistic of a row of differences is the t of its mean (`ragbench.comparison.skew`). The distribution of the largest statistic of a family under the null comes from flipping the signs of whole queries and from
-resampling queries (`ragbench.comparison.chance`). p is adjusted for the family, and an interval contains the means that
-are not rejected at the critical value: it excludes 0 exactly when p <= 1 - confidence, and all intervals of a family
-hold together at the stated confidence. Beside them stands the bound that a claim of "not worse" needs: one-sided, of
-one comparison alone, so that it does not weaken with the number of arms. docs/methods.md has simulated family-wise
-errors, coverage and power.
+The statistic of a row of differences is the t of its mean (`ragbench.comparison.skew`). The distribution of the largest
+statistic of a family under the null comes from flipping the signs of whole queries and from resampling queries
+(`ragbench.comparison.chance`). p is adjusted for the family, and an interval contains the means that are not rejected
+at the critical value: it excludes 0 exactly when p <= 1 - confidence, and all intervals of a family hold together at
+the stated confidence. Beside them stands the bound that a claim of "not worse" needs: one-sided, of one comparison
+alone, so that it does not weaken with the number of arms. docs/methods.md has simulated family-wise errors, coverage
+and power.
 """
 
 from __future__ import annotations
@@ -33,9 +34,10 @@ class Comparison:
 
     `ci_low` and `ci_high` bound the mean difference at `confidence`, together with all other comparisons of the family;
     `narrow_low` and `narrow_high` do so at 1 - 2 (1 - confidence), for two one-sided tests. `at_least` is the one-sided
-    lower bound of this comparison alone, whatever the size of the family. All five are NaN below three queries. `p_value` is two-sided and adjusted for the family. `wins`, `ties`, `losses` count queries. `sd` is
-    the standard deviation of the differences. `mde` is the smallest true difference that 80% of such comparisons find;
-    NaN where that cannot be said.
+    lower bound of this comparison alone, whatever the size of the family. All five are NaN below three queries.
+    `p_value` is two-sided and adjusted for the family. `wins`, `ties`, `losses` count queries. `sd` is the standard
+    deviation of the differences. `mde` is the smallest true difference that 80% of such comparisons find; NaN where
+    that cannot be said.
     """
 
     n: int

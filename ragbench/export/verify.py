@@ -31,11 +31,15 @@ LATENCY_TOLERANCE = 0.5
 
 @dataclass(frozen=True)
 class Check:
-    """A check: the part that was checked, the outcome, and a sentence about it."""
+    """A check: the part that was checked, the outcome, and a sentence about it.
+
+    `undecided`: it was to be shown, and there is too little to show it.
+    """
 
     part: str
     outcome: Outcome
     said: str
+    undecided: bool = False
 
 
 def verify(

@@ -215,10 +215,11 @@ def _latency(results: Measurements) -> str:
         f"Service time in a closed loop: after {warmup} warm-up queries every system answers {queries} sampled "
         f"queries {_times(int(spec['rounds']))}, one at a time, systems in a new random order for every query (seed "
         f"{spec['seed']}), on {_count(int(spec['threads']), 'thread')}, with no memory of earlier queries. "
-        f"Percentiles are interpolated linearly, with 95% intervals of a smoothed bootstrap over queries."
+        f"Percentiles are interpolated linearly, with 95% intervals: of p50 a smoothed bootstrap over queries, of p95 "
+        f"order statistics."
     )
-    if reason := arms.busy(results.record):
-        text += f" These times are not to be trusted: {reason}."
+    if reason := arms.disturbed(results.record):
+        text += f" The machine was disturbed ({reason}): intervals of added times are widened by the noise."
     if results.latency["stage"].str.startswith("cold ").any():
         text += " The cold start is the time of the first query in a fresh process."
     return text

@@ -95,7 +95,7 @@ def _enough(results: Measurements) -> bool:
 def _reasons(results: Measurements) -> list[str]:
     """Why an arm is not adopted, one line for each reason."""
     frame = evidence.effects(results)
-    busy = bool(arms.busy(results.record))
+    busy = bool(arms.disturbed(results.record))
     named: dict[str, list[str]] = {}
     for row in evidence.rows(frame[frame["kind"] == "main"] if len(frame) else frame):
         if reason := _reason(row, busy):
@@ -119,8 +119,9 @@ def _reason(row: Mapping[str, Any], busy: bool) -> str:
     if row["quality"] == "open":
         return f"may be chance: {row['n']:.0f} topics are too few for so small a change"
     if row["latency_ms"] != row["latency_ms"]:
-        return "better, but its time was not measured"
-    return f"better, but {'the machine was too busy to time it' if busy else 'perhaps over the budget of time'}"
+        return f"{row['quality']}, but its time was not measured"
+    noisy = " on a busy machine" if busy else ""
+    return f"{row['quality']}, but perhaps over the budget of time{noisy}"
 
 
 def _some(names: Sequence[str]) -> str:

@@ -191,7 +191,9 @@ def test_equal_arms_and_constant_differences():
     assert (equal.difference, equal.ci_low, equal.ci_high, equal.p_value, equal.ties) == (0.0, 0.0, 0.0, 1.0, 30)
     constant = compare(np.full(30, 0.4), np.full(30, 0.3), seed=1)
     assert constant.ci_low < 0.1 < constant.ci_high
-    assert constant.ci_low > 0.07  # all of its width is the floor: 0.1 * root(16 / 30) / root(29) = 0.0136, times the critical 1.9
+    assert (
+        constant.ci_low > 0.07
+    )  # all of its width is the floor: 0.1 * root(16 / 30) / root(29) = 0.0136, times the critical 1.9
     assert constant.p_value == 1 / 10_001
 
 
