@@ -25,13 +25,18 @@ _NEAR = 1e-9  # statistics this near are equal: the same sum added up in another
 
 @dataclass(frozen=True)
 class Chance:
-    """What chance alone makes of a family, by each of the two references.
+    """What chance alone makes of a family, by three references: draws of the largest statistic of its rows.
 
-    `largest`: the largest |z| of the rows in every draw. `each`: z of every row in every draw, (rows, draws), for
-    claims about one row in one direction; empty when not asked for.
+    `flipped`: the largest |z| in every sign pattern. `drawn`: in every bootstrap sample. `highest` and `lowest`: the
+    largest z, and the largest -z, in every bootstrap sample; rows that are skewed alike err on one side only. `each`:
+    z of every row in every draw, (rows, draws), of sign patterns and samples, for claims about one row in one
+    direction; empty when not asked for.
     """
 
-    largest: tuple[Floats, ...]
+    flipped: Floats
+    drawn: Floats
+    highest: Floats
+    lowest: Floats
     each: tuple[NDArray[np.float32], ...] = ()
 
 
@@ -55,14 +60,20 @@ def simulate(differences: Floats, here: NDArray[np.bool_], seed: int, draws: int
         skew.statistic(np.maximum(present @ counts, 1.0), centred @ counts, centred**2 @ counts, floor)
         for counts in resamples(differences.shape[1], len(differences), draws, seed)
     )
-    largest, rows = zip(*(_collected(blocks, len(differences), each) for blocks in (flipped, again)), strict=True)
-    return Chance(largest, rows if each else ())
+    (up, down, signs), (highest, lowest, samples) = (_largest(z, len(differences), each) for z in (flipped, again))
+    rows = (signs, samples) if each else ()
+    return Chance(np.maximum(up, down), np.maximum(highest, lowest), highest, lowest, rows)
 
 
-def _collected(blocks: Iterable[Floats], rows: int, each: bool) -> tuple[Floats, NDArray[np.float32]]:
-    found = [(np.abs(z).max(axis=0), z.astype(np.float32) if each else np.empty((rows, 0), np.float32)) for z in blocks]
-    largest, signed = [np.empty(0)], [np.empty((rows, 0), np.float32)]
-    return np.concatenate(largest + [a for a, _ in found]), np.concatenate(signed + [b for _, b in found], axis=1)
+def _largest(blocks: Iterable[Floats], rows: int, each: bool) -> tuple[Floats, Floats, NDArray[np.float32]]:
+    """The largest z and the largest -z of every draw, and perhaps all z."""
+    up, down, signed = [np.empty(0)], [np.empty(0)], [np.empty((rows, 0), np.float32)]
+    for z in blocks:
+        up.append(z.max(axis=0))
+        down.append(-z.min(axis=0))
+        if each:
+            signed.append(z.astype(np.float32))
+    return np.concatenate(up), np.concatenate(down), np.concatenate(signed, axis=1)
 
 
 def sign_patterns(queries: int, rows: int, draws: int, seed: int) -> Iterator[Floats]:
@@ -87,30 +98,45 @@ def resamples(queries: int, rows: int, draws: int, seed: int) -> Iterator[Floats
         yield np.bincount(drawn.ravel(), minlength=drawn.size).reshape(drawn.shape).T.astype(np.float64)
 
 
-def p_values(observed: Floats, by_chance: Sequence[Floats]) -> Floats:
-    """p = (b + 1) / (m + 1), where b of m draws are as large (Phipson and Smyth 2010); the largest over references."""
-
-    def one(draws: Floats) -> Floats:
-        as_large = len(draws) - np.searchsorted(np.sort(draws), observed - _NEAR, side="left")
-        return np.asarray((as_large + 1.0) / (len(draws) + 1.0), dtype=np.float64)
-
-    return np.asarray(np.max([one(draws) for draws in by_chance], axis=0), dtype=np.float64)
+def p_values(z: Floats, by_chance: Chance) -> Floats:
+    """p of signed statistics, the largest over the references: of |z|, and of the tail on its side, counted twice."""
+    size = np.abs(z)
+    tail = np.where(z > 0, tail_p(size, by_chance.highest, 2), tail_p(size, by_chance.lowest, 2))
+    return np.asarray(np.maximum(tail, np.maximum(*(tail_p(size, each) for each in _both(by_chance)))))
 
 
-def critical(by_chance: Sequence[Floats], level: float, n: int, rows: int) -> float:
-    """The largest statistic whose p is above `level`.
+def tail_p(observed: Floats, draws: Floats, times: int = 1) -> Floats:
+    """p = (b + 1) / (m + 1), where b of m draws are as large (Phipson and Smyth 2010), each counted `times`."""
+    as_large = times * (len(draws) - np.searchsorted(np.sort(draws), observed - _NEAR, side="left"))
+    return np.asarray(np.minimum(1.0, (as_large + 1.0) / (len(draws) + 1.0)), dtype=np.float64)
+
+
+def critical(by_chance: Chance, level: float, n: int, rows: int) -> tuple[float, float]:
+    """The largest z, and the largest -z, whose p is above `level`: the reach of lower and of upper bounds.
 
     If so few queries changed that every p is above `level`, it is the critical value of Student's t for `n` queries,
     with Bonferroni's correction for the `rows`: this gives intervals, and no row is significant.
     """
+    student = -_student(n, level / (2 * rows))
+    both = max(_quantile(draws, level, student) for draws in _both(by_chance))
+    above, below = (_quantile(draws, level, student, 2) for draws in (by_chance.highest, by_chance.lowest))
+    return max(both, above), max(both, below)
+
+
+def _both(by_chance: Chance) -> tuple[Floats, Floats]:
+    return by_chance.flipped, by_chance.drawn
+
+
+def _quantile(draws: Floats, level: float, otherwise: float, times: int = 1) -> float:
+    """The largest value whose `tail_p` among the draws is above `level`; `otherwise` where all of them are."""
+    allowed = int(np.floor((level * (len(draws) + 1) + _NEAR - 1) / times))
+    return float(np.partition(draws, -1 - allowed)[-1 - allowed]) if 0 <= allowed < len(draws) else otherwise
+
+
+def _student(n: int, tail: float) -> float:
     from scipy.special import stdtrit  # scipy.stats has it and takes three times as long to import
 
-    found = []
-    for draws in by_chance:
-        allowed = int(np.floor(level * (len(draws) + 1) + _NEAR)) - 1
-        enough = 0 <= allowed < len(draws)
-        found.append(np.sort(draws)[-1 - allowed] if enough else -stdtrit(max(n - 1, 1), level / (2 * rows)))
-    return float(max(found))
+    return float(stdtrit(max(n - 1, 1), tail))
 
 
 def critical_alone(each: Sequence[NDArray[np.float32]], level: float, n: NDArray[Any]) -> Floats:

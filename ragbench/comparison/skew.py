@@ -49,9 +49,9 @@ def moments(n: Any, first: Any, second: Any, floor: Any) -> tuple[Floats, Floats
     return np.asarray(mean), np.asarray(np.sqrt(np.maximum(second / n - mean**2, floor)))
 
 
-def bounds(differences: Floats, n: NDArray[Any], critical: Any) -> tuple[Floats, Floats]:
-    """The lower and upper bounds of the means whose |z| is at most `critical`, by row; NaN below three values."""
+def bounds(differences: Floats, n: NDArray[Any], above: Any, below: Any) -> tuple[Floats, Floats]:
+    """The bounds of the means whose z is at most `above` and at least -`below`, by row; NaN below three values."""
     mean, root = moments(n, *sums(differences), floor(differences, n))
     with np.errstate(invalid="ignore", divide="ignore"):
-        reach = critical * root / np.sqrt(n - 1.0)
-    return np.where(n < 3, np.nan, mean - reach), np.where(n < 3, np.nan, mean + reach)
+        error = root / np.sqrt(n - 1.0)
+    return np.where(n < 3, np.nan, mean - above * error), np.where(n < 3, np.nan, mean + below * error)

@@ -67,26 +67,35 @@ def compare(
 
 
 def compare_all(
-    candidates: ArrayLike, baselines: ArrayLike, *, seed: int, draws: int = 10_000, confidence: float = 0.95
+    candidates: ArrayLike,
+    baselines: ArrayLike,
+    *,
+    seed: int,
+    draws: int = 10_000,
+    confidence: float = 0.95,
+    alone: float | None = None,
 ) -> list[Comparison]:
     """Compare row by row, shapes (k, n), as one family; a column is one query in every row.
 
+    `alone` is the confidence of `Comparison.at_least`, by default that of the family.
     NaN in both means that the row has no value for the query. Raises BenchmarkError for values that cannot be paired.
     """
     candidate, baseline = np.asarray(candidates, dtype=np.float64), np.asarray(baselines, dtype=np.float64)
+    alone = confidence if alone is None else alone
     _check(candidate, baseline, draws, confidence)
     here = ~np.isnan(candidate)
     differences = np.where(here, candidate - baseline, 0.0)
     differences[np.abs(differences) <= TIE] = 0.0
     n = here.sum(axis=1)
-    observed = np.abs(skew.statistic(n, *skew.sums(differences), skew.floor(differences, n)))
+    observed = skew.statistic(n, *skew.sums(differences), skew.floor(differences, n))
     by_chance = chance.simulate(differences, here, seed, draws, each=True)
-    p_values = chance.p_values(observed, by_chance.largest)
+    p_values = chance.p_values(observed, by_chance)
     size = (int(n.max()), len(n))
-    wide, narrow = (chance.critical(by_chance.largest, level, *size) for level in (1 - confidence, 2 - 2 * confidence))
-    lows, highs = skew.bounds(differences, n, wide)
-    narrow_lows, narrow_highs = skew.bounds(differences, n, narrow)
-    at_least, _ = skew.bounds(differences, n, chance.critical_alone(by_chance.each, 1 - confidence, n))
+    wide, narrow = (chance.critical(by_chance, level, *size) for level in (1 - confidence, 2 - 2 * confidence))
+    lows, highs = skew.bounds(differences, n, *wide)
+    narrow_lows, narrow_highs = skew.bounds(differences, n, *narrow)
+    surely = chance.critical_alone(by_chance.each, 1 - alone, n)
+    at_least, _ = skew.bounds(differences, n, surely, surely)
     if np.nanmin([candidate, baseline]) >= 0 and np.nanmax([candidate, baseline]) <= 1:
         # Means of such values differ by at most 1; few topics do not tell that.
         lows, highs, narrow_lows, narrow_highs, at_least = np.clip(

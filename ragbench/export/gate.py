@@ -94,15 +94,15 @@ def _quality(judged: JudgedContrast, alone: JudgedContrast, margin: float, small
     said = [f"{judged.verdict.quality}: {texts} ({judged.verdict.family})"]
     if judged.verdict.quality != alone.verdict.quality:
         said.append(f"as a pair of its own it would be {alone.verdict.quality}")
-    found = [_of_level(level, margin) for level in levels]
+    found = [check_level(level, margin) for level in levels]
     said += [sentence for _, sentence in found if sentence]
     outcomes = {outcome for outcome, _ in found}
     outcome: Outcome = "fails" if "fails" in outcomes else "not checked" if "not checked" in outcomes else "passes"
     return Check("quality", outcome, "; ".join(said), undecided=outcome == "not checked")
 
 
-def _of_level(level: Level, margin: float) -> tuple[Outcome, str]:
-    """Whether a level passes, and what is to be said about it."""
+def check_level(level: Level, margin: float) -> tuple[Outcome, str]:
+    """Whether a level rules out a loss of `margin` (0: is not surely worse), and what is to be said about it."""
     name, bound = level.name, level.at_least()
     if margin and level.not_worse(margin):
         smaller = f", smaller than the margin of {margin:g}" if level.worse else ""

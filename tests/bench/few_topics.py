@@ -22,7 +22,7 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr, ndtri, stdtrit
 from scipy.stats import norm
 
 from ragbench.comparison import chance, skew
@@ -39,18 +39,26 @@ PRESETS = "lexical_only,dense_only,plain_hybrid,phase1,phase3,recommended"
 def chosen(differences: Floats, seed: int) -> tuple[Floats, Floats]:
     """What `ragbench.comparison` does: the plain t, sign flips and bootstrap, a floor under the variance."""
     n, by_chance = _by_chance(differences, seed)
-    return skew.bounds(differences, n, chance.critical(by_chance.largest, LEVEL, differences.shape[1], len(n)))
+    return skew.bounds(differences, n, *chance.critical(by_chance, LEVEL, differences.shape[1], len(n)))
 
 
 def flips_only(differences: Floats, seed: int) -> tuple[Floats, Floats]:
     """The plain t with sign flips alone, which take differences for symmetric."""
     n, by_chance = _by_chance(differences, seed)
-    return skew.bounds(differences, n, chance.critical(by_chance.largest[:1], LEVEL, differences.shape[1], len(n)))
+    critical = _critical([by_chance.flipped], *differences.shape)
+    return skew.bounds(differences, n, critical, critical)
 
 
 def _by_chance(differences: Floats, seed: int) -> tuple[Floats, chance.Chance]:
     n = np.full(len(differences), differences.shape[1])
     return n, chance.simulate(differences, np.ones(differences.shape, dtype=bool), seed, DRAWS)
+
+
+def _critical(references: Sequence[Floats], rows: int, n: int) -> float:
+    """The largest of the values that 5% of the draws exceed; Student's t where there are too few draws."""
+    student = -stdtrit(n - 1, LEVEL / (2 * rows))
+    allowed = [int(np.floor(LEVEL * (len(draws) + 1))) - 1 for draws in references]
+    return max(np.sort(draws)[-1 - a] if a >= 0 else student for draws, a in zip(references, allowed, strict=True))
 
 
 @dataclass(frozen=True)
@@ -79,7 +87,7 @@ class Hall:
             (counts,) = chance.resamples(n, k, DRAWS, seed)
             sums = (centred**power @ counts for power in (1, 2, 3))
             references.append(np.abs(self._z(n, *sums, floor)).max(axis=0))
-        reach = chance.critical(references, LEVEL, n, k) / np.sqrt(n - 1.0)
+        reach = _critical(references, k, n) / np.sqrt(n - 1.0)
         mean, root, g = self._moments(n, *(np.sum(differences**power, axis=1) for power in (1, 2, 3)), floor)
         return mean - root * self._solved(reach, g, n), mean - root * self._solved(-reach, g, n)
 

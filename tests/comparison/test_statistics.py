@@ -21,8 +21,8 @@ def like_ndcg(generator, shape, ties=0.4):
 def by_chance(rows, seed, draws):
     """What the p values and intervals of a family come from; what is detectable takes longer and is left out."""
     n = np.full(len(rows), rows.shape[1])
-    observed = np.abs(skew.statistic(n, *skew.sums(rows), skew.floor(rows, n)))
-    return n, observed, chance.simulate(rows, np.ones(rows.shape, dtype=bool), seed, draws).largest
+    observed = skew.statistic(n, *skew.sums(rows), skew.floor(rows, n))
+    return n, observed, chance.simulate(rows, np.ones(rows.shape, dtype=bool), seed, draws)
 
 
 def p_value(differences, **options):
@@ -91,7 +91,7 @@ def test_sampled_p_value_agrees_with_scipy_and_ranx():
     candidate = baseline + like_ndcg(generator, 80) + 0.03
     rows = (candidate - baseline)[np.newaxis]
     _, observed, largest = by_chance(rows, 3, draws)
-    (ours,) = chance.p_values(observed, largest[:1])  # that of sign flips
+    (ours,) = chance.tail_p(np.abs(observed), largest.flipped)
     scipys = permutation_test(
         (candidate - baseline,), np.mean, permutation_type="samples", n_resamples=draws, batch=5_000, rng=4
     ).pvalue
@@ -126,13 +126,25 @@ def test_bounds_solve_the_statistic():
     """At each end of the interval the statistic is the critical value."""
     values = np.random.default_rng(3).exponential(0.2, (4, 30)) - 0.1
     n = np.full(4, 30)
-    low, high = skew.bounds(values, n, 2.5)
+    low, high = skew.bounds(values, n, 2.5, 2.0)
     least = skew.floor(values, n)
-    for end, z in ((low, 2.5), (high, -2.5)):
+    for end, z in ((low, 2.5), (high, -2.0)):
         # The moments about an end: only the mean moves.
         moved = values - end[:, np.newaxis]
         assert skew.statistic(n, *skew.sums(moved), least) == pytest.approx(np.full(4, z), rel=1e-9)
-    assert high - values.mean(axis=1) == pytest.approx(values.mean(axis=1) - low)
+    assert (high - values.mean(axis=1)) / 2.0 == pytest.approx((values.mean(axis=1) - low) / 2.5)
+
+
+def test_rows_that_lose_rarely_reach_further_down_than_up():
+    """Samples without the rare losses have a high mean and a small spread: the bootstrap's z is large there."""
+    rows = np.full((1, 200), 0.05)
+    rows[0, :8] = -0.5
+    found = compare_all(rows + 0.5, np.full((1, 200), 0.5), seed=1)[0]
+    _, _, largest = by_chance(rows, 1, 10_000)
+    above, below = chance.critical(largest, 0.05, 200, 1)
+    assert above > below
+    assert found.difference - found.ci_low > found.ci_high - found.difference
+    assert found.difference - found.at_least > (found.difference - found.ci_low) * 0.6
 
 
 def test_a_row_of_which_little_changed_has_the_variance_of_sixteen_typical_changes():
@@ -159,7 +171,7 @@ def test_interval_covers_the_truth_as_often_as_it_says():
     for seed in range(2_000):
         rows = like_ndcg(generator, (1, 80)) + truth
         n, _, largest = by_chance(rows, seed, 299)
-        low, high = skew.bounds(rows, n, chance.critical(largest, 0.05, 80, 1))
+        low, high = skew.bounds(rows, n, *chance.critical(largest, 0.05, 80, 1))
         covered.append(low[0] <= truth <= high[0])
     assert 0.93 <= np.mean(covered) <= 0.97
 
@@ -191,9 +203,8 @@ def test_equal_arms_and_constant_differences():
     assert (equal.difference, equal.ci_low, equal.ci_high, equal.p_value, equal.ties) == (0.0, 0.0, 0.0, 1.0, 30)
     constant = compare(np.full(30, 0.4), np.full(30, 0.3), seed=1)
     assert constant.ci_low < 0.1 < constant.ci_high
-    assert (
-        constant.ci_low > 0.07
-    )  # all of its width is the floor: 0.1 * root(16 / 30) / root(29) = 0.0136, times the critical 1.9
+    # All of its width is the floor: 0.1 * root(16 / 30) / root(29) = 0.0136, times the critical 1.9.
+    assert constant.ci_low > 0.07
     assert constant.p_value == 1 / 10_001
 
 
