@@ -230,7 +230,7 @@ def of_runs(folders: Sequence[Path]) -> Population:
             for level in levels
         }
         tables.append(pd.DataFrame(values).dropna())
-    rows = pd.concat(tables).to_numpy().T
+    rows = pd.concat(tables).to_numpy(copy=True).T
     rows[np.abs(rows) < 1e-9] = 0.0
     return Population(rows, columns=True)
 
