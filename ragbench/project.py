@@ -24,9 +24,10 @@ from typing import Any
 from ragbench.catalogue import Catalogue, numbered
 from ragbench.errors import ConfigError
 from ragbench.files import write_text
+from ragbench.locations import PROJECT_FILE
 from ragbench.overrides import key_of, words
 
-FILE = "ragbench.yaml"
+FILE = PROJECT_FILE
 _ARMS, _GATE = "arms", "gate"
 _PATHS = ("data.corpus", "data.queries", "data.qrels", "data.folder", "paths.results", "paths.index", "paths.cache")
 _HEAD = """# Every ragbench command run in this folder, or below it, begins with these words; typed ones win.

@@ -89,7 +89,7 @@ def main(arguments: argparse.Namespace) -> int:
     baseline, candidate = (measured_arm.find(find(name, settings, console.say)) for name in (first, second))
     checks = gate(baseline, candidate, limits)
     seen = [baseline.results.folder.name, baseline.name, candidate.name, limits]
-    ledger.of_results(settings.results, candidate.results, "gate", seen)
+    ledger.of_results(settings.ledger, candidate.results, "gate", seen)
     return show(checks, arguments.json)
 
 

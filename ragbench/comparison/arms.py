@@ -89,9 +89,10 @@ class Arms:
 
     @staticmethod
     def of(measured: Measured, policy: Policy | None = None, split: str = "all") -> Arms:
-        """The arms of a finished run, judged by the policy it recorded unless another is given."""
+        """The arms of a finished run, judged by the policy it recorded unless another is given, at its look."""
         configs = {arm: measured.config(arm) for arm in measured.arms}
         policy = policy or Policy.of(configs[measured.arms[0]])
+        policy = replace(policy, **(measured.record.get("look") or {}))
         samples = measured.arm_tables(LATENCY, ("arm", "qid", "total"))
         machine = of_machine(measured.record)
         times = {name: replace(machine, samples=each) for name, each in samples.groupby("arm")} if len(samples) else {}
@@ -171,10 +172,10 @@ class Arms:
         return np.stack([self._values(arm, level, qids, useful=False) for arm in self.arms])
 
     def _family(self, comparisons: int) -> str:
-        """What a verdict was judged with, in words."""
-        if comparisons == 1:
-            return "as a pair of its own"
-        return f"{self.family + ', ' if self.family else ''}one of {comparisons} comparisons judged together"
+        """What a verdict was judged with, and what that look cost, in words."""
+        alone = comparisons == 1
+        judged = "as a pair of its own" if alone else f"one of {comparisons} comparisons judged together"
+        return ", ".join(filter(None, ("" if alone else self.family, judged, self.policy.price)))
 
     def _cost(self, contrast: Contrast) -> Cost:
         times = {arm: known.times for arm, known in self.arms.items() if known.times is not None}

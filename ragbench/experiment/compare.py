@@ -26,6 +26,7 @@ class GatheredArms:
     """Arms of several sources over the same topics of a `split`; `notes` are remarks on the sources.
 
     `benchmark` and `digest` are the name and digest of the benchmark; `looks_at_test`: test topics are among these.
+    `run` is the one run that all arms are of: its look is no new one. None where they are of several.
     """
 
     arms: Arms
@@ -34,6 +35,7 @@ class GatheredArms:
     digest: str
     looks_at_test: bool
     notes: tuple[str, ...] = ()
+    run: Measurements | None = None
 
 
 def gather(
@@ -98,7 +100,7 @@ def _of_one_run(run: Measurements, wanted: Sequence[str | None], policy: Policy,
     _require_two(asked)
     benchmark, splits = run.record["benchmark"], set(run.per_query["split"])
     tested = TEST in (splits if split == "all" else {split})
-    return GatheredArms(arms.showing(asked), split, str(benchmark["name"]), str(benchmark["digest"]), tested)
+    return GatheredArms(arms.showing(asked), split, str(benchmark["name"]), str(benchmark["digest"]), tested, run=run)
 
 
 def _require_measured(source: Path, name: str, arm: Arm, policy: Policy, split: str) -> None:

@@ -166,7 +166,7 @@ def _conclude(
         "overrides": {each.name: list(each.overrides) for each in planned.settings},
         "split": shared.split,
         "topics": len(planned.topics),
-        "looks": _record_look(planned),
+        **_record_look(planned),
         "benchmark": {
             "name": benchmark.name,
             "digest": benchmark.digest,
@@ -194,12 +194,16 @@ def _conclude(
     return replace(found, record=place.finish(record))
 
 
-def _record_look(planned: Plan) -> int:
-    """Record a look at the test topics and return its number; 0 when no test topics are used."""
+def _record_look(planned: Plan) -> dict[str, Any]:
+    """Record a look at the test topics; its number, 0 when no test topics are used, and its price where it judges."""
     if not any(topic.split == TEST for topic in planned.topics):
-        return 0
+        return {"looks": 0}
     key = [planned.shared.split, *(arm_key(arm) for _, arm in planned.arms.values())]
-    return ledger.look(planned.shared.results, planned.benchmark.digest, key, planned.command, list(planned.arms))
+    root, digest_of = planned.shared.ledger, planned.benchmark.digest
+    number = ledger.look(root, digest_of, key, planned.command, list(planned.arms))
+    turn = ledger.turn(root, digest_of, key, planned.command)
+    look = {"look": {"share": ledger.share(turn), "left": ledger.left(turn)}} if turn else {}
+    return {"looks": number, "turn": turn, **look}
 
 
 def _topics(topics: Sequence[Topic], qrels: Qrels) -> pd.DataFrame:

@@ -10,7 +10,6 @@ from ragbench.catalogue import label
 from ragbench.comparison import arms, own_mean
 from ragbench.evaluation.levels import DOCUMENT, PASSAGE, enough
 from ragbench.evaluation.measures import PRIMARY
-from ragbench.experiment import ledger
 from ragbench.report import evidence
 
 if TYPE_CHECKING:
@@ -82,7 +81,7 @@ def below(results: Measurements) -> list[str]:
         said = [f"[ ] is the change from {results.arms[0]}, 95% interval"]
     else:
         said = ["change of the mean, with its 95% interval"]
-    if looks := ledger.sentence(results.looks, str(results.record["benchmark"]["name"])):
+    if looks := results.look:
         said.append(looks)
     return [*said, *_reasons(results), "by type and stage: the report, or ragbench compare"]
 

@@ -111,7 +111,9 @@ def judge(runs: Runs, base: ArmId, arms: Sequence[ArmId]) -> list[JudgedContrast
     if len(gathered) == 1:  # one run: its verdicts, whichever of its arms are shown
         by_arm = {each.contrast.factors[0]: each for each in gathered[base.run].against(base.arm)}
         return [by_arm[arm.arm] for arm in arms]
-    return Arms(chosen, policy).against(str(base))
+    prices = [each.policy for each in gathered.values()]
+    dearest = min(prices, key=lambda each: each.share)
+    return Arms(chosen, replace(policy, share=dearest.share, left=dearest.left)).against(str(base))
 
 
 def incomparable(base: ListedRun, other: ListedRun) -> str:
