@@ -4,7 +4,7 @@
     python tests/bench/adoption.py --arms 5 --simulations 200
 
 An arm with these true effects on documents and passages is judged among others without effects, against one base.
-`veto`: adopted where a level is surely better and the other not surely worse, as until 1.6, with the family's critical
+`veto`: adopted where a level is surely better and the other not surely worse, as before, with the family's critical
 value for both. `ruled out`: where the other level's loss of `smallest_effect` (.02) is ruled out by its own one-sided
 bound. Differences are as runs have them: 40% ties, standard deviation .2; documents and passages correlate by .7, two
 arms by .5.

@@ -63,7 +63,7 @@ def _critical(references: Sequence[Floats], rows: int, n: int) -> float:
 
 @dataclass(frozen=True)
 class Hall:
-    """Hall's transformation, its skewness times n / (n + `shrink`); a floor of `typical` changes; as it was until 1.6.
+    """Hall's transformation, its skewness times n / (n + `shrink`); a floor of `typical` changes; as it was before.
 
     Where all sign patterns were used, no bootstrap samples were.
     """

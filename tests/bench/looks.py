@@ -6,7 +6,7 @@
 `some adopted` is how often at least one of `looks` ideas without effect is adopted; `power` how often an idea with
 a true +.08 (documents) and +.04 (passages) is, at the look of that number. Rules give every look its share of .05:
 
-- `none`: all of it, every time, as until 1.6 (looks were counted and not priced)
+- `none`: all of it, every time, as before (looks were counted and not priced)
 - `one family`: all ideas at the end, together; this is possible only when all are known
 - `in turn`: 1 / (k (k + 1)) of it at look k (Foster and Stine 2008 call such a sequence spending); after k looks
   1 / (k + 1) of it is left

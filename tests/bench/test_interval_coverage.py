@@ -4,7 +4,7 @@ python -m pytest tests/bench/test_interval_coverage.py --benchmark-only -s
 
 Queries differ (log-normal), repeats of a query differ little, some repeats are far slower. An interval that took
 repeats for queries would cover p50 in 84 of 100 samples of 40 queries asked 3 times, in 60 of 40 asked 10 times.
-80 x 2 are the default settings. A smoothed bootstrap of p95, as until 1.6, held .71 (a slow class of 6%) to .97 of the
+80 x 2 are the default settings. A smoothed bootstrap of p95, as before, held .71 (a slow class of 6%) to .97 of the
 true values at 20 x 2, .88 to .98 at 40 x 3, and .90 to .98 at 80 x 2.
 """
 
