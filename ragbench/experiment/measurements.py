@@ -99,6 +99,12 @@ class Measurements:
         return ledger.sentence(self.looks, name, int(self.record.get("turn", 0)), self._confidence)
 
     @property
+    def interval(self) -> str:
+        """The confidence of the intervals of this look, such as `97.5%`."""
+        share = float((self.record.get("look") or {}).get("share", 1.0))
+        return f"{100 * (1 - (1 - self._confidence) * share):.4g}%"
+
+    @property
     def _confidence(self) -> float:
         return float(self.config(self.arms[0])["statistics"]["confidence"])
 

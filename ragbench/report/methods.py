@@ -188,15 +188,16 @@ def _statistics(results: Measurements, config: Mapping[str, Any], cite: Citation
         + (f", {budget.of_rerank_ms:g} ms for turning re-ranking on" if budget.of_rerank_ms is not None else "")
     )
     return (
-        f"Comparisons are paired over queries. The t of every mean difference is corrected for skew "
-        f"{cite(works.SKEW)}; p values are adjusted over all comparisons of a table, at both levels, by the largest of "
-        f"these statistics in {spec.draws:,} sign flips of whole queries (all of them where there are no more) "
-        f"{cite(works.RANDOMISATION)}, single-step maxT {cite(works.MAX_T)}, with p = (b + 1) / (m + 1) "
+        f"Comparisons are paired over queries. p values of the t of every mean difference are adjusted over all "
+        f"comparisons of a table, at both levels, by the largest of these statistics in {spec.draws:,} sign flips of "
+        f"whole queries (all of them where there are no more) {cite(works.RANDOMISATION)} and in as many samples of "
+        f"queries around a mean of 0, single-step maxT {cite(works.MAX_T)}, with p = (b + 1) / (m + 1) "
         f"{cite(works.NEVER_ZERO)}. An interval contains the means that this test does not reject; all intervals hold "
-        f"together at {100 * spec.confidence:g}%. A difference is equivalent to none when two one-sided tests "
+        f"together at {results.interval}. A difference is equivalent to none when two one-sided tests "
         f"{cite(works.TOST)} place it within +-{spec.smallest_effect:g}. The minimum detectable effect is the true "
         f"difference that {100 * POWER:.0f}% of such comparisons find, by simulation from the observed differences. "
-        f"Quality is better when documents or passages are and neither is surely worse. Where unjudged hits could turn "
+        f"Quality is better when documents or passages are and the other one is shown, by its own one-sided bound at "
+        f"{100 * spec.confidence:g}%, to lose less than {spec.smallest_effect:g} {cite(works.NOT_WORSE)}. Where unjudged hits could turn "
         f"the sign of an effect, if they were as useful as judged ones at their rank, it is left open; where nothing "
         f"was judged useless, as with known items, unjudged hits count as useless. A change is adopted when quality is "
         f"better and its cost within budget ({limit}), rejected when quality is worse or its cost over budget. Results "

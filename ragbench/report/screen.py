@@ -78,9 +78,9 @@ def below(results: Measurements) -> list[str]:
     if not len(frame):
         said = ["[ ] is the 95% interval of the mean"]
     elif set(frame["factor"]) <= set(results.arms):
-        said = [f"[ ] is the change from {results.arms[0]}, 95% interval"]
+        said = [f"[ ] is the change from {results.arms[0]}, {results.interval} interval"]
     else:
-        said = ["change of the mean, with its 95% interval"]
+        said = [f"change of the mean, with its {results.interval} interval"]
     if looks := results.look:
         said.append(looks)
     return [*said, *_reasons(results), "by type and stage: the report, or ragbench compare"]
