@@ -23,7 +23,7 @@ Axis = Literal["within", "over", "open"]
 
 @dataclass(frozen=True)
 class Added:
-    """Milliseconds added to p95 (negative: saved) with their interval."""
+    """Milliseconds added to p95 (negative: saved) with their interval, NaN where the queries are too few."""
 
     p95_ms: float
     low_ms: float
@@ -32,7 +32,13 @@ class Added:
     @property
     def text(self) -> str:
         """As a person reads it: `+12 ms [+9, +16]`."""
-        return f"{self.p95_ms:+.0f} ms [{self.low_ms:+.0f}, {self.high_ms:+.0f}]"
+        interval = f"[{self.low_ms:+.0f}, {self.high_ms:+.0f}]"
+        return f"{self.p95_ms:+.0f} ms {interval if self.known else f'(an interval takes {FEWEST} queries)'}"
+
+    @property
+    def known(self) -> bool:
+        """Whether there is an interval."""
+        return not np.isnan(self.high_ms)
 
 
 @dataclass(frozen=True)
@@ -55,7 +61,7 @@ class Cost:
         """Within, over, or open: not known, or the interval contains the budget."""
         if self.budget_ms is None:
             return "within"
-        if self.added is None:
+        if self.added is None or not self.added.known:
             return "open"
         if self.added.low_ms > self.budget_ms:
             return "over"
@@ -77,7 +83,7 @@ class Cost:
         """What settles an open cost."""
         if self.disturbed:
             return "Repeat the command on a quieter machine to decide: computed results are kept"
-        if self.added is not None:
+        if self.added is not None and self.added.known:
             return f"Ask more queries to decide: latency.queries={2 * max(self.queries, FEWEST)}"
         if 0 < self.queries < FEWEST:
             return f"Ask at least {FEWEST} queries to decide: latency.queries={FEWEST}, and a log or more topics"
@@ -116,8 +122,7 @@ def cost(contrast: Contrast, times: Mapping[str, Times], budget_ms: float | None
         return Cost(None, budget_ms, "the arms were timed on different queries")
     queries = len(set.intersection(*(set(each.samples["qid"]) for each in used)))
     if np.isnan(found.high_ms):
-        few = f"p95 {found.p95_ms:+.0f} ms of {queries} queries, too few for an interval: it takes {FEWEST}"
-        return Cost(None, budget_ms, few, queries=queries)
+        return Cost(found, budget_ms, queries=queries)
     disturbed = next((each.disturbed for each in used if each.disturbed), "")
     noise = noise_ms(weights, times) if disturbed else 0.0
     wider = Added(found.p95_ms, round(found.low_ms - noise, 6), round(found.high_ms + noise, 6))

@@ -54,4 +54,5 @@ def bounds(differences: Floats, n: NDArray[Any], above: Any, below: Any) -> tupl
     mean, root = moments(n, *sums(differences), floor(differences, n))
     with np.errstate(invalid="ignore", divide="ignore"):
         error = root / np.sqrt(n - 1.0)
-    return np.where(n < 3, np.nan, mean - above * error), np.where(n < 3, np.nan, mean + below * error)
+        low, high = mean - above * error, mean + below * error
+    return np.where(n < 3, np.nan, low), np.where(n < 3, np.nan, high)

@@ -197,12 +197,12 @@ def _statistics(results: Measurements, config: Mapping[str, Any], cite: Citation
         f"{cite(works.TOST)} place it within +-{spec.smallest_effect:g}. The minimum detectable effect is the true "
         f"difference that {100 * POWER:.0f}% of such comparisons find, by simulation from the observed differences. "
         f"Quality is better when documents or passages are and the other one is shown, by its own one-sided bound at "
-        f"{100 * spec.confidence:g}%, to lose less than {spec.smallest_effect:g} {cite(works.NOT_WORSE)}. Where unjudged hits could turn "
-        f"the sign of an effect, if they were as useful as judged ones at their rank, it is left open; where nothing "
-        f"was judged useless, as with known items, unjudged hits count as useless. A change is adopted when quality is "
-        f"better and its cost within budget ({limit}), rejected when quality is worse or its cost over budget. Results "
-        f"for query types with fewer than {FEW} topics are marked as unstable {cite(works.FEW_TOPICS)}. The seed is "
-        f"{policy.seed}."
+        f"{100 * spec.confidence:g}%, to lose less than {spec.smallest_effect:g} {cite(works.NOT_WORSE)}. Where "
+        f"unjudged hits could turn the sign of an effect, if they were as useful as judged ones at their rank, it is "
+        f"left open; where nothing was judged useless, as with known items, unjudged hits count as useless. A change "
+        f"is adopted when quality is better and its cost within budget ({limit}), rejected when quality is worse or "
+        f"its cost over budget. Results for query types with fewer than {FEW} topics are marked as unstable "
+        f"{cite(works.FEW_TOPICS)}. The seed is {policy.seed}."
     )
 
 

@@ -83,7 +83,7 @@ NOT_WORSE = _work(
     "Multiparameter Hypothesis Testing and Acceptance Sampling",
     "Technometrics 24(4)",
     1982,
-    "10.1080/00401706.1982.10487790",
+    "10.2307/1267823",
 )
 MAX_T = _work("Westfall, Peter H.; Young, S. Stanley", "Resampling-Based Multiple Testing", "Wiley", 1993)
 TOST = _work(

@@ -93,6 +93,19 @@ def p95_bounds(times: Floats) -> tuple[float, float]:
     return float(ordered[low * repeats - 1]), float(ordered[(high - 1) * repeats])
 
 
+def p95_at_least(samples: Samples) -> float:
+    """The lower bound of p95 alone, which any number of queries bears; of a single query its fastest time."""
+    times = samples.of(tuple(dict.fromkeys(samples.qids)))
+    return float(np.sort(times, axis=None)[_lowest(len(times)) * times.shape[1] - 1]) if len(times) > 1 else times.min()
+
+
+def _lowest(n: int) -> int:
+    """The place (from 1) of the highest order statistic that lies above p95 with at most 2.5%; n >= 2."""
+    from scipy.special import bdtr
+
+    return max(place for place in range(1, n + 1) if bdtr(place - 1, n, _LEVELS[1] / 100) <= (1 - _CONFIDENCE) / 2)
+
+
 @lru_cache(maxsize=64)
 def places(n: int) -> tuple[int, int]:
     """The places (from 1) of the order statistics of `n` queries that hold p95 at 95% confidence, n >= `FEWEST`.
@@ -102,7 +115,7 @@ def places(n: int) -> tuple[int, int]:
     from scipy.special import bdtr
 
     tail, below = (1 - _CONFIDENCE) / 2, _LEVELS[1] / 100
-    low = max(place for place in range(1, n + 1) if bdtr(place - 1, n, below) <= tail)
+    low = _lowest(n)
     high = min(place for place in range(low, n + 1) if 1 - bdtr(place - 1, n, below) <= tail)
     return low, high
 
