@@ -23,7 +23,7 @@ Axis = Literal["within", "over", "open"]
 
 @dataclass(frozen=True)
 class Added:
-    """Milliseconds added to p95 (negative: saved) with their interval, NaN where the queries are too few."""
+    """Milliseconds added to p95 (negative: saved) with their interval, infinite where the queries are too few."""
 
     p95_ms: float
     low_ms: float
@@ -38,7 +38,7 @@ class Added:
     @property
     def known(self) -> bool:
         """Whether there is an interval."""
-        return not np.isnan(self.high_ms)
+        return bool(np.isfinite(self.high_ms))
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def cost(contrast: Contrast, times: Mapping[str, Times], budget_ms: float | None
     if found is None:
         return Cost(None, budget_ms, "the arms were timed on different queries")
     queries = len(set.intersection(*(set(each.samples["qid"]) for each in used)))
-    if np.isnan(found.high_ms):
+    if not found.known:
         return Cost(found, budget_ms, queries=queries)
     disturbed = next((each.disturbed for each in used if each.disturbed), "")
     noise = noise_ms(weights, times) if disturbed else 0.0
@@ -162,4 +162,6 @@ def added_p95(contrast: Contrast, times: Mapping[str, pd.DataFrame], seed: int) 
     if not set.intersection(*(set(each.qids) for each in samples.values())):
         return None
     found = weighted_sum([(samples[arm], weight) for arm, weight in weights.items()], seed)
+    if np.isnan(found["p95_high"]):
+        return Added(round(found["p95"], 6), -np.inf, np.inf)
     return Added(*(round(found[name], 6) for name in ("p95", "p95_low", "p95_high")))

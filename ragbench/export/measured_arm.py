@@ -129,5 +129,5 @@ def total_latency(found: Measurements, arm: str) -> dict[str, float] | None:
     if not len(rows):
         return None
     wanted = ("p50", "p95", "p99", "p95_low", "p95_high")
-    found = {name: float(rows.iloc[0][name]) for name in wanted}
-    return {name: round(value, 3) for name, value in found.items() if value == value}  # few queries have no interval
+    known = {name: float(rows.iloc[0][name]) for name in wanted}
+    return {name: round(value, 3) for name, value in known.items() if value == value}  # few queries have no interval

@@ -287,7 +287,7 @@ def interactions(results: Measurements) -> Table:
         )
         for row in evidence.rows(frame)
     ]
-    columns = (("Pair", ""), ("Interaction", "with its 95% interval"), ("p", ""), ("W / T / L", ""))
+    columns = (("Pair", ""), ("Interaction", f"with its {results.interval} interval"), ("p", ""), ("W / T / L", ""))
     return Table("How much the effect of one grows when the other is on", columns, tuple(rows))
 
 
