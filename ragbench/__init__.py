@@ -23,11 +23,12 @@ if TYPE_CHECKING:
     from ragbench.evaluation.own_measures import measure
     from ragbench.export.loaded_bundle import load
     from ragbench.models.functions import encoder, reranker
+    from ragbench.query_memory import remember
     from ragbench.workbench import Experiment, Own, Results, Tuning, tune
     from ragbench.workbench.bakeoff import bakeoff
 
 __all__ = ["Benchmark", "Experiment", "Own", "Results", "Tuning", "bakeoff", "encoder", "load", "load_benchmark"]
-__all__ += ["measure", "reranker", "stage", "tune"]
+__all__ += ["measure", "remember", "reranker", "stage", "tune"]
 
 _HOME = {
     "Benchmark": "ragbench.benchmark.benchmark",
@@ -40,6 +41,7 @@ _HOME = {
     "load": "ragbench.export.loaded_bundle",
     "load_benchmark": "ragbench.benchmark.load",
     "measure": "ragbench.evaluation.own_measures",
+    "remember": "ragbench.query_memory",
     "reranker": "ragbench.models.functions",
     "stage": "ragbench.configuration.own_stage",
     "tune": "ragbench.workbench",

@@ -149,6 +149,6 @@ def _overview() -> str:
             "",
             "ragbench COMMAND --help explains a command with examples. First run: ragbench run exp=baseline",
             "Exit codes: 0 done, 1 a check (data check, verify, gate) or an arm failed, 2 bad input or a missing part,",
-            "130 interrupted.",
+            "3 too little is known for gate to say, 130 interrupted.",
         ]
     )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
+PROJECT_FILE = "ragbench.yaml"
 _PACKAGE = Path(__file__).resolve().parent
 
 
@@ -22,6 +24,18 @@ def configuration() -> Path:
 def builtin() -> Path:
     """The folder that holds `corpus` and `qrels` of the built-in benchmark."""
     return checkout() or _PACKAGE / "builtin"
+
+
+def ledger() -> Path:
+    """The folder for what must outlive results: `.ragbench` beside the project file, else one of the user.
+
+    That is `ragbench` in `XDG_STATE_HOME`, or in `~/.local/state`.
+    """
+    here = Path.cwd().absolute()
+    for place in (here, *here.parents):
+        if (place / PROJECT_FILE).is_file():
+            return place / ".ragbench"
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "ragbench"
 
 
 def results() -> Path:

@@ -4,6 +4,7 @@
     data.corpus: notes          # paths are relative to the folder of the file
     topics: derived
     paths.results: results
+    gate: results/runs/20260101-120000-run/arms/rerank   # what `ragbench gate` compares with: ragbench gate --pin
     arms:                       # what `ragbench run` measures; the first is the baseline
       baseline: exp=baseline
       rerank: exp=baseline rerank=on
@@ -13,6 +14,7 @@ Typed words win; a typed `data=...` leaves out every `data.` line.
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,10 +24,11 @@ from typing import Any
 from ragbench.catalogue import Catalogue, numbered
 from ragbench.errors import ConfigError
 from ragbench.files import write_text
+from ragbench.locations import PROJECT_FILE
 from ragbench.overrides import key_of, words
 
-FILE = "ragbench.yaml"
-_ARMS = "arms"
+FILE = PROJECT_FILE
+_ARMS, _GATE = "arms", "gate"
 _PATHS = ("data.corpus", "data.queries", "data.qrels", "data.folder", "paths.results", "paths.index", "paths.cache")
 _HEAD = """# Every ragbench command run in this folder, or below it, begins with these words; typed ones win.
 # All keys: ragbench list parameters. What they make: ragbench config
@@ -36,11 +39,12 @@ _ARMS_HEAD = """# What `ragbench run` measures when no arm is typed; the first i
 
 @dataclass(frozen=True)
 class Project:
-    """The words of a project by key, and the words of its arms by name."""
+    """The words of a project by key, the words of its arms by name, and the folder that `gate` compares with."""
 
     file: Path
     values: Mapping[str, Any] = field(default_factory=dict)
     arms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    gate: Path | None = None
 
     def words(self, typed: Sequence[str], known: Catalogue) -> list[str]:
         """The words of the project with absolute paths, then the typed ones; a typed choice leaves out all below it."""
@@ -62,6 +66,25 @@ class Project:
             arms = {name: shlex.join(words) for name, words in self.arms.items()}
             text += _ARMS_HEAD + yaml.safe_dump({_ARMS: arms}, sort_keys=False, allow_unicode=True, width=1000)
         write_text(self.file, text)
+
+
+def pin(folder: Path) -> Path:
+    """Keep the folder of a run or arm as what `ragbench gate` compares with; returns the project file.
+
+    The line is replaced or added, everything else in the file stays; a file is begun where there is no project.
+    """
+    known = find()
+    file = known.file if known else Path.cwd() / FILE
+    try:
+        place = folder.resolve().relative_to(file.parent.resolve())
+    except ValueError:
+        place = folder.resolve()
+    line = f"{_GATE}: {json.dumps(str(place))}"
+    old = file.read_text(encoding="utf-8") if known else ""
+    kept = [each for each in old.splitlines() if not each.startswith(f"{_GATE}:")]
+    first = next((at for at, each in enumerate(kept) if each.startswith(f"{_ARMS}:")), len(kept))
+    write_text(file, "\n".join([*kept[:first], line, *kept[first:]]) + "\n")
+    return file
 
 
 def data_words(typed: Sequence[str], keys: Collection[str] = ("data", "links")) -> str:
@@ -93,10 +116,13 @@ def read(file: Path) -> Project:
         ) from None
     if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):
         raise ConfigError(f"{file} must hold lines such as `data: vault`: correct it, or run ragbench init again")
-    arms = values.pop(_ARMS, None) or {}
+    arms, gate = values.pop(_ARMS, None) or {}, values.pop(_GATE, None)
+    if gate is not None and not isinstance(gate, str):
+        raise ConfigError(f"{file}: gate must be the folder of a run or of an arm: write it with ragbench gate --pin")
     if not isinstance(arms, dict) or not all(isinstance(words, str) for words in arms.values()):
         raise ConfigError(f"{file}: arms must be lines such as `mine: exp=baseline rerank=on`")
     try:
-        return Project(file, values, {str(name): tuple(shlex.split(words)) for name, words in arms.items()})
+        made = {str(name): tuple(shlex.split(words)) for name, words in arms.items()}
+        return Project(file, values, made, None if gate is None else (file.parent / gate).resolve())
     except ValueError:
         raise ConfigError(f"{file}: a quote among the arms is not closed") from None

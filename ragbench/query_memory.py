@@ -29,3 +29,19 @@ class QueryMemory:
         """Drop everything."""
         for clear in self._clear:
             clear()
+
+
+OF_PLUGINS = QueryMemory()
+"""What plug-ins keep of earlier queries."""
+
+
+def remember(size: int = 1000) -> Callable[[Callable[[str], Result]], Callable[[str], Result]]:
+    """Decorate a function of a text so that its `size` latest results are kept, for plug-ins.
+
+    A plug-in that remembers otherwise is timed by queries that nobody asked before, and the run says that it remembers;
+    with this it is known what a repeated query costs.
+
+        @ragbench.remember(500)
+        def synonyms(text): ...
+    """
+    return lambda function: OF_PLUGINS.keep(function, size)

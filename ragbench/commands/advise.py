@@ -30,7 +30,7 @@ def main(arguments: argparse.Namespace) -> int:
 
     (folder,), settings = named_runs(arguments.words, most=1)
     loaded = measurements.load(folder)
-    ledger.of_results(settings.results, loaded, "advise")
+    ledger.of_results(settings.ledger, loaded, "advise")
     arm = arguments.arm or advice.best_arm(loaded)
     levers = advice.advice(loaded, arm, app.project_words())
     if arguments.json:

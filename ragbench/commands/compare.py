@@ -44,7 +44,7 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.comparison.field import field
     from ragbench.comparison.policy import Policy
     from ragbench.comparison.table import table
-    from ragbench.experiment import compare, ledger, measured_data
+    from ragbench.experiment import compare, measured_data
     from ragbench.report import tables
     from ragbench.topics.load import load
     from ragbench.workbench.runs import named_runs, split_words
@@ -64,8 +64,8 @@ def main(arguments: argparse.Namespace) -> int:
         benchmark=load(settings.config) if configured else None,
         policy=Policy.of(settings.config),
     )
+    gathered, look = _look(gathered, settings)
     frame = table(gathered.arms.against(arguments.baseline))
-    look = ledger.sentence(_look(gathered, settings), gathered.benchmark)
     for note in gathered.notes:
         console.say(f"note: {note}")
     if arguments.json:
@@ -152,12 +152,23 @@ def _model_judged(sources: Sequence[Path], arguments: argparse.Namespace) -> int
     return 0
 
 
-def _look(gathered: GatheredArms, settings: Settings) -> int:
-    """Record that test topics were looked at, and return the number of the look; 0 where the split has none."""
+def _look(gathered: GatheredArms, settings: Settings) -> tuple[GatheredArms, str]:
+    """Record that arms of several runs are judged on test topics: the arms at the price of that look, and a sentence.
+
+    Arms of one run have the verdicts of that run: reading them again is no look.
+    """
+    from dataclasses import replace
+
     from ragbench.experiment import ledger
 
+    if gathered.run is not None:
+        return gathered, gathered.run.look
     if not gathered.looks_at_test:
-        return 0
+        return gathered, ""
     arms = gathered.arms
     seen = [gathered.split, arms.policy.measure, {name: arm.levels for name, arm in arms.arms.items()}]
-    return ledger.look(settings.results, gathered.digest, seen, "compare", list(arms.arms))
+    number = ledger.look(settings.ledger, gathered.digest, seen, "compare", list(arms.arms))
+    turn = ledger.turn(settings.ledger, gathered.digest, seen, "compare")
+    policy = replace(arms.policy, share=ledger.share(turn), left=ledger.left(turn))
+    said = ledger.sentence(number, gathered.benchmark, turn, policy.statistics.confidence)
+    return replace(gathered, arms=replace(arms, policy=policy)), said

@@ -95,7 +95,7 @@ def _looks(benchmark: Benchmark, settings: Settings, arguments: argparse.Namespa
 
     from ragbench.experiment import ledger
 
-    found = ledger.looks(settings.results, benchmark.digest)
+    found = ledger.looks(settings.ledger, benchmark.digest)
     rows = [
         (n, time.strftime("%Y-%m-%d %H:%M", time.gmtime(each["at"])), each["command"], ", ".join(each["arms"]))
         for n, each in enumerate(found, start=1)

@@ -36,7 +36,7 @@ def main(arguments: argparse.Namespace) -> int:
     (folder,), settings = named_runs(arguments.words, most=1)
     loaded = measurements.load(folder)
     measured_data.refuse_other_data(loaded, settings.config, split_words(arguments.words)[1])
-    ledger.of_results(settings.results, loaded, "diagnose")
+    ledger.of_results(settings.ledger, loaded, "diagnose")
     known = loaded.arms
     arms = arguments.arms.split(",") if arguments.arms else known
     for arm in arms:

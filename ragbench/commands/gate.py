@@ -6,14 +6,16 @@ import argparse
 
 from ragbench import console
 
-DESCRIPTION = """Compare two finished runs as a regression gate; exit code 1 when the candidate is worse.
+DESCRIPTION = """Compare a run with a pinned one; exit code 1 when it is worse, 3 when too little is known.
 
-Worse is the verdict of the baseline's own policy: surely lower quality of documents or of passages, or a p95 that is
-surely higher than the budget allows."""
+It passes when documents and passages are both shown to lose less than the margin, and p95 stays within the budget. It
+fails when one is surely worse. With too few topics to show either, it says how many more are needed. The reference is
+pinned in the project, because small losses against the run before would add up."""
 EXAMPLES = """examples:
-  ragbench gate                                         the newest run against the one before
-  ragbench gate @2/phase1 @1/phase1                     an arm of each
-  ragbench gate results/runs/A results/runs/B --drop 0.01 --latency-tolerance 0.5
+  ragbench gate --pin @3/recommended                    later runs are compared with this arm
+  ragbench gate                                         the newest run against the pinned one
+  ragbench gate @2/phase1 @1/phase1                     two arms
+  ragbench gate results/runs/A results/runs/B --margin 0.01 --latency-tolerance 0.5
 """
 
 
@@ -23,15 +25,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "words",
         nargs="*",
         metavar="run|key=value",
-        help="the run to compare with (default: @2) and the one that must not be worse (default: @1), each a folder, "
-        "a part of its name, @2 or @2/ARM; settings",
+        help="the run to compare with (default: the pinned one) and the one that must not be worse (default: @1), "
+        "each a folder, a part of its name, @2 or @2/ARM; settings",
     )
+    parser.add_argument("--pin", metavar="RUN", help="keep this run or arm in the project as the one to compare with")
     for name in ("--baseline", "--candidate"):  # their old names
         parser.add_argument(name, metavar="RUN", help=argparse.SUPPRESS)
     parser.add_argument("--measure", metavar="NAME", help="the measure of documents (default: that of the baseline)")
     parser.add_argument(
-        "--drop", type=float, metavar="X", help="a sure loss that is still allowed (default: any sure loss fails)"
+        "--margin",
+        type=float,
+        metavar="X",
+        help="the loss that must be ruled out (default: half of statistics.smallest_effect; 0: only no sure loss)",
     )
+    parser.add_argument("--drop", type=float, dest="margin", help=argparse.SUPPRESS)  # its old name
     parser.add_argument(
         "--latency-tolerance",
         type=float,
@@ -48,8 +55,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Compare and print; 1 when the candidate is worse."""
-    from ragbench import app
+    """Compare and print; 1 when the candidate is worse, 3 when too little is known to say."""
+    from ragbench import app, project
     from ragbench.bounds import as_options
     from ragbench.commands.verify import show
     from ragbench.errors import ConfigError
@@ -61,7 +68,7 @@ def main(arguments: argparse.Namespace) -> int:
     with as_options():
         limits = Limits(
             arguments.measure,
-            arguments.drop,
+            arguments.margin,
             arguments.latency_tolerance,
             arguments.confidence,
             arguments.changed_data,
@@ -71,9 +78,29 @@ def main(arguments: argparse.Namespace) -> int:
     if len(named) > 2 or (named and by_option):
         raise ConfigError(f"two runs are compared, got {', '.join([*by_option, *named])}: ragbench gate OLD NEW")
     settings = app.compose(overrides)
-    first, second = ([*named, "@1"] if named else [arguments.baseline or "@2", arguments.candidate or "@1"])[:2]
+    if arguments.pin:
+        if named or by_option:
+            raise ConfigError("--pin names the run to keep: ragbench gate --pin @1, then ragbench gate")
+        pinned = measured_arm.find(find(arguments.pin, settings, console.say))
+        file = project.pin(pinned.folder)
+        console.say(f"pinned in {file}: {pinned.name} of {pinned.results.folder.name}")
+        return 0
+    first, second = ([*named, "@1"] if named else [arguments.baseline or _pinned(), arguments.candidate or "@1"])[:2]
     baseline, candidate = (measured_arm.find(find(name, settings, console.say)) for name in (first, second))
     checks = gate(baseline, candidate, limits)
     seen = [baseline.results.folder.name, baseline.name, candidate.name, limits]
-    ledger.of_results(settings.results, candidate.results, "gate", seen)
+    ledger.of_results(settings.ledger, candidate.results, "gate", seen)
     return show(checks, arguments.json)
+
+
+def _pinned() -> str:
+    """The folder that the project compares with. ConfigError where none is pinned, ResultsError if it is gone."""
+    from ragbench import project
+    from ragbench.errors import ConfigError, ResultsError
+
+    found = project.find()
+    if found is None or found.gate is None:
+        raise ConfigError("no run is pinned to compare with: ragbench gate --pin @2, or name it: ragbench gate @2 @1")
+    if not found.gate.exists():
+        raise ResultsError(f"the run pinned in {found.file} is gone ({found.gate}): ragbench gate --pin RUN")
+    return str(found.gate)

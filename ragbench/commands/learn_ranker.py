@@ -145,12 +145,16 @@ def _sample(arm: Arm, benchmark: Benchmark, split: str, spec: Spec, progress: Pr
     return ranker.sample(outcome.final, arm.index, benchmark, spec.depth, spec.recency)
 
 
-def _comparison(candidate: Sequence[float] | Any, baseline: Sequence[float] | Any, settings: Settings) -> Comparison:
+def _comparison(
+    candidate: Sequence[float] | Any, baseline: Sequence[float] | Any, settings: Settings, share: float = 1.0
+) -> Comparison:
+    """Compare; `share` of 1 - confidence is what this look may err in."""
     from ragbench.comparison.statistics import compare
 
     statistics = settings.statistics
     seed = int(settings.config["seed"])
-    return compare(candidate, baseline, seed=seed, draws=statistics.draws, confidence=statistics.confidence)
+    confidence = 1 - (1 - statistics.confidence) * share
+    return compare(candidate, baseline, seed=seed, draws=statistics.draws, confidence=confidence)
 
 
 def _confirmation(
@@ -165,8 +169,9 @@ def _confirmation(
 
     sample = _sample(arm, benchmark, "test", spec, progress)
     key = [arm.pipeline.fingerprint, benchmark.collection, stage.describe(), spec]
-    ledger.look(settings.results, benchmark.digest, key, "learn-ranker", [arm.name])
-    return _comparison(ranker.values_with(sample, stage), sample.fused, settings) if len(sample) else None
+    ledger.look(settings.ledger, benchmark.digest, key, "learn-ranker", [arm.name])
+    share = ledger.share(ledger.turn(settings.ledger, benchmark.digest, key, "learn-ranker"))
+    return _comparison(ranker.values_with(sample, stage), sample.fused, settings, share) if len(sample) else None
 
 
 def _print(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragbench import console
-from ragbench.exit_codes import FAILED
+from ragbench.exit_codes import FAILED, NOT_CHECKED
 
 if TYPE_CHECKING:
     from ragbench.export.verify import Check
@@ -73,7 +73,8 @@ def show(checks: Iterable[Check], as_json: bool) -> int:
             said = check.said if check.outcome != "not checked" else f"not checked: {check.said}"
             screen.print(Text.assemble(marks[check.outcome], (f"{check.part:<30} ", "bold"), said))
     failed = any(check.outcome == "fails" for check in done)
+    undecided = any(check.undecided for check in done)
     if as_json:
         rows = [{"part": check.part, "outcome": check.outcome, "said": check.said} for check in done]
-        console.print_json({"passes": not failed, "checks": rows})
-    return FAILED if failed else 0
+        console.print_json({"passes": not failed and not undecided, "checks": rows})
+    return FAILED if failed else NOT_CHECKED if undecided else 0

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.comparison import cost
 from ragbench.comparison.contrast import Contrast
-from ragbench.comparison.cost import Cost
+from ragbench.comparison.cost import Cost, Times, cost
 from ragbench.comparison.policy import Policy
 from ragbench.comparison.verdict import Level, Verdict, judge
 from ragbench.errors import ResultsError
 from ragbench.evaluation.levels import DOCUMENT, PASSAGE, enough
 from ragbench.evaluation.measures import PRIMARY, if_useful
+from ragbench.timing.machine import share_lost
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,7 +56,7 @@ class Arm:
 
     levels: Mapping[str, Values]
     useful: Mapping[str, Values] = field(default_factory=dict)
-    times: pd.DataFrame | None = None
+    times: Times | None = None
     config: Mapping[str, Any] | None = None
 
 
@@ -76,19 +76,26 @@ class JudgedContrast:
 
 @dataclass(frozen=True)
 class Arms:
-    """Arms over the same topics, and the policy that judges them; `busy` says why times cannot be trusted."""
+    """Arms over the same topics, and the policy that judges them.
+
+    All arms are one family. `asked` are those whose verdicts are wanted, all when empty: the others only take part in
+    the family, so that an arm has the verdict of its run whoever asks for it, alone or with others. `family` names it.
+    """
 
     arms: Mapping[str, Arm]
     policy: Policy
-    busy: str = ""
+    asked: tuple[str, ...] = ()
+    family: str = ""
 
     @staticmethod
     def of(measured: Measured, policy: Policy | None = None, split: str = "all") -> Arms:
-        """The arms of a finished run, judged by the policy it recorded unless another is given."""
+        """The arms of a finished run, judged by the policy it recorded unless another is given, at its look."""
         configs = {arm: measured.config(arm) for arm in measured.arms}
         policy = policy or Policy.of(configs[measured.arms[0]])
+        policy = replace(policy, **(measured.record.get("look") or {}))
         samples = measured.arm_tables(LATENCY, ("arm", "qid", "total"))
-        times = dict(list(samples.groupby("arm"))) if len(samples) else {}
+        machine = of_machine(measured.record)
+        times = {name: replace(machine, samples=each) for name, each in samples.groupby("arm")} if len(samples) else {}
         names = {DOCUMENT: policy.measure, PASSAGE: PRIMARY}
 
         def of_level(arm: str, name: Any) -> dict[str, Values]:
@@ -100,7 +107,11 @@ class Arms:
             arm: Arm(of_level(arm, str), of_level(arm, if_useful), times.get(arm), configs[arm])
             for arm in measured.arms
         }
-        return Arms(found, policy, busy(measured.record))
+        return Arms(found, policy, family=f"in the run of {len(found)} arms" if len(found) > 2 else "")
+
+    def showing(self, asked: Iterable[str]) -> Arms:
+        """The same family, with verdicts of some arms only."""
+        return replace(self, asked=tuple(asked))
 
     @property
     def levels(self) -> dict[str, str]:
@@ -110,18 +121,21 @@ class Arms:
         return {level: measure for level, measure in measures.items() if level in shared or level == DOCUMENT}
 
     def against(self, base: str | None = None) -> list[JudgedContrast]:
-        """Every other arm against one, the first by default, as one family."""
-        base = base if base is not None else next(iter(self.arms))
+        """Every other arm against one, by default the first that is asked for: one family, those asked for shown."""
+        shown = self.asked or tuple(self.arms)
+        base = base if base is not None else shown[0]
         if base not in self.arms:
             raise ResultsError(f"there is no arm '{base}' to compare with; arms: {', '.join(self.arms)}")
-        return self.judge([Contrast.of(arm, base) for arm in self.arms if arm != base])
+        judged = self.judge([Contrast.of(arm, base) for arm in self.arms if arm != base])
+        return [each for each in judged if each.contrast.factors[0] in shown]
 
     def judge(self, contrasts: Sequence[Contrast]) -> list[JudgedContrast]:
         """The verdicts on contrasts as one family; none where no values exist. Raises as `levels_of`."""
         effect = self.policy.statistics.smallest_effect
         found = self.levels_of(contrasts)
+        family = self._family(len(contrasts))
         return [
-            JudgedContrast(contrast, levels, judge(levels, self._cost(contrast), effect))
+            JudgedContrast(contrast, levels, judge(levels, self._cost(contrast), effect, family))
             for contrast, levels in zip(contrasts, found, strict=bool(found))
         ]
 
@@ -157,11 +171,16 @@ class Arms:
         qids = self._qids()
         return np.stack([self._values(arm, level, qids, useful=False) for arm in self.arms])
 
+    def _family(self, comparisons: int) -> str:
+        """What a verdict was judged with, and what that look cost, in words."""
+        alone = comparisons == 1
+        judged = "as a pair of its own" if alone else f"one of {comparisons} comparisons judged together"
+        return ", ".join(filter(None, ("" if alone else self.family, judged, self.policy.price)))
+
     def _cost(self, contrast: Contrast) -> Cost:
         times = {arm: known.times for arm, known in self.arms.items() if known.times is not None}
-        added = cost.added_p95(contrast, times, self.policy.seed)
         sides = [[self.arms[arm].config or {} for arm in side] for side in (contrast.plus, contrast.minus)]
-        return Cost(added, self.policy.budget_ms(*sides), self.busy)
+        return cost(contrast, times, self.policy.budget_ms(*sides), self.policy.seed)
 
     def _qids(self) -> tuple[str, ...]:
         """All topics with a value at any level, sorted: a column is the same topic at every level."""
@@ -196,8 +215,18 @@ class Arms:
         return float(np.nanmean(plus - minus))
 
 
-def busy(record: Mapping[str, Any]) -> str:
-    """Why the times of a run cannot be trusted, by its record; empty when they can."""
+def of_machine(record: Mapping[str, Any]) -> Times:
+    """The machine on which a run was timed, by its record, without samples."""
+    import pandas as pd
+
+    observed, environment = record.get("machine") or {}, record.get("environment") or {}
+    named = f"{environment.get('processor', '')}, {environment.get('cpus', '')} processors"
+    lost = max((share_lost(observed[name]) for name in ("before", "timing") if observed.get(name)), default=0.0)
+    return Times(pd.DataFrame(), named, disturbed(record), lost)
+
+
+def disturbed(record: Mapping[str, Any]) -> str:
+    """How others disturbed the machine while a run was timed, by its record; empty when they did not."""
     return str((record.get("machine") or {}).get("busy") or "")
 
 

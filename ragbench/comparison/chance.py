@@ -8,7 +8,9 @@ are symmetric under the null (Smucker, Allan and Carterette, CIKM 2007); the boo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,31 +23,57 @@ _CELLS = 1_000_000  # size of a block, draws times rows or queries: limits memor
 _NEAR = 1e-9  # statistics this near are equal: the same sum added up in another order
 
 
-def largest(differences: Floats, here: NDArray[np.bool_], seed: int, draws: int) -> tuple[Floats, ...]:
-    """The largest |z| of the rows of (k, n) in every sign pattern, and in every bootstrap sample of the null.
+@dataclass(frozen=True)
+class Chance:
+    """What chance alone makes of a family, by three references: draws of the largest statistic of its rows.
+
+    `flipped`: the largest |z| in every sign pattern. `drawn`: in every bootstrap sample. `highest` and `lowest`: the
+    largest z, and the largest -z, in every bootstrap sample; rows that are skewed alike err on one side only. `each`:
+    z of every row in every draw, (rows, draws), of sign patterns and samples, for claims about one row in one
+    direction; empty when not asked for.
+    """
+
+    flipped: Floats
+    drawn: Floats
+    highest: Floats
+    lowest: Floats
+    each: tuple[NDArray[np.float32], ...] = ()
+
+
+def simulate(differences: Floats, here: NDArray[np.bool_], seed: int, draws: int, *, each: bool = False) -> Chance:
+    """The z of the rows of (k, n) in every sign pattern, and in every bootstrap sample of the null.
 
     `differences` are 0 where `here` is False: the row has no value for the query. Where few queries changed, all sign
-    patterns are used, and no bootstrap samples.
+    patterns are used.
     """
     n = here.sum(axis=1)[:, np.newaxis]
     floor = skew.floor(differences, n[:, 0])[:, np.newaxis]
     moved = differences[:, (differences != 0).any(axis=0)]
-    squares, cubes = (moved**2).sum(axis=1, keepdims=True), moved**3
-    flipped = [
-        np.abs(skew.statistic(n, moved @ signs, squares, cubes @ signs, floor)).max(axis=0)
+    squares = (moved**2).sum(axis=1, keepdims=True)
+    flipped = (
+        skew.statistic(n, moved @ signs, squares, floor)
         for signs in sign_patterns(moved.shape[1], len(differences), draws, seed)
-    ]
-    found = np.concatenate([np.empty(0), *flipped])
-    if len(found) < draws:
-        return (found,)
+    )
     centred = np.where(here, differences - differences.sum(axis=1, keepdims=True) / n, 0.0)
-    powers, present = [centred**power for power in (1, 2, 3)], here.astype(np.float64)
-    again = []
-    for counts in resamples(differences.shape[1], len(differences), draws, seed):
-        first, second, third = (power @ counts for power in powers)
-        z = skew.statistic(np.maximum(present @ counts, 1.0), first, second, third, floor)
-        again.append(np.abs(z).max(axis=0))
-    return found, np.concatenate(again)
+    present = here.astype(np.float64)
+    again = (
+        skew.statistic(np.maximum(present @ counts, 1.0), centred @ counts, centred**2 @ counts, floor)
+        for counts in resamples(differences.shape[1], len(differences), draws, seed)
+    )
+    (up, down, signs), (highest, lowest, samples) = (_largest(z, len(differences), each) for z in (flipped, again))
+    rows = (signs, samples) if each else ()
+    return Chance(np.maximum(up, down), np.maximum(highest, lowest), highest, lowest, rows)
+
+
+def _largest(blocks: Iterable[Floats], rows: int, each: bool) -> tuple[Floats, Floats, NDArray[np.float32]]:
+    """The largest z and the largest -z of every draw, and perhaps all z."""
+    up, down, signed = [np.empty(0)], [np.empty(0)], [np.empty((rows, 0), np.float32)]
+    for z in blocks:
+        up.append(z.max(axis=0))
+        down.append(-z.min(axis=0))
+        if each:
+            signed.append(z.astype(np.float32))
+    return np.concatenate(up), np.concatenate(down), np.concatenate(signed, axis=1)
 
 
 def sign_patterns(queries: int, rows: int, draws: int, seed: int) -> Iterator[Floats]:
@@ -70,27 +98,59 @@ def resamples(queries: int, rows: int, draws: int, seed: int) -> Iterator[Floats
         yield np.bincount(drawn.ravel(), minlength=drawn.size).reshape(drawn.shape).T.astype(np.float64)
 
 
-def p_values(observed: Floats, by_chance: Sequence[Floats]) -> Floats:
-    """p = (b + 1) / (m + 1), where b of m draws are as large (Phipson and Smyth 2010); the largest over references."""
-
-    def one(draws: Floats) -> Floats:
-        as_large = len(draws) - np.searchsorted(np.sort(draws), observed - _NEAR, side="left")
-        return np.asarray((as_large + 1.0) / (len(draws) + 1.0), dtype=np.float64)
-
-    return np.asarray(np.max([one(draws) for draws in by_chance], axis=0), dtype=np.float64)
+def p_values(z: Floats, by_chance: Chance) -> Floats:
+    """p of signed statistics, the largest over the references: of |z|, and of the tail on its side, counted twice."""
+    size = np.abs(z)
+    tail = np.where(z > 0, tail_p(size, by_chance.highest, 2), tail_p(size, by_chance.lowest, 2))
+    return np.asarray(np.maximum(tail, np.maximum(*(tail_p(size, each) for each in _both(by_chance)))))
 
 
-def critical(by_chance: Sequence[Floats], level: float, n: int, rows: int) -> float:
-    """The largest statistic whose p is above `level`.
+def tail_p(observed: Floats, draws: Floats, times: int = 1) -> Floats:
+    """p = (b + 1) / (m + 1), where b of m draws are as large (Phipson and Smyth 2010), each counted `times`."""
+    as_large = times * (len(draws) - np.searchsorted(np.sort(draws), observed - _NEAR, side="left"))
+    return np.asarray(np.minimum(1.0, (as_large + 1.0) / (len(draws) + 1.0)), dtype=np.float64)
+
+
+def critical(by_chance: Chance, level: float, n: int, rows: int) -> tuple[float, float]:
+    """The largest z, and the largest -z, whose p is above `level`: the reach of lower and of upper bounds.
 
     If so few queries changed that every p is above `level`, it is the critical value of Student's t for `n` queries,
     with Bonferroni's correction for the `rows`: this gives intervals, and no row is significant.
     """
+    student = -_student(n, level / (2 * rows))
+    both = max(_quantile(draws, level, student) for draws in _both(by_chance))
+    above, below = (_quantile(draws, level, student, 2) for draws in (by_chance.highest, by_chance.lowest))
+    return max(both, above), max(both, below)
+
+
+def _both(by_chance: Chance) -> tuple[Floats, Floats]:
+    return by_chance.flipped, by_chance.drawn
+
+
+def _quantile(draws: Floats, level: float, otherwise: float, times: int = 1) -> float:
+    """The largest value whose `tail_p` among the draws is above `level`; `otherwise` where all of them are."""
+    allowed = int(np.floor((level * (len(draws) + 1) + _NEAR - 1) / times))
+    return float(np.partition(draws, -1 - allowed)[-1 - allowed]) if 0 <= allowed < len(draws) else otherwise
+
+
+def _student(n: int, tail: float) -> float:
     from scipy.special import stdtrit  # scipy.stats has it and takes three times as long to import
 
+    return float(stdtrit(max(n - 1, 1), tail))
+
+
+def critical_alone(each: Sequence[NDArray[np.float32]], level: float, n: NDArray[Any]) -> Floats:
+    """For every row, the z that chance exceeds, in one direction, with probability `level`: that row alone.
+
+    For the lower bound of a mean. No other row takes part, so it does not depend on their number. Where so few queries
+    changed that no z is so rare, it is that of Student's t.
+    """
+    from scipy.special import stdtrit
+
+    student = -stdtrit(np.maximum(n - 1, 1), level)
     found = []
-    for draws in by_chance:
-        allowed = int(np.floor(level * (len(draws) + 1) + _NEAR)) - 1
-        enough = 0 <= allowed < len(draws)
-        found.append(np.sort(draws)[-1 - allowed] if enough else -stdtrit(max(n - 1, 1), level / (2 * rows)))
-    return float(max(found))
+    for draws in each:
+        allowed = int(np.floor(level * (draws.shape[1] + 1) + _NEAR)) - 1
+        enough = 0 <= allowed < draws.shape[1]
+        found.append(np.partition(draws, -1 - allowed, axis=1)[:, -1 - allowed] if enough else student)
+    return np.asarray(np.max(found, axis=0), dtype=np.float64)

@@ -7,6 +7,7 @@ which an arm has the largest mean; arms with equal means share it.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -41,6 +42,8 @@ def field(arms: Arms) -> pd.DataFrame:
     """
     import pandas as pd
 
+    if arms.asked:
+        arms = replace(arms, arms={arm: arms.arms[arm] for arm in arms.asked}, asked=())
     if len(arms.arms) < FEWEST or not arms.judgeable:
         return pd.DataFrame(columns=list(COLUMNS))
     chances = {level: _best(arms, level) for level in arms.levels}

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.comparison.arms import Arms
-from ragbench.comparison.chance import p_values
+from ragbench.comparison.chance import tail_p
 from ragbench.comparison.contrast import Contrast
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def heterogeneity(
     for start in range(0, draws, _BLOCK):
         dealt = np.stack([generator.permutation(in_train) for _ in range(min(_BLOCK, draws - start))], axis=1)
         largest.append(_statistic(differences, present, dealt.astype(np.float64)).max(axis=0))
-    return p_values(observed, [np.concatenate(largest)])
+    return tail_p(observed, np.concatenate(largest))
 
 
 def _statistic(differences: Floats, present: NDArray[np.bool_], first: Floats) -> Floats:

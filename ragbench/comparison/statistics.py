@@ -1,10 +1,12 @@
 """Significance of differences between arms: one family of paired comparisons with one critical value.
 
-The statistic of a row of differences is the t of its mean, corrected for skew (`ragbench.comparison.skew`). The
-distribution of the largest statistic of a family under the null comes from flipping the signs of whole queries and from
-resampling queries (`ragbench.comparison.chance`). p is adjusted for the family, and an interval contains the means that
-are not rejected at the critical value: it excludes 0 exactly when p <= 1 - confidence, and all intervals of a family
-hold together at the stated confidence. docs/methods.md has simulated family-wise errors, coverage and power.
+The statistic of a row of differences is the t of its mean (`ragbench.comparison.skew`). The distribution of the largest
+statistic of a family under the null comes from flipping the signs of whole queries and from resampling queries
+(`ragbench.comparison.chance`). p is adjusted for the family, and an interval contains the means that are not rejected
+at the critical value: it excludes 0 exactly when p <= 1 - confidence, and all intervals of a family hold together at
+the stated confidence. Beside them stands the bound that a claim of "not worse" needs: one-sided, of one comparison
+alone, so that it does not weaken with the number of arms. docs/methods.md has simulated family-wise errors, coverage
+and power.
 """
 
 from __future__ import annotations
@@ -31,10 +33,11 @@ class Comparison:
     """A candidate against a baseline over the same `n` queries; `difference` is candidate minus baseline.
 
     `ci_low` and `ci_high` bound the mean difference at `confidence`, together with all other comparisons of the family;
-    `narrow_low` and `narrow_high` do so at 1 - 2 (1 - confidence), for two one-sided tests. All four are NaN below
-    three queries. `p_value` is two-sided and adjusted for the family. `wins`, `ties`, `losses` count queries. `sd` is
-    the standard deviation of the differences. `mde` is the smallest true difference that 80% of such comparisons find;
-    NaN where that cannot be said.
+    `narrow_low` and `narrow_high` do so at 1 - 2 (1 - confidence), for two one-sided tests. `at_least` is the one-sided
+    lower bound of this comparison alone, whatever the size of the family. All five are NaN below three queries.
+    `p_value` is two-sided and adjusted for the family. `wins`, `ties`, `losses` count queries. `sd` is the standard
+    deviation of the differences. `mde` is the smallest true difference that 80% of such comparisons find; NaN where
+    that cannot be said.
     """
 
     n: int
@@ -52,6 +55,7 @@ class Comparison:
     sd: float
     mde: float
     confidence: float = 0.95
+    at_least: float = np.nan
 
 
 def compare(
@@ -63,28 +67,40 @@ def compare(
 
 
 def compare_all(
-    candidates: ArrayLike, baselines: ArrayLike, *, seed: int, draws: int = 10_000, confidence: float = 0.95
+    candidates: ArrayLike,
+    baselines: ArrayLike,
+    *,
+    seed: int,
+    draws: int = 10_000,
+    confidence: float = 0.95,
+    alone: float | None = None,
 ) -> list[Comparison]:
     """Compare row by row, shapes (k, n), as one family; a column is one query in every row.
 
+    `alone` is the confidence of `Comparison.at_least`, by default that of the family.
     NaN in both means that the row has no value for the query. Raises BenchmarkError for values that cannot be paired.
     """
     candidate, baseline = np.asarray(candidates, dtype=np.float64), np.asarray(baselines, dtype=np.float64)
+    alone = confidence if alone is None else alone
     _check(candidate, baseline, draws, confidence)
     here = ~np.isnan(candidate)
     differences = np.where(here, candidate - baseline, 0.0)
     differences[np.abs(differences) <= TIE] = 0.0
     n = here.sum(axis=1)
-    observed = np.abs(skew.statistic(n, *skew.sums(differences), skew.floor(differences, n)))
-    by_chance = chance.largest(differences, here, seed, draws)
+    observed = skew.statistic(n, *skew.sums(differences), skew.floor(differences, n))
+    by_chance = chance.simulate(differences, here, seed, draws, each=True)
     p_values = chance.p_values(observed, by_chance)
     size = (int(n.max()), len(n))
     wide, narrow = (chance.critical(by_chance, level, *size) for level in (1 - confidence, 2 - 2 * confidence))
-    lows, highs = skew.bounds(differences, n, wide)
-    narrow_lows, narrow_highs = skew.bounds(differences, n, narrow)
+    lows, highs = skew.bounds(differences, n, *wide)
+    narrow_lows, narrow_highs = skew.bounds(differences, n, *narrow)
+    surely = chance.critical_alone(by_chance.each, 1 - alone, n)
+    at_least, _ = skew.bounds(differences, n, surely, surely)
     if np.nanmin([candidate, baseline]) >= 0 and np.nanmax([candidate, baseline]) <= 1:
         # Means of such values differ by at most 1; few topics do not tell that.
-        lows, highs, narrow_lows, narrow_highs = np.clip([lows, highs, narrow_lows, narrow_highs], -1, 1)
+        lows, highs, narrow_lows, narrow_highs, at_least = np.clip(
+            [lows, highs, narrow_lows, narrow_highs, at_least], -1, 1
+        )
     mdes = detectable_effects(differences, here, wide, seed=seed)
     return [
         Comparison(
@@ -103,6 +119,7 @@ def compare_all(
             sd=_round(differences[row][mask].std(ddof=1)) if n[row] > 1 else np.nan,
             mde=_round(mdes[row]),
             confidence=confidence,
+            at_least=_round(at_least[row]),
         )
         for row, mask in enumerate(here)
     ]

@@ -1,7 +1,9 @@
 """The verdict: two axes and one word that say what a comparison means for a decision.
 
 Quality is better, worse, equivalent or open; cost is within, over or open. Quality is judged at two levels, whole
-documents and passages as the reader gets them. A change that is surely worse at either level is not adopted.
+documents and passages as the reader gets them. A change is better where one level is surely better and the other is
+shown not to lose as much as the smallest effect that matters; otherwise what harms passages could be adopted for its
+documents, whenever there are too few topics to be sure of the harm.
 """
 
 from __future__ import annotations
@@ -50,6 +52,17 @@ class Level:
         """Whether the candidate is significantly better, even by little."""
         return self._sure and self.comparison.difference > 0
 
+    def at_least(self) -> float:
+        """The lower bound of the effect, whether unjudged hits are useless or useful; NaN where there is none."""
+        found = self.comparison
+        if found.ties == found.n >= 3:
+            return 0.0
+        return found.at_least + min(0.0, 0.0 if self.useful is None else self.useful - found.difference)
+
+    def not_worse(self, margin: float) -> bool:
+        """Whether a loss of `margin` or more is ruled out, at the confidence of one comparison alone."""
+        return bool(self.at_least() > -margin)
+
     def quality(self, smallest_effect: float) -> Quality:
         """The quality at this level; equivalent means that the effect is smaller than the smallest one of interest.
 
@@ -90,33 +103,60 @@ class Level:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Quality, cost, the outcome in one word, and the reason."""
+    """Quality, cost, the outcome in one word, the reason, and the family it was judged with."""
 
     quality: Quality
     cost: Cost
     outcome: Outcome
     reason: str
+    family: str = ""
 
 
-def judge(levels: Mapping[str, Level], cost: Cost, smallest_effect: float) -> Verdict:
-    """The verdict on a change from its comparisons by level and its cost."""
-    quality = combine(tuple(levels.values()), smallest_effect)
+def judge(levels: Mapping[str, Level], cost: Cost, smallest_effect: float, family: str = "") -> Verdict:
+    """The verdict on a change from its comparisons by level and its cost; `family` says what it was judged with."""
+    found = tuple(levels.values())
+    quality = combine(found, smallest_effect)
     outcome = _outcome(quality, cost)
-    texts = "; ".join(level.text(smallest_effect) for level in levels.values())
-    sentences = [f"Quality {quality}: {texts}.", f"Cost {cost.axis}: {cost.text}."]
-    if quality == "open" and (power := power_sentence(tuple(levels.values()))):
-        sentences += [power, *more_topics(tuple(levels.values()), smallest_effect)]
-    return Verdict(quality, cost, outcome, " ".join(sentences))
+    texts = "; ".join(level.text(smallest_effect) for level in found)
+    within = f" ({family})" if family else ""
+    sentences = [f"Quality {quality}: {texts}{within}.", f"Cost {cost.axis}: {cost.text}."]
+    if quality == "open":
+        sentences += _unproven(found, smallest_effect)
+        if power := power_sentence(found):
+            sentences += [power, *more_topics(found, smallest_effect)]
+    if quality in ("better", "equivalent") and cost.axis == "open":
+        sentences.append(f"{cost.remedy}.")
+    return Verdict(quality, cost, outcome, " ".join(sentences), family)
+
+
+def _unproven(levels: tuple[Level, ...], smallest_effect: float) -> list[str]:
+    """What keeps a gain at one level from counting: the other one may lose."""
+    gain = [level for level in levels if level.quality(smallest_effect) == "better"]
+    said = []
+    for level in levels if gain else ():
+        if level not in gain and not level.not_worse(smallest_effect):
+            bound = level.at_least()
+            could = "" if np.isnan(bound) else f": they could lose {-bound:.3f}"
+            said.append(
+                f"The gain of {gain[0].name}s does not count before {level.name}s are shown to lose less than "
+                f"{smallest_effect:g}{could}."
+            )
+    return said
 
 
 def combine(levels: tuple[Level, ...], smallest_effect: float) -> Quality:
-    """One quality for all levels: worse if any is worse; better if one is better and none is significantly worse."""
-    found = {level.quality(smallest_effect) for level in levels}
+    """One quality for all levels: worse if any is worse; better if one is better and no other one may lose.
+
+    "May lose": it is significantly worse, or a loss of `smallest_effect` is not ruled out. This needs no correction for
+    several levels or arms: all conditions must hold at once (Berger, Technometrics 24, 1982).
+    """
+    found = [level.quality(smallest_effect) for level in levels]
     if "worse" in found:
         return "worse"
-    if found == {"equivalent"}:
+    if set(found) == {"equivalent"}:
         return "equivalent"
-    return "better" if "better" in found and not any(level.worse for level in levels) else "open"
+    may_lose = any(level.worse or not level.not_worse(smallest_effect) for level in levels)
+    return "better" if "better" in found and not may_lose else "open"
 
 
 def _outcome(quality: Quality, cost: Cost) -> Outcome:
@@ -124,7 +164,7 @@ def _outcome(quality: Quality, cost: Cost) -> Outcome:
         return "reject"
     if quality == "better":
         return "adopt" if cost.axis == "within" else "inconclusive"
-    return "equivalent" if quality == "equivalent" else "inconclusive"
+    return "equivalent" if quality == "equivalent" and cost.axis == "within" else "inconclusive"
 
 
 def more_topics(levels: tuple[Level, ...], smallest_effect: float) -> list[str]:

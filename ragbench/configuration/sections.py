@@ -111,15 +111,15 @@ class TuneSpec(Checked):
 
 @dataclass(frozen=True)
 class LatencySpec(Checked):
-    """How to measure. `queries`: how many are sampled; `rounds`: how often each is asked; `warmup`: queries before.
+    """How to measure. `queries`: how many are sampled, 72 bear an interval of p95; `rounds`: how often each is asked.
 
-    `arrival_qps`: rates of arrival for the open loop (`ragbench.timing.open_loop`), None to leave it out; `arrivals`:
-    queries sent at each rate.
+    `warmup`: queries before. `arrival_qps`: rates of arrival for the open loop (`ragbench.timing.open_loop`), None to
+    leave it out; `arrivals`: queries sent at each rate.
     """
 
     enabled: bool = True
-    queries: Count = 40
-    rounds: Count = 3
+    queries: Count = 80
+    rounds: Count = 2
     warmup: Natural = 10
     threads: Count = 1
     seed: Seed = 13

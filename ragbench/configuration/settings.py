@@ -117,6 +117,11 @@ class Settings:
         return Path(given) if given else locations.results()
 
     @property
+    def ledger(self) -> Path:
+        """The folder of the ledger of looks, whatever the results folder is."""
+        return locations.ledger()
+
+    @property
     def index_folder(self) -> Path:
         """The folder of index artefacts."""
         given = self.config["paths"]["index"]

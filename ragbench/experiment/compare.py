@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -26,6 +26,7 @@ class GatheredArms:
     """Arms of several sources over the same topics of a `split`; `notes` are remarks on the sources.
 
     `benchmark` and `digest` are the name and digest of the benchmark; `looks_at_test`: test topics are among these.
+    `run` is the one run that all arms are of: its look is no new one. None where they are of several.
     """
 
     arms: Arms
@@ -34,6 +35,7 @@ class GatheredArms:
     digest: str
     looks_at_test: bool
     notes: tuple[str, ...] = ()
+    run: Measurements | None = None
 
 
 def gather(
@@ -66,11 +68,11 @@ def gather(
     split = split or "all"
     arms: dict[str, Arm] = {}
     notes: list[str] = []
-    busy = ""
+    if len({run.folder if run else source for source, run, _ in found}) == 1 and runs:
+        return _of_one_run(runs[0], [wanted for *_, wanted in found], policy, split)
     for source, run, wanted in found:
         if run is not None:
             of_run = Arms.of(run, policy, split)
-            busy = busy or of_run.busy
             named = {arm: of_run.arms[arm] for arm in run.arms if wanted in (None, arm)}
         else:
             benchmark = benchmark or measured_data.benchmark_of(runs[0])
@@ -79,16 +81,36 @@ def gather(
             if missing:
                 notes.append(f"{source} answers {missing} of the topics with nothing")
         for name, arm in named.items():
-            if DOCUMENT not in arm.levels:
-                raise ResultsError(f"{source}: '{policy.measure}' of arm '{name}' was not measured on split '{split}'")
+            _require_measured(source, name, arm, policy, split)
             arms[name if name not in arms else f"{source.name}/{name}"] = arm
-    if len(arms) < 2:
-        raise ResultsError("a comparison needs at least two arms: name another results folder or run file")
+    _require_two(arms)
     name = str(runs[0].record["benchmark"]["name"]) if runs else (benchmark.name if benchmark else "")
     digest = str(runs[0].record["benchmark"]["digest"]) if runs else (benchmark.digest if benchmark else "")
     splits = set(runs[0].per_query["split"]) if runs else set(benchmark.splits if benchmark else ())
     tested = TEST in (splits if split == "all" else {split})
-    return GatheredArms(Arms(arms, policy, busy), split, name, digest, tested, tuple(notes))
+    return GatheredArms(Arms(arms, policy), split, name, digest, tested, tuple(notes))
+
+
+def _of_one_run(run: Measurements, wanted: Sequence[str | None], policy: Policy, split: str) -> GatheredArms:
+    """Arms of one run: all of its arms are the family, whichever are asked for, so verdicts are those of the run."""
+    arms = Arms.of(run, policy, split)
+    asked = run.arms if None in wanted else [arm for arm in dict.fromkeys(wanted) if arm is not None]
+    for name in asked:
+        _require_measured(run.folder, name, arms.arms[name], policy, split)
+    _require_two(asked)
+    benchmark, splits = run.record["benchmark"], set(run.per_query["split"])
+    tested = TEST in (splits if split == "all" else {split})
+    return GatheredArms(arms.showing(asked), split, str(benchmark["name"]), str(benchmark["digest"]), tested, run=run)
+
+
+def _require_measured(source: Path, name: str, arm: Arm, policy: Policy, split: str) -> None:
+    if DOCUMENT not in arm.levels:
+        raise ResultsError(f"{source}: '{policy.measure}' of arm '{name}' was not measured on split '{split}'")
+
+
+def _require_two(arms: Sized) -> None:
+    if len(arms) < 2:
+        raise ResultsError("a comparison needs at least two arms: name another results folder or run file")
 
 
 def evaluate_run_file(source: Path, benchmark: Benchmark, split: str, measure: str) -> tuple[Arm, int]:

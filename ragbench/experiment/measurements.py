@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragbench.errors import ResultsError
 from ragbench.evaluation.measures import HITS, PRIMARY, SILENCE, UNPLACED, Run
-from ragbench.experiment import store
+from ragbench.experiment import ledger, store
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -91,6 +91,22 @@ class Measurements:
     def looks(self) -> int:
         """The number of this look at the test topics of its benchmark, 0 when no test topics were used."""
         return int(self.record.get("looks", 0))
+
+    @property
+    def look(self) -> str:
+        """This look at the test topics, with its price where it judges arms; empty when no test topics were used."""
+        name = str(self.record["benchmark"]["name"])
+        return ledger.sentence(self.looks, name, int(self.record.get("turn", 0)), self._confidence)
+
+    @property
+    def interval(self) -> str:
+        """The confidence of the intervals of this look, such as `97.5%`."""
+        share = float((self.record.get("look") or {}).get("share", 1.0))
+        return f"{100 * (1 - (1 - self._confidence) * share):.4g}%"
+
+    @property
+    def _confidence(self) -> float:
+        return float(self.config(self.arms[0])["statistics"]["confidence"])
 
     def title_with_origin(self, title: str) -> str:
         """A title for a table of these results, with the origin of the topics."""

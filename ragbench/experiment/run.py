@@ -15,7 +15,7 @@ from ragbench.arm_builder import ArmBuilder, Progress, Say, fetch_caches, share_
 from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic, topic_area
 from ragbench.benchmark.split import TEST
 from ragbench.configuration import Settings
-from ragbench.errors import ConfigError
+from ragbench.errors import BenchmarkError, ConfigError
 from ragbench.evaluation import diagnosis, headroom, levels, measures, passages, source_rankings
 from ragbench.experiment import environment, execution, ledger, measurements, store, top_hits, verdicts
 from ragbench.experiment.measurements import Measurements
@@ -23,6 +23,7 @@ from ragbench.experiment.store import RunFolder
 from ragbench.fingerprint import digest, plain
 from ragbench.timing import coldstart, latency, open_loop
 from ragbench.timing.machine import Watch
+from ragbench.topics.derive import DeriveSpec, choose
 from ragbench.types import Query
 
 if TYPE_CHECKING:
@@ -165,7 +166,7 @@ def _conclude(
         "overrides": {each.name: list(each.overrides) for each in planned.settings},
         "split": shared.split,
         "topics": len(planned.topics),
-        "looks": _record_look(planned),
+        **_record_look(planned),
         "benchmark": {
             "name": benchmark.name,
             "digest": benchmark.digest,
@@ -193,12 +194,16 @@ def _conclude(
     return replace(found, record=place.finish(record))
 
 
-def _record_look(planned: Plan) -> int:
-    """Record a look at the test topics and return its number; 0 when no test topics are used."""
+def _record_look(planned: Plan) -> dict[str, Any]:
+    """Record a look at the test topics; its number, 0 when no test topics are used, and its price where it judges."""
     if not any(topic.split == TEST for topic in planned.topics):
-        return 0
+        return {"looks": 0}
     key = [planned.shared.split, *(arm_key(arm) for _, arm in planned.arms.values())]
-    return ledger.look(planned.shared.results, planned.benchmark.digest, key, planned.command, list(planned.arms))
+    root, digest_of = planned.shared.ledger, planned.benchmark.digest
+    number = ledger.look(root, digest_of, key, planned.command, list(planned.arms))
+    turn = ledger.turn(root, digest_of, key, planned.command)
+    look = {"look": {"share": ledger.share(turn), "left": ledger.left(turn)}} if turn else {}
+    return {"looks": number, "turn": turn, **look}
 
 
 def _topics(topics: Sequence[Topic], qrels: Qrels) -> pd.DataFrame:
@@ -275,11 +280,29 @@ def _time_arms(
 ) -> tuple[dict[str, latency.Timing], dict[str, Any]]:
     """The times of every arm, and how busy the machine was while they were taken."""
     with Watch() as watch:
-        timings = latency.measure(arms, planned.queries, planned.shared.latency, progress)
+        timings = latency.measure(arms, timed_queries(planned), planned.shared.latency, progress)
     observed = watch.record()
     if observed["busy"]:
-        say(f"warning: do not trust the times of this run, {observed['busy']}; run it again on a quiet machine")
+        say(f"warning: {observed['busy']}: added times are less certain by that; run it again on a quiet machine")
     return timings, observed
+
+
+def timed_queries(planned: Plan) -> list[Query]:
+    """The queries to time: the topics of the run, and as many others as `latency.queries` lacks.
+
+    Time needs no judgments, so the other topics of the benchmark serve, and then queries derived from its documents.
+    """
+    wanted, found = planned.shared.latency.queries, list(planned.queries)
+    if len(found) < wanted:
+        asked = {query.qid for query in found}
+        found += [topic.query() for topic in planned.benchmark.topics if topic.qid not in asked]
+    if len(found) < wanted:
+        try:
+            derived = choose(planned.benchmark.documents, DeriveSpec(limit=wanted), planned.benchmark.name).topics
+        except BenchmarkError:
+            derived = ()  # the documents give none: fewer queries are timed, and the cost says how many are lacking
+        found += [topic.query() for topic in derived]
+    return found if len(planned.queries) >= wanted else found[:wanted]
 
 
 def _cold_starts(settings: Sequence[Settings], text: str, progress: Progress | None) -> dict[str, dict[str, float]]:

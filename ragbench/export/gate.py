@@ -1,19 +1,27 @@
-"""The gate: whether an arm of a finished run may replace another; not if it is surely worse or slower than allowed."""
+"""The gate: whether an arm of a finished run may replace another.
+
+A non-inferiority test: a level passes where its loss is shown to be smaller than a margin, by the one-sided bound of
+that comparison alone. It fails where it is surely worse, by more than the margin or with a margin of 0. Where there are
+too few topics to show either, it is not checked: that is no pass. Both levels must pass, so none needs a correction
+(an intersection-union test; Berger, Technometrics 24, 1982).
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import Annotated
 
+import numpy as np
 from annotated_types import Interval
 
 from ragbench.bounds import Checked, Weight
 from ragbench.comparison.arms import Arms, JudgedContrast
 from ragbench.comparison.policy import Policy
+from ragbench.comparison.verdict import Level
 from ragbench.errors import ConfigError, ResultsError
 from ragbench.evaluation.levels import DOCUMENT
 from ragbench.export.measured_arm import MeasuredArm
-from ragbench.export.verify import Check
+from ragbench.export.verify import Check, Outcome
 
 BASELINE, CANDIDATE = "baseline", "candidate"
 
@@ -22,32 +30,38 @@ BASELINE, CANDIDATE = "baseline", "candidate"
 class Limits(Checked):
     """Limits of the gate; those that are None follow from the policy of the baseline.
 
-    `measure`: of documents. `drop`: a sure loss at a level that is still allowed. `latency_tolerance`: how much higher
-    p95 may be, as a share of the baseline's. `confidence`: how sure a loss must be (0.5 to 1). `changed_data`: whether
-    documents, queries or judgments may have changed between the runs.
+    `measure`: of documents. `margin`: the loss at a level that must be ruled out, half of `smallest_effect` when None;
+    0: no sure loss. `latency_tolerance`: how much higher p95 may be, as a share of the baseline's. `confidence`: how
+    sure a loss, or its absence, must be (0.5 to 1). `changed_data`: whether documents, queries or judgments may have
+    changed between the runs.
     """
 
     measure: str | None = None
-    drop: Weight | None = None
+    margin: Weight | None = None
     latency_tolerance: Weight | None = None
     confidence: Annotated[float, Interval(gt=0.5, lt=1)] | None = None
     changed_data: bool = False
 
 
 def gate(baseline: MeasuredArm, candidate: MeasuredArm, limits: Limits | None = None) -> list[Check]:
-    """The checks of a candidate against a baseline; ResultsError when they did not answer the same queries."""
+    """The checks of a candidate against a baseline; ResultsError when they did not answer the same queries.
+
+    Two arms of one run are judged as their run judged them, together with its other arms.
+    """
     limits = limits or Limits()
     same = _benchmark(baseline, candidate, limits)
     policy = _policy(baseline, limits)
-    both = {
-        role: Arms.of(each.results, policy).arms[each.name]
-        for role, each in ((BASELINE, baseline), (CANDIDATE, candidate))
-    }
-    for role, arm in both.items():
+    roles = {BASELINE: baseline, CANDIDATE: candidate}
+    pair = Arms({role: Arms.of(each.results, policy).arms[each.name] for role, each in roles.items()}, policy)
+    for role, arm in pair.arms.items():
         if DOCUMENT not in arm.levels:
             raise ConfigError(f"'{policy.measure}' was not measured by the {role}: name another with --measure")
-    (judged,) = Arms(both, policy, Arms.of(candidate.results, policy).busy).against(BASELINE)
-    return [same, _quality(judged, policy, limits), _latency(judged)]
+    (alone,) = pair.against(BASELINE)
+    judged = alone
+    if baseline.results.folder == candidate.results.folder and baseline.name != candidate.name:
+        (judged,) = Arms.of(baseline.results, policy).showing([candidate.name]).against(baseline.name)
+    margin = policy.statistics.smallest_effect / 2 if limits.margin is None else limits.margin
+    return [same, _quality(judged, alone, margin, policy.statistics.smallest_effect), _latency(judged)]
 
 
 def _policy(baseline: MeasuredArm, limits: Limits) -> Policy:
@@ -74,17 +88,46 @@ def _benchmark(baseline: MeasuredArm, candidate: MeasuredArm, limits: Limits) ->
     return Check("benchmark", "not checked", "documents, queries or judgments changed between the runs")
 
 
-def _quality(judged: JudgedContrast, policy: Policy, limits: Limits) -> Check:
-    worse = judged.verdict.quality == "worse"
-    if worse and limits.drop is not None:
-        worse = any(level.worse and level.comparison.ci_high < -limits.drop for level in judged.levels.values())
-    effect = policy.statistics.smallest_effect
-    texts = "; ".join(level.text(effect) for level in judged.levels.values())
-    return Check("quality", "fails" if worse else "passes", f"{judged.verdict.quality}: {texts}")
+def _quality(judged: JudgedContrast, alone: JudgedContrast, margin: float, smallest_effect: float) -> Check:
+    levels = tuple(judged.levels.values())
+    texts = "; ".join(level.text(smallest_effect) for level in levels)
+    said = [f"{judged.verdict.quality}: {texts} ({judged.verdict.family})"]
+    if judged.verdict.quality != alone.verdict.quality:
+        said.append(f"as a pair of its own it would be {alone.verdict.quality}")
+    found = [check_level(level, margin) for level in levels]
+    said += [sentence for _, sentence in found if sentence]
+    outcomes = {outcome for outcome, _ in found}
+    outcome: Outcome = "fails" if "fails" in outcomes else "not checked" if "not checked" in outcomes else "passes"
+    return Check("quality", outcome, "; ".join(said), undecided=outcome == "not checked")
+
+
+def check_level(level: Level, margin: float) -> tuple[Outcome, str]:
+    """Whether a level rules out a loss of `margin` (0: is not surely worse), and what is to be said about it."""
+    name, bound = level.name, level.at_least()
+    if margin and level.not_worse(margin):
+        smaller = f", smaller than the margin of {margin:g}" if level.worse else ""
+        return "passes", f"{name}s: a sure loss of {-level.comparison.difference:.3f}{smaller}" if smaller else ""
+    if level.worse:
+        return "fails", f"{name}s: a sure loss, not shown to be smaller than the margin of {margin:g}" if margin else ""
+    if not margin:
+        return "passes", ""
+    could = "" if np.isnan(bound) else f": they could lose {-bound:.3f}"
+    return "not checked", f"{name}s are not shown to lose less than {margin:g}{could}{_more_topics(level, margin)}"
+
+
+def _more_topics(level: Level, margin: float) -> str:
+    """How many more topics would show that the loss is smaller than the margin, if the effect is the one found."""
+    found = level.comparison
+    room = found.difference + margin
+    if np.isnan(level.at_least()) or room <= 0:
+        return ""
+    needed = found.n * ((found.difference - level.at_least()) / room) ** 2
+    return f"; about {max(1, int(np.ceil(needed - found.n))):,} more topics such as these would show it"
 
 
 def _latency(judged: JudgedContrast) -> Check:
     cost = judged.cost
-    if cost.added is None:
-        return Check("latency", "not checked", "one of the runs did not measure time")
-    return Check("latency", "fails" if cost.axis == "over" else "passes", f"{cost.axis}: {cost.text}")
+    outcomes: dict[str, Outcome] = {"over": "fails", "within": "passes", "open": "not checked"}
+    measured = cost.added is not None or cost.queries > 0
+    said = f"{cost.text}; {cost.remedy}" if cost.axis == "open" else cost.text
+    return Check("latency", outcomes[cost.axis], f"{cost.axis}: {said}", undecided=measured and cost.axis == "open")

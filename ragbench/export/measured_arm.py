@@ -121,7 +121,7 @@ def require_gain(found: Evidence, force: bool) -> str | None:
 
 
 def total_latency(found: Measurements, arm: str) -> dict[str, float] | None:
-    """Percentiles of a whole query of an arm in milliseconds, None when time was not measured."""
+    """Percentiles of a whole query of an arm in milliseconds, those that are known; None when time was not measured."""
     frame = found.latency
     if not len(frame):
         return None
@@ -129,4 +129,5 @@ def total_latency(found: Measurements, arm: str) -> dict[str, float] | None:
     if not len(rows):
         return None
     wanted = ("p50", "p95", "p99", "p95_low", "p95_high")
-    return {name: round(float(rows.iloc[0][name]), 3) for name in wanted}
+    known = {name: float(rows.iloc[0][name]) for name in wanted}
+    return {name: round(value, 3) for name, value in known.items() if value == value}  # few queries have no interval

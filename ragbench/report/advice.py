@@ -104,10 +104,11 @@ def _key(word: str) -> str:
 
 def _measuring(run: _Run) -> Iterator[Lever]:
     """Levers on the benchmark, where it cannot show a gain."""
-    if arms.busy(run.results.record):
+    if arms.disturbed(run.results.record):
         yield Lever(
             "time it on a quiet machine",
-            "other programs were busy, so nothing can be adopted: type the command again, computed results are kept",
+            "other programs were busy, so added times are less certain: type the command again, computed results are "
+            "kept",
             None,
             (),
         )

@@ -76,7 +76,7 @@ def effects(frame: pd.DataFrame, measure: str) -> go.Figure:
             )
         )
     figure.add_vline(x=0, line_width=1.5, line_color=GREY, line_dash="dot")
-    figure.update_xaxes(title=f"difference in {measure}, 95% interval", tickformat="+.2f")
+    figure.update_xaxes(title=f"difference in {measure}, with its interval", tickformat="+.2f")
     figure.update_yaxes(type="category", categoryorder="array", categoryarray=labels(frame["factor"])[::-1])
     return finish(figure, rows=len(frame), legend="verdict")
 

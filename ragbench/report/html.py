@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ragbench.comparison import areas, field, halves
 from ragbench.comparison.policy import Policy
 from ragbench.evaluation.diagnosis import unit
-from ragbench.experiment import ledger, measurements, verdicts
+from ragbench.experiment import measurements, verdicts
 from ragbench.files import write_text
 from ragbench.report import evidence, explorer, figures, methods, page, page_tables, pareto, references
 from ragbench.report.cells import Table
@@ -80,7 +80,7 @@ def contents(results: Measurements) -> dict[str, Any]:
         "halves_said": halves.sentences(verdicts.halves(results)),
         "areas": page_tables.areas(results) if len(verdicts.areas(results)) else None,
         "areas_said": areas.sentences(verdicts.areas(results)),
-        "look": ledger.sentence(results.looks, str(results.record["benchmark"]["name"])),
+        "look": results.look,
         "confidence": f"{100 * Policy.of(results.config(results.arms[0])).statistics.confidence:g}%",
         "arms": page_tables.arms(results),
         "timed": len(results.latency) > 0,

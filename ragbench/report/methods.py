@@ -188,20 +188,21 @@ def _statistics(results: Measurements, config: Mapping[str, Any], cite: Citation
         + (f", {budget.of_rerank_ms:g} ms for turning re-ranking on" if budget.of_rerank_ms is not None else "")
     )
     return (
-        f"Comparisons are paired over queries. The t of every mean difference is corrected for skew "
-        f"{cite(works.SKEW)}; p values are adjusted over all comparisons of a table, at both levels, by the largest of "
-        f"these statistics in {spec.draws:,} sign flips of whole queries (all of them where there are no more) "
-        f"{cite(works.RANDOMISATION)}, single-step maxT {cite(works.MAX_T)}, with p = (b + 1) / (m + 1) "
+        f"Comparisons are paired over queries. p values of the t of every mean difference are adjusted over all "
+        f"comparisons of a table, at both levels, by the largest of these statistics in {spec.draws:,} sign flips of "
+        f"whole queries (all of them where there are no more) {cite(works.RANDOMISATION)} and in as many samples of "
+        f"queries around a mean of 0, single-step maxT {cite(works.MAX_T)}, with p = (b + 1) / (m + 1) "
         f"{cite(works.NEVER_ZERO)}. An interval contains the means that this test does not reject; all intervals hold "
-        f"together at {100 * spec.confidence:g}%. A difference is equivalent to none when two one-sided tests "
+        f"together at {results.interval}. A difference is equivalent to none when two one-sided tests "
         f"{cite(works.TOST)} place it within +-{spec.smallest_effect:g}. The minimum detectable effect is the true "
         f"difference that {100 * POWER:.0f}% of such comparisons find, by simulation from the observed differences. "
-        f"Quality is better when documents or passages are and neither is surely worse. Where unjudged hits could turn "
-        f"the sign of an effect, if they were as useful as judged ones at their rank, it is left open; where nothing "
-        f"was judged useless, as with known items, unjudged hits count as useless. A change is adopted when quality is "
-        f"better and its cost within budget ({limit}), rejected when quality is worse or its cost over budget. Results "
-        f"for query types with fewer than {FEW} topics are marked as unstable {cite(works.FEW_TOPICS)}. The seed is "
-        f"{policy.seed}."
+        f"Quality is better when documents or passages are and the other one is shown, by its own one-sided bound at "
+        f"{100 * spec.confidence:g}%, to lose less than {spec.smallest_effect:g} {cite(works.NOT_WORSE)}. Where "
+        f"unjudged hits could turn the sign of an effect, if they were as useful as judged ones at their rank, it is "
+        f"left open; where nothing was judged useless, as with known items, unjudged hits count as useless. A change "
+        f"is adopted when quality is better and its cost within budget ({limit}), rejected when quality is worse or "
+        f"its cost over budget. Results for query types with fewer than {FEW} topics are marked as unstable "
+        f"{cite(works.FEW_TOPICS)}. The seed is {policy.seed}."
     )
 
 
@@ -215,10 +216,11 @@ def _latency(results: Measurements) -> str:
         f"Service time in a closed loop: after {warmup} warm-up queries every system answers {queries} sampled "
         f"queries {_times(int(spec['rounds']))}, one at a time, systems in a new random order for every query (seed "
         f"{spec['seed']}), on {_count(int(spec['threads']), 'thread')}, with no memory of earlier queries. "
-        f"Percentiles are interpolated linearly, with 95% intervals of a smoothed bootstrap over queries."
+        f"Percentiles are interpolated linearly, with 95% intervals: of p50 a smoothed bootstrap over queries, of p95 "
+        f"order statistics."
     )
-    if reason := arms.busy(results.record):
-        text += f" These times are not to be trusted: {reason}."
+    if reason := arms.disturbed(results.record):
+        text += f" The machine was disturbed ({reason}): intervals of added times are widened by the noise."
     if results.latency["stage"].str.startswith("cold ").any():
         text += " The cold start is the time of the first query in a fresh process."
     return text

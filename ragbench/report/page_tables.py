@@ -168,7 +168,8 @@ def arms(results: Measurements) -> Table:
         if len(passages):
             cells.append(Cell(plain(_at(passages, arm, PRIMARY))))
         if total is not None:
-            p95 = f"[{_at(total, arm, 'p95_low'):.0f}, {_at(total, arm, 'p95_high'):.0f}]" if arm in total.index else ""
+            low, high = (_at(total, arm, f"p95_{end}") for end in ("low", "high"))
+            p95 = f"[{low:.0f}, {high:.0f}]" if arm in total.index and high == high else ""
             cells += [Cell(plain(_at(total, arm, "p50"), 1)), Cell(plain(_at(total, arm, "p95"), 1), p95)]
         cells += [Cell(plain(_at(means, arm, name))) for name in others]
         cells += [Cell(plain(_at(passages, arm, name), 0 if name == TOKENS else 3)) for name in context]
@@ -286,7 +287,7 @@ def interactions(results: Measurements) -> Table:
         )
         for row in evidence.rows(frame)
     ]
-    columns = (("Pair", ""), ("Interaction", "with its 95% interval"), ("p", ""), ("W / T / L", ""))
+    columns = (("Pair", ""), ("Interaction", f"with its {results.interval} interval"), ("p", ""), ("W / T / L", ""))
     return Table("How much the effect of one grows when the other is on", columns, tuple(rows))
 
 

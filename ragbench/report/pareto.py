@@ -129,6 +129,8 @@ def pareto(results: Measurements) -> pd.DataFrame:
     judged = {arm: results.values(arm, evidence.primary(results)).tolist() for arm in results.arms}
     total = results.latency[(results.latency["stage"] == "total") & results.latency["arm"].map(judged).astype(bool)]
     frame = total[["arm", "p50", "p95", "p95_low", "p95_high"]].reset_index(drop=True)
+    for end in ("p95_low", "p95_high"):  # of few queries there is no interval
+        frame[end] = frame[end].fillna(frame["p95"])
     values = [judged[arm] for arm in frame["arm"]]
     frame.insert(1, "quality", [float(np.mean(each)) for each in values])
     ends = [own_mean.mean(each)[1:3] for each in values]

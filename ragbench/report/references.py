@@ -78,12 +78,12 @@ NEVER_ZERO = _work(
     2010,
     "10.2202/1544-6115.1585",
 )
-SKEW = _work(
-    "Hall, Peter",
-    "On the Removal of Skewness by Transformation",
-    "Journal of the Royal Statistical Society, Series B 54(1)",
-    1992,
-    "10.1111/j.2517-6161.1992.tb01876.x",
+NOT_WORSE = _work(
+    "Berger, Roger L.",
+    "Multiparameter Hypothesis Testing and Acceptance Sampling",
+    "Technometrics 24(4)",
+    1982,
+    "10.2307/1267823",
 )
 MAX_T = _work("Westfall, Peter H.; Young, S. Stanley", "Resampling-Based Multiple Testing", "Wiley", 1993)
 TOST = _work(

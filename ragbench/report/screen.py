@@ -10,7 +10,6 @@ from ragbench.catalogue import label
 from ragbench.comparison import arms, own_mean
 from ragbench.evaluation.levels import DOCUMENT, PASSAGE, enough
 from ragbench.evaluation.measures import PRIMARY
-from ragbench.experiment import ledger
 from ragbench.report import evidence
 
 if TYPE_CHECKING:
@@ -79,10 +78,10 @@ def below(results: Measurements) -> list[str]:
     if not len(frame):
         said = ["[ ] is the 95% interval of the mean"]
     elif set(frame["factor"]) <= set(results.arms):
-        said = [f"[ ] is the change from {results.arms[0]}, 95% interval"]
+        said = [f"[ ] is the change from {results.arms[0]}, {results.interval} interval"]
     else:
-        said = ["change of the mean, with its 95% interval"]
-    if looks := ledger.sentence(results.looks, str(results.record["benchmark"]["name"])):
+        said = [f"change of the mean, with its {results.interval} interval"]
+    if looks := results.look:
         said.append(looks)
     return [*said, *_reasons(results), "by type and stage: the report, or ragbench compare"]
 
@@ -95,7 +94,7 @@ def _enough(results: Measurements) -> bool:
 def _reasons(results: Measurements) -> list[str]:
     """Why an arm is not adopted, one line for each reason."""
     frame = evidence.effects(results)
-    busy = bool(arms.busy(results.record))
+    busy = bool(arms.disturbed(results.record))
     named: dict[str, list[str]] = {}
     for row in evidence.rows(frame[frame["kind"] == "main"] if len(frame) else frame):
         if reason := _reason(row, busy):
@@ -119,8 +118,9 @@ def _reason(row: Mapping[str, Any], busy: bool) -> str:
     if row["quality"] == "open":
         return f"may be chance: {row['n']:.0f} topics are too few for so small a change"
     if row["latency_ms"] != row["latency_ms"]:
-        return "better, but its time was not measured"
-    return f"better, but {'the machine was too busy to time it' if busy else 'perhaps over the budget of time'}"
+        return f"{row['quality']}, but its time was not measured"
+    noisy = " on a busy machine" if busy else ""
+    return f"{row['quality']}, but perhaps over the budget of time{noisy}"
 
 
 def _some(names: Sequence[str]) -> str:

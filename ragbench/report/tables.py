@@ -12,7 +12,7 @@ from ragbench.evaluation import headroom
 from ragbench.evaluation.levels import PASSAGE
 from ragbench.evaluation.measures import ANSWERED, MEASURES, PRIMARY, UNPLACED
 from ragbench.evaluation.passages import TOKENS
-from ragbench.experiment import ledger, verdicts
+from ragbench.experiment import verdicts
 from ragbench.report import evidence
 from ragbench.timing import latency, open_loop
 
@@ -57,7 +57,7 @@ def show(results: Measurements) -> None:
     if len(results.latency):
         print_table(stages(results), "Service time of a new query, milliseconds", _LATENCY)
         print("\n".join(latency.repeat_sentences(results.latency)))
-    if said := ledger.sentence(results.looks, str(results.record["benchmark"]["name"])):
+    if said := results.look:
         print(f"This is {said}.")
     if len(results.open_loop):
         print_table(columns(results.open_loop, list(_OPEN_LOOP)), "Response time at rates of arrival, ms", _OPEN_LOOP)

@@ -105,11 +105,15 @@ def judge(runs: Runs, base: ArmId, arms: Sequence[ArmId]) -> list[JudgedContrast
     policy = Policy.of(first.config(base.arm))
     split = str(first.record["split"])
     gathered = {name: Arms.of(each, policy, split) for name, each in loaded.items()}
-    busy = next((each.busy for each in gathered.values() if each.busy), "")
     chosen = {str(arm): gathered[arm.run].arms[arm.arm] for arm in (base, *arms)}
     if silent := next((name for name, arm in chosen.items() if DOCUMENT not in arm.levels), None):
         raise ResultsError(f"arm '{silent}' has no '{policy.measure}' on split '{split}': run it again")
-    return Arms(chosen, policy, busy).against(str(base))
+    if len(gathered) == 1:  # one run: its verdicts, whichever of its arms are shown
+        by_arm = {each.contrast.factors[0]: each for each in gathered[base.run].against(base.arm)}
+        return [by_arm[arm.arm] for arm in arms]
+    prices = [each.policy for each in gathered.values()]
+    dearest = min(prices, key=lambda each: each.share)
+    return Arms(chosen, replace(policy, share=dearest.share, left=dearest.left)).against(str(base))
 
 
 def incomparable(base: ListedRun, other: ListedRun) -> str:

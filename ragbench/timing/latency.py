@@ -1,11 +1,12 @@
 """Latency of single queries, each asked for the first time.
 
-Protocol: warm up, then rounds; in every round every arm answers every sampled query once, arms in a new seeded order
-for each query, so that a slow moment of the machine affects all arms alike. Models run without caches on disk and with
-pinned threads; the memory of earlier queries (`ragbench.query_memory`) is cleared before each query. In the last round
-every query is repeated at once, with that memory filled. Garbage collection stays on. The time is service time in a
-closed loop: the next query starts when the last one is answered. Cold starts are measured separately, in a fresh
-process (`ragbench.timing.coldstart`).
+Protocol: warm up, then rounds; in every round every arm answers a variant of every sampled query that nobody asked
+before (`ragbench.timing.unasked`), arms in a new seeded order for each query, so that a slow moment of the machine
+affects all arms alike. Models run without caches on disk and with pinned threads; the memory of earlier queries
+(`ragbench.query_memory`) is cleared before each query. In the last round some variants are asked twice more: with that
+memory cleared, which shows what is remembered elsewhere, and with it filled. Garbage collection stays on. The time is
+service time in a closed loop: the next query starts when the last one is answered. Cold starts are measured separately,
+in a fresh process (`ragbench.timing.coldstart`).
 """
 
 from __future__ import annotations
@@ -14,16 +15,18 @@ import itertools
 import random
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ragbench import query_memory
 from ragbench.configuration import LatencySpec
 from ragbench.engine.executor import Arm
 from ragbench.engine.pipeline import start
 from ragbench.stages.stage import Stage, wait
 from ragbench.timing.intervals import Floats, Samples, summary
+from ragbench.timing.unasked import Unasked
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,6 +36,10 @@ if TYPE_CHECKING:
 TOTAL = "total"
 NOTABLE = 0.1
 """Both first and repeated times are reported where they differ by more than this share of the first."""
+REMEMBERED, REMEMBERED_MS = 0.2, 1.0
+"""Something remembers queries outside the query memory if known ones save more than this share and these ms of p50."""
+MOST_AGAIN = 40
+"""The most queries that are asked again."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +47,8 @@ class Timing:
     """Samples of one arm: milliseconds of shape (samples, stages + 1), the last column for the whole query.
 
     `again_ms`: times of repeated queries, one each, of shape (queries, stages + 1); no rows when none was repeated.
+    `known_ms`: times of the same queries when they were known and the query memory was cleared; `new_ms`: when they
+    were new, in the same round.
     """
 
     arm: str
@@ -47,6 +56,8 @@ class Timing:
     qids: tuple[str, ...]
     samples_ms: Floats
     again_ms: Floats
+    known_ms: Floats = field(default_factory=lambda: np.empty((0, 1)))
+    new_ms: Floats = field(default_factory=lambda: np.empty((0, 1)))
 
     def samples(self, column: str = TOTAL) -> Samples:
         """The times of one stage, or of the whole query, with their queries."""
@@ -62,13 +73,19 @@ class Timing:
         return frame
 
     def table(self) -> list[dict[str, object]]:
-        """A row for every stage and the whole: `summary` of first queries, `again_p50` and `again_p95` of repeats."""
+        """A row for every stage and the whole.
+
+        `summary` of new queries; `again_p50` and `again_p95` of repeats; of the same queries `known_p50`, known and
+        with the query memory cleared, and `new_p50`, when they were new.
+        """
         rows: list[dict[str, object]] = []
         for place, stage in enumerate(self.columns):
             rows.append({"arm": self.arm, "stage": stage, **summary(self.samples(stage))})
-            if len(self.again_ms):
+            if len(self.again_ms) and len(self.known_ms):
                 p50, p95 = np.percentile(self.again_ms[:, place], [50, 95])
                 rows[-1] |= {"again_p50": float(p50), "again_p95": float(p95)}
+                rows[-1]["known_p50"] = float(np.median(self.known_ms[:, place]))
+                rows[-1]["new_p50"] = float(np.median(self.new_ms[:, place]))
         return rows
 
 
@@ -79,31 +96,39 @@ def measure(
     progress: Callable[[str, int, int], None] | None = None,
     again: bool = True,
 ) -> dict[str, Timing]:
-    """Time every arm over a seeded sample of the queries; `again`: also ask each a second time in the last round."""
+    """Time every arm over a seeded sample of the queries; `again`: also ask up to `MOST_AGAIN` of them again."""
     chance = random.Random(spec.seed)
     sample = list(queries) if len(queries) <= spec.queries else chance.sample(list(queries), spec.queries)
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(limits=spec.threads):
         fresh = without_caches(arms, sample[: spec.warmup], spec.threads)
-        first: dict[str, list[list[float]]] = {arm.name: [] for arm in fresh}
-        second: dict[str, list[list[float]]] = {arm.name: [] for arm in fresh}
+        first, new, known, second = (_by_arm(fresh) for _ in range(4))
         asked = [(number, query) for number in range(spec.rounds) for query in sample]
-        for done, (number, query) in enumerate(asked, start=1):
+        repeated = range(len(asked) - len(sample), len(asked) - len(sample) + MOST_AGAIN) if again else range(0)
+        unasked = Unasked(sample, (query.text for query in queries))
+        for done, (_, query) in enumerate(asked, start=1):
             for arm in chance.sample(fresh, len(fresh)):
-                arm.index.memory.forget()
-                first[arm.name].append(time_query(arm, query))
-                if again and number == spec.rounds - 1:
-                    second[arm.name].append(time_query(arm, query))
+                variant = unasked.of(query)
+                first[arm.name].append(time_new(arm, variant))
+                if done - 1 in repeated:
+                    new[arm.name].append(first[arm.name][-1])
+                    known[arm.name].append(time_new(arm, variant))
+                    second[arm.name].append(time_query(arm, variant))
             if progress is not None:
                 progress("timing queries", done, len(asked))
     qids = tuple(query.qid for _, query in asked)
     found = {}
     for arm in fresh:
         columns = (*(_column(name, stage) for name, stage in arm.pipeline), TOTAL)
-        times = (np.array(each[arm.name], dtype=np.float64).reshape(-1, len(columns)) for each in (first, second))
+        lists = (each[arm.name] for each in (first, second, known, new))
+        times = (np.array(each, dtype=np.float64).reshape(-1, len(columns)) for each in lists)
         found[arm.name] = Timing(arm.name, columns, qids, *times)
     return found
+
+
+def _by_arm(arms: Sequence[Arm]) -> dict[str, list[list[float]]]:
+    return {arm.name: [] for arm in arms}
 
 
 def _column(name: str, stage: Stage) -> str:
@@ -120,6 +145,13 @@ def without_caches(arms: Sequence[Arm], warmup: Sequence[Query], threads: int) -
         for query in warmup:
             arm.pipeline([query], arm.index)
     return fresh
+
+
+def time_new(arm: Arm, query: Query) -> list[float]:
+    """The times of a query with the query memory cleared, that of plug-ins too."""
+    arm.index.memory.forget()
+    query_memory.OF_PLUGINS.forget()
+    return time_query(arm, query)
 
 
 def time_query(arm: Arm, query: Query) -> list[float]:
@@ -140,10 +172,26 @@ def repeat_sentences(table: pd.DataFrame) -> list[str]:
         return []
     said = []
     for row in table[table["stage"] == TOTAL].to_dict("records"):
-        ratios = [abs(row[f"again_{name}"] - row[name]) / row[name] for name in ("p50", "p95")]
+        ratios = [abs(row[f"again_{name}"] - row[name]) / max(row[name], 1e-9) for name in ("p50", "p95")]
         if max(ratios) > NOTABLE:
             said.append(
                 f"{row['arm']}: p50 {row['p50']:.1f} ms and p95 {row['p95']:.1f} ms for a new query, "
                 f"{row['again_p50']:.1f} and {row['again_p95']:.1f} ms when it is asked again"
+            )
+    return [*said, *_remembered(table)]
+
+
+def _remembered(table: pd.DataFrame) -> list[str]:
+    """A sentence for every arm in which something remembers queries and does not say so."""
+    if "known_p50" not in table:
+        return []
+    said = []
+    for row in table[table["stage"] == TOTAL].to_dict("records"):
+        saved = row["new_p50"] - row["known_p50"]
+        if saved > max(REMEMBERED * row["new_p50"], REMEMBERED_MS):
+            said.append(
+                f"{row['arm']}: something remembers queries: p50 {row['new_p50']:.1f} ms for a query that nobody asked "
+                f"before, {row['known_p50']:.1f} ms for the same one known. New ones count; a plug-in remembers with "
+                "ragbench.remember"
             )
     return said

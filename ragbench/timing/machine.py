@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -15,6 +16,8 @@ MOST_STEAL = 0.02
 MOST_SWITCHES = 50.0
 """Involuntary context switches of this process in a second; there are hundreds if another process wants its
 processor."""
+SLICE_S = 0.003
+"""What an involuntary context switch may cost: Linux's scheduler lets another process run for about this long."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,14 @@ class MachineState:
         if self.switches > MOST_SWITCHES:
             return f"other programs interrupted the measurement {self.switches:.0f} times a second"
         return None
+
+
+def share_lost(state: Mapping[str, Any]) -> float:
+    """The share of its time that this process lost to others, by a recorded `MachineState`: 0 to 1.
+
+    What the host took, and a slice of the scheduler for every involuntary switch.
+    """
+    return min(1.0, float(state.get("steal", 0.0)) + SLICE_S * float(state.get("switches", 0.0)))
 
 
 class Watch:

@@ -19,9 +19,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ragbench import query_memory
 from ragbench.configuration import LatencySpec
 from ragbench.timing.intervals import Floats, Samples, summary
 from ragbench.timing.latency import Timing, without_caches
+from ragbench.timing.unasked import Unasked
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,7 +77,7 @@ def measure(
     """Send `spec.arrivals` queries at every rate of `spec.rates` to every arm in turn; arms in a new order per rate."""
     from threadpoolctl import threadpool_limits
 
-    chance = random.Random(spec.seed)
+    chance, unasked = random.Random(spec.seed), Unasked(queries)
     served: list[Served] = []
     total = len(spec.rates) * len(arms)
     with threadpool_limits(limits=spec.threads):
@@ -84,7 +86,7 @@ def measure(
             arrivals = poisson_ms(qps, spec.arrivals, spec.seed)
             asked = chance.choices(queries, k=spec.arrivals)
             for arm in chance.sample(fresh, len(fresh)):
-                served.append(serve(arm, qps, asked, arrivals))
+                served.append(serve(arm, qps, [unasked.of(query) for query in asked], arrivals))
                 if progress is not None:
                     progress("serving arrivals", len(served), total)
     return served
@@ -104,6 +106,7 @@ def serve(arm: Arm, qps: float, queries: Sequence[Query], arrivals_ms: Floats) -
     start = time.perf_counter()
     for place, (query, arrival) in enumerate(zip(queries, arrivals_ms.tolist(), strict=True)):
         arm.index.memory.forget()
+        query_memory.OF_PLUGINS.forget()
         early = arrival / 1e3 - (time.perf_counter() - start)
         if early > 0:
             time.sleep(early)

@@ -19,6 +19,7 @@ from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.split import TEST
 from ragbench.comparison.arms import Arm, Arms, JudgedContrast
 from ragbench.comparison.contrast import Contrast
+from ragbench.comparison.cost import Times
 from ragbench.comparison.policy import Policy
 from ragbench.comparison.verdict import Verdict
 from ragbench.configuration import Settings
@@ -69,7 +70,7 @@ def judge_by_folds(tuned: Tuned) -> JudgedContrast:
     compared = {
         each.name: Arm(
             {level: {qid: pair[place] for qid, pair in pairs.items()} for level, pairs in levels.items() if pairs},
-            times=tuned.samples.get(each.name),
+            times=None if each.name not in tuned.samples else Times(tuned.samples[each.name]),
             config=each.config,
         )
         for each, place in zip(settings, (1, 0), strict=True)

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 from ragbench import files
 from ragbench.console import markdown
 from ragbench.errors import ResultsError
-from ragbench.experiment import ledger
 from ragbench.files import Damaged, write_text
 from ragbench.tuning.confirm import Confirmation, judge_by_folds
 from ragbench.tuning.outcome import PRESET, Tuned
@@ -67,7 +66,7 @@ def warnings(tuned: Tuned, confirmation: Confirmation | None) -> list[str]:
         )
     results = confirmation.results
     if results.looks > 1:
-        found.append(f"this is {ledger.sentence(results.looks, str(results.record['benchmark']['name']))}")
+        found.append(f"this is {results.look}")
     return found
 
 

@@ -4,6 +4,8 @@ python -m pytest tests/bench/test_interval_coverage.py --benchmark-only -s
 
 Queries differ (log-normal), repeats of a query differ little, some repeats are far slower. An interval that took
 repeats for queries would cover p50 in 84 of 100 samples of 40 queries asked 3 times, in 60 of 40 asked 10 times.
+80 x 2 are the default settings. A smoothed bootstrap of p95, as before, held .71 (a slow class of 6%) to .97 of the
+true values at 20 x 2, .88 to .98 at 40 x 3, and .90 to .98 at 80 x 2.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import pytest
 from ragbench.timing.intervals import Floats, Samples, summary, weighted_sum
 
 SAMPLES, POPULATION = 400, 400_000
-LEAST = {"p50": 0.92, "p95": 0.90}
+LEAST = {"p50": 0.92, "p95": 0.93}
 
 Draw = Callable[[np.random.Generator, int, int], Floats]
 
@@ -32,13 +34,33 @@ def queries(between: float, within: float, stalls: float = 0.0, slow_class: floa
     return draw
 
 
+def two_modes(slow: float, by_query: bool = True) -> Draw:
+    """A share of the queries, or of single repeats, takes four times as long."""
+
+    def draw(chance: np.random.Generator, n: int, repeats: int) -> Floats:
+        mode = np.where(chance.random((n, 1 if by_query else repeats)) < slow, 60.0, 15.0)
+        return mode * np.exp(chance.normal(0, 0.1, (n, 1)) + chance.normal(0, 0.05, (n, repeats)))
+
+    return draw
+
+
 POPULATIONS = {
     "queries differ": queries(0.5, 0.1),
     "and stall": queries(0.5, 0.1, stalls=0.02),
     "repeats differ as much": queries(0.2, 0.2, stalls=0.02),
     "a tenth is slow": queries(0.5, 0.05, slow_class=0.1),
+    "normal": lambda chance, n, repeats: 20 + 3 * chance.normal(0, 1, (n, 1)) + chance.normal(0, 1, (n, repeats)),
+    "two modes, 6%": two_modes(0.06),
+    "two modes, 10%": two_modes(0.1),
+    "two modes in repeats": two_modes(0.1, by_query=False),
+    "log-normal, heavy": queries(0.9, 0.15),
+    "Pareto": lambda chance, n, repeats: (
+        (8 + 8 * chance.pareto(2.2, (n, 1))) * np.exp(chance.normal(0, 0.1, (n, repeats)))
+    ),
 }
-SHAPES = ((40, 3), (40, 10), (91, 1))
+SHAPES = ((80, 2), (80, 10), (91, 1), (200, 1))
+FEWER = ((20, 2), (40, 3), (71, 1))
+"""Shapes that bear no interval of p95."""
 
 
 def as_samples(times: Floats) -> Samples:
@@ -70,16 +92,34 @@ def test_an_interval_holds_the_percentile(benchmark, population: str, shape: tup
     assert all(found[level] >= least for level, least in LEAST.items())
 
 
+@pytest.mark.parametrize("shape", FEWER, ids=lambda shape: f"{shape[0]}x{shape[1]}")
+def test_few_queries_bear_no_interval_of_p95(shape: tuple[int, int]) -> None:
+    found = summary(as_samples(POPULATIONS["two modes, 6%"](np.random.default_rng(3), *shape)))
+    assert np.isnan([found["p95_low"], found["p95_high"]]).all()
+
+
+OWN: dict[str, Draw] = {
+    "log-normal": queries(0.5, 0.0),
+    **{name: POPULATIONS[name] for name in ("two modes, 6%", "Pareto")},
+}
+
+
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: f"{shape[0]}x{shape[1]}")
-@pytest.mark.parametrize("change", ["a third more", "20 ms more", "none"])
-def test_an_interval_holds_the_difference_of_two_arms(benchmark, change: str, shape: tuple[int, int]) -> None:
+@pytest.mark.parametrize("own", OWN)
+@pytest.mark.parametrize("change", ["a third more", "20 ms more", "a tenth 80 ms more", "other slow queries", "none"])
+def test_an_interval_holds_the_difference_of_two_arms(benchmark, change: str, own: str, shape: tuple[int, int]) -> None:
     noise = queries(0.0, 0.1, stalls=0.02)
 
     def pair(chance: np.random.Generator, n: int, repeats: int) -> tuple[Floats, Floats]:
-        own = np.exp(chance.normal(0, 0.5, (n, 1)))
-        base, arm = own * noise(chance, n, repeats), own * noise(chance, n, repeats)
-        extra = 20 * np.exp(chance.normal(0, 0.2, (n, 1))) * np.exp(chance.normal(0, 0.05, (n, repeats)))
-        return base, {"a third more": arm * 4 / 3, "20 ms more": arm + extra, "none": arm}[change]
+        shared = OWN[own](chance, n, 1)
+        base, arm = shared * noise(chance, n, repeats), shared * noise(chance, n, repeats)
+        if change == "a third more":
+            return base, arm * 4 / 3
+        if change == "20 ms more":
+            return base, arm + 20 * np.exp(chance.normal(0, 0.2, (n, 1)) + chance.normal(0, 0.05, (n, repeats)))
+        if change == "a tenth 80 ms more":
+            return base, arm + np.where(chance.random((n, 1)) < 0.1, 80.0, 0.0)
+        return base, arm if change == "none" else OWN[own](chance, n, 1) * noise(chance, n, repeats)
 
     base, arm = (percentiles(times) for times in pair(np.random.default_rng(9), POPULATION, 1))
     true, chance = {level: arm[level] - base[level] for level in LEAST}, np.random.default_rng(3)

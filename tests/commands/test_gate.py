@@ -23,7 +23,8 @@ def run(write_results, tmp_path: Path) -> Path:
     [
         ("old", [], 0),
         ("worse", [], 1),
-        ("worse", ["--drop", "0.2"], 0),
+        ("worse", ["--margin", "0.2"], 0),
+        ("worse", ["--drop", "0.2"], 0),  # its old name
         ("slow", [], 1),
         ("slow", ["--latency-tolerance", "4"], 0),
     ],
@@ -53,3 +54,39 @@ def test_bad_input_is_one_sentence(run: Path, capsys) -> None:
     assert err.count("\n") == 1
     assert cli.main(["gate", "a", "b", "c"]) == 2
     assert "ragbench gate OLD NEW" in capsys.readouterr().err
+
+
+def test_too_few_topics_have_an_exit_code_of_their_own(write_results, tmp_path: Path, capsys) -> None:
+    run = write_results(tmp_path / "run", {"old": VALUES, "new": [0.3, *VALUES[1:]]})
+    named = ["gate", f"{run / 'arms' / 'old'}", f"{run / 'arms' / 'new'}"]
+    assert cli.main(named) == 3
+    assert "not checked: open: documents" in capsys.readouterr().out
+    assert cli.main([*named, "--json"]) == 3
+    assert json.loads(capsys.readouterr().out)["passes"] is False
+    assert cli.main([*named, "--margin", "0"]) == 0
+
+
+def test_a_pinned_run_is_what_later_runs_are_compared_with(
+    write_results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
+) -> None:
+    """Each run loses .008, surely and less than the margin: against the run before all pass, against the pin not."""
+    monkeypatch.chdir(tmp_path)
+    words = [f"paths.results={tmp_path}"]
+    assert cli.main(["gate", *words]) == 2
+    assert "ragbench gate --pin @2" in capsys.readouterr().err
+    folders = [
+        write_results(tmp_path / "runs" / f"{number}", {"arm": [value - 0.008 * number for value in VALUES]})
+        for number in range(3)
+    ]
+    (tmp_path / "ragbench.yaml").write_text("# ours\nseed: 13\narms:\n  one: exp=baseline\n", encoding="utf-8")
+    assert cli.main(["gate", "--pin", str(folders[0]), *words]) == 0
+    written = (tmp_path / "ragbench.yaml").read_text(encoding="utf-8")
+    assert written == '# ours\nseed: 13\ngate: "runs/0/arms/arm"\narms:\n  one: exp=baseline\n'
+    capsys.readouterr()
+    assert cli.main(["gate", str(folders[1]), str(folders[2]), *words, "--margin", "0.01"]) == 0
+    assert "a sure loss of 0.008, smaller than the margin" in capsys.readouterr().out
+    assert cli.main(["gate", *words, "--candidate", str(folders[1]), "--margin", "0.01"]) == 0
+    assert cli.main(["gate", *words, "--candidate", str(folders[2]), "--margin", "0.01"]) == 1
+    assert cli.main(["gate", "--pin", str(folders[2]), *words]) == 0
+    assert (tmp_path / "ragbench.yaml").read_text(encoding="utf-8").count("gate:") == 1
+    assert cli.main(["gate", *words, "--candidate", str(folders[2])]) == 0

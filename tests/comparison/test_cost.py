@@ -6,7 +6,7 @@ import pytest
 
 from ragbench import app
 from ragbench.comparison.contrast import Contrast
-from ragbench.comparison.cost import Added, Cost, added_p95
+from ragbench.comparison.cost import Added, Cost, Times, added_p95, cost, noise_ms
 from ragbench.comparison.policy import Policy
 
 
@@ -17,7 +17,7 @@ def samples(values: np.ndarray) -> pd.DataFrame:
 
 
 def test_a_constant_difference_has_no_interval():
-    base = np.random.default_rng(1).gamma(3.0, 5.0, (40, 3))
+    base = np.random.default_rng(1).gamma(3.0, 5.0, (80, 3))
     found = added_p95(Contrast.of("b", "a"), {"a": samples(base), "b": samples(base + 12.0)}, 1)
     assert found.p95_ms == pytest.approx(12.0)
     assert found.low_ms <= 12 <= found.high_ms
@@ -28,8 +28,8 @@ def test_a_constant_difference_has_no_interval():
 def test_slow_queries_are_slow_in_both_arms():
     """Arms share their slow queries: the interval of the difference is far narrower than that of either p95."""
     generator = np.random.default_rng(2)
-    base = generator.gamma(1.0, 50.0, (40, 1)) + generator.normal(0, 1, (40, 3))
-    times = {"a": samples(base), "b": samples(base + 10 + generator.normal(0, 1, (40, 3)))}
+    base = generator.gamma(1.0, 50.0, (80, 1)) + generator.normal(0, 1, (80, 3))
+    times = {"a": samples(base), "b": samples(base + 10 + generator.normal(0, 1, (80, 3)))}
     found = added_p95(Contrast.of("b", "a"), times, 1)
     assert found.low_ms < 10 < found.high_ms
     assert found.high_ms - found.low_ms < 40  # p95 itself is some 150 ms, give or take 50
@@ -54,7 +54,7 @@ def test_an_arm_that_was_not_timed_has_no_cost():
         (Cost(Added(50, 45, 51), 50), "open"),
         (Cost(Added(60, 50.1, 70), 50), "over"),
         (Cost(None, 50), "open"),
-        (Cost(Added(10, 5, 15), 50, "busy"), "open"),
+        (Cost(Added(10, 5, 15), 50, disturbed="busy", noise_ms=3.0), "within"),  # its interval says all
         (Cost(Added(900, 800, 1000), None), "within"),
     ],
 )
@@ -69,3 +69,56 @@ def test_re_ranking_may_take_longer():
     assert policy.budget_ms([other], [base]) == 50
     assert policy.budget_ms([reranking], [base]) == 150
     assert policy.budget_ms([reranking], [reranking]) == 50
+
+
+PAIR = Contrast.of("b", "a")
+
+
+def timed(values: np.ndarray, **machine) -> Times:
+    return Times(samples(values), **machine)
+
+
+def test_a_disturbed_machine_widens_the_interval_by_what_it_may_have_moved():
+    """Rounds of +10, +14 and +12 ms: half their range is 2. 3% of p95s of 100 and of at most 114 ms: 3 + 3.42."""
+    base = np.full((80, 3), 100.0)
+    arm = base + np.array([10.0, 14.0, 12.0])
+    times = {"a": timed(base, lost=0.03), "b": timed(arm, lost=0.03, disturbed="the host took 3% of its time")}
+    assert noise_ms(PAIR.weights, times) == pytest.approx(2 + 3 + 3.42)
+    quiet = added_p95(PAIR, {name: each.samples for name, each in times.items()}, 1)
+    found = cost(PAIR, times, 50, 1)
+    assert found.added.low_ms == pytest.approx(quiet.low_ms - 8.42)
+    assert found.added.high_ms == pytest.approx(quiet.high_ms + 8.42)
+    assert found.axis == "within"  # +14 of 50 was in no doubt
+    assert cost(PAIR, times, 20, 1).axis == "open"  # +14 of 20 is
+
+
+@pytest.mark.parametrize("side", ["a", "b"])
+def test_either_side_may_be_the_disturbed_one(side):
+    base = np.full((80, 2), 40.0)
+    times = {"a": base, "b": base + 45}
+    found = {
+        name: timed(each, **({"disturbed": "busy", "lost": 0.2} if name == side else {}))
+        for name, each in times.items()
+    }
+    assert cost(PAIR, {name: timed(each) for name, each in times.items()}, 50, 1).axis == "within"
+    assert cost(PAIR, found, 50, 1).axis == "open"
+    assert "Repeat the command on a quieter machine" in cost(PAIR, found, 50, 1).remedy
+
+
+def test_times_of_unlike_machines_are_not_compared():
+    base = np.full((80, 2), 40.0)
+    found = cost(
+        PAIR, {"a": timed(base, machine="old, 2 processors"), "b": timed(base, machine="new, 8 processors")}, 50, 1
+    )
+    assert (found.axis, found.added) == ("open", None)
+    assert found.text.startswith("the times are of unlike machines (new, 8 processors; old, 2 processors)")
+
+
+def test_too_few_queries_bear_no_interval_and_the_cost_is_open():
+    base = np.full((71, 2), 40.0)
+    found = cost(PAIR, {"a": timed(base), "b": timed(base + 3)}, 50, 1)
+    assert found.axis == "open"
+    assert found.text == "p95 +3 ms (an interval takes 72 queries), perhaps over the budget of +50 ms"
+    assert found.added.p95_ms == pytest.approx(3)
+    assert "latency.queries=72" in found.remedy
+    assert cost(PAIR, {"a": timed(base)}, 50, 1).remedy.startswith("Time it: repeat the command with latency.enabled")

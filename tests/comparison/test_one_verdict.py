@@ -31,6 +31,9 @@ ARMS = {
     "same": "equivalent",
     "noisy": "inconclusive",
 }
+GATE = {"good": 3, "slow": 1, "narrow": 1, "same": 0, "noisy": 3}
+"""Exit codes: passages of `good` may lose .018, which is less than the .02 that adoption rules out and more than the
+margin of .01, and `noisy` may lose more; both have too few topics for the gate."""
 
 
 @pytest.fixture(scope="module")
@@ -93,8 +96,7 @@ def test_the_studio(run: Measurements) -> None:
 @pytest.mark.parametrize("arm", ARMS)
 def test_what_gate_and_export_end_with(arm: str, run: Measurements, tmp_path: Path, capsys) -> None:
     words = [f"paths.results={run.folder.parents[1]}"]
-    rejected = ARMS[arm] == "reject"
-    assert cli.main(["gate", "run/base", f"run/{arm}", *words]) == (1 if rejected else 0)
+    assert cli.main(["gate", "run/base", f"run/{arm}", *words]) == GATE[arm]
     out = tmp_path / "config.yaml"
     refused = ARMS[arm] != "adopt"
     given = ["export", str(run.folder), "--arm", arm, "--format", "ragdocs", "--out", str(out), *words]
@@ -160,6 +162,57 @@ def test_export_and_mlflow(arm: str, run: Measurements) -> None:
 def test_the_gate_stops_what_is_rejected(arm: str, run: Measurements) -> None:
     checks = gate.gate(measured_arm.find(run.folder, "base"), measured_arm.find(run.folder, arm))
     assert any(check.outcome == "fails" for check in checks) == (ARMS[arm] == "reject")
+
+
+@pytest.fixture(scope="module")
+def five(write_results, tmp_path_factory: pytest.TempPathFactory) -> Measurements:
+    """Five arms; `low` would be surely worse as a pair of its own (a t of -2.3), and is not among four comparisons."""
+    generator = np.random.default_rng(8)
+    base = generator.uniform(0.3, 0.7, 80)
+    noise = generator.normal(0, 0.1, (4, 80))
+    noise = (noise - noise.mean(axis=1, keepdims=True)) / noise.std(axis=1, keepdims=True) * 0.1
+    effects = np.array([-2.3, 0.4, 0.8, -0.5]) * 0.1 / np.sqrt(79)
+    arms = {"base": base} | dict(zip(("low", "b", "c", "d"), base + noise + effects[:, np.newaxis], strict=True))
+    folder = tmp_path_factory.mktemp("five") / "runs" / "five"
+    write_results(folder, {arm: list(values) for arm, values in arms.items()}, dict.fromkeys(arms, 20.0))
+    return files.load(folder)
+
+
+def test_every_surface_judges_an_arm_with_the_family_of_its_run(five: Measurements, tmp_path: Path, capsys) -> None:
+    """Contradictions between surfaces: none, whichever arms they are asked for."""
+    own = verdicts.read(five).set_index("factor")
+    outcome, reason = own.loc["low", "verdict"], own.loc["low", "reason"]
+    loaded = Arms.of(five)
+    alone = Arms({name: loaded.arms[name] for name in ("base", "low")}, loaded.policy).against("base")[0]
+    assert (alone.verdict.quality, alone.verdict.family) == ("worse", "as a pair of its own")
+    assert (outcome, own.loc["low", "quality"]) == ("inconclusive", "open")
+    assert "(in the run of 5 arms, one of 4 comparisons judged together)" in reason
+    results = f"paths.results={five.folder.parents[1]}"
+    said = []
+    for words in (["five"], ["five/base", "five/low"], ["five/base", "five/low", "five/c"]):
+        assert cli.main(["compare", *words, "--json", results]) == 0
+        rows = {row["factor"]: row for row in json.loads(capsys.readouterr().out)}
+        assert set(rows) == ({"low", "b", "c", "d"} if words == ["five"] else {w[5:] for w in words[1:]})
+        said.append((rows["low"]["verdict"], rows["low"]["reason"]))
+    runs, base = Runs(five.folder.parents[1]), ArmId("five", "base")
+    for shown in (["low"], ["low", "b"], ["low", "b", "c", "d"]):
+        judged = leaderboard.judge(runs, base, [ArmId("five", arm) for arm in shown])
+        said.append((judged[0].verdict.outcome, judged[0].verdict.reason))
+    for frame in (evidence.effects(five), Results.load(five.folder).verdicts):
+        (row,) = frame[frame["factor"] == "low"].to_dict("records")
+        said.append((row["verdict"], row["reason"]))
+    tags = verdict_tags(five, "low")
+    said.append((tags["ragbench.verdict"], tags["ragbench.reason"]))
+    exported = measured_arm.evidence(measured_arm.find(five.folder, "low"))
+    said.append((exported.gain, exported.sentence.removeprefix("Against base on the test topics: ")))
+    assert set(said) == {(outcome, reason)}
+    assert page_tables.verdicts(five).rows[0][1].text.split()[-1] == outcome
+    checks = gate.gate(measured_arm.find(five.folder, "base"), measured_arm.find(five.folder, "low"))
+    assert (checks[1].outcome, checks[1].said[:6]) == ("not checked", "open: ")
+    assert reason.split(": ", 1)[1].split(". Cost")[0] in checks[1].said
+    assert "as a pair of its own it would be worse" in checks[1].said
+    assert cli.main(["gate", "five/base", "five/low", "--json", results]) == 3
+    assert json.loads(capsys.readouterr().out)["checks"][1]["said"] == checks[1].said
 
 
 def test_nobody_else_computes_an_interval() -> None:

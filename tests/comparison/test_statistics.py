@@ -21,8 +21,8 @@ def like_ndcg(generator, shape, ties=0.4):
 def by_chance(rows, seed, draws):
     """What the p values and intervals of a family come from; what is detectable takes longer and is left out."""
     n = np.full(len(rows), rows.shape[1])
-    observed = np.abs(skew.statistic(n, *skew.sums(rows), skew.floor(rows, n)))
-    return n, observed, chance.largest(rows, np.ones(rows.shape, dtype=bool), seed, draws)
+    observed = skew.statistic(n, *skew.sums(rows), skew.floor(rows, n))
+    return n, observed, chance.simulate(rows, np.ones(rows.shape, dtype=bool), seed, draws)
 
 
 def p_value(differences, **options):
@@ -91,7 +91,7 @@ def test_sampled_p_value_agrees_with_scipy_and_ranx():
     candidate = baseline + like_ndcg(generator, 80) + 0.03
     rows = (candidate - baseline)[np.newaxis]
     _, observed, largest = by_chance(rows, 3, draws)
-    (ours,) = chance.p_values(observed, largest[:1])  # that of sign flips
+    (ours,) = chance.tail_p(np.abs(observed), largest.flipped)
     scipys = permutation_test(
         (candidate - baseline,), np.mean, permutation_type="samples", n_resamples=draws, batch=5_000, rng=4
     ).pvalue
@@ -102,7 +102,7 @@ def test_sampled_p_value_agrees_with_scipy_and_ranx():
     assert ours == pytest.approx(ranxs, abs=tolerance)
 
 
-def test_the_statistic_without_skew_is_the_t_of_scipy():
+def test_the_statistic_is_the_t_of_scipy():
     from scipy.stats import ttest_1samp
 
     values = np.array([[-0.3, -0.1, 0.1, 0.3, 0.5, 0.9, -0.5, 0.02]])
@@ -113,35 +113,46 @@ def test_the_statistic_without_skew_is_the_t_of_scipy():
     assert found[0] == pytest.approx(ttest_1samp(values[0], 0.0).statistic, rel=1e-12)
 
 
-def test_halls_transformation_by_hand():
-    """1, 1, 4: mean 2, variance 2, third moment 2, unbiased 2 * 9 / 2 = 9, skewness 9 / 2^1.5 = 3.18198."""
+def test_the_statistic_by_hand():
+    """1, 1, 4: mean 2, variance over n 2, so z = sqrt(2) * 2 / sqrt(2) = 2; under a floor of 8 it is half of that."""
     values, n = np.array([[1.0, 1.0, 4.0]]), np.array([3])
-    mean, root, skewness = skew.moments(n, *skew.sums(values), np.array([0.0]))
+    mean, root = skew.moments(n, *skew.sums(values), np.array([0.0]))
     assert (mean[0], root[0]) == (2.0, pytest.approx(math.sqrt(2)))
-    assert skewness[0] == pytest.approx(9 / 2**1.5)
-    w, g = math.sqrt(2), 9 / 2**1.5
-    by_hand = math.sqrt(2) * (w + g * w**2 / 3 + g**2 * w**3 / 27 + g / 18)
-    assert skew.statistic(n, *skew.sums(values), np.array([0.0]))[0] == pytest.approx(by_hand)
+    assert skew.statistic(n, *skew.sums(values), np.array([0.0]))[0] == pytest.approx(2.0)
+    assert skew.statistic(n, *skew.sums(values), np.array([8.0]))[0] == pytest.approx(1.0)
 
 
 def test_bounds_solve_the_statistic():
     """At each end of the interval the statistic is the critical value."""
     values = np.random.default_rng(3).exponential(0.2, (4, 30)) - 0.1
     n = np.full(4, 30)
-    low, high = skew.bounds(values, n, 2.5)
+    low, high = skew.bounds(values, n, 2.5, 2.0)
     least = skew.floor(values, n)
-    for end, z in ((low, 2.5), (high, -2.5)):
+    for end, z in ((low, 2.5), (high, -2.0)):
         # The moments about an end: only the mean moves.
         moved = values - end[:, np.newaxis]
         assert skew.statistic(n, *skew.sums(moved), least) == pytest.approx(np.full(4, z), rel=1e-9)
-    assert (high - values.mean(axis=1) > values.mean(axis=1) - low).all()  # skewed like the data
+    assert (high - values.mean(axis=1)) / 2.0 == pytest.approx((values.mean(axis=1) - low) / 2.5)
 
 
-def test_a_row_of_which_little_changed_has_the_variance_of_eight_typical_changes():
+def test_rows_that_lose_rarely_reach_further_down_than_up():
+    """Samples without the rare losses have a high mean and a small spread: the bootstrap's z is large there."""
+    rows = np.full((1, 200), 0.05)
+    rows[0, :8] = -0.5
+    found = compare_all(rows + 0.5, np.full((1, 200), 0.5), seed=1)[0]
+    _, _, largest = by_chance(rows, 1, 10_000)
+    above, below = chance.critical(largest, 0.05, 200, 1)
+    assert above > below
+    assert found.difference - found.ci_low > found.ci_high - found.difference
+    assert found.difference - found.at_least > (found.difference - found.ci_low) * 0.6
+
+
+def test_a_row_of_which_little_changed_has_the_variance_of_sixteen_typical_changes():
     differences = np.zeros((2, 40))
     differences[0, 0], differences[1, :20] = 0.1, 0.2
     typical = (0.01 + 20 * 0.04) / 21
-    assert skew.floor(differences, np.array([40, 40])) == pytest.approx([8 * typical / 40] * 2)
+    assert skew.floor(differences, np.array([40, 40])) == pytest.approx([16 * typical / 40] * 2)
+    assert skew.floor(differences[:, :10], np.array([10, 10])) == pytest.approx([(0.01 + 10 * 0.04) / 11] * 2)
 
 
 @given(st.integers(0, 1000), st.integers(8, 60), st.floats(-0.2, 0.2))
@@ -160,7 +171,7 @@ def test_interval_covers_the_truth_as_often_as_it_says():
     for seed in range(2_000):
         rows = like_ndcg(generator, (1, 80)) + truth
         n, _, largest = by_chance(rows, seed, 299)
-        low, high = skew.bounds(rows, n, chance.critical(largest, 0.05, 80, 1))
+        low, high = skew.bounds(rows, n, *chance.critical(largest, 0.05, 80, 1))
         covered.append(low[0] <= truth <= high[0])
     assert 0.93 <= np.mean(covered) <= 0.97
 
@@ -192,7 +203,8 @@ def test_equal_arms_and_constant_differences():
     assert (equal.difference, equal.ci_low, equal.ci_high, equal.p_value, equal.ties) == (0.0, 0.0, 0.0, 1.0, 30)
     constant = compare(np.full(30, 0.4), np.full(30, 0.3), seed=1)
     assert constant.ci_low < 0.1 < constant.ci_high
-    assert constant.ci_low > 0.08
+    # All of its width is the floor: 0.1 * root(16 / 30) / root(29) = 0.0136, times the critical 1.9.
+    assert constant.ci_low > 0.07
     assert constant.p_value == 1 / 10_001
 
 

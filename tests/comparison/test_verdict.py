@@ -15,7 +15,7 @@ def comparison(difference, half, p=0.01, narrow=None, **fields):
     narrow = 0.8 * half if narrow is None else narrow
     plain = {"n": 120, "mean_candidate": 0.5 + difference, "mean_baseline": 0.5, "difference": difference}
     bounds = {"ci_low": difference - half, "ci_high": difference + half}
-    inner = {"narrow_low": difference - narrow, "narrow_high": difference + narrow}
+    inner = {"narrow_low": difference - narrow, "narrow_high": difference + narrow, "at_least": difference - narrow}
     counts = {"p_value": p, "wins": 50, "ties": 40, "losses": 30, "sd": 0.1, "mde": 0.026}
     return Comparison(**plain | bounds | inner | counts | fields)
 
@@ -27,6 +27,7 @@ def level(found, name="document", useful=None):
 GAIN = comparison(0.031, 0.019, 0.002)
 LOSS = comparison(-0.031, 0.019, 0.002)
 NOISE = comparison(0.004, 0.030, 0.9)
+NEARLY = comparison(0.004, 0.029, 0.9)
 NOTHING = comparison(0.004, 0.012, 0.6)  # [-0.0056, +0.0136] at the narrow level
 SMALL_GAIN = comparison(0.010, 0.008, 0.004)  # surely above 0, and surely below .02
 SMALL_LOSS = comparison(-0.010, 0.008, 0.004)
@@ -37,9 +38,11 @@ SAME = comparison(0.0, 0.0, 1.0, wins=0, ties=120, losses=0)
     ("documents", "passages", "quality"),
     [
         (GAIN, GAIN, "better"),
-        (GAIN, NOISE, "better"),  # one level is better, the other not surely worse
+        (GAIN, NOISE, "open"),  # passages at least .004 - .024 = -.020: a loss that matters is not ruled out
+        (GAIN, NEARLY, "better"),  # passages at least .004 - .0232 = -.0192
         (GAIN, NOTHING, "better"),
-        (NOISE, GAIN, "better"),
+        (NOISE, GAIN, "open"),
+        (NEARLY, GAIN, "better"),
         (GAIN, LOSS, "worse"),  # p13: documents up, passages down
         (GAIN, SMALL_LOSS, "open"),  # surely worse by something that does not matter: not adopted, not rejected
         (LOSS, NOISE, "worse"),
@@ -74,7 +77,12 @@ def test_quality_of_two_levels(documents, passages, quality):
         (GAIN, Cost(None, 50), "inconclusive", "time was not measured, the budget is +50 ms"),
         (GAIN, Cost(None, None), "adopt", "time was not measured, no budget is set"),
         (GAIN, Cost(Added(731, 700, 760), None), "adopt", "no budget is set"),
-        (GAIN, Cost(Added(1, 0, 2), 50, "load 9 on 2 processors"), "inconclusive", "not to be trusted: load 9"),
+        (
+            GAIN,
+            Cost(Added(9, 4, 14), 50, disturbed="the host took 3% of its time", noise_ms=5.0),
+            "adopt",
+            "p95 +9 ms [+4, +14] (with 5 ms for noise: the host took 3% of its time), within the budget of +50 ms",
+        ),
         (LOSS, Cost(Added(-20, -25, -15), 50), "reject", "Quality worse"),
         (
             NOISE,
@@ -84,6 +92,9 @@ def test_quality_of_two_levels(documents, passages, quality):
         ),
         (NOISE, Cost(Added(80, 70, 90), 50), "reject", "over the budget"),
         (NOTHING, Cost(Added(3, 2, 4), 50), "equivalent", "surely smaller than 0.02"),
+        (NOTHING, Cost(Added(129, 107, 157), 200), "equivalent", "within the budget of +200 ms"),
+        (NOTHING, Cost(Added(49, 40, 57), 50), "inconclusive", "Ask more queries to decide: latency.queries="),
+        (NOTHING, Cost(None, 50), "inconclusive", "Time it: repeat the command with latency.enabled=true"),
         (SAME, Cost(Added(3, 2, 4), 50), "equivalent", "none of 120 queries changed"),
     ],
 )
@@ -100,6 +111,21 @@ def test_both_levels_are_named():
     assert verdict.outcome == "reject"
     assert "documents +0.031 [+0.012, +0.050], p = 0.002: better" in verdict.reason
     assert "passages -0.031 [-0.050, -0.012], p = 0.002: worse" in verdict.reason
+
+
+def test_what_keeps_a_gain_from_counting_is_said():
+    reason = judge({"document": level(GAIN), "passage": level(NOISE, "passage")}, Cost(None, None), EFFECT).reason
+    assert (
+        "The gain of documents does not count before passages are shown to lose less than 0.02: they could lose 0.020."
+    ) in reason
+
+
+def test_unjudged_hits_may_hide_a_loss():
+    # At least .004 - .0096 = -.0056; were unjudged hits useful, the effect would be -.016, .020 lower: -.0256.
+    assert level(NOTHING).not_worse(EFFECT)
+    assert not level(NOTHING, useful=-0.016).not_worse(EFFECT)
+    assert level(NOTHING, useful=0.5).at_least() == level(NOTHING).at_least()
+    assert level(SAME).not_worse(0.0001)
 
 
 @pytest.mark.parametrize(

@@ -34,14 +34,27 @@ def test_a_loss_beyond_chance_fails_and_a_gain_passes(arm) -> None:
     old, new = arm("old", VALUES), arm("new", [value - 0.1 for value in VALUES])
     assert outcomes(old, new) == {"benchmark": "passes", "quality": "fails", "latency": "not checked"}
     assert outcomes(new, old)["quality"] == "passes"
-    assert outcomes(old, new, Limits(drop=0.05))["quality"] == "fails"
-    assert outcomes(old, new, Limits(drop=0.15))["quality"] == "passes"
+    assert outcomes(old, new, Limits(margin=0.05))["quality"] == "fails"
+    assert outcomes(old, new, Limits(margin=0.15))["quality"] == "passes"
+    assert outcomes(old, new, Limits(margin=0))["quality"] == "fails"
 
 
-def test_a_loss_that_may_be_chance_passes(arm) -> None:
-    checks = gate(arm("old", VALUES), arm("new", [0.3, *VALUES[1:]]))
-    assert checks[1].outcome == "passes"
+def test_a_sure_loss_below_the_margin_passes_and_is_said(arm) -> None:
+    checks = gate(arm("old", VALUES), arm("new", [value - 0.1 for value in VALUES]), Limits(margin=0.15))
+    assert "documents: a sure loss of 0.100, smaller than the margin of 0.15" in checks[1].said
+
+
+def test_a_loss_that_may_be_chance_and_may_matter_is_not_checked(arm) -> None:
+    """One of 30 topics loses .1: -.0033, with a floor of .0136 under the standard error. A t of 1.7 of it is -.026."""
+    old, new = arm("old", VALUES), arm("new", [0.3, *VALUES[1:]])
+    checks = gate(old, new)
+    assert (checks[1].outcome, checks[1].undecided) == ("not checked", True)
     assert checks[1].said.startswith("open: documents -0.003 [")
+    assert "documents are not shown to lose less than 0.01: they could lose 0.026" in checks[1].said
+    # The bound lies .0231 below the effect, and must not lie .00667: 30 * (.0231 / .00667)^2 = 359 topics.
+    assert "about 329 more topics such as these would show it" in checks[1].said
+    assert outcomes(old, new, Limits(margin=0))["quality"] == "passes"  # no sure loss
+    assert outcomes(old, new, Limits(margin=0.03))["quality"] == "passes"
 
 
 @pytest.mark.parametrize(
@@ -90,7 +103,7 @@ def test_a_measure_that_was_not_measured(arm) -> None:
 @pytest.mark.parametrize(
     ("limits", "said"),
     [
-        ({"drop": -0.1}, "drop must be at least 0, or null, got -0.1"),
+        ({"margin": -0.1}, "margin must be at least 0, or null, got -0.1"),
         ({"latency_tolerance": float("nan")}, "latency_tolerance must be finite and at least 0"),
         ({"confidence": 1.0}, "confidence must be above 0.5 and below 1"),
     ],

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from ragbench.timing.intervals import Samples, summary, weighted_sum
+from ragbench.timing.intervals import FEWEST, Samples, p95_at_least, places, summary, weighted_sum
 
 CHANCE = np.random.default_rng(7)
-TIMES = np.exp(CHANCE.normal(2, 0.5, 40))
-QIDS = tuple(f"q{number}" for number in range(40))
+TIMES = np.exp(CHANCE.normal(2, 0.5, 80))
+QIDS = tuple(f"q{number}" for number in range(80))
 
 
 def difference(base: Samples, arm: Samples) -> Mapping[str, float]:
@@ -20,7 +20,35 @@ def test_percentiles_by_hand() -> None:
     found = summary(Samples([str(number) for number in range(100)], np.arange(1.0, 101.0)))
     assert (found["p50"], found["p95"], found["p99"], found["mean"]) == (50.5, pytest.approx(95.05), 99.01, 50.5)
     assert found["p50_low"] < 50.5 < found["p50_high"]
-    assert found["p95_high"] > 100  # the slowest of all queries need not be among those asked
+    # Of 100 queries, fewer than 90 lie below p95 with probability .011, all with .006; at most 98 with .963, not .975.
+    assert (found["p95_low"], found["p95_high"]) == (90, 100)
+
+
+@pytest.mark.parametrize(("n", "low", "high"), [(72, 64, 72), (80, 72, 80), (110, 100, 109), (200, 184, 197)])
+def test_the_places_of_bounds_are_those_of_the_binomial_distribution(n: int, low: int, high: int) -> None:
+    """scipy's binomtest inverts the same distribution: the number below p95 that it does not refuse."""
+    from scipy.stats import binom
+
+    assert places(n) == (low, high)
+    assert binom.cdf(low - 1, n, 0.95) <= 0.025 < binom.cdf(low, n, 0.95)
+    assert binom.sf(high - 1, n, 0.95) <= 0.025 < binom.sf(high - 2, n, 0.95)
+
+
+def test_fewer_queries_than_bear_a_bound_have_none() -> None:
+    few, enough = (summary(Samples(QIDS[:n], TIMES[:n])) for n in (FEWEST - 1, FEWEST))
+    assert np.isnan([few["p95_low"], few["p95_high"]]).all()
+    assert few["p50_low"] < few["p50"] < few["p50_high"]
+    assert enough["p95_low"] < enough["p95"] < enough["p95_high"] == TIMES[:FEWEST].max()
+    base, arm = (Samples(QIDS[: FEWEST - 1], TIMES[: FEWEST - 1] * times) for times in (1, 2))
+    assert np.isnan(difference(base, arm)["p95_high"])
+
+
+def test_the_lower_bound_alone_takes_few_queries() -> None:
+    # Of ten queries at most six lie below p95 with probability .001, at most seven with .012, at most eight with .086.
+    ten = Samples(QIDS[:10], np.arange(1.0, 11.0))
+    assert p95_at_least(ten) == 8
+    assert p95_at_least(Samples(("a", "a"), np.array([5.0, 3.0]))) == 3
+    assert p95_at_least(Samples(QIDS, TIMES)) == summary(Samples(QIDS, TIMES))["p95_low"]
 
 
 def test_repeats_of_queries_make_nothing_surer() -> None:
@@ -40,9 +68,10 @@ def test_a_difference_that_all_queries_share_is_sure_however_much_queries_differ
     found, own = difference(base, arm), summary(base)
     for level in ("p50", "p95"):
         assert found[level] == pytest.approx(0.5 * own[level])
-        assert found[f"{level}_low"] == pytest.approx(0.5 * own[f"{level}_low"], rel=1e-6)
-        assert found[f"{level}_high"] == pytest.approx(0.5 * own[f"{level}_high"], rel=1e-6)
         assert found[f"{level}_low"] > 0
+    for end in ("low", "high"):
+        assert found[f"p50_{end}"] == pytest.approx(0.5 * own[f"p50_{end}"], rel=1e-6)
+    assert found["p95_low"] < found["p95"] < found["p95_high"] <= 0.5 * TIMES.max()
 
 
 def test_only_queries_that_both_arms_answered_count_whatever_their_order() -> None:
@@ -55,8 +84,9 @@ def test_only_queries_that_both_arms_answered_count_whatever_their_order() -> No
 
 
 def test_one_query_or_a_time_too_short_to_tell_is_no_error() -> None:
-    assert list(summary(Samples(("a", "a"), np.array([3.0, 3.0]))).values()) == pytest.approx([3.0] * 8)
-    assert summary(Samples(QIDS, np.zeros(40)))["p95_high"] == pytest.approx(0, abs=1e-5)
+    found = summary(Samples(("a", "a"), np.array([3.0, 3.0])))
+    assert [value for name, value in found.items() if name not in ("p95_low", "p95_high")] == pytest.approx([3.0] * 6)
+    assert summary(Samples(QIDS, np.zeros(80)))["p95_high"] == pytest.approx(0, abs=1e-5)
 
 
 def test_the_same_samples_give_the_same_intervals() -> None:

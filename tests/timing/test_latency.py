@@ -52,9 +52,9 @@ def test_every_arm_answers_every_sampled_query_in_every_round_and_once_more(timi
 def test_the_table_has_a_row_for_every_stage_and_the_whole(timings) -> None:
     rows = {row["stage"]: row for row in timings["slow"].table()}
     assert list(rows) == ["dense", "fuse", "slow", "slower", "cut", "total"]
-    assert [rows["total"][name] for name in ("p50", "p50_low", "p95_high", "p99", "again_p95")] == pytest.approx(
-        [50] * 5
-    )
+    names = ("p50", "p50_low", "p95", "p99", "again_p95", "known_p50", "new_p50")
+    assert [rows["total"][name] for name in names] == pytest.approx([50] * 7)
+    assert np.isnan(rows["total"]["p95_high"])  # of four queries
 
 
 def test_no_cache_on_disk_is_read(index, queries, monkeypatch) -> None:
@@ -68,7 +68,7 @@ def test_no_cache_on_disk_is_read(index, queries, monkeypatch) -> None:
 
 
 def test_an_answer_that_is_kept_counts_in_the_second_ask_alone(index, queries, clock, monkeypatch) -> None:
-    """An endpoint that takes 300 ms: 300 for a new query, in every round; 0 when it is asked again."""
+    """An endpoint that takes 300 ms: 300 for a new query, in every round; 0 when it is asked again at once."""
     import pandas as pd
 
     asked: list[str] = []
@@ -84,10 +84,61 @@ def test_an_answer_that_is_kept_counts_in_the_second_ask_alone(index, queries, c
     timing = measure([Arm("asks", Pipeline(stages), index)], queries, SPEC)["asks"]
     assert timing.samples("expansion").ms.tolist() == pytest.approx([300] * 12)
     assert timing.again_ms[:, 0].tolist() == [0] * 4
-    assert len(asked) == 2 + 12  # to warm up, then once for each time a query was new
+    # To warm up, once for each new query, and for those of the last round once more, when the memory was cleared.
+    assert len(asked) == 2 + 12 + 4
+    assert len(set(asked)) == 2 + 12  # nobody had asked one of the twelve
     assert repeat_sentences(pd.DataFrame(timing.table())) == [
         "asks: p50 300.0 ms and p95 300.0 ms for a new query, 0.0 and 0.0 ms when it is asked again"
     ]
+
+
+def test_a_plug_in_that_hides_a_cache_is_timed_without_it(index, queries, clock, idle: type) -> None:
+    """120 ms for a new query and a dictionary, which the pass that measures quality has filled with all topics."""
+    import pandas as pd
+
+    kept = {query.text for query in queries}  # a file, or an endpoint's cache, would be as full after a new start
+
+    class Remembers(idle):  # type: ignore[misc]
+        def __call__(self, states, index):
+            for state in states:
+                if state.query.text not in kept:
+                    kept.add(state.query.text)
+                    clock.sleep(0.12)
+            return list(states)
+
+    pipelines = {"base": Pipeline(DENSE), "hides": Pipeline((*DENSE, ("own", Remembers())))}
+    timings = measure([Arm(name, each, index) for name, each in pipelines.items()], queries, SPEC)
+    assert timings["hides"].samples().ms.min() >= 115
+    assert timings["base"].samples().ms.max() == 0
+    rows = [row for each in timings.values() for row in each.table()]
+    again, said = repeat_sentences(pd.DataFrame(rows))
+    assert again.startswith("hides: p50 120.0 ms and p95 120.0 ms for a new query, 0.0 and 0.0 ms when it is asked ag")
+    assert said == (
+        "hides: something remembers queries: p50 120.0 ms for a query that nobody asked before, 0.0 ms for the same "
+        "one known. New ones count; a plug-in remembers with ragbench.remember"
+    )
+
+
+def test_a_plug_in_that_remembers_openly_is_cleared(index, queries, clock, idle: type) -> None:
+    import pandas as pd
+
+    import ragbench
+
+    @ragbench.remember(500)
+    def slow(text: str) -> int:
+        clock.sleep(0.12)
+        return len(text)
+
+    class Remembers(idle):  # type: ignore[misc]
+        def __call__(self, states, index):
+            assert all(slow(state.query.text) for state in states)
+            return list(states)
+
+    timing = measure([Arm("open", Pipeline((*DENSE, ("own", Remembers()))), index)], queries, SPEC)["open"]
+    assert timing.samples().ms.tolist() == pytest.approx([120] * 12)
+    assert (timing.known_ms[:, -1].tolist(), timing.again_ms[:, -1].tolist()) == ([120] * 4, [0] * 4)
+    (said,) = repeat_sentences(pd.DataFrame(timing.table()))
+    assert "when it is asked again" in said
 
 
 def test_second_asks_are_told_where_they_differ_by_a_tenth() -> None:
