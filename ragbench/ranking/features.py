@@ -41,6 +41,9 @@ DOCUMENT = (
 )
 RECENCY = "document.age"
 """The age of a document in days, from the newest of the collection; only on request."""
+PERCENTILE, GAP = "percentile", "gap"
+"""Last parts of the names of relative features: where a value stands among those of the query's candidates, as the
+share of the others that are lower (equal ones count half); how far it is from the greatest of them."""
 
 
 def names(sources: Sequence[str], recency: bool = False) -> tuple[str, ...]:
@@ -49,19 +52,33 @@ def names(sources: Sequence[str], recency: bool = False) -> tuple[str, ...]:
     return (*of_sources, *WORDS, *QUERY, *DOCUMENT, *([RECENCY] if recency else []))
 
 
+def absolute(name: str) -> str:
+    """The feature that a relative feature is made from; any other feature itself."""
+    base, _, last = name.rpartition(".")
+    return base if last in (PERCENTILE, GAP) else name
+
+
 @lru_cache(8)
 def sources_of(features: tuple[str, ...]) -> tuple[str, ...]:
     """The sources that the features use, sorted, without the fused ranking."""
-    of_sources = set(features).difference(WORDS, QUERY, DOCUMENT, [RECENCY])
+    of_sources = set(map(absolute, features)).difference(WORDS, QUERY, DOCUMENT, [RECENCY])
     pairs = (name.rpartition(".")[::2] for name in of_sources)
     return tuple(sorted({source for source, name in pairs if name in BY_SOURCE} - {"fused"}))
 
 
 @lru_cache(8)
-def _places(wanted: tuple[str, ...]) -> Numbers:
-    """The row of each wanted feature among all features of its sources."""
+def _places(wanted: tuple[str, ...]) -> tuple[Numbers, Numbers, Numbers, Numbers]:
+    """Among all features of their sources, the rows of the wanted ones as they are, as percentiles and as gaps.
+
+    The last array has for each wanted feature its row among those three together.
+    """
     known = names(sources_of(wanted), RECENCY in wanted)
-    return np.array([known.index(name) for name in wanted])
+    kinds = ("", PERCENTILE, GAP)
+    kind = [kinds.index(name.rpartition(".")[2]) if absolute(name) != name else 0 for name in wanted]
+    rows = [[known.index(absolute(name)) for name, of in zip(wanted, kind, strict=True) if of == each] for each in range(3)]
+    order = np.argsort(np.argsort(kind, kind="stable"), kind="stable")
+    plain, percentiles, gaps = (np.array(each, dtype=np.int64) for each in rows)
+    return plain, percentiles, gaps, order
 
 
 @dataclass(frozen=True)
@@ -132,7 +149,17 @@ def table(
     ]
     if RECENCY in wanted:
         blocks.append((index.modified.max() - index.modified[None, found.documents]) / 86400.0)
-    return np.concatenate(blocks)[_places(wanted)].T
+    values = np.concatenate(blocks)
+    plain, percentiles, gaps, order = _places(wanted)
+    ahead = values[gaps] - values[gaps].max(axis=1, keepdims=True)
+    return np.concatenate([values[plain], _percentiles(values[percentiles]), ahead])[order].T
+
+
+def _percentiles(values: Values) -> Values:
+    """Of every value of (f, n) the share of the others in its row that are lower; equal ones count half."""
+    ones, others = values[:, :, None], values[:, None, :]
+    lower = np.count_nonzero(ones > others, axis=2) + 0.5 * (np.count_nonzero(ones == others, axis=2) - 1)
+    return lower / max(values.shape[1] - 1, 1)
 
 
 def _of_source(ranking: Ranking, found: Candidates, index: Index) -> Values:
