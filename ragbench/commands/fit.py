@@ -96,3 +96,77 @@ def _shared_order(arguments: argparse.Namespace) -> int:
         print(f"written to {console.short_path(path)}")
     print(f"rank={arguments.write} uses it" if arguments.write else "keep it with --write NAME, and use it with rank=NAME")
     return 0
+
+
+def _own_order(arguments: argparse.Namespace) -> int:
+    """Learn from the training topics of one collection, starting from the configured order; keep only a sure gain."""
+    from dataclasses import asdict, replace
+
+    from ragbench import app
+    from ragbench.bounds import as_options
+    from ragbench.evaluation import before_rank, order_file, own_order, ranker
+    from ragbench.topics.load import load
+
+    settings = app.compose(arguments.overrides)
+    with as_options():
+        spec = ranker.Spec(depth=arguments.depth, seed=int(settings.config["seed"]))
+        if arguments.rounds is not None:
+            spec = replace(spec, rounds=arguments.rounds)
+    benchmark = load(settings.config)
+    start = own_order.start_of(settings)
+    with console.progress(arguments.quiet or arguments.json) as progress:
+        arm = before_rank.arm(settings, benchmark, progress, console.say)
+        judged = own_order.sample(arm, benchmark, "train", start, spec, progress)
+        found = own_order.learn(judged, start, spec, progress)
+        gain = _comparison(found.held_out, found.before, settings)
+        sure = gain.ci_low > 0
+        test = own_order.confirm(found, arm, benchmark, start, spec, settings, progress) if sure else None
+    confirmed = _comparison(*test, settings) if test is not None else None
+    written = []
+    if sure and arguments.write:
+        comment = (
+            f"Learned by `ragbench fit order` from {len(judged)} training topics of {benchmark.name} "
+            f"({benchmark.digest[:12]}), starting from {found.start}."
+        )
+        written = order_file.write(arguments.write, found.stage, comment)
+    if arguments.json:
+        console.print_json(
+            {
+                "topics": len(judged),
+                "start": found.start,
+                "learned": sure,
+                "held_out": asdict(gain),
+                "test": confirmed and asdict(confirmed),
+                "written": [str(each) for each in written],
+            }
+        )
+        return 0
+    print(f"{len(judged)} training topics, starting from {found.start}. Topics left out: {_said(gain)}.")
+    if not sure:
+        print("Nothing learned, nothing changed: the gain is not sure. Judge more topics, and try again.")
+        return 0
+    if confirmed is not None:
+        print(f"Test topics, once: {_said(confirmed)}.")
+    if written:
+        print(f"written to {console.short_path(written[0])}; rank={arguments.write} uses it")
+    else:
+        print("keep it with --write NAME, and use it with rank=NAME")
+    return 0
+
+
+def _said(gain: Comparison) -> str:
+    return (
+        f"nDCG@10 {gain.mean_baseline:.3f} to {gain.mean_candidate:.3f}, {gain.difference:+.3f} "
+        f"[{gain.ci_low:+.3f}, {gain.ci_high:+.3f}]"
+    )
+
+
+def _comparison(candidate: Values, baseline: Values, settings: Settings) -> Comparison:
+    from ragbench.comparison.statistics import compare
+
+    statistics = settings.statistics
+    seed = int(settings.config["seed"])
+    return compare(candidate, baseline, seed=seed, draws=statistics.draws, confidence=statistics.confidence)
+
+
+TASKS: Mapping[str, Callable[[argparse.Namespace], int]] = {"order": _order}

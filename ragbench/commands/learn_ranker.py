@@ -66,7 +66,7 @@ def main(arguments: argparse.Namespace) -> int:
     benchmark = load(settings.config)
     with console.progress(arguments.quiet or arguments.json) as progress:
         arm = before_rank.arm(settings, benchmark, progress)
-        sample = before_rank.sample(arm, benchmark, "train", spec, progress)
+        sample = before_rank.sample(arm, benchmark, "train", spec.depth, spec.features, progress)
         learned = ranker.learn(sample, spec, progress)
         gain = _comparison(learned.held_out, learned.fused, settings)
         if not learned.pays:
@@ -130,7 +130,7 @@ def _confirmation(
         return None
     from ragbench.experiment import ledger
 
-    sample = before_rank.sample(arm, benchmark, "test", spec, progress)
+    sample = before_rank.sample(arm, benchmark, "test", spec.depth, spec.features, progress)
     key = [arm.pipeline.fingerprint, benchmark.collection, stage.describe(), spec]
     ledger.look(settings.results, benchmark.digest, key, "learn-ranker", [arm.name])
     return _comparison(ranker.values_with(sample, stage), sample.fused, settings) if len(sample) else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ragbench.arm_builder import ArmBuilder, Progress, Say
@@ -11,7 +12,8 @@ from ragbench.engine.executor import Arm
 from ragbench.engine.pipeline import Pipeline
 from ragbench.errors import ConfigError
 from ragbench.evaluation import ranker
-from ragbench.evaluation.ranker import Sample, Spec
+from ragbench.evaluation.ranker import Sample
+from ragbench.ranking import features
 
 if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Benchmark
@@ -40,9 +42,14 @@ def arm(settings: Settings, benchmark: Benchmark, progress: Progress | None = No
 
 
 def sample(
-    arm: Arm, benchmark: Benchmark, split: str, spec: Spec, progress: Progress | None = None
+    arm: Arm,
+    benchmark: Benchmark,
+    split: str,
+    depth: int,
+    wanted: Callable[[Sequence[str]], tuple[str, ...]] = features.names,
+    progress: Progress | None = None,
 ) -> Sample:
-    """What can be learned from the topics of a split."""
+    """What can be learned from the topics of a split, as `ranker.sample` says."""
     queries = [topic.query() for topic in benchmark.select(split)]
     (outcome,) = executor.execute([arm], queries, progress)
-    return ranker.sample(outcome.final, arm.index, benchmark, spec.depth, spec.recency)
+    return ranker.sample(outcome.final, arm.index, benchmark, depth, wanted)

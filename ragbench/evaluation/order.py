@@ -17,13 +17,16 @@ from numpy.typing import NDArray
 from ragbench.bounds import Checked, Name, Positive
 from ragbench.configuration import build
 from ragbench.errors import BenchmarkError, ConfigError
-from ragbench.evaluation import ranker
+from ragbench.evaluation import before_rank, ranker
 from ragbench.evaluation.ranker import Progress, Sample, Spec
-from ragbench.ranking import trees
+from ragbench.ranking import features, trees
 from ragbench.stages.rank import Rank
+from ragbench.topics.load import load
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from ragbench.configuration import Settings
 
 Values = NDArray[np.float64]
 
@@ -110,6 +113,15 @@ class Part:
     sample: Sample
     documents: int = 0
     digest: str = ""
+
+
+def part(collection: Collection, settings: Settings, spec: Spec = SPEC, progress: Progress | None = None) -> Part:
+    """What can be learned from a collection in the pipeline of `settings`, which name its data."""
+    benchmark = load(settings.config)
+    arm = before_rank.arm(settings, benchmark, progress)
+    judged = before_rank.sample(arm, benchmark, collection.split, spec.depth, features.comparable, progress)
+    arm.index.close()
+    return Part(collection, judged, len(benchmark.documents), benchmark.digest)
 
 
 @dataclass(frozen=True)

@@ -61,6 +61,10 @@ class Spec(Checked):
     recency: bool = False
     seed: Natural = 13
 
+    def features(self, sources: Sequence[str]) -> tuple[str, ...]:
+        """What the trees read of these sources."""
+        return features.names(sources, self.recency)
+
 
 @dataclass(frozen=True)
 class Sample:
@@ -114,11 +118,17 @@ class Sample:
 
 
 def sample(
-    states: Sequence[QueryState], index: Index, benchmark: Benchmark, depth: int, recency: bool = False
+    states: Sequence[QueryState],
+    index: Index,
+    benchmark: Benchmark,
+    depth: int,
+    wanted: Callable[[Sequence[str]], tuple[str, ...]] = features.names,
 ) -> Sample:
-    """What can be learned from fused states; queries without a relevant document or without a hit are left out."""
-    sources = sorted({source for state in states for source in state.rankings})
-    names = features.names(sources, recency)
+    """What can be learned from fused states; queries without a relevant document or without a hit are left out.
+
+    `wanted` gives the names of the features for the names of the sources, sorted.
+    """
+    names = wanted(sorted({source for state in states for source in state.rankings}))
     topics = {topic.qid: topic for topic in benchmark.topics}
     docnos = index.chunks.docnos
     found: list[tuple[Any, ...]] = []
@@ -236,8 +246,8 @@ def learn(judged: Sample, spec: Spec, progress: Progress | None = None) -> Learn
 
 
 def values_with(judged: Sample, stage: Rank) -> Values:
-    """nDCG@10 of every query with the order of a stage that reads the features of the sample."""
-    return values_of(judged, np.arange(len(judged)), stage.model, stage.prior)
+    """nDCG@10 of every query with the order of a stage that reads features of the sample."""
+    return values_of(judged.reading(stage.features), np.arange(len(judged)), stage.trees, stage.prior)
 
 
 def values_of(judged: Sample, places: Numbers, model: str, prior: float) -> Values:

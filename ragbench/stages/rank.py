@@ -45,7 +45,7 @@ class Rank(Checked):
     def __post_init__(self) -> None:
         super().__post_init__()
         sources = features.sources_of(self.features)
-        unknown = set(map(features.absolute, self.features)) - set(features.names(sources, recency=True))
+        unknown = set(map(features.absolute, self.features)) - set(features.everything(sources, recency=True))
         if unknown:
             raise self.refused("model", f"reads features that this version does not know: {', '.join(sorted(unknown))}")
 

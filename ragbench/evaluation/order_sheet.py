@@ -1,0 +1,72 @@
+"""The data sheet of a learned order: what it was learned from, how, and what it gains on sites that it has not seen."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ragbench.console import markdown
+from ragbench.evaluation.order import MODELS, Order
+from ragbench.files import write_text
+from ragbench.fingerprint import digest
+from ragbench.ranking import trees
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_READ_MOST = 15  # features that are listed
+
+
+def write(file: Path, order: Order, gains: pd.DataFrame, name: str, overrides: Sequence[str]) -> None:
+    """Write the sheet of the order `name`, whose pipeline `overrides` compose; `gains` is the table of `order.gains`."""
+    write_text(file, render(order, gains, name, overrides))
+
+
+def render(order: Order, gains: pd.DataFrame, name: str, overrides: Sequence[str]) -> str:
+    """The sheet in markdown."""
+    import pandas as pd
+
+    spec, grown = order.spec, trees.parse(order.model)
+    facts = sorted({key for part in order.parts for key in part.collection.about})
+    sources = pd.DataFrame(
+        [
+            {"collection": part.collection.name, **{key: part.collection.about.get(key, "") for key in facts}}
+            | {"relevant": sum(len(ideal) for ideal in part.sample.ideals), "digest": part.digest[:12]}
+            for part in order.parts
+        ]
+    )
+    read = pd.DataFrame(list(order.importance.items())[:_READ_MOST], columns=["feature", "share of the gain of splits"])
+    shown = gains.assign(
+        interval=[f"[{low:+.3f}, {high:+.3f}]" if low == low else "" for low, high in zip(gains.low, gains.high, strict=True)]
+    ).drop(columns=["low", "high"])
+    command = shlex.join(["ragbench", "fit", "order", "--collections", "FILE", "--write", name, *overrides])
+    return f"""# The order `{name}`: data sheet
+
+Written by the command that learned it; `FILE` lists the collections below:
+
+    {command} --sheet {name}.md
+
+- {len(grown)} trees of at most {spec.leaves} leaves: the mean of {MODELS} models of {spec.rounds} rounds at rate {spec.rate:g}, at
+  least {spec.smallest} rows in a leaf, seeds {spec.seed} to {spec.seed + MODELS - 1}; prior {spec.prior:g}, depth {spec.depth}
+- trees: {len(order.model):,} bytes, `{trees.named(name, order.model)}`
+- learned from: {digest([part.digest for part in order.parts])[:12]} (documents, topics and judgments of all collections)
+
+## What it gains
+
+nDCG@10 of documents, `fused` without and `learned` with an order that was learned without the site: each site is left out in turn,
+with every collection of the same documents. Intervals of a collection are of its topics, those of a kind are of its sites, which are resampled whole.
+
+{markdown(shown, {"gain": "+.3f"})}
+
+## What it was learned from
+
+Texts of pages and questions are not part of ragbench; the order holds thresholds on relative features and no word.
+
+{markdown(sources)}
+
+## What it reads most
+
+{markdown(read, {"share of the gain of splits": ".1%"})}
+"""
