@@ -56,8 +56,7 @@ def learn(judged: Sample, start: Rank | None, spec: Spec, progress: Progress | N
     spec = replace(spec, prior=start.prior, depth=start.depth)
     learned = ranker.learn(judged.from_order(start), spec, progress)
     stage = replace(start, model=trees.joined([(start.trees, 1.0), (learned.model, 1.0)]))
-    name, at, _ = start.model.partition("@")
-    said = f"the order '{name}'" if at else "the configured order"
+    said = f"the order '{start.name}'" if start.name else "the configured order"
     return OwnOrder(stage, said, learned.fused, learned.held_out)
 
 

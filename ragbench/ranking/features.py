@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.index.terms import FIELDS
+from ragbench.types import Ranking
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
     from ragbench.index.terms import TermIndex
-    from ragbench.types import QueryState, Ranking
+    from ragbench.types import QueryState
 
 Values = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -168,7 +169,7 @@ def table(
     n = len(found.documents)
     blocks = [
         np.array([hits.scores[found.first], found.norm, np.arange(1, n + 1)]),
-        *(_of_source(state.rankings[source], found, index) for source in sources_of(wanted)),
+        *(_of_source(state.rankings.get(source, Ranking.empty()), found, index) for source in sources_of(wanted)),
         _of_words(query, unique, idf, found, terms),
         of_query[:, None].repeat(n, axis=1),
         _of_documents(found, index, terms),

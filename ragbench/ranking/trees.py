@@ -76,7 +76,8 @@ def joined(parts: Sequence[tuple[str, float]]) -> str:
     heads = [_values(text.partition("Tree=")[0]) for text, _ in parts]
     ranges: dict[str, str] = {}  # of every feature, the values it had
     for head in heads:
-        ranges = dict(zip(head["feature_names"].split(), head["feature_infos"].split(), strict=True)) | ranges
+        for name, values in zip(head["feature_names"].split(), head["feature_infos"].split(), strict=True):
+            ranges.setdefault(name, values)
     place = {name: str(number) for number, name in enumerate(ranges)}
     head = heads[0] | {
         "max_feature_idx": str(len(ranges) - 1),

@@ -27,7 +27,8 @@ class Rank(Checked):
 
     `model` is the text of trees that LightGBM learned by LambdaMART (Burges, 2010), as `ragbench learn-ranker` writes
     it, or `NAME@DIGEST` for those in conf/rank/NAME.txt: without a tree, the order is that of fusion. The features of a document are those of its first hit; its further
-    hits keep the share of the first hit's score that they had in fusion. Scores lie between 0 and 1; hits below
+    hits keep the share of the first hit's score that they had in fusion. To an order that has a name, a source that the
+    pipeline does not search is one that found nothing; trees given as text refuse such a pipeline. Scores lie between 0 and 1; hits below
     `depth` come after all others in the order they had.
     """
 
@@ -60,6 +61,11 @@ class Rank(Checked):
         return trees.text_of(self.model)
 
     @property
+    def name(self) -> str:
+        """The name of the order, empty for trees given as text."""
+        return self.model.partition("@")[0] if self.trees != self.model else ""
+
+    @property
     def features(self) -> tuple[str, ...]:
         """The names of the features that the model reads."""
         return trees.parse(self.trees).features
@@ -73,7 +79,7 @@ class Rank(Checked):
         if not len(ranking):
             return ranking
         absent = set(features.sources_of(self.features)) - set(state.rankings)
-        if absent:
+        if absent and not self.name:
             raise ConfigError(
                 f"rank.model was learned over the source '{min(absent)}', which this pipeline does not search: turn "
                 "it on, or let `ragbench learn-ranker` learn one for this pipeline"
