@@ -12,7 +12,7 @@ from ragbench import console
 if TYPE_CHECKING:
     from ragbench.comparison.statistics import Comparison
     from ragbench.configuration import Settings
-    from ragbench.evaluation.ranker import Progress
+    from ragbench.evaluation.ranker import Values
 
 DESCRIPTION = """Learn from judged topics.
 
@@ -67,7 +67,7 @@ def _shared_order(arguments: argparse.Namespace) -> int:
 
     from ragbench import app
     from ragbench.bounds import as_options
-    from ragbench.evaluation import order, order_sheet
+    from ragbench.evaluation import order, order_file, order_sheet
     from ragbench.fingerprint import plain
 
     collections = order.read(Path(arguments.collections))
@@ -80,7 +80,11 @@ def _shared_order(arguments: argparse.Namespace) -> int:
         learned = order.learn(parts, spec, progress)
     statistics = settings[0].statistics
     table = order.gains(learned, spec.seed, statistics.draws, statistics.confidence)
-    written = order.write(arguments.write, learned, settings[0]) if arguments.write else []
+    written = []
+    if arguments.write:
+        topics = sum(len(part.sample) for part in learned.parts)
+        comment = f"Learned by `ragbench fit order` from {topics} topics of {len(learned.parts)} collections."
+        written = order_file.write(arguments.write, learned.stage, comment)
     if arguments.sheet is not None:
         sheet = Path(arguments.sheet)
         order_sheet.write(sheet, learned, table, arguments.write or "order", arguments.overrides)

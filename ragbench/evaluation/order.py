@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 Values = NDArray[np.float64]
 
-SPEC = Spec(rounds=80, rate=0.05, smallest=20)
+SPEC = Spec(prior=3.0, rounds=80, rate=0.05, smallest=20)
 """How the trees of such an order grow."""
 MODELS = 2
 """Models, each with its own seed, whose mean is the order."""

@@ -41,12 +41,13 @@ def render(order: Order, gains: pd.DataFrame, name: str, overrides: Sequence[str
     shown = gains.assign(
         interval=[f"[{low:+.3f}, {high:+.3f}]" if low == low else "" for low, high in zip(gains.low, gains.high, strict=True)]
     ).drop(columns=["low", "high"])
-    command = shlex.join(["ragbench", "fit", "order", "--collections", "FILE", "--write", name, *overrides])
+    words = [word for word in overrides if not word.startswith("paths.")]
+    command = shlex.join(["ragbench", "fit", "order", "--collections", "FILE", "--write", name, *words])
     return f"""# The order `{name}`: data sheet
 
 Written by the command that learned it; `FILE` lists the collections below:
 
-    {command} --sheet {name}.md
+    {command} --sheet SHEET
 
 - {len(grown)} trees of at most {spec.leaves} leaves: the mean of {MODELS} models of {spec.rounds} rounds at rate {spec.rate:g}, at
   least {spec.smallest} rows in a leaf, seeds {spec.seed} to {spec.seed + MODELS - 1}; prior {spec.prior:g}, depth {spec.depth}
@@ -58,7 +59,7 @@ Written by the command that learned it; `FILE` lists the collections below:
 nDCG@10 of documents, `fused` without and `learned` with an order that was learned without the site: each site is left out in turn,
 with every collection of the same documents. Intervals of a collection are of its topics, those of a kind are of its sites, which are resampled whole.
 
-{markdown(shown, {"gain": "+.3f"})}
+{markdown(shown, {"weight": "g", "fused": ".3f", "learned": ".3f", "gain": "+.3f"})}
 
 ## What it was learned from
 
