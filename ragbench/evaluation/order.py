@@ -128,6 +128,7 @@ def part(collection: Collection, settings: Settings, spec: Spec = SPEC, progress
 class Order:
     """An order learned from all parts, and nDCG@10 of each part's queries by an order of other sites.
 
+    `unlinked` is the same with all that the order reads of links hidden from it, as in a vault without links.
     `importance` is the share of each feature in the gain of all splits.
     """
 
@@ -135,6 +136,7 @@ class Order:
     spec: Spec
     parts: tuple[Part, ...]
     held_out: tuple[Values, ...]
+    unlinked: tuple[Values, ...]
     importance: Mapping[str, float]
 
     @property
@@ -155,7 +157,8 @@ def learn(parts: Sequence[Part], spec: Spec = SPEC, progress: Progress | None = 
     weights = np.repeat([part.collection.weight for part in used], sizes)
     sites = np.repeat([part.collection.place for part in used], sizes)
     names = sorted(set(sites.tolist()))
-    held_out = np.zeros(len(everything))
+    held_out, unlinked = np.zeros((2, len(everything)))
+    blind = without_links(everything)
 
     def fit(chosen: NDArray[np.int64], done: int) -> tuple[str, Values]:
         grown = [ranker.grow(everything, chosen, replace(spec, seed=spec.seed + n), weights) for n in range(MODELS)]
@@ -168,20 +171,39 @@ def learn(parts: Sequence[Part], spec: Spec = SPEC, progress: Progress | None = 
         held = (sites == name).nonzero()[0]
         model, _ = fit((sites != name).nonzero()[0], number)
         held_out[held] = ranker.values_of(everything, held, model, spec.prior)
+        unlinked[held] = ranker.values_of(blind, held, model, spec.prior)
     model, gains = fit(np.arange(len(everything)), len(names) + 1)
     ends = np.cumsum(sizes)[:-1]
     importance = ranker.shares_of_gain(everything.features, gains)
-    return Order(model, spec, tuple(used), tuple(np.split(held_out, ends)), importance)
+    parted = (tuple(np.split(values, ends)) for values in (held_out, unlinked))
+    return Order(model, spec, tuple(used), *parted, importance)
+
+
+def without_links(sample: Sample) -> Sample:
+    """The same queries as if no document linked to another: nothing of link texts, and equal numbers of links."""
+    values = {
+        name: 0.5 if features.absolute(name) != name else 0.0
+        for name in sample.features
+        if features.absolute(name).startswith("links.") or features.absolute(name) == "cover.anchors"
+    }
+    places = [sample.features.index(name) for name in values]
+
+    def blind(rows: Values) -> Values:
+        changed = rows.copy()
+        changed[:, places] = list(values.values())
+        return changed
+
+    return replace(sample, rows=tuple(blind(rows) for rows in sample.rows))
 
 
 COLUMNS = ("kind", "collection", "documents", "topics", "weight", "fused", "learned", "gain", "low", "high")
 
 
 def gains(order: Order, seed: int = 13, draws: int = 10_000, confidence: float = 0.95) -> pd.DataFrame:
-    """What an order gains on sites left out: a row for every collection, then one for all collections of each kind.
+    """What an order gains on sites left out: a row for every collection, then two for all collections of each kind.
 
     The intervals of collections are of their topics; those of kinds are of sites, which are resampled whole; NaN where
-    too few have been measured.
+    too few have been measured. The second row of a kind hides links from the order.
     """
     import pandas as pd
 
@@ -189,24 +211,29 @@ def gains(order: Order, seed: int = 13, draws: int = 10_000, confidence: float =
     from ragbench.comparison.statistics import compare
 
     rows: list[tuple[Any, ...]] = []
-    pooled: dict[str, list[tuple[Part, Values, Values]]] = {}
-    for part, learned in sorted(zip(order.parts, order.held_out, strict=True), key=lambda pair: pair[0].collection.kind):
+    pooled: dict[str, list[tuple[Part, Values, Values, Values]]] = {}
+    for part, learned, unlinked in sorted(
+        zip(order.parts, order.held_out, order.unlinked, strict=True), key=lambda each: each[0].collection.kind
+    ):
         at, fused = part.collection, part.sample.fused
         found = compare(learned, fused, seed=seed, draws=draws, confidence=confidence)
         interval = (found.difference, found.ci_low, found.ci_high)
         rows.append((at.kind, at.name, part.documents, len(fused), at.weight, fused.mean(), learned.mean(), *interval))
-        pooled.setdefault(at.kind, []).append((part, fused, learned))
+        pooled.setdefault(at.kind, []).append((part, fused, learned, unlinked))
     for kind, found_of in pooled.items():
-        fused, learned = (np.concatenate([each[n] for each in found_of]) for n in (1, 2))
         sites = [part.collection.place for part, *_ in found_of]
         names = sorted(set(sites))
-        sums, counts = np.zeros((2, 1, len(names)))
-        for site, (_, before, after) in zip(sites, found_of, strict=True):
-            sums[0, names.index(site)] += float((after - before).sum())
-            counts[0, names.index(site)] += len(before)
-        gain = float((learned - fused).mean())
-        half = float(reach(sums, counts, seed, draws, confidence)[0]) if len(names) >= LEAST else np.nan
-        label, documents = f"all {len(names)} sites", sum(part.documents for part, *_ in found_of)
-        ends = (gain, gain - half, gain + half)
-        rows.append((kind, label, documents, len(fused), np.nan, fused.mean(), learned.mean(), *ends))
+        counts = np.array([[sum(len(each[1]) for each, at in zip(found_of, sites, strict=True) if at == name)
+                            for name in names]], dtype=np.float64)  # fmt: skip
+        fused = np.concatenate([each[1] for each in found_of])
+        documents = sum(part.documents for part, *_ in found_of)
+        for which, label in ((2, f"all {len(names)} sites"), (3, f"all {len(names)} sites, links hidden")):
+            learned = np.concatenate([each[which] for each in found_of])
+            sums = np.zeros((1, len(names)))
+            for each, at in zip(found_of, sites, strict=True):
+                sums[0, names.index(at)] += float((each[which] - each[1]).sum())
+            gain = float((learned - fused).mean())
+            half = float(reach(sums, counts, seed, draws, confidence)[0]) if len(names) >= LEAST else np.nan
+            ends = (gain, gain - half, gain + half)
+            rows.append((kind, label, documents, len(fused), np.nan, fused.mean(), learned.mean(), *ends))
     return pd.DataFrame(rows, columns=list(COLUMNS))

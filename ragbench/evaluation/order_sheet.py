@@ -57,7 +57,8 @@ Written by the command that learned it; `FILE` lists the collections below:
 ## What it gains
 
 nDCG@10 of documents, `fused` without and `learned` with an order that was learned without the site: each site is left out in turn,
-with every collection of the same documents. Intervals of a collection are of its topics, those of a kind are of its sites, which are resampled whole.
+with every collection of the same documents. Intervals of a collection are of its topics, those of a kind are of its sites, which are resampled whole. With *links hidden*
+the same orders see no link text and equal numbers of links, as in a vault without links; the search under them is unchanged.
 
 {markdown(shown, {"weight": "g", "fused": ".3f", "learned": ".3f", "gain": "+.3f"})}
 

@@ -55,7 +55,8 @@ def test_what_is_learned_holds_on_sites_left_out(learned) -> None:
 
 def test_the_gain_of_every_collection_and_kind(learned) -> None:
     table = order.gains(learned, draws=200)
-    assert table["collection"].tolist() == ["a too", "a", "b", "c", "d", "all 1 sites", "all 4 sites"]
+    one, four = ([f"all {n} sites", f"all {n} sites, links hidden"] for n in (1, 4))
+    assert table["collection"].tolist() == ["a too", "a", "b", "c", "d", *one, *four]
     whole = table.set_index("collection").loc["all 4 sites"]
     questions = table[(table["kind"] == "questions") & table["weight"].notna()]
     assert whole["topics"] == 80 and whole["documents"] == 120
@@ -77,6 +78,12 @@ def test_collections_of_one_site_are_left_out_together() -> None:
         [*parts, *(replace(each, collection=replace(each.collection, site="")) for each in odd)], QUICK
     )
     assert together.held_out[3].mean() < together.parts[3].sample.fused.mean() < apart.held_out[3].mean()
+
+
+def test_links_can_be_hidden() -> None:
+    sample = replace(made(2), features=("cover.anchors", "links.in.percentile", "cover.title"))
+    for rows, blind in zip(sample.rows, order.without_links(sample).rows, strict=True):
+        assert (blind[:, 0] == 0).all() and (blind[:, 1] == 0.5).all() and (blind[:, 2] == rows[:, 2]).all()
 
 
 def test_the_same_bytes_again(learned) -> None:
