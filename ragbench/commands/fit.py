@@ -35,7 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("words", nargs="*", metavar="order|key=value", help=f"one of {', '.join(TASKS)}, and settings")
     parser.add_argument("--collections", metavar="FILE", help="a YAML list of judged collections to learn from")
     parser.add_argument("--depth", type=int, default=100, metavar="N", help="hits of each query to order (default 100)")
-    parser.add_argument("--rounds", type=int, metavar="N", help="trees (default 80 of each model; own topics: up to 200)")
+    parser.add_argument(
+        "--rounds", type=int, metavar="N", help="trees (default 80 of each model; own topics: up to 200)"
+    )
     parser.add_argument("--write", metavar="NAME", help="keep the order as an option of the configuration")
     parser.add_argument("--sheet", metavar="FILE", help="with --collections: write a data sheet in markdown")
     console.add_output(parser)
@@ -67,8 +69,8 @@ def _shared_order(arguments: argparse.Namespace) -> int:
 
     from ragbench import app
     from ragbench.bounds import as_options
-    from ragbench.evaluation import order, order_file, order_sheet
     from ragbench.fingerprint import plain
+    from ragbench.fit import order, order_file, order_sheet
 
     collections = order.read(Path(arguments.collections))
     with as_options():
@@ -98,7 +100,9 @@ def _shared_order(arguments: argparse.Namespace) -> int:
     console.print_table(table, "nDCG@10 of documents, each site ordered by an order of the others", signed)
     for path in written:
         print(f"written to {console.short_path(path)}")
-    print(f"rank={arguments.write} uses it" if arguments.write else "keep it with --write NAME, and use it with rank=NAME")
+    print(
+        f"rank={arguments.write} uses it" if arguments.write else "keep it with --write NAME, and use it with rank=NAME"
+    )
     return 0
 
 
@@ -108,7 +112,9 @@ def _own_order(arguments: argparse.Namespace) -> int:
 
     from ragbench import app
     from ragbench.bounds import as_options
-    from ragbench.evaluation import before_rank, order_file, own_order, ranker
+    from ragbench.evaluation import ranker
+    from ragbench.experiment import ledger
+    from ragbench.fit import before_rank, order_file, own_order
     from ragbench.topics.load import load
 
     settings = app.compose(arguments.overrides)
@@ -124,7 +130,12 @@ def _own_order(arguments: argparse.Namespace) -> int:
         found = own_order.learn(judged, start, spec, progress)
         gain = _comparison(found.held_out, found.before, settings)
         sure = gain.ci_low > 0
-        test = own_order.confirm(found, arm, benchmark, start, spec, settings, progress) if sure else None
+        test = None
+        if sure and "test" in benchmark.splits:
+            key = [arm.pipeline.fingerprint, benchmark.collection, found.stage, spec]
+            ledger.look(settings.results, benchmark.digest, key, "fit order", [arm.name])
+            unseen = own_order.sample(arm, benchmark, "test", start, spec, progress)
+            test = own_order.confirm(unseen, start, found) if len(unseen) else None
     confirmed = _comparison(*test, settings) if test is not None else None
     written = []
     if sure and arguments.write:

@@ -53,7 +53,8 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.bounds import as_options
     from ragbench.commands.calibrate import check_option
     from ragbench.errors import BenchmarkError
-    from ragbench.evaluation import before_rank, ranker
+    from ragbench.evaluation import ranker
+    from ragbench.fit import before_rank
     from ragbench.topics.load import load
 
     if arguments.write is not None:
@@ -124,7 +125,8 @@ def _confirmation(
     arm: Arm, benchmark: Benchmark, stage: Rank, spec: Spec, settings: Settings, progress: Progress
 ) -> Comparison | None:
     """The model against fusion on the test topics; None where there are none with a relevant document."""
-    from ragbench.evaluation import before_rank, ranker
+    from ragbench.evaluation import ranker
+    from ragbench.fit import before_rank
 
     if "test" not in benchmark.splits:
         return None

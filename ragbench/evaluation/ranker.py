@@ -305,9 +305,7 @@ def _fit(judged: Sample, chosen: Numbers, spec: Spec) -> tuple[str, int, Mapping
     return model, rounds, shares_of_gain(judged.features, gains)
 
 
-def _data(
-    judged: Sample, places: Numbers, spec: Spec, reference: Any = None, weights: Values | None = None
-) -> Any:
+def _data(judged: Sample, places: Numbers, spec: Spec, reference: Any = None, weights: Values | None = None) -> Any:
     import lightgbm
 
     chosen = places.tolist()

@@ -102,7 +102,9 @@ def _places(wanted: tuple[str, ...]) -> tuple[Numbers, Numbers, Numbers, Numbers
     known = everything(sources_of(wanted), RECENCY in wanted)
     kinds = ("", PERCENTILE, GAP)
     kind = [kinds.index(name.rpartition(".")[2]) if absolute(name) != name else 0 for name in wanted]
-    rows = [[known.index(absolute(name)) for name, of in zip(wanted, kind, strict=True) if of == each] for each in range(3)]
+    rows = [
+        [known.index(absolute(name)) for name, of in zip(wanted, kind, strict=True) if of == each] for each in range(3)
+    ]
     order = np.argsort(np.argsort(kind, kind="stable"), kind="stable")
     plain, percentiles, gaps = (np.array(each, dtype=np.int64) for each in rows)
     return plain, percentiles, gaps, order
@@ -187,7 +189,7 @@ def _percentiles(values: Values) -> Values:
     """Of every value of (f, n) the share of the others in its row that are lower; equal ones count half."""
     ones, others = values[:, :, None], values[:, None, :]
     lower = np.count_nonzero(ones > others, axis=2) + 0.5 * (np.count_nonzero(ones == others, axis=2) - 1)
-    return lower / max(values.shape[1] - 1, 1)
+    return np.asarray(lower / max(values.shape[1] - 1, 1), dtype=np.float64)
 
 
 def _of_source(ranking: Ranking, found: Candidates, index: Index) -> Values:
@@ -278,9 +280,7 @@ def _among(hits: Ranking, found: Candidates, terms: TermIndex) -> Values:
     scaled = _between(hits.scores.astype(np.float64), hits)
     share = np.bincount(found.owner, scaled, minlength=n) / scaled.sum()
     source, target = terms.links_among(found.documents)
-    return np.array(
-        [share, np.bincount(target, minlength=n), np.bincount(target, found.norm[source], minlength=n)]
-    )
+    return np.array([share, np.bincount(target, minlength=n), np.bincount(target, found.norm[source], minlength=n)])
 
 
 def _between(scores: Values, ranking: Ranking) -> Values:

@@ -107,14 +107,16 @@ def file_of(name: str) -> Path:
 
 @lru_cache(8)
 def text_of(model: str) -> str:
-    """The text of a model: itself, or that of the file which `NAME@DIGEST` names. ConfigError for a file with others."""
+    """The text of a model: itself, or of the file that `NAME@DIGEST` names. ConfigError for a file with other trees."""
     name, at, digest = model.partition("@")
     if not at or not re.fullmatch(r"\w[\w-]*", name) or not re.fullmatch(f"[0-9a-f]{{{_DIGITS}}}", digest):
         return model
     try:
         text = file_of(name).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
-        raise ConfigError(f"rank.model is {model}, and {file_of(name)} cannot be read: install ragbench again") from None
+        raise ConfigError(
+            f"rank.model is {model}, and {file_of(name)} cannot be read: install ragbench again"
+        ) from None
     if named(name, text) != model:
         raise ConfigError(
             f"rank.model is {model}, and this version of ragbench has other trees in {file_of(name)}: measure again "

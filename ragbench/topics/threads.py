@@ -38,9 +38,12 @@ _URL = re.compile(r"https?://[^\s<>\"'`\])]+")
 _LABELLED = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
 _DROPPED_LINE = re.compile(r"^\s*(?:>|#|\||[-*] \[[ xX]\]|\s{4,}\S|[$%]\s)")
 _LOG_LINE = re.compile(r"^\s*(?:at |Traceback|File \"|\[?\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d|(?:INFO|DEBUG|WARN|TRACE)\b)")
-_GREETING = re.compile(r"^(?:hi|hello|hey|dear|good (?:morning|day|evening)|thanks|thank you|cheers)\b[^.!?\n]{0,40}[.!,]?\s*", re.I)
+_GREETING = re.compile(
+    r"^(?:hi|hello|hey|dear|good (?:morning|day|evening)|thanks|thank you|cheers)\b[^.!?\n]{0,40}[.!,]?\s*", re.I
+)
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"'`(])|\n+")
 _TAG = re.compile(r"<[^>]+>")
+_WORD = re.compile(r"[^\W_]+")
 _HREF = re.compile(r"<a\s[^>]*href=[\"']([^\"']+)[\"'][^>]*>", re.I)
 
 
@@ -110,7 +113,9 @@ def read(file: Path) -> list[Thread]:
 
 def _of_json(entry: Mapping[str, Any], number: int) -> Thread:
     if "post_stream" in entry:  # Discourse
-        posts = [Post(str(post.get("username") or ""), _plain(post["cooked"])) for post in entry["post_stream"]["posts"]]
+        posts = [
+            Post(str(post.get("username") or ""), _plain(post["cooked"])) for post in entry["post_stream"]["posts"]
+        ]
         return Thread(str(entry.get("id", number)), str(entry["title"]), tuple(posts))
     comments = entry.get("comments") or []
     comments = comments.get("nodes", []) if isinstance(comments, Mapping) else comments
@@ -127,7 +132,9 @@ def _login(entry: Mapping[str, Any]) -> str:
 def _of_table(text: str, file: Path) -> list[Thread]:
     rows = list(csv.DictReader(io.StringIO(text), delimiter="\t" if file.suffix.lower() == ".tsv" else ","))
     if not rows or not {"question", "answer"} <= set(rows[0]):
-        raise BenchmarkError(f"{file} must have a line of names with the columns question and answer, and rows below it")
+        raise BenchmarkError(
+            f"{file} must have a line of names with the columns question and answer, and rows below it"
+        )
     return [
         Thread(str(number), "", (Post("asker", row["question"] or ""), Post("answer", row["answer"] or "")))
         for number, row in enumerate(rows, start=1)
@@ -194,13 +201,14 @@ class Pages:
 
     def named(self, text: str) -> str | None:
         """The only document whose title of three words or more a text contains."""
-        words = f" {' '.join(re.findall(r'[^\W_]+', text.lower()))} "
-        found = {
-            docno
-            for title, docno in self._titles.items()
-            if f" {' '.join(re.findall(r'[^\W_]+', title))} " in words
-        }
+        words = _words(text)
+        found = {docno for title, docno in self._titles.items() if _words(title) in words}
         return next(iter(found)) if len(found) == 1 else None
+
+
+def _words(text: str) -> str:
+    """The words of a text with blanks between and around them."""
+    return f" {' '.join(_WORD.findall(text.lower()))} "
 
 
 def read_redirects(file: Path) -> dict[str, str]:
@@ -271,7 +279,7 @@ def choose(threads: Sequence[Thread], pages: Pages, spec: ThreadSpec) -> ThreadT
     pages_used: Counter[str] = Counter()
     seen: list[frozenset[str]] = []
     for _, place, thread, text, kind, grades in sorted(candidates, key=lambda each: each[:2]):
-        words = frozenset(re.findall(r"[^\W_]+", text.lower()))
+        words = frozenset(_WORD.findall(text.lower()))
         if any(len(words & other) >= spec.alike * len(words | other) for other in seen):
             dropped["almost like another"] += 1
             continue
@@ -302,3 +310,27 @@ def review_sheet(made: ThreadTopics) -> str:
         relevant = ";".join(made.document_qrels[topic.qid])
         writer.writerow(["yes", topic.qid, topic.text, topic.type, relevant, made.threads[topic.qid].title])
     return out.getvalue()
+
+
+def read_review(file: Path) -> tuple[list[Topic], dict[str, dict[str, int]], int]:
+    """The topics that a review sheet keeps, their judgments, and how many it drops. BenchmarkError for other files."""
+    try:
+        rows = list(csv.DictReader(io.StringIO(file.read_text(encoding="utf-8-sig"))))
+    except (OSError, UnicodeDecodeError) as error:
+        raise BenchmarkError(f"{file} cannot be read ({error}): name the review.csv of topics threads") from None
+    if not rows or not set(REVIEW[:5]) <= set(rows[0]):
+        raise BenchmarkError(
+            f"{file} must have the columns {', '.join(REVIEW[:5])}: name the review.csv of topics threads"
+        )
+    topics, qrels = [], {}
+    for line, row in enumerate(rows, start=2):
+        keep = row["keep"].strip().lower()
+        if keep not in ("yes", "no"):
+            raise BenchmarkError(f"{file}:{line}: keep must be yes or no, got {keep or 'nothing'}")
+        kind = row["evidence"]
+        if keep == "yes" and (kind not in _GRADES or not row["text"].strip()):
+            raise BenchmarkError(f"{file}:{line}: a topic needs a text and evidence of {', '.join(_GRADES)}")
+        if keep == "yes":
+            topics.append(Topic(row["qid"], row["text"].strip(), kind, group=row["qid"], provenance=THREADS))
+            qrels[row["qid"]] = dict.fromkeys(filter(None, row["relevant"].split(";")), _GRADES[kind])
+    return topics, qrels, len(rows) - len(topics)

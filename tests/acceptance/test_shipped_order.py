@@ -1,4 +1,4 @@
-"""The order that comes with ragbench: its files belong together, and it does no harm where nothing links to anything."""
+"""The order that comes with ragbench: its files belong together, and it does no harm where there are no links."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import pytest
 
 from ragbench import app
 from ragbench.comparison.statistics import compare
-from ragbench.evaluation import before_rank, ranker
+from ragbench.evaluation import ranker
+from ragbench.fit import before_rank
 from ragbench.ranking import features, trees
 from ragbench.stages.rank import Rank
 from ragbench.topics.load import load

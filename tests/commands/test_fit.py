@@ -81,7 +81,10 @@ def test_an_order_of_several_collections_is_kept_used_and_exported(capsys, place
     assert learned[0] > without[0] + 0.1
 
     bundle = place / "bundle"
-    assert cli.main(["export", ran["folder"], "--arm", "baseline rank=mine", "--out", str(bundle), "--force", "--quiet"]) == 0
+    assert (
+        cli.main(["export", ran["folder"], "--arm", "baseline rank=mine", "--out", str(bundle), "--force", "--quiet"])
+        == 0
+    )
     (conf / "rank" / "mine.txt").unlink()
     trees.text_of.cache_clear()
     capsys.readouterr()
@@ -95,7 +98,10 @@ def test_an_order_of_several_collections_is_kept_used_and_exported(capsys, place
 def test_more_is_learned_on_top_only_where_it_is_sure(capsys, place: Path, conf: Path) -> None:
     learn = ["fit", "order", "--rounds", "30", "--json", "--write", "own"]
     where = f"paths.results={place / 'results'}"
-    assert cli.main([*learn[:4], "--collections", str(place / "sites.yaml"), "--write", "mine", "--quiet", *WORDS, where]) == 0
+    assert (
+        cli.main([*learn[:4], "--collections", str(place / "sites.yaml"), "--write", "mine", "--quiet", *WORDS, where])
+        == 0
+    )
     capsys.readouterr()
     # On a vault like those that it was learned from there is nothing left to learn.
     assert cli.main([*learn, *words_of(place, "a"), "rank=mine"]) == 0
@@ -113,14 +119,14 @@ def test_more_is_learned_on_top_only_where_it_is_sure(capsys, place: Path, conf:
 
 
 def test_what_is_learned_on_top_keeps_the_trees_of_the_start(place: Path, conf: Path) -> None:
-    from ragbench.evaluation import own_order
+    from ragbench.fit import own_order
 
     assert cli.main(["fit", "order", "--collections", str(place / "sites.yaml"), "--rounds", "5", "--write", "mine",
                      "--quiet", *WORDS, f"paths.results={place / 'results'}"]) == 0  # fmt: skip
     settings = app.compose([*words_of(place, "z"), "rank=mine"])
     start = own_order.start_of(settings)
     assert start is not None
-    from ragbench.evaluation import before_rank
+    from ragbench.fit import before_rank
     from ragbench.topics.load import load
 
     benchmark = load(settings.config)

@@ -135,7 +135,7 @@ def test_trees_of_one_leaf_add_a_constant() -> None:
 
 
 def test_relative_features_worked_by_hand(pages, state) -> None:
-    # One links to both others, key rotation to lamps. Fused 1, .5, .25, so from 0 to 1: key rotation 1, lamps 1/3, one 0.
+    # One links to both others, key rotation to lamps. Fused, from 0 to 1: key rotation 1, lamps 1/3, one 0.
     wanted = ("links.near", "links.votes", "document.share", "links.in.percentile", "fused.score.gap", "links.in")
     one = state("rotate a key", fused=[(2, 1.0), (3, 0.5), (0, 0.25)], lexical=[3, 2])
     found, rows = rows_of(one, pages, wanted, 10)
@@ -176,7 +176,7 @@ def test_an_order_has_a_name_and_a_digest(pages, state, tmp_path: Path, monkeypa
     assert after.fused.chunks.tolist() == [0, 3]
     trees.file_of("mine").write_text(MODEL, encoding="utf-8")
     trees.text_of.cache_clear()
-    with pytest.raises(ConfigError, match="this version of ragbench has other trees in .*mine.txt: measure again"):
+    with pytest.raises(ConfigError, match=r"this version of ragbench has other trees in .*mine\.txt: measure again"):
         Rank(named.model)
     with pytest.raises(ConfigError, match=r"rank\.model is other@0123456789ab, and .*other.txt cannot be read"):
         Rank("other@0123456789ab")

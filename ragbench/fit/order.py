@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from ragbench.bounds import Checked, Name, Positive
 from ragbench.configuration import build
 from ragbench.errors import BenchmarkError, ConfigError
-from ragbench.evaluation import before_rank, ranker
+from ragbench.evaluation import ranker
 from ragbench.evaluation.ranker import Progress, Sample, Spec
+from ragbench.fit import before_rank
 from ragbench.ranking import features, trees
 from ragbench.stages.rank import Rank
 from ragbench.topics.load import load
@@ -175,8 +176,8 @@ def learn(parts: Sequence[Part], spec: Spec = SPEC, progress: Progress | None = 
     model, gains = fit(np.arange(len(everything)), len(names) + 1)
     ends = np.cumsum(sizes)[:-1]
     importance = ranker.shares_of_gain(everything.features, gains)
-    parted = (tuple(np.split(values, ends)) for values in (held_out, unlinked))
-    return Order(model, spec, tuple(used), *parted, importance)
+    by_part = [tuple(np.split(values, ends)) for values in (held_out, unlinked)]
+    return Order(model, spec, tuple(used), by_part[0], by_part[1], importance)
 
 
 def without_links(sample: Sample) -> Sample:
@@ -211,29 +212,27 @@ def gains(order: Order, seed: int = 13, draws: int = 10_000, confidence: float =
     from ragbench.comparison.statistics import compare
 
     rows: list[tuple[Any, ...]] = []
-    pooled: dict[str, list[tuple[Part, Values, Values, Values]]] = {}
-    for part, learned, unlinked in sorted(
-        zip(order.parts, order.held_out, order.unlinked, strict=True), key=lambda each: each[0].collection.kind
-    ):
+    pooled: dict[str, list[int]] = {}
+    for number in sorted(range(len(order.parts)), key=lambda number: order.parts[number].collection.kind):
+        part, learned = order.parts[number], order.held_out[number]
         at, fused = part.collection, part.sample.fused
         found = compare(learned, fused, seed=seed, draws=draws, confidence=confidence)
         interval = (found.difference, found.ci_low, found.ci_high)
         rows.append((at.kind, at.name, part.documents, len(fused), at.weight, fused.mean(), learned.mean(), *interval))
-        pooled.setdefault(at.kind, []).append((part, fused, learned, unlinked))
-    for kind, found_of in pooled.items():
-        sites = [part.collection.place for part, *_ in found_of]
-        names = sorted(set(sites))
-        counts = np.array([[sum(len(each[1]) for each, at in zip(found_of, sites, strict=True) if at == name)
-                            for name in names]], dtype=np.float64)  # fmt: skip
-        fused = np.concatenate([each[1] for each in found_of])
-        documents = sum(part.documents for part, *_ in found_of)
-        for which, label in ((2, f"all {len(names)} sites"), (3, f"all {len(names)} sites, links hidden")):
-            learned = np.concatenate([each[which] for each in found_of])
-            sums = np.zeros((1, len(names)))
-            for each, at in zip(found_of, sites, strict=True):
-                sums[0, names.index(at)] += float((each[which] - each[1]).sum())
-            gain = float((learned - fused).mean())
-            half = float(reach(sums, counts, seed, draws, confidence)[0]) if len(names) >= LEAST else np.nan
-            ends = (gain, gain - half, gain + half)
-            rows.append((kind, label, documents, len(fused), np.nan, fused.mean(), learned.mean(), *ends))
+        pooled.setdefault(at.kind, []).append(number)
+    for kind, numbers in pooled.items():
+        parts = [order.parts[number] for number in numbers]
+        names = sorted({part.collection.place for part in parts})
+        fused = np.concatenate([part.sample.fused for part in parts])
+        site = np.repeat([names.index(part.collection.place) for part in parts], [len(part.sample) for part in parts])
+        counts = np.bincount(site, minlength=len(names)).astype(np.float64)
+        for values, label in ((order.held_out, ""), (order.unlinked, ", links hidden")):
+            learned = np.concatenate([values[number] for number in numbers])
+            sums = np.bincount(site, learned - fused, minlength=len(names))
+            half = np.nan
+            if len(names) >= LEAST:
+                half = float(reach(sums[None], counts[None], seed, draws, confidence)[0])
+            gain, documents = float((learned - fused).mean()), sum(part.documents for part in parts)
+            means = (fused.mean(), learned.mean(), gain, gain - half, gain + half)
+            rows.append((kind, f"all {len(names)} sites{label}", documents, len(fused), np.nan, *means))
     return pd.DataFrame(rows, columns=list(COLUMNS))

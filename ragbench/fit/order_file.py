@@ -18,7 +18,9 @@ def write(name: str, stage: Rank, comment: str) -> list[Path]:
     option = of_trees.with_suffix(".yaml")
     lines = "".join(f"# {line}\n" for line in textwrap.wrap(comment, width=110))
     target = f"{Rank.__module__}.{Rank.__qualname__}"
-    values = f"prior: {stage.prior}\ndepth: {stage.depth}\nmodel: {trees.named(name, text)}   # its trees and their digest\n"
+    values = (
+        f"prior: {stage.prior}\ndepth: {stage.depth}\nmodel: {trees.named(name, text)}   # its trees and their digest\n"
+    )
     try:
         write_text(of_trees, text)
         write_text(option, f"{lines}_target_: {target}\n{values}")

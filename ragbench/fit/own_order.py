@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ragbench.evaluation import before_rank, ranker
+from ragbench.evaluation import ranker
 from ragbench.evaluation.ranker import Progress, Sample, Spec, Values
+from ragbench.fit import before_rank
 from ragbench.ranking import trees
 from ragbench.stages.rank import Rank
 
@@ -60,23 +61,7 @@ def learn(judged: Sample, start: Rank | None, spec: Spec, progress: Progress | N
     return OwnOrder(stage, said, learned.fused, learned.held_out)
 
 
-def confirm(
-    found: OwnOrder,
-    arm: Arm,
-    benchmark: Benchmark,
-    start: Rank | None,
-    spec: Spec,
-    settings: Settings,
-    progress: Progress | None = None,
-) -> tuple[Values, Values] | None:
-    """nDCG@10 of the test topics by the learned order and before, noted as a look at them; None without such topics."""
-    from ragbench.experiment import ledger
-
-    if "test" not in benchmark.splits:
-        return None
-    judged = sample(arm, benchmark, "test", start, spec, progress)
-    if not len(judged):
-        return None
-    key = [arm.pipeline.fingerprint, benchmark.collection, found.stage, spec]
-    ledger.look(settings.results, benchmark.digest, key, "fit order", [arm.name])
-    return ranker.values_with(judged, found.stage), judged.fused if start is None else ranker.values_with(judged, start)
+def confirm(judged: Sample, start: Rank | None, found: OwnOrder) -> tuple[Values, Values]:
+    """nDCG@10 of other topics by the learned order, and before."""
+    before = judged.fused if start is None else ranker.values_with(judged, start)
+    return ranker.values_with(judged, found.stage), before

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from ragbench.errors import BenchmarkError, ConfigError
-from ragbench.evaluation import order, order_sheet
-from ragbench.evaluation.order import Collection, Part
 from ragbench.evaluation.ranker import Sample, values_with
+from ragbench.fit import order, order_sheet
+from ragbench.fit.order import Collection, Part
 from ragbench.ranking import trees
 
 QUICK = replace(order.SPEC, rounds=40, smallest=5)
@@ -74,9 +74,7 @@ def test_collections_of_one_site_are_left_out_together() -> None:
     parts = [part(name, seed) for seed, name in enumerate("bcd")]
     odd = [Part(Collection(name, (), site="a", weight=50.0), other_way(7)) for name in ("a", "a too")]
     together = order.learn([*parts, *odd], QUICK)
-    apart = order.learn(
-        [*parts, *(replace(each, collection=replace(each.collection, site="")) for each in odd)], QUICK
-    )
+    apart = order.learn([*parts, *(replace(each, collection=replace(each.collection, site="")) for each in odd)], QUICK)
     assert together.held_out[3].mean() < together.parts[3].sample.fused.mean() < apart.held_out[3].mean()
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragbench.console import markdown
-from ragbench.evaluation.order import MODELS, Order
 from ragbench.files import write_text
 from ragbench.fingerprint import digest
+from ragbench.fit.order import MODELS, Order
 from ragbench.ranking import trees
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _READ_MOST = 15  # features that are listed
 
 
 def write(file: Path, order: Order, gains: pd.DataFrame, name: str, overrides: Sequence[str]) -> None:
-    """Write the sheet of the order `name`, whose pipeline `overrides` compose; `gains` is the table of `order.gains`."""
+    """Write the sheet of the order `name` in the pipeline of `overrides`; `gains` is the table of `order.gains`."""
     write_text(file, render(order, gains, name, overrides))
 
 
@@ -39,26 +39,36 @@ def render(order: Order, gains: pd.DataFrame, name: str, overrides: Sequence[str
     )
     read = pd.DataFrame(list(order.importance.items())[:_READ_MOST], columns=["feature", "share of the gain of splits"])
     shown = gains.assign(
-        interval=[f"[{low:+.3f}, {high:+.3f}]" if low == low else "" for low, high in zip(gains.low, gains.high, strict=True)]
+        interval=[
+            f"[{low:+.3f}, {high:+.3f}]" if low == low else "" for low, high in zip(gains.low, gains.high, strict=True)
+        ]
     ).drop(columns=["low", "high"])
     words = [word for word in overrides if not word.startswith("paths.")]
     command = shlex.join(["ragbench", "fit", "order", "--collections", "FILE", "--write", name, *words])
+    intervals = (
+        "nDCG@10 of documents, `fused` without and `learned` with an order that was learned without the site: each site is "
+        "left out in turn,\nwith every collection of the same documents. Intervals of a collection are of its topics, those "
+        "of a kind are of its sites, which are resampled whole. With *links hidden*\nthe same orders see no link text and "
+        "equal numbers of links, as in a vault without links; the search under them is unchanged."
+    )
+    grew = (
+        f"{len(grown)} trees of at most {spec.leaves} leaves: the mean of {MODELS} models of {spec.rounds} rounds at rate "
+        f"{spec.rate:g}, at\n  least {spec.smallest} rows in a leaf, seeds {spec.seed} to {spec.seed + MODELS - 1}; "
+        f"prior {spec.prior:g}, depth {spec.depth}"
+    )
     return f"""# The order `{name}`: data sheet
 
 Written by the command that learned it; `FILE` lists the collections below:
 
     {command} --sheet SHEET
 
-- {len(grown)} trees of at most {spec.leaves} leaves: the mean of {MODELS} models of {spec.rounds} rounds at rate {spec.rate:g}, at
-  least {spec.smallest} rows in a leaf, seeds {spec.seed} to {spec.seed + MODELS - 1}; prior {spec.prior:g}, depth {spec.depth}
+- {grew}
 - trees: {len(order.model):,} bytes, `{trees.named(name, order.model)}`
 - learned from: {digest([part.digest for part in order.parts])[:12]} (documents, topics and judgments of all collections)
 
 ## What it gains
 
-nDCG@10 of documents, `fused` without and `learned` with an order that was learned without the site: each site is left out in turn,
-with every collection of the same documents. Intervals of a collection are of its topics, those of a kind are of its sites, which are resampled whole. With *links hidden*
-the same orders see no link text and equal numbers of links, as in a vault without links; the search under them is unchanged.
+{intervals}
 
 {markdown(shown, {"weight": "g", "fused": ".3f", "learned": ".3f", "gain": "+.3f"})}
 
