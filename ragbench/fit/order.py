@@ -228,7 +228,7 @@ def gains(order: Order, seed: int = 13, draws: int = 10_000, confidence: float =
         counts = np.bincount(site, minlength=len(names)).astype(np.float64)
         for values, label in ((order.held_out, ""), (order.unlinked, ", links hidden")):
             learned = np.concatenate([values[number] for number in numbers])
-            sums = np.bincount(site, learned - fused, minlength=len(names))
+            sums = np.bincount(site, learned - fused, minlength=len(names)).astype(np.float64)
             half = np.nan
             if len(names) >= LEAST:
                 half = float(reach(sums[None], counts[None], seed, draws, confidence)[0])

@@ -45,17 +45,19 @@ def render(order: Order, gains: pd.DataFrame, name: str, overrides: Sequence[str
     ).drop(columns=["low", "high"])
     words = [word for word in overrides if not word.startswith("paths.")]
     command = shlex.join(["ragbench", "fit", "order", "--collections", "FILE", "--write", name, *words])
-    intervals = (
-        "nDCG@10 of documents, `fused` without and `learned` with an order that was learned without the site: each site is "
-        "left out in turn,\nwith every collection of the same documents. Intervals of a collection are of its topics, those "
-        "of a kind are of its sites, which are resampled whole. With *links hidden*\nthe same orders see no link text and "
-        "equal numbers of links, as in a vault without links; the search under them is unchanged."
+    lines = (
+        "nDCG@10 of documents, `fused` without and `learned` with an order that was learned without the site: ",
+        "each site is left out in turn,\nwith every collection of the same documents. Intervals of a collection are ",
+        "of its topics, those of a kind are of its sites, which are resampled whole. With *links hidden*\nthe same ",
+        "orders see no link text and equal numbers of links, as in a vault without links; the search under them is unchanged.",
     )
+    intervals = "".join(lines)
     grew = (
-        f"{len(grown)} trees of at most {spec.leaves} leaves: the mean of {MODELS} models of {spec.rounds} rounds at rate "
-        f"{spec.rate:g}, at\n  least {spec.smallest} rows in a leaf, seeds {spec.seed} to {spec.seed + MODELS - 1}; "
-        f"prior {spec.prior:g}, depth {spec.depth}"
+        f"{len(grown)} trees of at most {spec.leaves} leaves: the mean of {MODELS} models of {spec.rounds} rounds "
+        f"at rate {spec.rate:g}, at\n  least {spec.smallest} rows in a leaf, seeds {spec.seed} to "
+        f"{spec.seed + MODELS - 1}; prior {spec.prior:g}, depth {spec.depth}"
     )
+    learned_from = digest([part.digest for part in order.parts])[:12]
     return f"""# The order `{name}`: data sheet
 
 Written by the command that learned it; `FILE` lists the collections below:
@@ -64,7 +66,7 @@ Written by the command that learned it; `FILE` lists the collections below:
 
 - {grew}
 - trees: {len(order.model):,} bytes, `{trees.named(name, order.model)}`
-- learned from: {digest([part.digest for part in order.parts])[:12]} (documents, topics and judgments of all collections)
+- learned from: {learned_from} (documents, topics and judgments of all collections)
 
 ## What it gains
 
