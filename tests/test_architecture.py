@@ -30,7 +30,7 @@ LAYERS = [
     {"timing"},
     {"comparison"},
     {"experiment"},
-    {"tuning"},
+    {"tuning", "fit"},
     {"tracking", "export", "report"},
     {"serving"},
     {"overrides"},

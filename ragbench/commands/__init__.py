@@ -22,6 +22,7 @@ SUMMARY = {
     "calibrate": "fit isotonic calibration on the training queries",
     "learn-weights": "learn the weights of fusion on the training queries",
     "learn-ranker": "learn an order of the hits on the training queries, and say what it brings",
+    "fit": "learn an order of the hits, from your own topics or for collections that nobody has judged",
     "bakeoff": "compare encoders in the same search: quality, time to index and to ask, bytes",
     "fusion": "compare ways to fuse the sources of a finished run",
     "export": "write a measured configuration for another system, or as a bundle that runs elsewhere",

@@ -54,6 +54,7 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.commands.calibrate import check_option
     from ragbench.errors import BenchmarkError
     from ragbench.evaluation import ranker
+    from ragbench.fit import before_rank
     from ragbench.topics.load import load
 
     if arguments.write is not None:
@@ -65,8 +66,8 @@ def main(arguments: argparse.Namespace) -> int:
         spec = ranker.Spec(**{name: getattr(arguments, name) for name in names}, seed=seed)
     benchmark = load(settings.config)
     with console.progress(arguments.quiet or arguments.json) as progress:
-        arm = _arm_before_rank(settings, benchmark, progress)
-        sample = _sample(arm, benchmark, "train", spec, progress)
+        arm = before_rank.arm(settings, benchmark, progress)
+        sample = before_rank.sample(arm, benchmark, "train", spec.depth, spec.features, progress)
         learned = ranker.learn(sample, spec, progress)
         gain = _comparison(learned.held_out, learned.fused, settings)
         if not learned.pays:
@@ -112,39 +113,6 @@ def _conclusion(gain: Comparison) -> str:
     return "The gain may be chance: keep rank=off, or judge more topics and learn again."
 
 
-def _arm_before_rank(settings: Settings, benchmark: Benchmark, progress: Progress) -> Arm:
-    """The arm with the stages before the place of `rank`."""
-    from ragbench.arm_builder import ArmBuilder
-    from ragbench.configuration.build import SOURCES
-    from ragbench.engine.executor import Arm
-    from ragbench.engine.pipeline import Pipeline
-    from ragbench.errors import ConfigError
-
-    order = [str(entry) for entry in settings.config["order"]]
-    if _STAGE not in order:
-        raise ConfigError("`order` has no entry 'rank', so a learned order would have no place: add one after 'fuse'")
-    earlier = {*order[: order.index(_STAGE)]}
-    stages = tuple(
-        (name, stage)
-        for name, stage in settings.pipeline.stages
-        if name in earlier or (name.startswith(f"{SOURCES}.") and SOURCES in earlier)
-    )
-    if not any("fused" in stage.provides for _, stage in stages):
-        raise ConfigError("this pipeline fuses nothing before 'rank', so there is no order to start from")
-    (arm,) = ArmBuilder.of(settings, benchmark, progress, console.say).arms([settings])
-    arm.index.prepare({"terms"})
-    return Arm(arm.name, Pipeline(stages), arm.index)
-
-
-def _sample(arm: Arm, benchmark: Benchmark, split: str, spec: Spec, progress: Progress) -> Sample:
-    from ragbench.engine import executor
-    from ragbench.evaluation import ranker
-
-    queries = [topic.query() for topic in benchmark.select(split)]
-    (outcome,) = executor.execute([arm], queries, progress)
-    return ranker.sample(outcome.final, arm.index, benchmark, spec.depth, spec.recency)
-
-
 def _comparison(
     candidate: Sequence[float] | Any, baseline: Sequence[float] | Any, settings: Settings, share: float = 1.0
 ) -> Comparison:
@@ -162,12 +130,13 @@ def _confirmation(
 ) -> Comparison | None:
     """The model against fusion on the test topics; None where there are none with a relevant document."""
     from ragbench.evaluation import ranker
+    from ragbench.fit import before_rank
 
     if "test" not in benchmark.splits:
         return None
     from ragbench.experiment import ledger
 
-    sample = _sample(arm, benchmark, "test", spec, progress)
+    sample = before_rank.sample(arm, benchmark, "test", spec.depth, spec.features, progress)
     key = [arm.pipeline.fingerprint, benchmark.collection, stage.describe(), spec]
     ledger.look(settings.ledger, benchmark.digest, key, "learn-ranker", [arm.name])
     share = ledger.share(ledger.turn(settings.ledger, benchmark.digest, key, "learn-ranker"))

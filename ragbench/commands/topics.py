@@ -26,6 +26,8 @@ EXAMPLES = """examples:
   ragbench topics derive data=vault data.corpus=notes topics.limit=100 topics.kinds=[description,link]
   ragbench topics from-log searches.jsonl data=vault data.corpus=notes   what people asked, sampled by frequency
   ragbench topics from-log export.csv --limit 200 --tail 0.3 --least-sessions 3
+  ragbench topics threads issues.json --site https://docs.example.org --out questions data=vault data.corpus=docs
+                                                       questions of an issue tracker, judged by the pages linked there
   ragbench topics draft --endpoint http://localhost:11434/v1 --model NAME data=vault data.corpus=notes
   ragbench topics find-evidence                       sections that may answer a topic, found by words and links
   ragbench topics validate --against human             do derived topics lead to the same conclusions as yours?
@@ -40,7 +42,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The task, its inputs and where to write."""
     tasks = ", ".join((*TASKS, *RUNNING))
     parser.add_argument("words", nargs="*", metavar="task|key=value", help=f"one of {tasks} (default: show), settings")
-    parser.add_argument("--out", metavar="FILE", help="the file to write (topics.jsonl; pool.csv of find-evidence)")
+    parser.add_argument(
+        "--out", metavar="FILE", help="the file to write (topics.jsonl; pool.csv of find-evidence); threads: the folder"
+    )
     parser.add_argument("--replace", action="store_true", help="write over an existing file")
     parser.add_argument("--limit", type=int, metavar="N", help="topics to make (default 100; derive: topics.limit)")
     parser.add_argument("--seed", type=int, metavar="N", help="seed of what is drawn (default 13)")
@@ -55,6 +59,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--kinds", metavar="KIND,KIND", help="perturb: typos, case, keywords, word_order, quotes, drop (default: all)"
     )
     console.add_model(parser, "draft: the language model; sections of the documents are sent to it")
+    threads = parser.add_argument_group("threads")
+    threads.add_argument(
+        "--site", metavar="URL", help="where the documents are published; links below it are judgments"
+    )
+    threads.add_argument("--redirects", metavar="FILE", help="lines `OLD NEW` of paths that have moved")
+    threads.add_argument("--per-page", type=int, default=5, metavar="N", help="topics of one page at most (default 5)")
     log = parser.add_argument_group("from-log")
     log.add_argument("--tail", type=float, default=0.25, metavar="SHARE", help="of queries asked once (default 0.25)")
     log.add_argument("--least-sessions", type=int, default=1, metavar="N", help="that asked a query (default 1)")
@@ -79,7 +89,7 @@ def main(arguments: argparse.Namespace) -> int:
     arguments.seed = 13 if arguments.seed is None else arguments.seed
     if task in RUNNING:
         return RUNNING[task](overrides, arguments)
-    arguments.out = arguments.out or ("pool.csv" if task == "find-evidence" else "topics.jsonl")
+    arguments.out = arguments.out or {"find-evidence": "pool.csv", "threads": "questions"}.get(task, "topics.jsonl")
     return TASKS[task](app.compose(overrides), arguments)
 
 
@@ -167,6 +177,68 @@ def _from_log(settings: Settings, arguments: argparse.Namespace) -> int:
         shown = ", ".join(f"{rate:.1%}" for rate in made.rates[:5])
         bias = f"opened by rank: {shown}" if shown else "the log does not say what was shown: the rank has an influence"
         print(f"{len(made.document_qrels)} topics have weak judgments from clicks ({bias})")
+    return _say_written(settings, out)
+
+
+def _threads(settings: Settings, arguments: argparse.Namespace) -> int:
+    from collections import Counter
+
+    from ragbench.benchmark import load as data
+    from ragbench.benchmark.lines import write_atomically
+    from ragbench.bounds import as_options
+    from ragbench.errors import BenchmarkError, ConfigError
+    from ragbench.topics import threads
+    from ragbench.topics.overview import overview
+    from ragbench.topics.topics_file import require_new, write
+
+    if len(arguments.inputs) != 1 or not arguments.site:
+        raise ConfigError("ragbench topics threads reads one file: ragbench topics threads FILE --site URL")
+    with as_options():
+        spec = threads.ThreadSpec(per_page=arguments.per_page)
+    folder = Path(arguments.out)
+    out, sheet = folder / "topics.jsonl", folder / "review.csv"
+    require_new(out, replace=arguments.replace)
+    found = threads.read(Path(arguments.inputs[0]))
+    moved = threads.read_redirects(Path(arguments.redirects)) if arguments.redirects else {}
+    pages = threads.Pages(data.load(settings.config["data"], topics=False).documents, arguments.site, moved)
+    made = threads.choose(found, pages, spec)
+    if all(topic.type == threads.NAMED for topic in made.topics):
+        raise BenchmarkError(
+            f"none of {len(found)} threads links to a document below {arguments.site}: name the address under which "
+            "data.corpus is published, and old paths with --redirects"
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    write(out, made.topics, made.document_qrels, {}, replace=arguments.replace)
+    write_atomically(sheet, threads.review_sheet(made))
+    kinds = Counter(topic.type for topic in made.topics)
+    if arguments.json:
+        said = {"file": str(out), "review": str(sheet), "threads": len(found), "topics": len(made.topics)}
+        console.print_json({**said, "evidence": dict(kinds), "dropped": dict(made.dropped)})
+        return 0
+    console.print_table(overview(made), f"{len(made.topics)} topics of {len(found)} threads")
+    _print_counts("evidence", kinds)
+    _print_counts("not used", made.dropped)
+    print(f"wrote {sheet}; put `no` into keep, or shorten text, then: ragbench topics threads-reviewed {sheet}")
+    return _say_written(settings, out)
+
+
+def _threads_reviewed(settings: Settings, arguments: argparse.Namespace) -> int:
+    from ragbench.errors import ConfigError
+    from ragbench.topics import threads
+    from ragbench.topics.topics_file import write
+
+    if len(arguments.inputs) != 1:
+        raise ConfigError(
+            "ragbench topics threads-reviewed reads one review sheet: ragbench topics threads-reviewed FILE"
+        )
+    sheet = Path(arguments.inputs[0])
+    topics, qrels, dropped = threads.read_review(sheet)
+    out = sheet.with_name("topics.jsonl")
+    write(out, topics, qrels, {}, replace=True)
+    if arguments.json:
+        console.print_json({"file": str(out), "topics": len(topics), "dropped": dropped})
+        return 0
+    print(f"{len(topics)} topics kept, {dropped} dropped")
     return _say_written(settings, out)
 
 
@@ -326,6 +398,8 @@ TASKS: Mapping[str, Callable[[Settings, argparse.Namespace], int]] = {
     "show": _show,
     "derive": _derive,
     "from-log": _from_log,
+    "threads": _threads,
+    "threads-reviewed": _threads_reviewed,
     "draft": _draft,
     "find-evidence": _find_evidence,
 }

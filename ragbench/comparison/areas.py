@@ -52,7 +52,7 @@ def areas(arms: Arms, judged: Sequence[JudgedContrast], area_of: Mapping[str, st
     counts = (~np.isnan(values)) @ member
     sums = np.nan_to_num(values) @ member
     spec = arms.policy.statistics
-    reach = _reach(sums, counts, arms.policy.seed, spec.draws, spec.confidence)
+    half = reach(sums, counts, arms.policy.seed, spec.draws, spec.confidence)
     left = (sums.sum(axis=1, keepdims=True) - sums) / np.maximum(counts.sum(axis=1, keepdims=True) - counts, 1.0)
     rows = []
     for row, (each, level) in enumerate(chosen):
@@ -64,7 +64,7 @@ def areas(arms: Arms, judged: Sequence[JudgedContrast], area_of: Mapping[str, st
                 level,
                 *(usual.difference, usual.ci_low, usual.ci_high),
                 int((counts[row] > 0).sum()),
-                *(usual.difference - reach[row], usual.difference + reach[row]),
+                *(usual.difference - half[row], usual.difference + half[row]),
                 names[weakest] or "(root)",
                 float(left[row, weakest]),
             )
@@ -86,7 +86,7 @@ def sentences(frame: pd.DataFrame) -> list[str]:
     return said
 
 
-def _reach(sums: Floats, counts: Floats, seed: int, draws: int, confidence: float) -> Floats:
+def reach(sums: Floats, counts: Floats, seed: int, draws: int, confidence: float) -> Floats:
     """The half-width of the interval of every row, from sums and numbers of topics of shape (rows, areas)."""
     from scipy.special import ndtr, stdtrit
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -60,6 +61,10 @@ class Spec(Checked):
     recency: bool = False
     seed: Natural = 13
 
+    def features(self, sources: Sequence[str]) -> tuple[str, ...]:
+        """What the trees read of these sources."""
+        return features.names(sources, self.recency)
+
 
 @dataclass(frozen=True)
 class Sample:
@@ -91,13 +96,39 @@ class Sample:
         """nDCG@10 of every query as it was fused."""
         return np.array([self.value(place, self.norms[place]) for place in range(len(self))])
 
+    def reading(self, names: tuple[str, ...]) -> Sample:
+        """The same queries with these features only."""
+        places = [self.features.index(name) for name in names]
+        return replace(self, features=names, rows=tuple(rows[:, places] for rows in self.rows))
+
+    def from_order(self, stage: Rank) -> Sample:
+        """The same queries, to learn from where the order of `stage` ends: `norms` are its scores over its prior.
+
+        What is learned with the prior of the stage is added to its trees.
+        """
+        grown, prior = trees.parse(stage.trees), stage.prior
+        read = self.reading(grown.features).rows
+        return replace(self, norms=tuple(n + grown(rows) / prior for n, rows in zip(self.norms, read, strict=True)))
+
+    @staticmethod
+    def joined(samples: Sequence[Sample]) -> Sample:
+        """The queries of several samples with the same features, in order."""
+        columns = ("qids", "groups", "areas", "rows", "norms", "grades", "rest", "ideals")
+        return Sample(samples[0].features, *(tuple(chain(*(getattr(each, c) for each in samples))) for c in columns))
+
 
 def sample(
-    states: Sequence[QueryState], index: Index, benchmark: Benchmark, depth: int, recency: bool = False
+    states: Sequence[QueryState],
+    index: Index,
+    benchmark: Benchmark,
+    depth: int,
+    wanted: Callable[[Sequence[str]], tuple[str, ...]] = features.names,
 ) -> Sample:
-    """What can be learned from fused states; queries without a relevant document or without a hit are left out."""
-    sources = sorted({source for state in states for source in state.rankings})
-    names = features.names(sources, recency)
+    """What can be learned from fused states; queries without a relevant document or without a hit are left out.
+
+    `wanted` gives the names of the features for the names of the sources, sorted.
+    """
+    names = wanted(sorted({source for state in states for source in state.rankings}))
     topics = {topic.qid: topic for topic in benchmark.topics}
     docnos = index.chunks.docnos
     found: list[tuple[Any, ...]] = []
@@ -198,11 +229,11 @@ def learn(judged: Sample, spec: Spec, progress: Progress | None = None) -> Learn
         others = np.setdiff1d(everything, held)
         for share in _SHARES:
             chosen = _part(judged.groups, others, share, spec.seed)
-            curve.setdefault(share, []).append((len(chosen), held, _values(judged, held, fit(chosen)[0], spec.prior)))
+            curve.setdefault(share, []).append((len(chosen), held, values_of(judged, held, fit(chosen)[0], spec.prior)))
     by_folder = np.zeros(len(judged)) if several else None
     for held in areas:
         assert by_folder is not None
-        by_folder[held] = _values(judged, held, fit(np.setdiff1d(everything, held))[0], spec.prior)
+        by_folder[held] = values_of(judged, held, fit(np.setdiff1d(everything, held))[0], spec.prior)
     held_out = np.zeros(len(judged))
     for _, held, values in curve[1.0]:
         held_out[held] = values
@@ -215,15 +246,41 @@ def learn(judged: Sample, spec: Spec, progress: Progress | None = None) -> Learn
 
 
 def values_with(judged: Sample, stage: Rank) -> Values:
-    """nDCG@10 of every query with the order of a stage that reads the features of the sample."""
-    return _values(judged, np.arange(len(judged)), stage.model, stage.prior)
+    """nDCG@10 of every query with the order of a stage that reads features of the sample."""
+    return values_of(judged.reading(stage.features), np.arange(len(judged)), stage.trees, stage.prior)
 
 
-def _values(judged: Sample, places: Numbers, model: str, prior: float) -> Values:
+def values_of(judged: Sample, places: Numbers, model: str, prior: float) -> Values:
+    """nDCG@10 of the queries at `places`, ordered by `prior` times the fused score plus the trees of a model."""
     grown = trees.parse(model)
     return np.array(
         [judged.value(place, prior * judged.norms[place] + grown(judged.rows[place])) for place in places.tolist()]
     )
+
+
+def grow(judged: Sample, places: Numbers, spec: Spec, weights: Values | None = None) -> tuple[str, Values]:
+    """The text of `spec.rounds` trees grown from the queries at `places`, and what each feature's splits gain.
+
+    `weights`, shape (n,), says how much each query of the sample counts.
+    """
+    return _grown(judged, places, spec, spec.rounds, weights)
+
+
+def _grown(
+    judged: Sample, places: Numbers, spec: Spec, rounds: int, weights: Values | None = None
+) -> tuple[str, Values]:
+    import lightgbm
+
+    booster = lightgbm.train(_parameters(judged, spec), _data(judged, places, spec, weights=weights), rounds)
+    text = trees.without_unused_lines(booster.model_to_string(num_iteration=rounds))
+    return text, np.asarray(booster.feature_importance("gain"), dtype=np.float64)
+
+
+def shares_of_gain(names: Sequence[str], gains: Values) -> dict[str, float]:
+    """The share of each feature in the gain of all splits, largest first, without those that gain nothing."""
+    total = float(gains.sum()) or 1.0
+    shares = {name: round(float(gain) / total, 4) for name, gain in zip(names, gains, strict=True) if gain > 0}
+    return dict(sorted(shares.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
 def _fit(judged: Sample, chosen: Numbers, spec: Spec) -> tuple[str, int, Mapping[str, float]]:
@@ -244,26 +301,20 @@ def _fit(judged: Sample, chosen: Numbers, spec: Spec) -> tuple[str, int, Mapping
         (measured,) = recorded["valid_0"].values()
         curves.append(len(held) * np.array(measured))
     rounds = int(np.argmax(np.round(np.sum(curves, axis=0), 9))) + 1
-    booster = lightgbm.train(_parameters(judged, spec), _data(judged, chosen, spec), rounds)
-    gains = booster.feature_importance("gain")
-    total = float(gains.sum()) or 1.0
-    pairs = zip(judged.features, gains, strict=True)
-    shares = {name: round(float(gain) / total, 4) for name, gain in pairs if gain > 0}
-    return (
-        trees.without_unused_lines(booster.model_to_string(num_iteration=rounds)),
-        rounds,
-        dict(sorted(shares.items(), key=lambda pair: (-pair[1], pair[0]))),
-    )
+    model, gains = _grown(judged, chosen, spec, rounds)
+    return model, rounds, shares_of_gain(judged.features, gains)
 
 
-def _data(judged: Sample, places: Numbers, spec: Spec, reference: Any = None) -> Any:
+def _data(judged: Sample, places: Numbers, spec: Spec, reference: Any = None, weights: Values | None = None) -> Any:
     import lightgbm
 
     chosen = places.tolist()
+    sizes = [len(judged.rows[place]) for place in chosen]
     return lightgbm.Dataset(
         np.concatenate([judged.rows[place] for place in chosen]),
         np.concatenate([judged.grades[place] for place in chosen]),
-        group=[len(judged.rows[place]) for place in chosen],
+        group=sizes,
+        weight=None if weights is None else weights[places].repeat(sizes),
         init_score=spec.prior * np.concatenate([judged.norms[place] for place in chosen]),
         feature_name=list(judged.features),
         params={"max_bin": 63, "verbosity": -1, "num_threads": 1, "data_random_seed": spec.seed},

@@ -39,6 +39,7 @@ from ragbench.files import publish_folder, why_unreadable
 from ragbench.fingerprint import plain, text_digest
 from ragbench.models.licences import licence_of
 from ragbench.models.resolve import CrossEncoderSpec
+from ragbench.ranking import trees
 from ragbench.stages.recency import BoostRecent
 from ragbench.types import Query, QueryState, Ranking
 
@@ -342,13 +343,18 @@ def _cautions(pipeline: Pipeline) -> list[str]:
 
 
 def _portable(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The configuration without folders of this machine; those of the documents are made absolute."""
+    """The configuration without folders of this machine; those of the documents are made absolute.
+
+    It holds the trees of a learned order themselves, so that the bundle does not depend on those of an installation.
+    """
     data = {
         key: str(Path(value).expanduser().absolute()) if key in _DOCUMENT_PATHS and value else value
         for key, value in config["data"].items()
     }
     emptied = {key: {**config[key], **dict.fromkeys(names)} for key, names in _PLACES.items() if key in config}
-    return {**config, **emptied, "data": data}
+    order = config.get("rank") or {}
+    trees_in = {"rank": {**order, "model": trees.text_of(str(order["model"]))}} if "model" in order else {}
+    return {**config, **emptied, **trees_in, "data": data}
 
 
 def _yaml(value: Any) -> str:

@@ -22,11 +22,12 @@ from ragbench.index.texts import lexical_rows
 if TYPE_CHECKING:
     from ragbench.index.chunks import ChunkTable
 
-VERSION = 1
+VERSION = 2
 FIELDS = ("title", "path", "anchors", "facts", "headings", "document")
 """Sets of terms: of a document, `headings` of a chunk; `facts` are aliases, tags, keywords and description."""
 _OF_CHUNKS = ("headings",)
 _STANDING = ("links-in", "links-out", "pagerank")
+_LINKS = ("link-starts", "link-targets")
 _FACTS = ("aliases", "tags", "keywords", "description")
 _WORD = re.compile(r"[^\W_]+")
 _CASE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -70,8 +71,12 @@ def build_terms(folder: Path, table: ChunkTable, analyzer_name: str) -> None:
     numbered = "".join(f"{word}\t{term}\n" for word, term in numbering.words.items())
     (folder / _WORDS).write_text(numbered, encoding="utf-8")
     (folder / _TERMS).write_text("".join(f"{term}\n" for term in numbering.numbers), encoding="utf-8")
-    for name, values in _link_statistics(table).items():
+    edges = _edges(table)
+    for name, values in _link_statistics(table, edges).items():
         _save(folder, name, values, np.float64)
+    starts = np.searchsorted([source for source, _ in edges], np.arange(table.n_documents + 1))
+    for name, numbers in zip(_LINKS, (starts, [target for _, target in edges]), strict=True):
+        _save(folder, name, np.asarray(numbers), np.int64)
 
 
 class _Numbering:
@@ -110,14 +115,19 @@ def _by_document(sets: dict[str, Numbers], table: ChunkTable, size: int) -> Iter
             yield keys
 
 
-def _link_statistics(table: ChunkTable) -> dict[str, NDArray[np.float64]]:
+def _edges(table: ChunkTable) -> list[tuple[int, int]]:
+    """The pairs of different documents of which the first links to the second, sorted."""
+    number = table.document_number
+    return sorted(
+        {(row, number[target]) for row, links in enumerate(table.links) for _, target in links if number[target] != row}
+    )
+
+
+def _link_statistics(table: ChunkTable, edges: Sequence[tuple[int, int]]) -> dict[str, NDArray[np.float64]]:
     """Links into and out of each document, and its PageRank times the number of documents (Brin and Page, 1998)."""
     import networkx as nx
 
-    number, n = table.document_number, table.n_documents
-    edges = sorted(
-        {(row, number[target]) for row, links in enumerate(table.links) for _, target in links if number[target] != row}
-    )
+    n = table.n_documents
     graph: nx.DiGraph[int] = nx.DiGraph()
     graph.add_nodes_from(range(n))
     graph.add_edges_from(edges)
@@ -199,6 +209,17 @@ class TermIndex:
         owner = ends.searchsorted(places, side="right")
         return owner, places + owner * apart, known[found[places] - 1]
 
+    def links_among(self, documents: Numbers) -> tuple[Numbers, Numbers]:
+        """The links between n different documents, by their places among these: from which and to which."""
+        starts, targets = self._links
+        counts = starts[documents + 1] - starts[documents]
+        source = np.arange(len(documents)).repeat(counts)
+        before = counts.cumsum() - counts
+        place = np.full(self._table.n_documents, -1)
+        place[documents] = np.arange(len(documents))
+        target = place[targets[np.arange(len(source)) + (starts[documents] - before)[source]]]
+        return source[target >= 0], target[target >= 0]
+
     @cached_property
     def standing(self) -> NDArray[np.float64]:
         """Of every document: its different terms, its chunks, folders above it, links to it, links from it, PageRank.
@@ -210,6 +231,11 @@ class TermIndex:
         first, last = self._table.ranges
         depths = [docno.count("/") for docno in self._table.docnos]
         return np.array([sizes, last - first, depths, *(self._load(name) for name in _STANDING)])
+
+    @cached_property
+    def _links(self) -> tuple[Numbers, Numbers]:
+        starts, targets = map(self._load, _LINKS)
+        return starts, targets
 
     @cached_property
     def _words(self) -> dict[str, int]:

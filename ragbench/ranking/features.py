@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.index.terms import FIELDS
+from ragbench.types import Ranking
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
     from ragbench.index.terms import TermIndex
-    from ragbench.types import QueryState, Ranking
+    from ragbench.types import QueryState
 
 Values = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -39,8 +40,14 @@ DOCUMENT = (
     *("document.terms", "document.chunks", "document.hits", "document.depth", "chunk.terms", "chunk.place"),
     *("links.in", "links.out", "links.rank"),
 )
+AMONG = ("document.share", "links.near", "links.votes")
+"""Of a document among the candidates: its hits' share of the fused score of all hits, from 0 to 1; how many of the
+candidates link to it; the sum of their fused scores, from 0 to 1. Read by orders for several collections."""
 RECENCY = "document.age"
 """The age of a document in days, from the newest of the collection; only on request."""
+PERCENTILE, GAP = "percentile", "gap"
+"""Last parts of the names of relative features: where a value stands among those of the query's candidates, as the
+share of the others that are lower (equal ones count half); how far it is from the greatest of them."""
 
 
 def names(sources: Sequence[str], recency: bool = False) -> tuple[str, ...]:
@@ -49,19 +56,58 @@ def names(sources: Sequence[str], recency: bool = False) -> tuple[str, ...]:
     return (*of_sources, *WORDS, *QUERY, *DOCUMENT, *([RECENCY] if recency else []))
 
 
+def comparable(sources: Sequence[str]) -> tuple[str, ...]:
+    """The features of these sources whose values mean the same in every collection, in order.
+
+    Scores, sizes and numbers of links are relative to those of the query's other candidates.
+    """
+    every = ("fused", *sorted(sources))
+    scores = [f"{source}.score" for source in every]
+    return (
+        *(f"{source}.{name}" for source in every for name in BY_SOURCE if name != "score"),
+        *WORDS,
+        *(f"{name}.{GAP}" for name in scores),
+        *(f"{name}.{PERCENTILE}" for name in (*scores, *DOCUMENT, *AMONG[1:])),
+        AMONG[0],
+        *(name for name in QUERY if name != "query.idf"),
+    )
+
+
+def everything(sources: Sequence[str], recency: bool = False) -> tuple[str, ...]:
+    """Every absolute feature of these sources, in order."""
+    known = names(sources)
+    return (*known, *AMONG, *([RECENCY] if recency else []))
+
+
+def absolute(name: str) -> str:
+    """The feature that a relative feature is made from; any other feature itself."""
+    base, _, last = name.rpartition(".")
+    return base if last in (PERCENTILE, GAP) else name
+
+
 @lru_cache(8)
 def sources_of(features: tuple[str, ...]) -> tuple[str, ...]:
     """The sources that the features use, sorted, without the fused ranking."""
-    of_sources = set(features).difference(WORDS, QUERY, DOCUMENT, [RECENCY])
+    of_sources = set(map(absolute, features)).difference(WORDS, QUERY, DOCUMENT, AMONG, [RECENCY])
     pairs = (name.rpartition(".")[::2] for name in of_sources)
     return tuple(sorted({source for source, name in pairs if name in BY_SOURCE} - {"fused"}))
 
 
 @lru_cache(8)
-def _places(wanted: tuple[str, ...]) -> Numbers:
-    """The row of each wanted feature among all features of its sources."""
-    known = names(sources_of(wanted), RECENCY in wanted)
-    return np.array([known.index(name) for name in wanted])
+def _places(wanted: tuple[str, ...]) -> tuple[Numbers, Numbers, Numbers, Numbers]:
+    """Among all features of their sources, the rows of the wanted ones as they are, as percentiles and as gaps.
+
+    The last array has for each wanted feature its row among those three together.
+    """
+    known = everything(sources_of(wanted), RECENCY in wanted)
+    kinds = ("", PERCENTILE, GAP)
+    kind = [kinds.index(name.rpartition(".")[2]) if absolute(name) != name else 0 for name in wanted]
+    rows = [
+        [known.index(absolute(name)) for name, of in zip(wanted, kind, strict=True) if of == each] for each in range(3)
+    ]
+    order = np.argsort(np.argsort(kind, kind="stable"), kind="stable")
+    plain, percentiles, gaps = (np.array(each, dtype=np.int64) for each in rows)
+    return plain, percentiles, gaps, order
 
 
 @dataclass(frozen=True)
@@ -125,14 +171,25 @@ def table(
     n = len(found.documents)
     blocks = [
         np.array([hits.scores[found.first], found.norm, np.arange(1, n + 1)]),
-        *(_of_source(state.rankings[source], found, index) for source in sources_of(wanted)),
+        *(_of_source(state.rankings.get(source, Ranking.empty()), found, index) for source in sources_of(wanted)),
         _of_words(query, unique, idf, found, terms),
         of_query[:, None].repeat(n, axis=1),
         _of_documents(found, index, terms),
+        _among(hits, found, terms),
     ]
     if RECENCY in wanted:
         blocks.append((index.modified.max() - index.modified[None, found.documents]) / 86400.0)
-    return np.concatenate(blocks)[_places(wanted)].T
+    values = np.concatenate(blocks)
+    plain, percentiles, gaps, order = _places(wanted)
+    ahead = values[gaps] - values[gaps].max(axis=1, keepdims=True)
+    return np.concatenate([values[plain], _percentiles(values[percentiles]), ahead])[order].T
+
+
+def _percentiles(values: Values) -> Values:
+    """Of every value of (f, n) the share of the others in its row that are lower; equal ones count half."""
+    ones, others = values[:, :, None], values[:, None, :]
+    lower = np.count_nonzero(ones > others, axis=2) + 0.5 * (np.count_nonzero(ones == others, axis=2) - 1)
+    return np.asarray(lower / max(values.shape[1] - 1, 1), dtype=np.float64)
 
 
 def _of_source(ranking: Ranking, found: Candidates, index: Index) -> Values:
@@ -215,6 +272,15 @@ def _of_documents(found: Candidates, index: Index, terms: TermIndex) -> Values:
     hits = np.bincount(found.owner, minlength=len(rows))
     place = found.leads - index.chunks.ranges[0][rows]
     return np.array([size, chunks, hits, depth, terms.length(found.leads), place, *links])
+
+
+def _among(hits: Ranking, found: Candidates, terms: TermIndex) -> Values:
+    """AMONG: what the candidates say about each other."""
+    n = len(found.documents)
+    scaled = _between(hits.scores.astype(np.float64), hits)
+    share = np.bincount(found.owner, scaled, minlength=n) / scaled.sum()
+    source, target = terms.links_among(found.documents)
+    return np.array([share, np.bincount(target, minlength=n), np.bincount(target, found.norm[source], minlength=n)])
 
 
 def _between(scores: Values, ranking: Ranking) -> Values:

@@ -5,16 +5,20 @@ Importing lightgbm would take a second or more; evaluating the trees for a query
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import inf, isnan
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ragbench import locations
 from ragbench.errors import ConfigError
+from ragbench.fingerprint import text_digest
 
 _HEAD: tuple[str, ...] = ("version", "num_class", "num_tree_per_iteration", "label_index", "max_feature_idx")
 _HEAD += ("objective", "feature_names", "feature_infos")
@@ -22,6 +26,7 @@ _TREE: tuple[str, ...] = ("num_leaves", "num_cat", "split_feature", "threshold",
 _TREE += ("right_child", "leaf_value", "is_linear", "shrinkage")
 _NUMERIC = frozenset({"0", "2"})  # kinds of decision: a number is at most the threshold
 MOST_LEAVES = 63  # a leaf is a bit of a number
+_DIGITS = 12  # of the digest of trees in a file
 
 
 @dataclass(frozen=True)
@@ -64,6 +69,60 @@ def without_unused_lines(text: str) -> str:
 
 def _lines(block: str, names: tuple[str, ...]) -> list[str]:
     return [line.rstrip() for line in block.splitlines() if line.partition("=")[0] in names]
+
+
+def joined(parts: Sequence[tuple[str, float]]) -> str:
+    """The text of one model whose value is the weighted sum of several, given as texts and weights."""
+    heads = [_values(text.partition("Tree=")[0]) for text, _ in parts]
+    ranges: dict[str, str] = {}  # of every feature, the values it had
+    for head in heads:
+        for name, values in zip(head["feature_names"].split(), head["feature_infos"].split(), strict=True):
+            ranges.setdefault(name, values)
+    place = {name: str(number) for number, name in enumerate(ranges)}
+    head = heads[0] | {
+        "max_feature_idx": str(len(ranges) - 1),
+        "feature_names": " ".join(ranges),
+        "feature_infos": " ".join(ranges.values()),
+    }
+    blocks = ["\n".join(["tree", *(f"{name}={head[name]}" for name in _HEAD if name in head)])]
+    for (text, weight), names in zip(parts, (each["feature_names"].split() for each in heads), strict=True):
+        for block in text.partition("end of trees")[0].split("Tree=")[1:]:
+            tree = _values(block)
+            tree["split_feature"] = " ".join(place[names[int(each)]] for each in tree.get("split_feature", "").split())
+            tree["leaf_value"] = " ".join(repr(weight * float(each)) for each in tree["leaf_value"].split())
+            lines = (f"{name}={tree[name]}" for name in _TREE if name in tree)
+            blocks.append("\n".join([f"Tree={len(blocks) - 1}", *lines]))
+    return "\n\n".join(blocks) + "\n\nend of trees\n"
+
+
+def named(name: str, text: str) -> str:
+    """What stands for the trees of conf/rank/<name>.txt in a configuration: the name and a digest of their text."""
+    return f"{name}@{text_digest(text, _DIGITS)}"
+
+
+def file_of(name: str) -> Path:
+    """The file of the trees of a name."""
+    return locations.configuration() / "rank" / f"{name}.txt"
+
+
+@lru_cache(8)
+def text_of(model: str) -> str:
+    """The text of a model: itself, or of the file that `NAME@DIGEST` names. ConfigError for a file with other trees."""
+    name, at, digest = model.partition("@")
+    if not at or not re.fullmatch(r"\w[\w-]*", name) or not re.fullmatch(f"[0-9a-f]{{{_DIGITS}}}", digest):
+        return model
+    try:
+        text = file_of(name).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise ConfigError(
+            f"rank.model is {model}, and {file_of(name)} cannot be read: install ragbench again"
+        ) from None
+    if named(name, text) != model:
+        raise ConfigError(
+            f"rank.model is {model}, and this version of ragbench has other trees in {file_of(name)}: measure again "
+            f"with rank={name}, or use the version that measured it"
+        )
+    return text
 
 
 @lru_cache(8)

@@ -26,9 +26,11 @@ class Rank(Checked):
     """Order the documents of the first `depth` hits by `prior` times their fused score, from 0 to 1, plus `model`.
 
     `model` is the text of trees that LightGBM learned by LambdaMART (Burges, 2010), as `ragbench learn-ranker` writes
-    it: without a tree, the order is that of fusion. The features of a document are those of its first hit; its further
-    hits keep the share of the first hit's score that they had in fusion. Scores lie between 0 and 1; hits below
-    `depth` come after all others in the order they had.
+    it, or `NAME@DIGEST` for those in conf/rank/NAME.txt: without a tree, the order is that of fusion. The features of a
+    document are those of its first hit; its further hits keep the share of the first hit's score that they had in
+    fusion. To an order that has a name, a source that the pipeline does not search is one that found nothing; trees
+    given as text refuse such a pipeline. Scores lie between 0 and 1; hits below `depth` come after all others in the
+    order they had.
     """
 
     model: str
@@ -45,7 +47,7 @@ class Rank(Checked):
     def __post_init__(self) -> None:
         super().__post_init__()
         sources = features.sources_of(self.features)
-        unknown = set(self.features) - set(features.names(sources, recency=True))
+        unknown = set(map(features.absolute, self.features)) - set(features.everything(sources, recency=True))
         if unknown:
             raise self.refused("model", f"reads features that this version does not know: {', '.join(sorted(unknown))}")
 
@@ -55,9 +57,19 @@ class Rank(Checked):
         return frozenset({"chunks", "terms", *(["modified"] if features.RECENCY in self.features else [])})
 
     @property
+    def trees(self) -> str:
+        """The text of the trees."""
+        return trees.text_of(self.model)
+
+    @property
+    def name(self) -> str:
+        """The name of the order, empty for trees given as text."""
+        return self.model.partition("@")[0] if self.trees != self.model else ""
+
+    @property
     def features(self) -> tuple[str, ...]:
         """The names of the features that the model reads."""
-        return trees.parse(self.model).features
+        return trees.parse(self.trees).features
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Order the hits of every state."""
@@ -68,17 +80,17 @@ class Rank(Checked):
         if not len(ranking):
             return ranking
         absent = set(features.sources_of(self.features)) - set(state.rankings)
-        if absent:
+        if absent and not self.name:
             raise ConfigError(
                 f"rank.model was learned over the source '{min(absent)}', which this pipeline does not search: turn "
                 "it on, or let `ragbench learn-ranker` learn one for this pipeline"
             )
         candidates, rows = rows_of(state, index, self.features, self.depth)
-        return reorder(ranking, candidates, self.prior * candidates.norm + trees.parse(self.model)(rows))
+        return reorder(ranking, candidates, self.prior * candidates.norm + trees.parse(self.trees)(rows))
 
     def describe(self) -> str:
         """In words."""
-        return f"rank {self.depth} by {len(trees.parse(self.model))} learned trees"
+        return f"rank {self.depth} by {len(trees.parse(self.trees))} learned trees"
 
 
 def rows_of(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ragbench import app
-from ragbench.comparison.areas import COLUMNS, _reach, areas, sentences
+from ragbench.comparison.areas import COLUMNS, areas, reach, sentences
 from ragbench.comparison.arms import Arm, Arms
 from ragbench.comparison.policy import Policy
 
@@ -65,6 +65,6 @@ def test_intervals_of_a_table_hold_the_truth_together(n_areas: int, rows: int) -
         of_area = generator.normal(0, 0.05, (rows, n_areas))
         sums = topics * (of_area + generator.normal(0, 0.2, (rows, n_areas)) / np.sqrt(topics))
         counts = np.tile(topics, (rows, 1))
-        reach = _reach(sums, counts, seed, 400, 0.95)
-        held.append((np.abs(sums.sum(axis=1) / counts.sum(axis=1)) <= reach).all())
+        half = reach(sums, counts, seed, 400, 0.95)
+        held.append((np.abs(sums.sum(axis=1) / counts.sum(axis=1)) <= half).all())
     assert np.mean(held) > 0.9

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ragbench import locations
 from ragbench.errors import ConfigError
 from ragbench.index.terms import TermIndex, build_terms
 from ragbench.ranking import features, trees
@@ -131,3 +132,67 @@ def test_trees_of_one_leaf_add_a_constant() -> None:
     assert trees.parse(model)(np.array([[0.0, 1.0], [9.0, 9.0]])).tolist() == [0.25, 0.25]
     mixed = MODEL.replace("end of trees", model.partition("Tree=0")[2].join(["Tree=2", ""]))
     assert trees.parse(mixed)(np.array([[0.0, 2.0], [1.0, 0.0]])).tolist() == [-0.25, 1.25]
+
+
+def test_relative_features_worked_by_hand(pages, state) -> None:
+    # One links to both others, key rotation to lamps. Fused, from 0 to 1: key rotation 1, lamps 1/3, one 0.
+    wanted = ("links.near", "links.votes", "document.share", "links.in.percentile", "fused.score.gap", "links.in")
+    one = state("rotate a key", fused=[(2, 1.0), (3, 0.5), (0, 0.25)], lexical=[3, 2])
+    found, rows = rows_of(one, pages, wanted, 10)
+    assert found.documents.tolist() == [1, 2, 0]
+    value = {name: rows[:, place].tolist() for place, name in enumerate(wanted)}
+    assert value["links.near"] == [1, 2, 0]
+    assert value["links.votes"] == pytest.approx([0, 1, 0])  # of one, which has 0, and of key rotation, which has 1
+    assert value["document.share"] == pytest.approx([0.75, 0.25, 0])
+    assert value["links.in"] == [1, 2, 0]
+    assert value["links.in.percentile"] == [0.5, 1, 0]
+    assert value["fused.score.gap"] == pytest.approx([0, -0.5, -0.75])
+
+
+def test_only_links_between_candidates_count(pages, state) -> None:
+    one = state("rotate a key", fused=[(3, 1.0), (2, 0.5)])
+    found, rows = rows_of(one, pages, ("links.near", "links.votes", "links.in"), 10)
+    assert found.documents.tolist() == [2, 1]
+    assert rows.tolist() == [[1, 0, 2], [0, 0, 1]]  # key rotation links to lamps, and its own score is the lowest
+
+
+def test_equal_values_share_their_percentile(pages, state) -> None:
+    one = state("zebras", fused=[(2, 1.0), (3, 0.5), (0, 0.25)])
+    rows = rows_of(one, pages, ("cover.title.percentile", "cover.title.gap"), 10)[1]
+    assert rows.tolist() == [[0.5, 0], [0.5, 0], [0.5, 0]]
+
+
+def test_an_order_has_a_name_and_a_digest(pages, state, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(locations, "configuration", lambda: tmp_path)
+    trees.text_of.cache_clear()
+    trees.file_of("mine").parent.mkdir()
+    text = MODEL.replace("cover.title", "dense.norm")
+    trees.file_of("mine").write_text(text, encoding="utf-8")
+    named = Rank(trees.named("mine", text))
+    assert named.name == "mine" and named.trees == text and not Rank(MODEL).name
+    assert named.describe() == Rank(text).describe()
+    # A source that is not searched has found nothing: dense.norm is 0, and the trees give -1 each, so fusion decides.
+    (after,) = named([state("rotate", fused=[(0, 1.0), (3, 0.5)])], pages)
+    assert after.fused.chunks.tolist() == [0, 3]
+    trees.file_of("mine").write_text(MODEL, encoding="utf-8")
+    trees.text_of.cache_clear()
+    with pytest.raises(ConfigError, match=r"this version of ragbench has other trees in .*mine\.txt: measure again"):
+        Rank(named.model)
+    with pytest.raises(ConfigError, match=r"rank\.model is other@0123456789ab, and .*other.txt cannot be read"):
+        Rank("other@0123456789ab")
+    trees.text_of.cache_clear()
+
+
+def test_joined_models_give_the_weighted_sum() -> None:
+    import lightgbm
+
+    other = MODEL.replace("cover.title links.in", "links.in body.share").replace("leaf_value=-1 1", "leaf_value=-3 5")
+    infos = "feature_infos=[0:1] [0:9]"
+    first, second = (text.replace("\n\nTree=0", f"\n{infos}\n\nTree=0") for text in (MODEL, other))
+    both = trees.joined([(first, 1.0), (second, 0.5)])
+    grown = trees.parse(both)
+    assert grown.features == ("cover.title", "links.in", "body.share")
+    rows = np.array([[0.9, 2.0, 0.0], [0.1, 0.0, 2.0]])
+    # First: 1 + .5 and -1 + 0. Second, of links.in and body.share: 5 + 0 and -3 + .5, each halved.
+    assert grown(rows) == pytest.approx([1.5 + 2.5, -1 - 1.25])
+    assert lightgbm.Booster(model_str=both).predict(rows) == pytest.approx(grown(rows))

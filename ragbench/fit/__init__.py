@@ -1,0 +1,1 @@
+"""All that learns an order from judged topics."""

@@ -1,0 +1,55 @@
+"""The arm that ends where a learned order comes, and what can be learned from its hits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from ragbench.arm_builder import ArmBuilder, Progress, Say
+from ragbench.configuration.build import SOURCES
+from ragbench.engine import executor
+from ragbench.engine.executor import Arm
+from ragbench.engine.pipeline import Pipeline
+from ragbench.errors import ConfigError
+from ragbench.evaluation import ranker
+from ragbench.evaluation.ranker import Sample
+from ragbench.ranking import features
+
+if TYPE_CHECKING:
+    from ragbench.benchmark.benchmark import Benchmark
+    from ragbench.configuration import Settings
+
+STAGE = "rank"
+"""The entry of `order` where a learned order has its place."""
+
+
+def arm(settings: Settings, benchmark: Benchmark, progress: Progress | None = None, say: Say = print) -> Arm:
+    """The arm with the stages before the place of `rank`. ConfigError where that has no place or nothing is fused."""
+    order = [str(entry) for entry in settings.config["order"]]
+    if STAGE not in order:
+        raise ConfigError("`order` has no entry 'rank', so a learned order would have no place: add one after 'fuse'")
+    earlier = {*order[: order.index(STAGE)]}
+    stages = tuple(
+        (name, stage)
+        for name, stage in settings.pipeline.stages
+        if name in earlier or (name.startswith(f"{SOURCES}.") and SOURCES in earlier)
+    )
+    if not any("fused" in stage.provides for _, stage in stages):
+        raise ConfigError("this pipeline fuses nothing before 'rank', so there is no order to start from")
+    (whole,) = ArmBuilder.of(settings, benchmark, progress, say).arms([settings])
+    whole.index.prepare({"terms"})
+    return Arm(whole.name, Pipeline(stages), whole.index)
+
+
+def sample(
+    arm: Arm,
+    benchmark: Benchmark,
+    split: str,
+    depth: int,
+    wanted: Callable[[Sequence[str]], tuple[str, ...]] = features.names,
+    progress: Progress | None = None,
+) -> Sample:
+    """What can be learned from the topics of a split, as `ranker.sample` says."""
+    queries = [topic.query() for topic in benchmark.select(split)]
+    (outcome,) = executor.execute([arm], queries, progress)
+    return ranker.sample(outcome.final, arm.index, benchmark, depth, wanted)

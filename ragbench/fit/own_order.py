@@ -1,0 +1,67 @@
+"""Learn more about the order of one collection from its own topics, from where the configured order ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ragbench.evaluation import ranker
+from ragbench.evaluation.ranker import Progress, Sample, Spec, Values
+from ragbench.fit import before_rank
+from ragbench.ranking import trees
+from ragbench.stages.rank import Rank
+
+if TYPE_CHECKING:
+    from ragbench.benchmark.benchmark import Benchmark
+    from ragbench.configuration import Settings
+    from ragbench.engine.executor import Arm
+
+
+@dataclass(frozen=True)
+class OwnOrder:
+    """The order that was learned, and nDCG@10 of every topic before, and by an order of other groups of topics.
+
+    `start` says in words what it started from.
+    """
+
+    stage: Rank
+    start: str
+    before: Values
+    held_out: Values
+
+
+def start_of(settings: Settings) -> Rank | None:
+    """The order that is configured; None where `rank` is off."""
+    return next((stage for _, stage in settings.pipeline if isinstance(stage, Rank)), None)
+
+
+def sample(
+    arm: Arm, benchmark: Benchmark, split: str, start: Rank | None, spec: Spec, progress: Progress | None = None
+) -> Sample:
+    """What can be learned from the topics of a split, with all features that the order to start from reads."""
+    known = start.features if start is not None else ()
+
+    def wanted(sources: Sequence[str]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys([*known, *spec.features(sources)]))
+
+    depth = start.depth if start is not None else spec.depth
+    return before_rank.sample(arm, benchmark, split, depth, wanted, progress)
+
+
+def learn(judged: Sample, start: Rank | None, spec: Spec, progress: Progress | None = None) -> OwnOrder:
+    """Add trees to an order, and estimate by cross-validation over groups of topics what they bring."""
+    if start is None:
+        learned = ranker.learn(judged, spec, progress)
+        return OwnOrder(learned.rank(spec), "the fused order", learned.fused, learned.held_out)
+    spec = replace(spec, prior=start.prior, depth=start.depth)
+    learned = ranker.learn(judged.from_order(start), spec, progress)
+    stage = replace(start, model=trees.joined([(start.trees, 1.0), (learned.model, 1.0)]))
+    said = f"the order '{start.name}'" if start.name else "the configured order"
+    return OwnOrder(stage, said, learned.fused, learned.held_out)
+
+
+def confirm(judged: Sample, start: Rank | None, found: OwnOrder) -> tuple[Values, Values]:
+    """nDCG@10 of other topics by the learned order, and before."""
+    before = judged.fused if start is None else ranker.values_with(judged, start)
+    return ranker.values_with(judged, found.stage), before

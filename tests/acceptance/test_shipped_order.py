@@ -1,0 +1,58 @@
+"""The order that comes with ragbench: its files belong together, and it does no harm where there are no links."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ragbench import app
+from ragbench.comparison.statistics import compare
+from ragbench.evaluation import ranker
+from ragbench.fit import before_rank
+from ragbench.ranking import features, trees
+from ragbench.stages.rank import Rank
+from ragbench.topics.load import load
+
+ROOT = Path(__file__).parents[2]
+SHEET = ROOT / "docs" / "order-questions.md"
+
+
+@pytest.fixture(scope="module")
+def shipped() -> Rank:
+    stage = dict(app.compose(["exp=recommended"]).pipeline)["rank"]
+    assert isinstance(stage, Rank)
+    return stage
+
+
+def test_recommended_has_it_and_its_sheet_names_it(shipped) -> None:
+    assert shipped.name == "questions"
+    assert trees.file_of("questions").stat().st_size < 200_000
+    assert f"`{shipped.model}`" in SHEET.read_text()
+    assert set(shipped.features) == set(features.comparable(["dense", "documents", "lexical"]))
+
+
+def test_the_pages_show_the_rows_of_the_sheet() -> None:
+    rows = re.findall(r"^\| questions \| ([^|]+) \|[^|]*\| (\d+) \|[^|]*\| ([\d.]+) \| ([\d.]+) \| ([+-][\d.]+) \|",
+                      SHEET.read_text(), re.M)  # fmt: skip
+    assert len(rows) == 16  # fourteen sites, all of them, and all of them with links hidden
+    for page in ("README.md", "docs/recommended.md"):
+        text = (ROOT / page).read_text()
+        for site, topics, before, after, gain in rows:
+            shown = f"| {site} | {topics} | {before} | {after} | {gain}"
+            assert shown in text, f"{page}: {shown}"
+
+
+@pytest.mark.parametrize("sources", ["documents=on", "documents=off"])
+def test_it_does_no_harm_without_links_and_without_sources(shipped, tmp_path: Path, sources: str) -> None:
+    words = ["exp=recommended", "data=builtin_v1", f"paths.results={tmp_path}", "dense=null", sources]
+    settings = app.compose(words)
+    whole = load(settings.config)
+    benchmark = replace(whole, documents=tuple(replace(each, links=()) for each in whole.documents))
+    arm = before_rank.arm(settings, benchmark)
+    assert arm.index.part("terms").standing[3].sum() == 0  # links to any document
+    judged = before_rank.sample(arm, benchmark, "all", shipped.depth, lambda sources: shipped.features)
+    found = compare(ranker.values_with(judged, shipped), judged.fused, seed=13)
+    assert found.n > 150 and found.ci_high > 0
