@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import email.utils
+import errno
 import json
 import os
 import threading
@@ -158,12 +159,14 @@ async def _content(response: httpx.Response, most: int) -> bytes:
 
 def _check_status(response: httpx.Response, content: bytes) -> None:
     status = response.status_code
+    after_s = _seconds(response.headers.get("retry-after", ""))
     if status in _REDIRECTIONS:
         raise HttpError(
-            f"status {status}, a redirection, which is not followed: name the address that it leads to", status=status
+            f"status {status}, a redirection, which is not followed: name the address that it leads to",
+            after_s=after_s,
+            status=status,
         )
     if not response.is_success:
-        after_s = _seconds(response.headers.get("retry-after", ""))
         said = " ".join(content[:1000].decode("utf-8", "replace").split())[:120]
         raise HttpError(f"status {status}", status in AGAIN, after_s, status, said)
 
@@ -187,6 +190,15 @@ def _checked_headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def _first_line(error: Exception) -> str:
+    """The first line of an error; of a failed connection what the system says, such as `Connection refused`."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, BaseExceptionGroup):
+            cause = cause.exceptions[0]
+        if isinstance(cause, OSError) and cause.strerror:
+            known = cause.errno in errno.errorcode  # asyncio puts words of its own in place of the system's
+            return (os.strerror(cause.errno) if known and cause.errno else cause.strerror).lower()
+        cause = cause.__cause__ or cause.__context__
     return (str(error).splitlines() or [""])[0][:160] or type(error).__name__
 
 
