@@ -17,6 +17,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from ragbench.errors import BoundaryError
+
 SEAL = "seal"
 _NAME_BYTES = 180  # leaves room for the rest of a draft's name below the usual limit of 255
 
@@ -107,6 +109,8 @@ def why_unreadable(error: Exception) -> str:
     """Why a file cannot be read, in words: the message of the system, or what is wrong with its content."""
     if isinstance(error, OSError):
         return (error.strerror or "the system refuses").lower()
+    if isinstance(error, BoundaryError):
+        return str(error)
     if isinstance(error, json.JSONDecodeError):
         return f"no JSON from line {error.lineno} on"
     if isinstance(error, UnicodeDecodeError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parent
@@ -27,3 +28,8 @@ def builtin() -> Path:
 def results() -> Path:
     """The default folder for everything a run writes: `results` of the checkout, else of the working directory."""
     return (checkout() or Path.cwd()) / "results"
+
+
+def state() -> Path:
+    """The folder of what this user's commands remember: trusted projects, the newest generations of bundles."""
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "ragbench"

@@ -27,6 +27,13 @@ from ragbench.types import QueryState
 hypothesis.settings.register_profile("steady", derandomize=True)
 hypothesis.settings.load_profile("steady")
 
+
+@pytest.fixture(scope="session", autouse=True)
+def _state_of_this_user(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What commands remember goes into a folder of the tests."""
+    os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
+
+
 DATA = Path(__file__).parent / "data"
 HANDBOOK = DATA / "phases"
 # What is trained on prefers words, what is tested on prefers meaning.

@@ -19,6 +19,8 @@ from ragbench.errors import BundleError, ConfigError, IndexError_
 from ragbench.export import bundle, signing
 from ragbench.export import generation as generations
 from ragbench.export.generation import Generation
+from ragbench.export.memory import Memory
+from ragbench.export.signing import Signed
 from ragbench.files import why_unreadable
 from ragbench.fingerprint import short_digest
 from ragbench.index import documents
@@ -33,14 +35,18 @@ if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Benchmark
 
 
+_TRIES = 5
+"""Of opening a bundle that is refreshed at that moment."""
+
+
 @dataclass(frozen=True)
 class SealedStore(ArtefactStore):
     """A folder of artefacts in which nothing is built: a missing artefact is an error.
 
-    With `signed`, the digests of `ragbench.export.signing`, an artefact that was not signed is an error, too.
+    With `signed`, an artefact that was not signed is an error, too.
     """
 
-    signed: Mapping[str, str] | None = None
+    signed: Signed | None = None
 
     def get(self, kind: str, inputs: Any, build: Callable[[Path], None]) -> Artefact:
         """The artefact of a kind shaped by `inputs`; IndexError_ when it is missing or damaged."""
@@ -59,9 +65,9 @@ class SealedStore(ArtefactStore):
         )
 
     @staticmethod
-    def _is_signed(found: Artefact, signed: Mapping[str, str]) -> bool:
+    def _is_signed(found: Artefact, signed: Signed) -> bool:
         whole = damage_of(found.manifest, found.kind, found.fingerprint, found.folder, in_full=True) is None
-        return whole and signing.covers(signed, found)
+        return whole and signed.covers(found)
 
 
 class LoadedBundle:
@@ -177,20 +183,47 @@ def load(
     key: str | Path | None = None,
     threads: int | None = None,
     models: Models | None = None,
+    memory: Memory | None = None,
 ) -> LoadedBundle:
     """Open a bundle, its index and its models.
 
     A bundle without an index builds it in its folder from the documents that it names. `corpus` is the folder of these
     documents now; they are compared with those that the bundle serves. With `key`, the file of a public key, a bundle
     that is not signed with it is refused before anything of it is built. `threads` limits the threads of one call of a
-    model (None: all processors); `models` shares the models of another bundle. Raises BundleError for a folder that is
-    no bundle or was made of other documents, IndexError_ and ModelError for parts that do not fit.
+    model (None: all processors); `models` shares the models of another bundle; with `key` and `memory`, a generation
+    older than one that was opened before is refused. Raises BundleError for a folder that is no bundle or was made of
+    other documents, IndexError_ and ModelError for parts that do not fit.
     """
     place = Path(folder).expanduser()
+    for _ in range(_TRIES - 1):
+        before = signing.state(place)
+        try:
+            return _load(place, corpus, key, threads, models, memory)
+        except (BundleError, IndexError_):
+            if signing.state(place) == before:
+                raise  # else a refresh has replaced what was being opened
+    return _load(place, corpus, key, threads, models, memory)
+
+
+def _load(
+    place: Path,
+    corpus: str | Path | None,
+    key: str | Path | None,
+    threads: int | None,
+    models: Models | None,
+    memory: Memory | None,
+) -> LoadedBundle:
     record = bundle.read_record(place)
-    signed = signing.require(place, signing.public_key(Path(key))) if key is not None else None
+    signed = None
+    if key is not None:
+        public = signing.public_key(Path(key))
+        signed = signing.require(place, public)
+        if memory is not None:
+            memory.accept(place, public.public_bytes_raw(), signed)
     settings = settings_of(place, record)
     serves = generations.current(place, record)
+    if signed is not None and signed.generation != serves.number:
+        raise BundleError(f"{place} has changed while it was opened: open it again")
     sealed = bool(record["include_index"]) or serves.number > 0
     benchmark = None
     if corpus is not None or not sealed:

@@ -61,7 +61,7 @@ def verify(
         except BundleError as error:
             yield Check("signature", "fails", str(error))
             return
-        yield Check("signature", "passes", f"{len(signed)} files are as they were signed")
+        yield Check("signature", "passes", f"{len(signed.files)} files are as they were signed")
     elif (folder / signing.FOLDER).exists():
         yield Check("signature", "not checked", "name the public key with --key")
     yield _record(folder, record)

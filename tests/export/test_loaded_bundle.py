@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from ragbench.errors import BundleError, ConfigError, IndexError_
 from ragbench.experiment.measurements import Measurements
 from ragbench.export import bundle
 from ragbench.export.loaded_bundle import LoadedBundle
+from ragbench.files import write_sealed
 
 
 @pytest.fixture(scope="module")
@@ -144,7 +146,7 @@ def test_a_folder_that_is_no_bundle(tmp_path: Path) -> None:
     [
         ("bundle.json", "{", "cannot be read"),
         ("bundle.json", '{"format": 99}', "another version"),
-        ("bundle.json", '{"format": 1, "name": "x"}', "lacks 'artefacts'"),
+        ("bundle.json", '{"format": 2, "name": "x"}', "cannot be read .*seal. is missing"),
         ("config.yaml", "- 1", "is not a configuration"),
         ("config.yaml", "index: {}", "is not a configuration"),
         ("config.yaml", ": [", "is not a configuration"),
@@ -156,6 +158,27 @@ def test_damaged_files_are_one_sentence(copied: Path, name: str, text: str, said
     with pytest.raises(BundleError, match=said) as caught:
         ragbench.load(copied)
     assert "\n" not in str(caught.value)
+
+
+def test_a_record_that_lacks_a_key(copied: Path) -> None:
+    write_sealed(copied / bundle.RECORD, {"format": bundle.FORMAT, "name": "x"})
+    with pytest.raises(BundleError, match="lacks 'artefacts'"):
+        ragbench.load(copied)
+
+
+def test_no_flipped_bit_of_the_record_goes_unnoticed(copied: Path) -> None:
+    """300 flips, the bundle unsigned: each is refused, or the record is read as it was written."""
+    content, known, chance = (copied / bundle.RECORD).read_bytes(), bundle.read_record(copied), random.Random(3)
+    noticed = 0
+    for _ in range(300):
+        changed, bit = bytearray(content), chance.randrange(len(content) * 8)
+        changed[bit // 8] ^= 1 << bit % 8
+        (copied / bundle.RECORD).write_bytes(changed)
+        try:
+            assert bundle.read_record(copied) == known
+        except BundleError:
+            noticed += 1
+    assert noticed > 250  # the others turned white space into other white space
 
 
 def test_damaged_golden_queries(copied: Path) -> None:
