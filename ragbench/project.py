@@ -19,14 +19,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ragbench.boundary.paths import regular_file
+from ragbench.boundary.trust import trust
+from ragbench.boundary.yaml import read_yaml_file
 from ragbench.catalogue import Catalogue, numbered
-from ragbench.errors import ConfigError
-from ragbench.files import write_text
+from ragbench.errors import BoundaryError, ConfigError
+from ragbench.files import why_unreadable, write_text
 from ragbench.overrides import key_of, words
 
 FILE = "ragbench.yaml"
 _ARMS = "arms"
 _PATHS = ("data.corpus", "data.queries", "data.qrels", "data.folder", "paths.results", "paths.index", "paths.cache")
+_MOST_BYTES = 1_000_000
 _HEAD = """# Every ragbench command run in this folder, or below it, begins with these words; typed ones win.
 # All keys: ragbench list parameters. What they make: ragbench config
 """
@@ -62,6 +66,7 @@ class Project:
             arms = {name: shlex.join(words) for name, words in self.arms.items()}
             text += _ARMS_HEAD + yaml.safe_dump({_ARMS: arms}, sort_keys=False, allow_unicode=True, width=1000)
         write_text(self.file, text)
+        trust(self.file)  # what a command of this user has written
 
 
 def data_words(typed: Sequence[str], keys: Collection[str] = ("data", "links")) -> str:
@@ -75,21 +80,21 @@ def find(start: Path | None = None) -> Project | None:
     """The project of a folder (by default the working directory): the nearest file in it or above; None without one."""
     folder = (start or Path.cwd()).absolute()
     for place in (folder, *folder.parents):
-        if (place / FILE).is_file():
-            return read(place / FILE)
+        try:
+            if regular_file(place / FILE):
+                return read(place / FILE)
+        except BoundaryError as error:
+            raise ConfigError(f"{place / FILE} is {error}: put a project file there, or remove it") from None
     return None
 
 
 def read(file: Path) -> Project:
     """The project in a file. Raises ConfigError for one that cannot be read."""
-    import yaml
-
     try:
-        values = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        reason = " ".join(str(error).split())[:120]
+        values = read_yaml_file(file, max_bytes=_MOST_BYTES)
+    except (OSError, BoundaryError) as error:
         raise ConfigError(
-            f"{file} cannot be read ({reason}): correct it, or write it again with ragbench init"
+            f"{file} cannot be read ({why_unreadable(error)}): correct it, or write it again with ragbench init"
         ) from None
     if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):
         raise ConfigError(f"{file} must hold lines such as `data: vault`: correct it, or run ragbench init again")

@@ -204,6 +204,11 @@ class Catalogue:
         return tuple(_option(path, "tune.space") for path in sorted((self.folder / "tune").glob("*.yaml")))
 
     @cached_property
+    def targets(self) -> tuple[str, ...]:
+        """The classes that config.yaml itself names."""
+        return _targets(read_source(self.folder / "config.yaml"))
+
+    @cached_property
     def settings(self) -> tuple[Parameter, ...]:
         """The parameters in config.yaml itself."""
         return tuple(_parameters(read_source(self.folder / "config.yaml"), "", skip=("defaults",)))
@@ -299,10 +304,14 @@ def _group(folder: Path, default: str) -> Group:
 
 def _option(path: Path, prefix: str) -> Option:
     source = read_source(path)
-    targets = tuple(
+    parameters = tuple(_parameters(source, source.package or prefix))
+    return Option(path.stem, _description(source), parameters, _targets(source))
+
+
+def _targets(source: Source) -> tuple[str, ...]:
+    return tuple(
         str(value.value) for node in _mappings(source.root) for key, value in node.value if key.value == "_target_"
     )
-    return Option(path.stem, _description(source), tuple(_parameters(source, source.package or prefix)), targets)
 
 
 def _parameters(source: Source, prefix: str, skip: Sequence[str] = ()) -> Iterator[Parameter]:

@@ -13,7 +13,6 @@ from ragbench import console
 
 if TYPE_CHECKING:
     from ragbench.serving.limits import Limits
-    from ragbench.serving.listen import Tls
     from ragbench.serving.observed import Sink
     from ragbench.serving.service import SearchService
 
@@ -118,7 +117,7 @@ def main(arguments: argparse.Namespace) -> int:
 
     names = ("max_body", "head_limit", "per_client", "drain")
     limits = limits_of(arguments, **{name: getattr(arguments, name) for name in names})
-    tls = _tls(arguments)
+    tls = listen.tls_of(arguments.tls_cert, arguments.tls_key)
     sinks, close = _sinks(arguments)
     tokens = Tokens(arguments.token_file.expanduser()) if arguments.token_file else None
     rate = Rate(arguments.rate) if arguments.rate else None
@@ -172,16 +171,6 @@ def _say(arguments: argparse.Namespace) -> Callable[[str], None]:
     from ragbench.serving.service import LOG
 
     return LOG.info if getattr(arguments, "json_log", False) else console.say
-
-
-def _tls(arguments: argparse.Namespace) -> Tls | None:
-    from ragbench.errors import ConfigError
-    from ragbench.serving.listen import Tls
-
-    certificate, key = arguments.tls_cert, arguments.tls_key
-    if (certificate is None) != (key is None):
-        raise ConfigError("--tls-cert and --tls-key go together: name both files")
-    return Tls(certificate.expanduser(), key.expanduser()) if certificate else None
 
 
 def limits_of(arguments: argparse.Namespace, **more: Any) -> Limits:

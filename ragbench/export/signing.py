@@ -3,7 +3,7 @@
 A signature (Ed25519) covers the digests of the files in a bundle's folder and of the manifests of its artefacts, which
 hold the digests of all other files, the number of the generation and the time. It is a file in `signatures/` named by
 the digest of `generation.json` (before the first refresh: of `bundle.json`), so that a generation and its signature
-take effect at the same moment. Then all earlier signatures are deleted: without its `generation.json` a refreshed bundle
+take effect at the same moment. Then all earlier signatures are deleted: a refreshed bundle without `generation.json`
 is unsigned, not its export again. Who kept copies of an earlier generation is refused by `ragbench.export.memory`.
 """
 

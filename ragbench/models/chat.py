@@ -13,6 +13,7 @@ from typing import Annotated, Any, Protocol
 
 from tenacity import RetryError
 
+from ragbench.boundary.capabilities import Capability, Needs
 from ragbench.boundary.http import Client, HttpError, split_address
 from ragbench.bounds import Checked, Count, Holds, Name, Positive, Weight, as_options
 from ragbench.errors import BoundaryError, ConfigError, ModelError
@@ -41,7 +42,10 @@ Endpoint = Annotated[
     Holds(lambda text: text.startswith(("http://", "https://")), "must begin with http:// or https://"),
     Holds(_without_password, "must hold no name or password: name an environment variable with a key"),
     Holds(_is_address, "must be an address such as http://localhost:11434/v1"),
+    Needs(Capability.SENDS),
 ]
+Secret = Annotated[Name, Needs(Capability.SENDS)]
+"""The name of an environment variable whose value is sent."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,7 @@ class ChatSpec(Checked):
     timeout_s: Positive = 10.0
     max_tokens: Count = 200
     temperature: Weight = 0.0
-    key_variable: str | None = None
+    key_variable: Secret | None = None
 
 
 def spec_from_options(endpoint: str | None, model: str | None, key_variable: str | None) -> ChatSpec:
@@ -80,7 +84,7 @@ class ChatFields(Checked):
     timeout_s: Positive = 10.0
     max_tokens: Count = 200
     temperature: Weight = 0.0
-    key_variable: str | None = None
+    key_variable: Secret | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -20,6 +20,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ragbench.boundary.capabilities import EVERYTHING, Capability
 from ragbench.serving.access import LOOPBACK
 
 MAX_BODY = 65_536
@@ -30,6 +31,7 @@ POLICY = (
 FRAMED = "sandbox allow-scripts; frame-ancestors 'self'"
 """For a report in a frame: its scripts run in a separate origin, under the policy in the report."""
 
+_MOST_FIELDS = 1000
 _READS = frozenset({"GET", "HEAD"})
 _OPEN = "/static/"
 _FORM = "application/x-www-form-urlencoded"
@@ -41,10 +43,14 @@ def _new_token() -> str:
 
 @dataclass(frozen=True)
 class Access:
-    """Who may do what. `hosts`: the host names of the studio, None for any; `token`: the secret of the session."""
+    """Who may do what. `hosts`: the host names of the studio, None for any; `token`: the secret of the session.
+
+    `commands`: forms may also name programs to start, and classes to import.
+    """
 
     hosts: frozenset[str] | None = LOOPBACK
     read_only: bool = False
+    commands: bool = False
     token: str = field(default_factory=_new_token, repr=False)
 
     @property
@@ -56,6 +62,11 @@ class Access:
     def csrf(self) -> str:
         """The token that every form sends."""
         return hmac.new(self.token.encode(), b"form", hashlib.sha256).hexdigest()
+
+    @property
+    def may(self) -> frozenset[Capability]:
+        """What a form may do that has passed the guard; a page that is only read may do nothing."""
+        return EVERYTHING if self.commands else EVERYTHING - {Capability.EXECUTES}
 
     def knows(self, token: str) -> bool:
         """Whether this is the session's token."""
@@ -140,7 +151,10 @@ class Guard:
             more = bool(message.get("more_body", False))
             if len(body) > MAX_BODY:
                 return _text(413, f"the form is larger than {MAX_BODY} bytes: send less")
-        form = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=1000)
+        try:
+            form = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=_MOST_FIELDS)
+        except ValueError:
+            return _text(413, f"the form has more than {_MOST_FIELDS} fields: send less")
         given = (form.pop("csrf", [""])[0]).encode("utf-8", "replace")
         if not hmac.compare_digest(given, self._access.csrf.encode()):
             return _text(403, "the form is of another session: load the page again")
