@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from ragbench.boundary.paths import regular_file
-from ragbench.boundary.trust import trust
+from ragbench.boundary.trust import trust_own
 from ragbench.boundary.yaml import read_yaml_file
 from ragbench.catalogue import Catalogue, numbered
 from ragbench.errors import BoundaryError, ConfigError
@@ -66,7 +66,7 @@ class Project:
             arms = {name: shlex.join(words) for name, words in self.arms.items()}
             text += _ARMS_HEAD + yaml.safe_dump({_ARMS: arms}, sort_keys=False, allow_unicode=True, width=1000)
         write_text(self.file, text)
-        trust(self.file)  # what a command of this user has written
+        trust_own(self.file)  # what a command of this user has written
 
 
 def data_words(typed: Sequence[str], keys: Collection[str] = ("data", "links")) -> str:

@@ -24,19 +24,23 @@ Needed = Mapping[str, tuple[Capability, Any]]
 """By key, what its value needs, and the value."""
 
 
-def needs_of(settings: Settings) -> Needed:
-    """All that is not pure in a configuration. Builds its dataclasses, reads no file and asks nobody."""
-    found: list[tuple[str, Capability, Any]] = []
-    for name, stage in settings.pipeline:
-        found += needs_below(stage, name)
+def needs_of_search(settings: Settings) -> Needed:
+    """All that is not pure in a pipeline and its index. Builds dataclasses, reads no file and asks nobody."""
+    found = [need for name, stage in settings.pipeline for need in needs_below(stage, name)]
     found += needs_below(settings.index, "index")
+    return {key: (need, value) for key, need, value in found}
+
+
+def needs_of(settings: Settings) -> Needed:
+    """The same of a whole configuration: also its data, its folders and its services."""
+    found: list[tuple[str, Capability, Any]] = []
     for section, target in SPECS.items():
         node = value_at(settings.config, section.split("."))
         if isinstance(node, Mapping):
             found += needs_below(build(class_named(target, section), node, section), section)
     data = settings.config.get("data") or {}
     found += [(f"data.{key}", need, data[key]) for key, need in _DATA.items() if data.get(key)]
-    return {key: (need, value) for key, need, value in found}
+    return {**needs_of_search(settings), **{key: (need, value) for key, need, value in found}}
 
 
 def require_within(settings: Settings, may: frozenset[Capability], base: Settings | None = None) -> None:

@@ -31,6 +31,7 @@ from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.load import load
 from ragbench.benchmark.pool import read_run
 from ragbench.boundary.json import read_json_file
+from ragbench.boundary.trust import trust_own
 from ragbench.errors import BundleError, ConfigError, ResultsError
 from ragbench.evaluation.measures import PRIMARY, document_run
 from ragbench.experiment import environment
@@ -169,6 +170,7 @@ def write(
         if key is not None:
             signing.sign(draft, key, arm.index.artefacts())
         publish_folder(draft, out)
+        trust_own(out / CONFIG)  # what a command of this user has written
     except OSError as error:
         raise BundleError(f"cannot write the bundle {out} ({error.strerror}): name another folder with --out") from None
     finally:

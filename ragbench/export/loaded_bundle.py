@@ -1,6 +1,6 @@
 """Use a bundle: `ragbench.load("bundle").search("how do I rotate a key")`.
 
-A bundle names classes of Python to build its stages from, as every configuration does: load only bundles you trust.
+A bundle may come from somebody else: unless it is signed or trusted, it executes nothing of its own and sends nothing.
 """
 
 from __future__ import annotations
@@ -11,7 +11,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from ragbench.boundary.capabilities import EVERYTHING, Capability, granting
+from ragbench.boundary.trust import is_trusted
+from ragbench.boundary.yaml import read_yaml_file
 from ragbench.configuration import Settings, build
+from ragbench.configuration.grants import needs_of_search
 from ragbench.engine.answer import Answer, answer
 from ragbench.engine.pipeline import Pipeline, clean
 from ragbench.engine.request import SearchOptions
@@ -35,6 +39,7 @@ if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Benchmark
 
 
+_UNTRUSTED = frozenset({Capability.READS, Capability.WRITES})
 _TRIES = 5
 """Of opening a bundle that is refreshed at that moment."""
 
@@ -220,7 +225,7 @@ def _load(
         signed = signing.require(place, public)
         if memory is not None:
             memory.accept(place, public.public_bytes_raw(), signed)
-    settings = settings_of(place, record)
+    settings = settings_of(place, record, signed=signed is not None)
     serves = generations.current(place, record)
     if signed is not None and signed.generation != serves.number:
         raise BundleError(f"{place} has changed while it was opened: open it again")
@@ -261,17 +266,34 @@ def documents_of(settings: Settings, corpus: str | Path | None = None) -> Benchm
     return load_benchmark(data, topics=False)
 
 
-def settings_of(place: Path, record: Mapping[str, Any]) -> Settings:
-    """The configuration of a bundle, checked."""
-    import yaml
+def settings_of(place: Path, record: Mapping[str, Any], *, signed: bool = False) -> Settings:
+    """The configuration of a bundle, checked.
 
+    Unless the bundle is `signed` with a key that was named, or its configuration is trusted (`ragbench trust`), it may
+    only use classes of ragbench and of installed extensions, start nothing and send nothing. Raises BundleError.
+    """
+    path = place / bundle.CONFIG
+    trusted = signed or is_trusted(path)
     try:
-        config = yaml.safe_load((place / bundle.CONFIG).read_text(encoding="utf-8"))
-        return Settings(str(record["name"]), config).check()
-    except (OSError, yaml.YAMLError, UnicodeDecodeError, KeyError, TypeError, AttributeError) as error:
+        config = read_yaml_file(path, aliases=True)
+        settings = Settings(str(record["name"]), config)
+        with granting(EVERYTHING if trusted else _UNTRUSTED):
+            needs = {} if trusted else dict(needs_of_search(settings))
+            if not record["include_index"] and config["data"].get("url") and not trusted:
+                needs["data.url"] = Capability.SENDS, config["data"]["url"]
+            for key, (need, _) in needs.items():
+                if need not in _UNTRUSTED:
+                    raise ConfigError(f"{key} {need}, which only a bundle that you trust may do")
+            return settings.check()
+    except ConfigError as error:
+        if trusted:
+            raise
         raise BundleError(
-            f"{place / bundle.CONFIG} is not a configuration ({why_unreadable(error)}): export the bundle again"
+            f"{path} is refused ({error}): name the --key that it is signed with, or read it and run ragbench trust "
+            f"{place}"
         ) from None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise BundleError(f"{path} is not a configuration ({why_unreadable(error)}): export the bundle again") from None
 
 
 def _no_documents() -> Sequence[Document]:

@@ -155,7 +155,7 @@ class Refresher:
         identity = files.file_version(self.folder / bundle.RECORD)
         record = bundle.read_record(self.folder)
         self._require_signature()
-        settings = settings_of(self.folder, record)
+        settings = settings_of(self.folder, record, signed=self._key is not None)
         data = dict(settings.config["data"])
         if data.get("loader") not in _FOLDERS:
             loader = data.get("loader")

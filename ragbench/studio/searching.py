@@ -25,7 +25,7 @@ from ragbench.boundary.capabilities import NOTHING, Capability
 from ragbench.boundary.json import read_json_lines
 from ragbench.boundary.paths import inside
 from ragbench.configuration import Settings
-from ragbench.configuration.grants import needs_of
+from ragbench.configuration.grants import needs_of_search
 from ragbench.engine.answer import Answer, answer
 from ragbench.engine.executor import Arm
 from ragbench.engine.snippet import highlights, snippet
@@ -134,8 +134,7 @@ class Searching:
         if odd := next((word for word in chosen if key_of(word).split(".")[0] in _OF_THE_OPERATOR), None):
             raise ConfigError(f"'{odd[:80]}' cannot be changed here: give it to ragbench studio")
         settings = compose_for(chosen, self.words, may)
-        asked = (*settings.config["order"], "index")
-        needs = {key: need for key, (need, _) in needs_of(settings).items() if key.split(".")[0] in asked}
+        needs = {key: need for key, (need, _) in needs_of_search(settings).items()}
         sends = [key for key, need in needs.items() if need in (Capability.SENDS, Capability.EXECUTES)]
         if sends and not may:  # the operator has set it, but an address that is opened must not ask by itself
             raise ConfigError(f"{min(sends)} {needs[min(sends)]}: press Search to allow that")
