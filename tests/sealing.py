@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ragbench.files import read_sealed, write_sealed
+from ragbench.boundary.sealed import read_sealed, write_sealed
 
 
 def reseal(path: Path, **changes: Any) -> None:

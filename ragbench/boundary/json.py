@@ -23,27 +23,38 @@ _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _SHOWN = 40
 
 
-def read_json(content: bytes | str, *, max_bytes: int = MAX_BYTES, max_depth: int = MAX_DEPTH) -> Any:
-    """The value of a text of JSON. Raises BoundaryError, a ValueError."""
+def read_json(
+    content: bytes | str,
+    *,
+    max_bytes: int = MAX_BYTES,
+    max_depth: int = MAX_DEPTH,
+    own: bool = False,
+    surrogates: bool = False,
+) -> Any:
+    """The value of a text of JSON. Raises BoundaryError, a ValueError.
+
+    `own`: Python wrote it, where NaN and Infinity are numbers. With `surrogates`, halves of characters are taken, and
+    the caller replaces them.
+    """
     if len(content) > max_bytes:
         raise BoundaryError(f"larger than {size_in_words(max_bytes)}")
     text = decoded(content) if isinstance(content, bytes) else content
     try:
-        value = _DECODER.decode(text)
+        value = (_OWN if own else _DECODER).decode(text)
     except json.JSONDecodeError as error:
         raise BoundaryError(f"invalid JSON at line {error.lineno}") from None
     except RecursionError:
         raise BoundaryError(f"nested deeper than {max_depth} levels") from None
     if depth_of(value, max_depth) > max_depth:
         raise BoundaryError(f"nested deeper than {max_depth} levels")
-    if _SURROGATE.search(text) or not isinstance(content, bytes):
+    if not own and not surrogates and (_SURROGATE.search(text) or not isinstance(content, bytes)):
         _check_characters(value)
     return value
 
 
-def read_json_file(path: Path, *, max_bytes: int = MAX_BYTES, max_depth: int = MAX_DEPTH) -> Any:
+def read_json_file(path: Path, *, max_bytes: int = MAX_BYTES, own: bool = False) -> Any:
     """The value of a JSON file. Raises BoundaryError, and OSError for a file that cannot be read."""
-    return read_json(read_bytes(path, max_bytes), max_bytes=max_bytes, max_depth=max_depth)
+    return read_json(read_bytes(path, max_bytes), max_bytes=max_bytes, own=own)
 
 
 def read_json_lines(content: bytes | str, *, max_bytes: int = MAX_BYTES) -> Iterator[Any]:
@@ -131,7 +142,7 @@ def _one_of_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _whole_number(digits: str) -> int:
     # Python refuses more than 4,300 digits with an error of its own.
-    if len(digits) > 20 or not -(2**63) <= (number := int(digits)) < 2**64:
+    if len(digits) > 20 or not -(2**64) < (number := int(digits)) < 2**64:
         raise BoundaryError(f"the number {_shown(digits)} does not fit 64 bits")
     return number
 
@@ -152,6 +163,7 @@ def _shown(text: str) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
+_OWN = json.JSONDecoder(object_pairs_hook=_one_of_each, parse_int=_whole_number)
 _DECODER = json.JSONDecoder(
     object_pairs_hook=_one_of_each, parse_int=_whole_number, parse_float=_number, parse_constant=_no_constant
 )

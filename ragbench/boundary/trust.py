@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ragbench import files, locations
+from ragbench.boundary.sealed import read_sealed, write_sealed
 from ragbench.errors import ConfigError
 
 NAME = "trusted.json"
@@ -50,7 +51,7 @@ def _change(file: Path, digest: str | None) -> None:
         with FileLock(path.with_suffix(".lock")):
             known = _read()
             known.pop(name := str(files.resolved(file)), None)
-            files.write_sealed(path, {"files": known if digest is None else {**known, name: digest}})
+            write_sealed(path, {"files": known if digest is None else {**known, name: digest}})
     except OSError as error:
         raise ConfigError(
             f"{path} cannot be written ({files.why_unreadable(error)}): set XDG_STATE_HOME to a folder that can"
@@ -60,7 +61,7 @@ def _change(file: Path, digest: str | None) -> None:
 def _read() -> dict[str, str]:
     path = locations.state() / NAME
     try:
-        return dict(files.read_sealed(path)["files"])
+        return dict(read_sealed(path)["files"])
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except (files.Damaged, KeyError, TypeError, ValueError) as error:

@@ -18,6 +18,7 @@ from ragbench.errors import BoundaryError
 
 MAX_BYTES = 2**24
 MAX_DEPTH = 32
+_LIBYAML_MAX_CHARS = 4_000
 _MAX_EVENTS = 2_000_000
 _SHOWN = 40
 _CLOSING = (yaml.MappingEndEvent, yaml.SequenceEndEvent)
@@ -43,6 +44,17 @@ def read_yaml(
         raise BoundaryError(reason_of(error)) from None
     except (yaml.YAMLError, RecursionError) as error:
         raise BoundaryError(f"invalid YAML ({' '.join(str(error).split())[:120]})") from None
+
+
+def read_frontmatter(text: str) -> Any:
+    """The value of frontmatter, as lenient as other readers of notes: a repeated key has its last value.
+
+    Raises what PyYAML raises, RecursionError among it; the caller bounds what aliases stand for.
+    """
+    # libyaml's composer recurses in C: some ten thousand nested brackets overflow the stack of the process. A short
+    # text cannot nest that deep; a longer one goes to the Python loader, which raises RecursionError.
+    fast = hasattr(yaml, "CSafeLoader") and len(text) <= _LIBYAML_MAX_CHARS
+    return yaml.load(text, Loader=yaml.CSafeLoader if fast else yaml.SafeLoader)
 
 
 def read_yaml_file(path: Path, *, max_bytes: int = MAX_BYTES, aliases: bool = False) -> Any:

@@ -16,6 +16,7 @@ from typing import Any
 import yaml
 
 from ragbench import locations
+from ragbench.boundary.yaml import read_yaml_file
 from ragbench.catalogue.names import ALIASES, label, numbered
 from ragbench.catalogue.source import Source
 from ragbench.catalogue.source import read as read_source
@@ -176,7 +177,7 @@ class Catalogue:
 
     def content(self, group: str, option: str) -> Any:
         """The content of an option's file, with interpolations unresolved."""
-        return yaml.safe_load((self.folder / group / f"{option}.yaml").read_text(encoding="utf-8"))
+        return read_yaml_file(self.folder / group / f"{option}.yaml")
 
     def check_files(self) -> None:
         """Raise ConfigError for the first file that is not a mapping in YAML."""

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from ragbench.boundary.capabilities import Capability, granted
 from ragbench.bounds import Refused, check_field, dataclass_in, shown
+from ragbench.configuration.registry import SOURCE_KINDS, is_catalogued
 from ragbench.errors import ConfigError
 from ragbench.suggestions import did_you_mean
 
@@ -22,9 +23,6 @@ REPLACES = "_replaces_"
 SOURCES = "sources"
 """The key of further sources by name, and the entry of `order` that stands for them."""
 
-SOURCE_KINDS = {"dense": "ragbench.stages.dense.RetrieveDense", "lexical": "ragbench.stages.lexical.RetrieveLexical"}
-"""The classes of further sources, by `kind`."""
-
 
 def make(node: Mapping[str, Any], where: str) -> Any:
     """Build the dataclass that `node['_target_']` names from the other keys of the node."""
@@ -37,14 +35,11 @@ def class_named(path: str, where: str) -> type:
 
     Importing runs code: where executing is not granted, only classes of the catalogue and of extensions are named.
     """
-    if Capability.EXECUTES not in granted():
-        from ragbench.configuration.grants import is_catalogued
-
-        if not is_catalogued(path):
-            raise ConfigError(
-                f"{where} names {path}, which is no class of the configuration or of an installed extension: only what "
-                "you type yourself, or trust, may import it"
-            )
+    if Capability.EXECUTES not in granted() and not is_catalogued(path):
+        raise ConfigError(
+            f"{where} names {path}, which is no class of the configuration or of an installed extension: only what "
+            "you type yourself, or trust, may import it"
+        )
     module_name, _, class_name = path.rpartition(".")
     try:
         cls = getattr(importlib.import_module(module_name), class_name)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ragbench import catalogue, extensions
 from ragbench.boundary.capabilities import Capability, needs_below
 from ragbench.catalogue import SPECS
-from ragbench.configuration.build import SOURCE_KINDS, TARGET, build, class_named, value_at
+from ragbench.configuration.build import TARGET, build, class_named, value_at
 from ragbench.configuration.settings import Settings
 from ragbench.errors import ConfigError
 
@@ -64,18 +62,3 @@ def why_not_plain(word: str) -> str:
     if TARGET in word or "_partial_" in word or key.lstrip("+~").startswith("hydra"):
         return "names code to import"
     return "has a ${...}, which can read the environment" if "${" in word else ""
-
-
-def is_catalogued(target: str) -> bool:
-    """Whether a class is named by a file of the configuration, or registered by an installed extension."""
-    if target in SPECS.values() or target in SOURCE_KINDS.values() or target in _targets(catalogue.read().version):
-        return True
-    stages = (extensions.find("stage", name) for name in extensions.names("stage"))
-    return target in {f"{each.__module__}.{each.__qualname__}" for each in stages}
-
-
-@lru_cache(maxsize=4)
-def _targets(version: Sequence[object]) -> frozenset[str]:
-    known = catalogue.read()
-    of_groups = {target for group in known.groups for option in group.options for target in option.targets}
-    return frozenset(of_groups | set(known.targets))

@@ -30,14 +30,15 @@ from ragbench.arm_builder import ArmBuilder, Progress, Say
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.load import load
 from ragbench.benchmark.pool import read_run
-from ragbench.boundary.json import read_json_file
+from ragbench.boundary.json import read_json_file, read_json_lines, read_text
+from ragbench.boundary.sealed import read_sealed, write_sealed
 from ragbench.boundary.trust import trust_own
 from ragbench.errors import BundleError, ConfigError, ResultsError
 from ragbench.evaluation.measures import PRIMARY, document_run
 from ragbench.experiment import environment
 from ragbench.export import sbom, signing
 from ragbench.export.measured_arm import Evidence, MeasuredArm
-from ragbench.files import publish_folder, read_sealed, why_unreadable, write_sealed
+from ragbench.files import publish_folder, why_unreadable
 from ragbench.fingerprint import plain, text_digest
 from ragbench.models.licences import licence_of
 from ragbench.models.resolve import CrossEncoderSpec
@@ -248,8 +249,7 @@ def read_record(folder: Path) -> Mapping[str, Any]:
 def read_golden(folder: Path) -> list[Golden]:
     """The golden queries of a bundle."""
     try:
-        lines = (folder / GOLDEN).read_text(encoding="utf-8").split("\n")
-        rows = [json.loads(line) for line in lines if line]
+        rows = list(read_json_lines(read_text(folder / GOLDEN)))
         return [
             Golden(
                 Query(row["qid"], row["text"], row["hypothesis"], row["kind"]), tuple(row["ids"]), tuple(row["scores"])

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ragbench import files, locations
+from ragbench.boundary.sealed import read_sealed, write_sealed
 from ragbench.errors import BundleError
 from ragbench.export.signing import Signed
 
@@ -46,7 +47,7 @@ class Memory:
                 self._compare(folder, known.get(name), now)
                 if known.get(name) != now:
                     self._seen[name] = now
-                    files.write_sealed(self.path, {"bundles": {**known, **self._seen}})
+                    write_sealed(self.path, {"bundles": {**known, **self._seen}})
         except OSError as error:
             self._compare(folder, self._seen.get(name), now)
             self._seen[name] = now
@@ -57,7 +58,7 @@ class Memory:
 
     def _read(self) -> dict[str, dict[str, Any]]:
         try:
-            return dict(files.read_sealed(self.path)["bundles"])
+            return dict(read_sealed(self.path)["bundles"])
         except FileNotFoundError:
             return {}
         except (files.Damaged, KeyError, TypeError, ValueError) as error:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ragbench.boundary.json import read_json, read_json_lines
+from ragbench.errors import BoundaryError
 from ragbench.live.answers import fill_in
 from ragbench.live.asking import Unanswered
+
+_LARGEST_ANSWER = 20_000_000
 
 
 def asking(program: Sequence[str], timeout_s: float) -> Callable[[str, int], Any]:
@@ -37,10 +40,10 @@ def asking(program: Sequence[str], timeout_s: float) -> Callable[[str, int], Any
 
 def _read(text: str) -> Any:
     try:
-        return json.loads(text)
-    except ValueError:
+        return read_json(text, max_bytes=_LARGEST_ANSWER)
+    except BoundaryError:
         pass  # perhaps one value a line
     try:
-        return [json.loads(line) for line in text.splitlines() if line.strip()]
-    except ValueError:
+        return list(read_json_lines(text, max_bytes=_LARGEST_ANSWER))
+    except BoundaryError:
         raise Unanswered("what it prints is neither JSON nor JSON Lines", again=False) from None

@@ -10,7 +10,8 @@ import pytest
 from ragbench import app, catalogue
 from ragbench.boundary.capabilities import EVERYTHING, NOTHING, Capability, granted, granting
 from ragbench.configuration.build import class_named
-from ragbench.configuration.grants import is_catalogued, needs_of
+from ragbench.configuration.grants import needs_of
+from ragbench.configuration.registry import is_catalogued
 from ragbench.errors import ConfigError
 
 READS, WRITES, SENDS, EXECUTES = Capability

@@ -17,12 +17,12 @@ import yaml
 
 import ragbench
 from ragbench.benchmark.pool import read_run
+from ragbench.boundary.sealed import write_sealed
 from ragbench.boundary.trust import trust
 from ragbench.errors import BundleError, ConfigError, IndexError_
 from ragbench.experiment.measurements import Measurements
 from ragbench.export import bundle
 from ragbench.export.loaded_bundle import LoadedBundle
-from ragbench.files import write_sealed
 
 
 @pytest.fixture(scope="module")

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ragbench.boundary.sealed import read_sealed, write_sealed
 from ragbench.errors import BundleError, ConfigError
 from ragbench.export import bundle
 from ragbench.export.bundle import Golden
 from ragbench.export.verify import same_ranking, verify
-from ragbench.files import read_sealed, write_sealed
 from ragbench.types import Query
 
 
