@@ -69,7 +69,7 @@ def read_objects(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, dic
     """(line number, object) of every line of a JSONL file; lone surrogates in its texts become U+FFFD."""
     for number, line in read_lines(path, encoding):
         try:
-            row = read_json(line, surrogates=True)
+            row = read_json(line, own=True)
         except BoundaryError as error:
             raise BenchmarkError(f"{path}:{number} is not JSON: {error}") from None
         if not isinstance(row, dict):

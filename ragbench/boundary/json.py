@@ -29,12 +29,11 @@ def read_json(
     max_bytes: int = MAX_BYTES,
     max_depth: int = MAX_DEPTH,
     own: bool = False,
-    surrogates: bool = False,
 ) -> Any:
     """The value of a text of JSON. Raises BoundaryError, a ValueError.
 
-    `own`: Python wrote it, where NaN and Infinity are numbers. With `surrogates`, halves of characters are taken, and
-    the caller replaces them.
+    `own`: Python wrote it, where NaN, Infinity and halves of characters are values; what is done with them is up to the
+    caller.
     """
     if len(content) > max_bytes:
         raise BoundaryError(f"larger than {size_in_words(max_bytes)}")
@@ -47,7 +46,7 @@ def read_json(
         raise BoundaryError(f"nested deeper than {max_depth} levels") from None
     if depth_of(value, max_depth) > max_depth:
         raise BoundaryError(f"nested deeper than {max_depth} levels")
-    if not own and not surrogates and (_SURROGATE.search(text) or not isinstance(content, bytes)):
+    if not own and (_SURROGATE.search(text) or not isinstance(content, bytes)):
         _check_characters(value)
     return value
 
@@ -163,7 +162,7 @@ def _shown(text: str) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
-_OWN = json.JSONDecoder(object_pairs_hook=_one_of_each, parse_int=_whole_number)
+_OWN = json.JSONDecoder(object_pairs_hook=_one_of_each, parse_int=_whole_number, parse_float=_number)
 _DECODER = json.JSONDecoder(
     object_pairs_hook=_one_of_each, parse_int=_whole_number, parse_float=_number, parse_constant=_no_constant
 )
