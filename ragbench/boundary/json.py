@@ -41,7 +41,7 @@ def read_json(
     try:
         value = (_OWN if own else _DECODER).decode(text)
     except json.JSONDecodeError as error:
-        raise BoundaryError(f"invalid JSON at line {error.lineno}") from None
+        raise BoundaryError(f"not valid JSON at line {error.lineno}") from None
     except RecursionError:
         raise BoundaryError(f"nested deeper than {max_depth} levels") from None
     if depth_of(value, max_depth) > max_depth:

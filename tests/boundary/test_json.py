@@ -35,8 +35,8 @@ def test_what_json_holds_comes_back(value: Any) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("[1,\n2,\n,]", "invalid JSON at line 3"),
-        ("", "invalid JSON at line 1"),
+        ("[1,\n2,\n,]", "not valid JSON at line 3"),
+        ("", "not valid JSON at line 1"),
         (b"\n\xff", "not valid UTF-8 at line 2"),
         ("[" * 200_000, "nested deeper than 64 levels"),
         ("[" * 65 + "]" * 65, "nested deeper than 64 levels"),
@@ -75,7 +75,7 @@ def test_limits_are_those_of_the_call() -> None:
 
 def test_lines_say_which_is_wrong() -> None:
     assert list(read_json_lines('{"a": 1}\n\n[2]\n')) == [{"a": 1}, [2]]
-    with pytest.raises(BoundaryError, match=r"^invalid JSON at line 3$"):
+    with pytest.raises(BoundaryError, match=r"^not valid JSON at line 3$"):
         list(read_json_lines("1\n2\n{\n"))
     with pytest.raises(BoundaryError, match=r"^the key 'a' stands twice at line 2$"):
         list(read_json_lines('1\n{"a": 1, "a": 2}'))
