@@ -110,9 +110,9 @@ def add_limits(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Bind, load, serve."""
+    from ragbench.boundary.access import LOOPBACK, Access, Rate, Tokens
     from ragbench.errors import ConfigError
     from ragbench.serving import listen
-    from ragbench.serving.access import LOOPBACK, Access, Rate, Tokens
     from ragbench.serving.http import create_app
 
     names = ("max_body", "head_limit", "per_client", "drain")

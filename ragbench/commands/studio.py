@@ -51,9 +51,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Bind, print the address, serve."""
     from ragbench import app
+    from ragbench.boundary.access import LOOPBACK
     from ragbench.errors import ConfigError
     from ragbench.serving import listen
-    from ragbench.serving.access import LOOPBACK
     from ragbench.serving.limits import Limits
     from ragbench.studio.app import Studio, create_app
     from ragbench.studio.guard import Access

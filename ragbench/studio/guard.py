@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import re
 import secrets
 from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
@@ -20,8 +19,9 @@ from starlette.datastructures import MutableHeaders
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ragbench.boundary.access import Addressed
 from ragbench.boundary.capabilities import EVERYTHING, Capability
-from ragbench.serving.access import LOOPBACK
+from ragbench.boundary.guard import MISDIRECTED, TooLarge, headers_of, read_body
 
 MAX_BODY = 65_536
 POLICY = (
@@ -32,6 +32,7 @@ FRAMED = "sandbox allow-scripts; frame-ancestors 'self'"
 """For a report in a frame: its scripts run in a separate origin, under the policy in the report."""
 
 _MOST_FIELDS = 1000
+_SECONDS = 30.0  # of a form
 _READS = frozenset({"GET", "HEAD"})
 _OPEN = "/static/"
 _FORM = "application/x-www-form-urlencoded"
@@ -42,13 +43,12 @@ def _new_token() -> str:
 
 
 @dataclass(frozen=True)
-class Access:
-    """Who may do what. `hosts`: the host names of the studio, None for any; `token`: the secret of the session.
+class Access(Addressed):
+    """Who may do what in the studio; `token`: the secret of the session.
 
     `commands`: forms may also name programs to start, and classes to import.
     """
 
-    hosts: frozenset[str] | None = LOOPBACK
     read_only: bool = False
     commands: bool = False
     token: str = field(default_factory=_new_token, repr=False)
@@ -112,10 +112,9 @@ class Guard:
             await self._app(scope, receive, send_with_headers)
 
     def _refusal(self, scope: Scope) -> Response | None:
-        headers = _headers(scope)
-        host = re.sub(r":\d*$", "", headers.get("host", "").lower())
-        if self._access.hosts is not None and host not in self._access.hosts:
-            return _text(400, "the request is addressed to another host: ask 127.0.0.1 or localhost")
+        headers = headers_of(scope)
+        if not self._access.is_addressed(headers.get("host", "").encode("latin-1")):
+            return _text(400, MISDIRECTED)
         if scope["path"].startswith(_OPEN):
             return None
         query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
@@ -135,22 +134,20 @@ class Guard:
         """The refusal of a request that writes; None after its form was read and accepted."""
         if self._access.read_only:
             return _text(403, "this studio is read-only")
-        headers = _headers(scope)
+        headers = headers_of(scope)
         origin = headers.get("origin", "")
         if origin and urlsplit(origin).netloc.lower() != headers.get("host", "").lower():
             return _text(403, "the form comes from another page: open the page of the studio")
         if headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
             return _text(415, f"a form is sent as {_FORM}")
-        body = b""
-        more = True
-        while more:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                return _text(400, "the request broke off")
-            body += message.get("body", b"")
-            more = bool(message.get("more_body", False))
-            if len(body) > MAX_BODY:
-                return _text(413, f"the form is larger than {MAX_BODY} bytes: send less")
+        try:
+            body = await read_body(scope, receive, MAX_BODY, _SECONDS)
+        except TooLarge:
+            return _text(413, f"the form is larger than {MAX_BODY} bytes: send less")
+        except TimeoutError:
+            return _text(408, f"the form took longer than {_SECONDS:g} s to arrive")
+        if body is None:
+            return _text(400, "the request broke off")
         try:
             form = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=_MOST_FIELDS)
         except ValueError:
@@ -160,10 +157,6 @@ class Guard:
             return _text(403, "the form is of another session: load the page again")
         scope.setdefault("state", {})["form"] = form
         return None
-
-
-def _headers(scope: Scope) -> dict[str, str]:
-    return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
 
 
 def _cookies(headers: dict[str, str]) -> dict[str, str]:
