@@ -198,7 +198,7 @@ def _progress(line: str) -> tuple[str, int, int] | None:
     if not line.startswith("{"):
         return None
     try:
-        value = read_json(line)
+        value = read_json(line, own=True)
         return str(value["progress"]), int(value["done"]), int(value["total"])
     except (ValueError, KeyError, TypeError):
         return None
@@ -207,7 +207,7 @@ def _progress(line: str) -> tuple[str, int, int] | None:
 def _folder(answer: str) -> Path | None:
     """The results folder that a command named in its JSON."""
     try:
-        value = read_json(answer)
+        value = read_json(answer, own=True)
     except ValueError:
         return None
     return Path(value["folder"]) if isinstance(value, Mapping) and isinstance(value.get("folder"), str) else None
