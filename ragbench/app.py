@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import replace
@@ -16,11 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from ragbench import catalogue, extensions, project
+from ragbench.boundary.capabilities import Capability
+from ragbench.boundary.trust import is_trusted
 from ragbench.bounds import Refused, shown
 from ragbench.catalogue import Catalogue, Experiment, numbered
 from ragbench.catalogue.source import yaml_error_sentence
 from ragbench.configuration import Settings
 from ragbench.configuration.build import build
+from ragbench.configuration.grants import needs_of, require_plain, require_within, why_not_plain
 from ragbench.configuration.own_stage import insert, node_of
 from ragbench.configuration.schema import check
 from ragbench.errors import ConfigError
@@ -35,24 +38,51 @@ _MEASUREMENT_KEYS = {
 STANDARD = {name: (f"exp={name}",) for name in ("baseline", "recommended")}
 """The arms of a run that names none."""
 _MOST_ARMS = 1024
+_ASKED = (Capability.SENDS, Capability.EXECUTES)
+"""What a project file may only do when it is trusted."""
+
+Inspect = Callable[[Settings], object]
+"""Looks at composed settings, and raises ConfigError for those it refuses."""
 
 
-def compose(overrides: Sequence[str]) -> Settings:
-    """The settings for overrides, checked."""
+def _accept(settings: Settings) -> None:
+    """Refuse nothing."""
+
+
+def compose(overrides: Sequence[str], *, inspect: Inspect = _accept, typed: Sequence[str] | None = None) -> Settings:
+    """The settings for overrides, checked.
+
+    `inspect` sees them before any model or folder that they name is looked for, and may refuse them. `typed` are those
+    of the overrides that the user wrote (default: all); the others come from the project file.
+    """
     with _hydra() as known:
         words = _with_project_words(overrides, known)
         for word in words:
             if _parse(word).is_sweep_override():
                 raise ConfigError(f"'{word}' has several values: add -m for an arm of each, or put them in [ ]")
-        return _compose_settings(words, set(), known)
+        trusted = _inspect_project(canonical(overrides if typed is None else typed, known), words, known)
+        return _compose_settings(words, set(), known, lambda settings: (trusted(settings), inspect(settings)))
+
+
+def compose_for(words: Sequence[str], base: Sequence[str], may: frozenset[Capability]) -> Settings:
+    """The settings for words of somebody who may do no more than `may`, after those of `base`, which may do anything.
+
+    Raises ConfigError before anything is imported, sent, started or read that is not allowed.
+    """
+    if Capability.EXECUTES not in may:
+        require_plain(words)
+    before = compose(base)
+    return compose([*base, *words], inspect=lambda settings: require_within(settings, may, before))
 
 
 def sweep(overrides: Sequence[str]) -> list[Settings]:
     """The settings for every combination of `key=a,b`, in order, checked; no two have the same name."""
     with _hydra() as known:
-        batches = _expand_sweep(_with_project_words(overrides, known))
+        words = _with_project_words(overrides, known)
+        trusted = _inspect_project(canonical(overrides, known), words, known)
+        batches = _expand_sweep(words)
         varying = {key for key in map(key_of, batches[0]) if len({_override_of(batch, key) for batch in batches}) > 1}
-        settings = [_compose_settings(batch, varying, known) for batch in batches]
+        settings = [_compose_settings(batch, varying, known, trusted) for batch in batches]
     names = [each.name for each in settings]
     repeated = next((name for name in names if names.count(name) > 1), None)
     if repeated:
@@ -65,12 +95,15 @@ def measurement_overrides(words: Iterable[str]) -> list[str]:
     return [word for word in words if key_of(word).split(".")[0] in _MEASUREMENT_KEYS]
 
 
-def arms(named: Mapping[str, Sequence[str]], shared: Sequence[str] = ()) -> list[Settings]:
-    """The settings of arms by name, each made of the shared overrides and its own; its own win."""
+def arms(named: Mapping[str, Sequence[str]], shared: Sequence[str] = (), *, of_project: bool = False) -> list[Settings]:
+    """The settings of arms by name, each made of the shared overrides and its own; its own win.
+
+    `of_project`: the words of the arms stand in the project file.
+    """
     found = []
     for name, words in named.items():
         try:
-            settings = compose([*shared, *words])
+            settings = compose([*shared, *words], typed=shared if of_project else None)
         except ConfigError as error:
             raise ConfigError(f"{error} (arm '{name}')") from None
         found.append(Settings(name, {**settings.config, "name": name}, settings.overrides))
@@ -88,7 +121,9 @@ def standard_arms(overrides: Sequence[str]) -> list[Settings] | None:
     if len(measurement_overrides(overrides)) < len(overrides):
         return None
     found = project.find()
-    return arms(found.arms if found and found.arms else STANDARD, overrides)
+    if found and found.arms:
+        return arms(found.arms, overrides, of_project=True)
+    return arms(STANDARD, overrides)
 
 
 def _with_project_words(overrides: Sequence[str], known: Catalogue) -> list[str]:
@@ -103,11 +138,37 @@ def _with_project_words(overrides: Sequence[str], known: Catalogue) -> list[str]
         raise ConfigError(f"{error} (with the words of {_relative_to_cwd(found.file)})") from None
 
 
-def _compose_settings(words: Sequence[str], varying: set[str], known: Catalogue) -> Settings:
+def _inspect_project(typed: Sequence[str], words: Sequence[str], known: Catalogue) -> Inspect:
+    """A function that refuses what an untrusted project file would send or start, beyond what was typed."""
+    found = project.find()
+    if found is None or is_trusted(found.file):
+        return _accept
+    file = _relative_to_cwd(found.file)
+    ask = f"read {file}, then run ragbench trust if you agree"
+    for word in words:
+        if word not in typed and (reason := why_not_plain(word)):
+            raise ConfigError(f"{file} has '{word[:60]}', which {reason}: {ask}")
+    known_urls = {known.content("data", option).get("url") for option in known.choices["data"]} - {None}
+
+    def inspect(settings: Settings) -> None:
+        risky = {key: need for key, need in needs_of(settings).items() if need[0] in _ASKED}
+        if settings.config["data"].get("url") in known_urls:
+            risky.pop("data.url", None)
+        mine = needs_of(_compose_settings(typed, set(), known)) if risky else {}
+        for key, need in risky.items():
+            if mine.get(key) != need:
+                raise ConfigError(f"{file} sets {key}, which {need[0]} ({shown(need[1])}): {ask}")
+
+    return inspect
+
+
+def _compose_settings(
+    words: Sequence[str], varying: set[str], known: Catalogue, inspect: Inspect = _accept
+) -> Settings:
     added = [word for word in words if _is_function_stage(key_of(word), known)]
     if added:
         rest = [word for word in words if word not in added]
-        settings = _with_function_stages(_compose_settings(rest, varying, known), added)
+        settings = _with_function_stages(_compose_settings(rest, varying, known, inspect), added)
         return replace(settings, name=_arm_name(settings.config, words, varying), overrides=tuple(words))
     words = from_environment(words, os.environ)
     chosen = _experiment(words, known)
@@ -133,6 +194,7 @@ def _compose_settings(words: Sequence[str], varying: set[str], known: Catalogue)
     settings = Settings(_arm_name(config, words, varying), config, tuple(words))
     try:
         check(config, known, choices)
+        inspect(settings)
         return settings.check()
     except Refused as refusal:
         raise ConfigError(f"{refusal}{_file_of_refused_value(str(refusal), words, chosen, known)}") from None

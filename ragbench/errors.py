@@ -8,6 +8,10 @@ class RagbenchError(Exception):
     """Base of every error that ragbench raises on purpose."""
 
 
+class BoundaryError(RagbenchError, ValueError):
+    """Content from outside that cannot be used; the message is the reason alone, such as `not valid JSON at line 3`."""
+
+
 class ConfigError(RagbenchError):
     """A configuration key or value that cannot be used."""
 

@@ -1,23 +1,20 @@
 """Files and folders that are absent or complete, also after a kill or a power cut, and that show when they changed.
 
-Everything is written under a temporary name, flushed to disk and then renamed. A *sealed* file is JSON that holds a
-digest of its own content; it also holds the digests of other files that must not change unnoticed.
-"""
+Everything is written under a temporary name, flushed to disk and then renamed."""
 
 from __future__ import annotations
 
 import errno
 import hashlib
-import json
 import os
 import shutil
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-SEAL = "seal"
+from ragbench.errors import BoundaryError
+
 _NAME_BYTES = 180  # leaves room for the rest of a draft's name below the usual limit of 255
 
 
@@ -107,13 +104,13 @@ def why_unreadable(error: Exception) -> str:
     """Why a file cannot be read, in words: the message of the system, or what is wrong with its content."""
     if isinstance(error, OSError):
         return (error.strerror or "the system refuses").lower()
-    if isinstance(error, json.JSONDecodeError):
-        return f"no JSON from line {error.lineno} on"
+    if isinstance(error, BoundaryError):
+        return str(error)
     if isinstance(error, UnicodeDecodeError):
-        return "no text in UTF-8"
+        return "not valid UTF-8"
     if isinstance(error, Damaged):
         return str(error).partition(" ")[2]
-    return f"{error} is missing" if isinstance(error, KeyError) else "its content has another form"
+    return f"{error} is missing" if isinstance(error, KeyError) else "unexpected structure"
 
 
 def digest(path: Path) -> str:
@@ -136,36 +133,3 @@ def check_digests(folder: Path, expected: Mapping[str, str]) -> None:
             raise Damaged(f"{name} is missing")
         if digest(path) != known:
             raise Damaged(f"{name} has changed since it was written")
-
-
-def sealed_json(value: Mapping[str, Any]) -> str:
-    """A mapping as sealed JSON; values that JSON cannot hold become text."""
-    text = json.dumps(value, indent=1, default=str)
-    return json.dumps({**json.loads(text), SEAL: _digest_of_text(text)}, indent=1)
-
-
-def write_sealed(path: Path, value: Mapping[str, Any]) -> dict[str, Any]:
-    """Write a mapping as sealed JSON; returns the mapping as it will be read."""
-    text = sealed_json(value)
-    write_text(path, text)
-    found = json.loads(text)
-    del found[SEAL]
-    return dict(found)
-
-
-def read_sealed(path: Path) -> dict[str, Any]:
-    """The mapping that `write_sealed` wrote. Raises Damaged if the file has changed, FileNotFoundError without one."""
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-        seal = value.pop(SEAL)
-    except FileNotFoundError:
-        raise
-    except (OSError, ValueError, AttributeError, KeyError, TypeError, RecursionError) as error:
-        raise Damaged(f"{path.name} cannot be read ({why_unreadable(error)})") from None
-    if seal != _digest_of_text(json.dumps(value, indent=1)):
-        raise Damaged(f"{path.name} has changed since it was written")
-    return dict(value)
-
-
-def _digest_of_text(text: str) -> str:
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

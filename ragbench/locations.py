@@ -27,17 +27,22 @@ def builtin() -> Path:
 
 
 def ledger() -> Path:
-    """The folder for what must outlive results: `.ragbench` beside the project file, else one of the user.
-
-    That is `ragbench` in `XDG_STATE_HOME`, or in `~/.local/state`.
-    """
+    """The folder for what must outlive results: `.ragbench` beside the project file, else `state`."""
     here = Path.cwd().absolute()
     for place in (here, *here.parents):
         if (place / PROJECT_FILE).is_file():
             return place / ".ragbench"
-    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "ragbench"
+    return state()
 
 
 def results() -> Path:
     """The default folder for everything a run writes: `results` of the checkout, else of the working directory."""
     return (checkout() or Path.cwd()) / "results"
+
+
+def state() -> Path:
+    """The folder of what this user's commands remember: trusted projects, the newest generations of bundles.
+
+    That is `ragbench` in `XDG_STATE_HOME`, or in `~/.local/state`.
+    """
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "ragbench"

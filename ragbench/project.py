@@ -21,15 +21,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ragbench.boundary.paths import regular_file
+from ragbench.boundary.trust import is_trusted, trust_own
+from ragbench.boundary.yaml import read_yaml_file
 from ragbench.catalogue import Catalogue, numbered
-from ragbench.errors import ConfigError
-from ragbench.files import write_text
+from ragbench.errors import BoundaryError, ConfigError
+from ragbench.files import why_unreadable, write_text
 from ragbench.locations import PROJECT_FILE
 from ragbench.overrides import key_of, words
 
 FILE = PROJECT_FILE
 _ARMS, _GATE = "arms", "gate"
 _PATHS = ("data.corpus", "data.queries", "data.qrels", "data.folder", "paths.results", "paths.index", "paths.cache")
+_MOST_BYTES = 1_000_000
 _HEAD = """# Every ragbench command run in this folder, or below it, begins with these words; typed ones win.
 # All keys: ragbench list parameters. What they make: ragbench config
 """
@@ -66,6 +70,7 @@ class Project:
             arms = {name: shlex.join(words) for name, words in self.arms.items()}
             text += _ARMS_HEAD + yaml.safe_dump({_ARMS: arms}, sort_keys=False, allow_unicode=True, width=1000)
         write_text(self.file, text)
+        trust_own(self.file)  # what a command of this user has written
 
 
 def pin(folder: Path) -> Path:
@@ -81,9 +86,12 @@ def pin(folder: Path) -> Path:
         place = folder.resolve()
     line = f"{_GATE}: {json.dumps(str(place))}"
     old = file.read_text(encoding="utf-8") if known else ""
+    own = not known or is_trusted(file)
     kept = [each for each in old.splitlines() if not each.startswith(f"{_GATE}:")]
     first = next((at for at, each in enumerate(kept) if each.startswith(f"{_ARMS}:")), len(kept))
     write_text(file, "\n".join([*kept[:first], line, *kept[first:]]) + "\n")
+    if own:
+        trust_own(file)  # a pin grants nothing: a file of somebody else is asked about as before
     return file
 
 
@@ -98,21 +106,21 @@ def find(start: Path | None = None) -> Project | None:
     """The project of a folder (by default the working directory): the nearest file in it or above; None without one."""
     folder = (start or Path.cwd()).absolute()
     for place in (folder, *folder.parents):
-        if (place / FILE).is_file():
-            return read(place / FILE)
+        try:
+            if regular_file(place / FILE):
+                return read(place / FILE)
+        except BoundaryError as error:
+            raise ConfigError(f"{place / FILE} is {error}: put a project file there, or remove it") from None
     return None
 
 
 def read(file: Path) -> Project:
     """The project in a file. Raises ConfigError for one that cannot be read."""
-    import yaml
-
     try:
-        values = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        reason = " ".join(str(error).split())[:120]
+        values = read_yaml_file(file, max_bytes=_MOST_BYTES)
+    except (OSError, BoundaryError) as error:
         raise ConfigError(
-            f"{file} cannot be read ({reason}): correct it, or write it again with ragbench init"
+            f"{file} cannot be read ({why_unreadable(error)}): correct it, or write it again with ragbench init"
         ) from None
     if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):
         raise ConfigError(f"{file} must hold lines such as `data: vault`: correct it, or run ragbench init again")

@@ -16,6 +16,7 @@ import pytest
 from ragbench import app
 from ragbench.arm_builder import ArmBuilder
 from ragbench.benchmark.benchmark import Benchmark, Topic
+from ragbench.boundary.sealed import read_sealed
 from ragbench.configuration import Settings
 from ragbench.corpus.reader import read_vault
 from ragbench.engine.executor import Arm
@@ -37,6 +38,7 @@ def own_ledger(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPat
 # The same examples in every run: what is found by chance is found by `--hypothesis-profile=default`.
 hypothesis.settings.register_profile("steady", derandomize=True)
 hypothesis.settings.load_profile("steady")
+
 
 DATA = Path(__file__).parent / "data"
 HANDBOOK = DATA / "phases"
@@ -208,14 +210,13 @@ def write_results():
 @pytest.fixture(scope="session")
 def reseal() -> Callable[[Path], None]:
     """A function that makes a changed results folder one that was written like this."""
-    from ragbench import files
     from ragbench.experiment import store
 
     def again(folder: Path) -> None:
         written = store.RunFolder(folder)
-        record = files.read_sealed(folder / store.RECORD)
+        record = read_sealed(folder / store.RECORD)
         for arm in record["arms"]:
-            written.arm(arm).finish_arm(files.read_sealed(written.arm(arm).path / store.DONE)["key"])
+            written.arm(arm).finish_arm(read_sealed(written.arm(arm).path / store.DONE)["key"])
         written.finish(record)
 
     return again

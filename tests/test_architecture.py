@@ -16,7 +16,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "ragbench"
 LAYERS = [
     {"types", "errors", "fingerprint", "files", "processes", "locations", "exit_codes", "console", "query_memory"}
     | {"extensions"},
-    {"bounds", "suggestions"},
+    {"bounds", "suggestions", "boundary"},
     {"corpus", "models", "catalogue"},
     {"benchmark"},
     {"index"},
@@ -108,6 +108,42 @@ def test_some_libraries_have_one_home(path: Path) -> None:
     for name in imports(path):
         home = ONLY_HOME.get(name.split(".")[0])
         assert home is None or room_of(path) in home, f"{path.name} imports {name}"
+
+
+PARSERS = {
+    "json": {"load", "loads", "JSONDecoder"},
+    "yaml": {"load", "load_all", "safe_load", "safe_load_all", "full_load", "unsafe_load", "parse"},
+}
+"""What takes content from outside apart, by module; `ragbench.boundary` does so within limits."""
+CONNECTIONS = {
+    "httpx",
+    "httpcore",
+    "requests",
+    "aiohttp",
+    "urllib.request",
+    "http.client",
+    "pickle",
+    "marshal",
+    "shelve",
+}
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_all_that_enters_goes_through_the_boundary(path: Path) -> None:
+    if room_of(path) == "boundary":
+        return
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            assert node.attr not in PARSERS.get(node.value.id, ()), f"{path.name}:{node.lineno} {ast.unparse(node)}"
+        if isinstance(node, ast.ImportFrom) and node.module in PARSERS:
+            names = {alias.name for alias in node.names}
+            assert not names & PARSERS[node.module], f"{path.name}:{node.lineno} imports {names}"
+        if isinstance(node, ast.Import):
+            aliased = {alias.name for alias in node.names if alias.asname} & set(PARSERS)
+            assert not aliased, f"{path.name}:{node.lineno} renames {aliased}"
+    for name in imports(path):
+        assert not any(f"{name}.".startswith(f"{each}.") for each in CONNECTIONS), f"{path.name} imports {name}"
 
 
 def test_the_run_path_imports_neither_torch_nor_transformers() -> None:

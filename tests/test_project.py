@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -76,6 +78,11 @@ def test_without_one_a_run_compares_the_recommended_search_with_the_baseline(
     ("text", "said"),
     [
         ("data: [", "cannot be read"),
+        ("data: vault\ntop: 1\ndata: vault\n", "line 3 repeats the key 'data'"),
+        ("data: &a [*a]", "line 1 repeats a value with *a"),
+        ("data: " + "[" * 5000, "nested deeper than 32 levels at line 1"),
+        ("\nbudget.p95_ms: " + "9" * 6000, "the value at line 2 cannot be read"),
+        ("data: 'x", "not valid YAML at line 1"),
         ("- data", "must hold lines such as"),
         ("arms: [a]", "arms must be lines such as"),
         ('arms: {a: "\'"}', "a quote among the arms is not closed"),
@@ -91,6 +98,65 @@ def test_a_slip_is_one_sentence(
     assert cli.main(["config"]) == 2
     err = capsys.readouterr().err
     assert said in err and err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda path: path.mkdir(), "is a folder, not a file"),
+        (lambda path: path.symlink_to("nowhere"), "is a link that leads nowhere"),
+        (lambda path: path.symlink_to(path), "is a link that leads nowhere"),
+        (lambda path: os.mkfifo(path), "is not a regular file"),
+    ],
+)
+def test_what_only_has_the_name_of_a_project_file_is_said(
+    make, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make(tmp_path / "ragbench.yaml")
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["config"]) == 2
+    err = capsys.readouterr().err
+    assert f"ragbench.yaml {said}" in err and err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("hyde: on\nhyde.endpoint: http://x/v1\nhyde.model: m\n", "hyde.endpoint, which sends texts to a server"),
+        ("index.encoder.name: openai:m\n", "index.encoder.name, which sends texts"),
+        ("tracking.uri: https://x/\n", "tracking.uri, which sends"),
+        ("artefacts.url: s3://x/y\n", "artefacts.url, which sends"),
+        ("fuse._target_: antigravity.X\n", "names code to import"),
+        ("name: ${oc.env:HOME}\n", "which can read the environment"),
+        ("data: git\ndata.url: https://x/y\ndata.commit: " + "a" * 40 + "\n", "data.url, which sends"),
+        ("arms:\n  a: live=command 'live.program=[touch,x]' live.hits=h live.text=t\n", "live.program, which starts"),
+        ("arms:\n  a: fuse._target_=antigravity.X\n", "names code to import"),
+    ],
+)
+def test_a_foreign_project_file_must_be_trusted_to_send_or_start(
+    text: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "ragbench.yaml"
+    file.write_text(text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    for _ in range(2):
+        with pytest.raises(ConfigError, match=r"ragbench\.yaml (sets|has) .*run ragbench trust if you") as refused:
+            app.standard_arms([]) if "arms" in text else app.compose([])
+        assert said in str(refused.value)
+        assert cli.main(["trust", "--json"]) == 0
+        if "antigravity" not in text:
+            assert app.standard_arms([]) if "arms" in text else app.compose([])
+        file.write_text(text + "\n", encoding="utf-8")  # asked about again
+    assert "antigravity" not in sys.modules
+    cli.main(["trust", "--forget"])
+    assert "is trusted no longer" in capsys.readouterr().out
+
+
+def test_what_is_typed_needs_no_trust(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "ragbench.yaml").write_text("p6: on\ndata: kubernetes\nmeasures: [RR]\nprimary: RR\n")
+    monkeypatch.chdir(tmp_path)
+    typed = ["hyde=on", "hyde.endpoint=http://x/v1", "hyde.model=m"]
+    assert app.compose(typed).config["hyde"]["endpoint"] == "http://x/v1"
 
 
 def test_values_become_words() -> None:

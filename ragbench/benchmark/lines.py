@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import csv
 import gzip
-import json
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from ragbench import files
-from ragbench.errors import BenchmarkError, ConfigError
+from ragbench.boundary.json import read_json
+from ragbench.errors import BenchmarkError, BoundaryError, ConfigError
 
 MAX_LINE_BYTES = 10_000_000
 """The longest line that is read; a longer one is a damaged file or not a file of lines."""
@@ -69,11 +69,9 @@ def read_objects(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, dic
     """(line number, object) of every line of a JSONL file; lone surrogates in its texts become U+FFFD."""
     for number, line in read_lines(path, encoding):
         try:
-            row = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise BenchmarkError(f"{path}:{number} is not JSON: {error.msg} (column {error.colno})") from None
-        except (ValueError, RecursionError) as error:  # a number of 5,000 digits, brackets 10,000 deep
-            raise BenchmarkError(f"{path}:{number} is not JSON that can be read: {error}") from None
+            row = read_json(line, own=True)
+        except BoundaryError as error:
+            raise BenchmarkError(f"{path}:{number} is not JSON: {error}") from None
         if not isinstance(row, dict):
             raise BenchmarkError(f"{path}:{number} must be a JSON object, got {type(row).__name__}")
         yield number, {key: _storable(value) for key, value in row.items()}

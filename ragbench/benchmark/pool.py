@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import Any
 
 from ragbench.benchmark.benchmark import Benchmark, Qrels, docno_of_section
 from ragbench.benchmark.lines import read_lines, read_table, write_atomically
+from ragbench.boundary.json import read_json_file
 from ragbench.errors import BenchmarkError, ConfigError
 from ragbench.types import Document, Section
 
@@ -101,7 +101,7 @@ def read_source(path: Path) -> dict[str, Any] | None:
     if not file.is_file():
         return None
     try:
-        found = dict(json.loads(file.read_text(encoding="utf-8")))
+        found = dict(read_json_file(file))
         return {name: found[name] for name in ("benchmark", "collection", "questions", "data", "topics")}
     except (OSError, ValueError, KeyError, TypeError):
         raise BenchmarkError(f"{file} cannot be read: remove it and name the data with data=") from None

@@ -16,6 +16,7 @@ from typing import Any
 import yaml
 
 from ragbench import locations
+from ragbench.boundary.yaml import read_yaml_file
 from ragbench.catalogue.names import ALIASES, label, numbered
 from ragbench.catalogue.source import Source
 from ragbench.catalogue.source import read as read_source
@@ -176,7 +177,7 @@ class Catalogue:
 
     def content(self, group: str, option: str) -> Any:
         """The content of an option's file, with interpolations unresolved."""
-        return yaml.safe_load((self.folder / group / f"{option}.yaml").read_text(encoding="utf-8"))
+        return read_yaml_file(self.folder / group / f"{option}.yaml")
 
     def check_files(self) -> None:
         """Raise ConfigError for the first file that is not a mapping in YAML."""
@@ -202,6 +203,11 @@ class Catalogue:
     def search_spaces(self) -> tuple[Option, ...]:
         """The search spaces of `ragbench tune`."""
         return tuple(_option(path, "tune.space") for path in sorted((self.folder / "tune").glob("*.yaml")))
+
+    @cached_property
+    def targets(self) -> tuple[str, ...]:
+        """The classes that config.yaml itself names."""
+        return _targets(read_source(self.folder / "config.yaml"))
 
     @cached_property
     def settings(self) -> tuple[Parameter, ...]:
@@ -299,10 +305,14 @@ def _group(folder: Path, default: str) -> Group:
 
 def _option(path: Path, prefix: str) -> Option:
     source = read_source(path)
-    targets = tuple(
+    parameters = tuple(_parameters(source, source.package or prefix))
+    return Option(path.stem, _description(source), parameters, _targets(source))
+
+
+def _targets(source: Source) -> tuple[str, ...]:
+    return tuple(
         str(value.value) for node in _mappings(source.root) for key, value in node.value if key.value == "_target_"
     )
-    return Option(path.stem, _description(source), tuple(_parameters(source, source.package or prefix)), targets)
 
 
 def _parameters(source: Source, prefix: str, skip: Sequence[str] = ()) -> Iterator[Parameter]:

@@ -5,6 +5,7 @@
 
 SUMMARY = {
     "init": "look at a folder of notes and write ragbench.yaml, which later commands read",
+    "trust": "let a project file of somebody else name servers, programs and classes",
     "run": "measure one configuration, or a sweep of them, on a benchmark",
     "ablate": "run the arms of a design and judge every proposal",
     "tune": "search for better parameters on the training queries, confirm them once on the test queries",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from ragbench import console
+from ragbench.boundary.yaml import read_yaml
 
 DESCRIPTION = """Put several encoders into the same search: quality, time to index and to ask, and verdicts.
 
@@ -49,15 +50,13 @@ def main(arguments: argparse.Namespace) -> int:
 
 def encoders(word: str) -> list[str]:
     """The encoders that a word names: one, or those of `encoders=[a, b]`. Raises ConfigError."""
-    import yaml
-
-    from ragbench.errors import ConfigError
+    from ragbench.errors import BoundaryError, ConfigError
 
     if not word.startswith(LIST):
         return [word]
     try:
-        found = yaml.safe_load(word.removeprefix(LIST))
-    except yaml.YAMLError:
+        found = read_yaml(word.removeprefix(LIST))
+    except BoundaryError:
         found = None
     names = [found] if isinstance(found, str) else found
     if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names):

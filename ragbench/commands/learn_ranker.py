@@ -9,6 +9,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ragbench import console
+from ragbench.boundary.yaml import read_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -191,6 +192,6 @@ def _write(name: str, stage: Rank, learned: Learned, sample: Sample, benchmark: 
     numbers = yaml.safe_dump({"prior": stage.prior, "depth": stage.depth}, sort_keys=False)
     model = textwrap.indent(stage.model, "  ", lambda line: bool(line.strip()))
     values = f"{numbers}model: |\n{model}"
-    if yaml.safe_load(values)["model"] != stage.model:
+    if read_yaml(values)["model"] != stage.model:
         raise ConfigError(f"cannot write --write {name}: the model cannot be kept as YAML")
     return write_option(_STAGE, name, type(stage), comment, values)

@@ -13,7 +13,6 @@ from ragbench import console
 
 if TYPE_CHECKING:
     from ragbench.serving.limits import Limits
-    from ragbench.serving.listen import Tls
     from ragbench.serving.observed import Sink
     from ragbench.serving.service import SearchService
 
@@ -99,6 +98,9 @@ def add_limits(parser: argparse.ArgumentParser) -> None:
         "--key", type=Path, metavar="FILE", help="the public key (PEM) that bundles must be signed with"
     )
     parser.add_argument(
+        "--at-least", type=int, metavar="N", help="with --key, refuse generations of the bundle below N (default 0)"
+    )
+    parser.add_argument(
         "--sign", type=Path, metavar="FILE", help="with --corpus, the private key (PEM) that signs what is refreshed"
     )
     parser.add_argument(
@@ -108,14 +110,14 @@ def add_limits(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Bind, load, serve."""
+    from ragbench.boundary.access import LOOPBACK, Access, Rate, Tokens
     from ragbench.errors import ConfigError
     from ragbench.serving import listen
-    from ragbench.serving.access import LOOPBACK, Access, Rate, Tokens
     from ragbench.serving.http import create_app
 
     names = ("max_body", "head_limit", "per_client", "drain")
     limits = limits_of(arguments, **{name: getattr(arguments, name) for name in names})
-    tls = _tls(arguments)
+    tls = listen.tls_of(arguments.tls_cert, arguments.tls_key)
     sinks, close = _sinks(arguments)
     tokens = Tokens(arguments.token_file.expanduser()) if arguments.token_file else None
     rate = Rate(arguments.rate) if arguments.rate else None
@@ -171,16 +173,6 @@ def _say(arguments: argparse.Namespace) -> Callable[[str], None]:
     return LOG.info if getattr(arguments, "json_log", False) else console.say
 
 
-def _tls(arguments: argparse.Namespace) -> Tls | None:
-    from ragbench.errors import ConfigError
-    from ragbench.serving.listen import Tls
-
-    certificate, key = arguments.tls_cert, arguments.tls_key
-    if (certificate is None) != (key is None):
-        raise ConfigError("--tls-cert and --tls-key go together: name both files")
-    return Tls(certificate.expanduser(), key.expanduser()) if certificate else None
-
-
 def limits_of(arguments: argparse.Namespace, **more: Any) -> Limits:
     """The limits that the options set. Raises ConfigError for impossible ones."""
     from ragbench.bounds import as_options
@@ -202,6 +194,7 @@ def limits_of(arguments: argparse.Namespace, **more: Any) -> Limits:
 def start(arguments: argparse.Namespace, limits: Limits) -> tuple[SearchService, Callable[[], None]]:
     """The service over the bundle, reloaded on SIGHUP or, with --watch, on changes; and what stops the reloading."""
     from ragbench.errors import ConfigError
+    from ragbench.export.memory import Memory
     from ragbench.serving.follow import Follower
     from ragbench.serving.reload import Reloader, signature
     from ragbench.serving.search_log import SearchLog
@@ -215,10 +208,13 @@ def start(arguments: argparse.Namespace, limits: Limits) -> tuple[SearchService,
         raise ConfigError("--sign goes with --corpus: add --corpus PATH, or leave --sign out")
     if arguments.key is not None and arguments.corpus is not None and arguments.sign is None:
         raise ConfigError("--key refuses what is refreshed unsigned: add --sign FILE, or leave --corpus out")
-    seen = signature(folder)
+    if arguments.at_least is not None and arguments.key is None:
+        raise ConfigError("--at-least goes with --key: without a signature anybody can write a number")
+    seen, say = signature(folder), _say(arguments)
+    memory = Memory(at_least=arguments.at_least or 0, say=say) if arguments.key is not None else None
     log = SearchLog(arguments.log.expanduser()) if arguments.log is not None else None
-    service = SearchService(folder, limits, arguments.threads, os.environ.get("SEARCH_MODE"), log, arguments.key)
-    say = _say(arguments)
+    mode = os.environ.get("SEARCH_MODE")
+    service = SearchService(folder, limits, arguments.threads, mode, log, arguments.key, memory)
     reloader = Reloader(service, say, seen, _POLL_SECONDS if arguments.watch else None)
     signal.signal(signal.SIGHUP, lambda *_: reloader.ask())
     corpus = arguments.corpus

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from ragbench import console
 
@@ -14,6 +15,7 @@ EXAMPLES = """examples:
   ragbench studio
   ragbench studio data=vault data.corpus=~/notes data.queries=queries.csv
   ragbench studio --read-only --allow-host bench.example.org     behind a proxy, for others to look at
+  ragbench studio --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem
 """
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -34,6 +36,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--allow-host", action="append", default=[], metavar="NAME", help="a name that a proxy asks by; repeat for more"
     )
+    parser.add_argument(
+        "--allow-commands", action="store_true", help="forms may name programs to start, and classes to import"
+    )
+    parser.add_argument("--tls-cert", type=Path, metavar="FILE", help="answer over HTTPS with this certificate (PEM)")
+    parser.add_argument("--tls-key", type=Path, metavar="FILE", help="key of the certificate (PEM, no password)")
+    parser.add_argument(
+        "--behind-proxy", action="store_true", help="a proxy before this --host encrypts what other machines send"
+    )
     parser.add_argument("--browser", action="store_true", help="open the address in the default browser")
     console.add_overrides(parser)
 
@@ -41,21 +51,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Bind, print the address, serve."""
     from ragbench import app
+    from ragbench.boundary.access import LOOPBACK
+    from ragbench.errors import ConfigError
     from ragbench.serving import listen
-    from ragbench.serving.access import LOOPBACK
     from ragbench.serving.limits import Limits
     from ragbench.studio.app import Studio, create_app
     from ragbench.studio.guard import Access
     from ragbench.workbench import studio_link
 
-    settings = app.compose(arguments.overrides)
     local = arguments.host in _LOOPBACK
+    tls = listen.tls_of(arguments.tls_cert, arguments.tls_key)
+    if not local and tls is None and not arguments.behind_proxy:
+        raise ConfigError(
+            f"--host {arguments.host} lets other machines send the token unencrypted: add --tls-cert and --tls-key, or "
+            "--behind-proxy where a proxy encrypts"
+        )
+    settings = app.compose(arguments.overrides)
     hosts = frozenset({*LOOPBACK, arguments.host.lower(), *(name.lower() for name in arguments.allow_host)})
-    access = Access(hosts if local or arguments.allow_host else None, arguments.read_only)
+    access = Access(hosts if local or arguments.allow_host else None, arguments.read_only, arguments.allow_commands)
     studio = Studio(settings.results, tuple(arguments.overrides), access)
     with listen.bind(arguments.host, arguments.port) as bound:
         shown = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
-        address = f"http://{shown}:{bound.getsockname()[1]}/?token={access.token}"
+        address = f"{'https' if tls else 'http'}://{shown}:{bound.getsockname()[1]}/?token={access.token}"
 
         def ready() -> None:
             if not local:
@@ -67,5 +84,5 @@ def main(arguments: argparse.Namespace) -> int:
                 webbrowser.open(address)
 
         with studio_link.announce(settings.results, address):
-            listen.run(create_app(studio), bound, ready, Limits())
+            listen.run(create_app(studio), bound, ready, Limits(), tls)
     return 0

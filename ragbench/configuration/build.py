@@ -7,7 +7,9 @@ import importlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
+from ragbench.boundary.capabilities import Capability, granted
 from ragbench.bounds import Refused, check_field, dataclass_in, shown
+from ragbench.configuration.registry import SOURCE_KINDS, is_catalogued
 from ragbench.errors import ConfigError
 from ragbench.suggestions import did_you_mean
 
@@ -21,8 +23,6 @@ REPLACES = "_replaces_"
 SOURCES = "sources"
 """The key of further sources by name, and the entry of `order` that stands for them."""
 
-_SOURCE_KINDS = {"dense": "ragbench.stages.dense.RetrieveDense", "lexical": "ragbench.stages.lexical.RetrieveLexical"}
-
 
 def make(node: Mapping[str, Any], where: str) -> Any:
     """Build the dataclass that `node['_target_']` names from the other keys of the node."""
@@ -31,7 +31,15 @@ def make(node: Mapping[str, Any], where: str) -> Any:
 
 
 def class_named(path: str, where: str) -> type:
-    """The dataclass of a dotted path; `where` is the key that holds the path, for messages."""
+    """The dataclass of a dotted path; `where` is the key that holds the path, for messages.
+
+    Importing runs code: where executing is not granted, only classes of the catalogue and of extensions are named.
+    """
+    if Capability.EXECUTES not in granted() and not is_catalogued(path):
+        raise ConfigError(
+            f"{where} names {path}, which is no class of the configuration or of an installed extension: only what "
+            "you type yourself, or trust, may import it"
+        )
     module_name, _, class_name = path.rpartition(".")
     try:
         cls = getattr(importlib.import_module(module_name), class_name)
@@ -84,10 +92,10 @@ def _entries_of_order(config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             continue
         for name, node in sorted((config.get(SOURCES) or {}).items()):
             kind = node.get("kind") if isinstance(node, Mapping) else None
-            if kind not in _SOURCE_KINDS:
-                raise Refused(f"{SOURCES}.{name}", "kind", f"must be {' or '.join(_SOURCE_KINDS)}, got {shown(kind)}")
+            if kind not in SOURCE_KINDS:
+                raise Refused(f"{SOURCES}.{name}", "kind", f"must be {' or '.join(SOURCE_KINDS)}, got {shown(kind)}")
             given = {key: value for key, value in node.items() if key != "kind"}
-            yield f"{SOURCES}.{name}", {**given, TARGET: _SOURCE_KINDS[kind], "source": name}
+            yield f"{SOURCES}.{name}", {**given, TARGET: SOURCE_KINDS[kind], "source": name}
 
 
 def value_at(node: Any, keys: Sequence[str]) -> Any:

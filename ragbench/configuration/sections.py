@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import Interval, MinLen
 
+from ragbench.boundary.capabilities import Capability, Needs
 from ragbench.bounds import Checked, Count, Holds, Name, Natural, Positive, Weight, one_of
 from ragbench.corpus.links import Dialect
 
@@ -18,6 +19,13 @@ DESIGNS = ("leave_one_out", "add_one", "pairwise", "factorial", "fractional", "s
 
 Seed = Annotated[int, Interval(ge=0, lt=2**32)]
 Names = Annotated[tuple[Name, ...], MinLen(1)]
+Place = Annotated[Name, Needs(Capability.WRITES)]
+
+
+def _need_of_store(address: str) -> Capability:
+    """A store in a file or folder is written; any other gets what is recorded."""
+    local = "://" not in address or address.startswith(("sqlite://", "file://"))
+    return Capability.WRITES if local else Capability.SENDS
 
 
 @dataclass(frozen=True)
@@ -100,7 +108,7 @@ class TuneSpec(Checked):
     sampler: Annotated[str, one_of(*SAMPLERS)] | None = None
     processes: Count = 1
     candidates: Count = 8
-    storage: Name | None = None
+    storage: Annotated[Name, Needs(Capability.WRITES)] | None = None
     memory_mb: Count = 512
     fidelity: Annotated[str, one_of(HALVING)] | None = None
     starts: tuple[str, ...] = ()
@@ -147,7 +155,7 @@ class ExecutionSpec(Checked):
     workers: Count | None = None
     retries: Natural = 2
     memory_mb: Count = 512
-    address: Name | None = None
+    address: Annotated[Name, Needs(Capability.EXECUTES)] | None = None
 
 
 @dataclass(frozen=True)
@@ -155,7 +163,7 @@ class TrackingSpec(Checked):
     """Where runs are recorded: `uri` of the MLflow store, the name of the `experiment`."""
 
     enabled: bool = True
-    uri: Name | None = None
+    uri: Annotated[Name, Needs(_need_of_store)] | None = None
     experiment: Name = "ragbench"
 
 
@@ -163,13 +171,13 @@ class TrackingSpec(Checked):
 class PathsSpec(Checked):
     """The folders for results, index artefacts and caches."""
 
-    results: Name | None = None
-    index: Name | None = None
-    cache: Name | None = None
+    results: Place | None = None
+    index: Place | None = None
+    cache: Place | None = None
 
 
 @dataclass(frozen=True)
 class ArtefactsSpec(Checked):
     """Where machines share artefacts and caches."""
 
-    url: Name | None = None
+    url: Annotated[Name, Needs(_need_of_store)] | None = None

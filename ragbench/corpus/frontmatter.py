@@ -10,6 +10,8 @@ from typing import Any
 
 import yaml
 
+from ragbench.boundary.yaml import read_frontmatter
+
 _BLOCK = re.compile(r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 _UNCLOSED = re.compile(r"---[ \t]*\n\s*[\w\"'][\w \"'.-]*:(?:\s|\Z)")
 _UNPRINTABLE = re.compile("[\0\ud800-\udfff]")  # YAML escapes can make them; no file or terminal takes them
@@ -17,9 +19,6 @@ _UNPRINTABLE = re.compile("[\0\ud800-\udfff]")  # YAML escapes can make them; no
 _YAML_ERRORS = (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
 _MAX_VALUES = 10_000
 _MAX_DEPTH = 20
-# libyaml's composer recurses in C: some ten thousand nested brackets overflow the stack of the process. A short text
-# cannot nest that deep; a longer one goes to the Python loader, which raises RecursionError.
-_LIBYAML_MAX_CHARS = 4_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +48,7 @@ def split_frontmatter(text: str) -> Frontmatter:
             return Frontmatter({}, 0, ("frontmatter-unclosed", message))
         return Frontmatter({}, 0)  # a thematic break
     try:
-        value = _plain(_load(block[1]))
+        value = _plain(read_frontmatter(block[1]))
     except _YAML_ERRORS as error:
         return Frontmatter({}, block.end(), ("frontmatter-malformed", f"{_reason(error)}; correct the YAML."))
     if value is None:
@@ -58,12 +57,6 @@ def split_frontmatter(text: str) -> Frontmatter:
         message = f"the frontmatter is a {type(value).__name__}, not a mapping; write `key: value` lines."
         return Frontmatter({}, 0, ("frontmatter-malformed", message))
     return Frontmatter(value, block.end())
-
-
-def _load(text: str) -> Any:
-    if hasattr(yaml, "CSafeLoader") and len(text) <= _LIBYAML_MAX_CHARS:
-        return yaml.load(text, Loader=yaml.CSafeLoader)  # safe_load, ten times faster
-    return yaml.safe_load(text)
 
 
 def _plain(value: Any) -> Any:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragbench.benchmark.split import TEST
+from ragbench.boundary.json import read_json_file
 from ragbench.experiment.store import errors_as_results_error
 from ragbench.files import write_text
 from ragbench.fingerprint import digest
@@ -53,7 +54,7 @@ def looks(root: Path, benchmark: str) -> list[dict[str, Any]]:
     found = []
     for path in _folder(root, benchmark).glob("*.json"):
         try:
-            entry = dict(json.loads(path.read_text(encoding="utf-8")))
+            entry = dict(read_json_file(path))
             found.append(
                 {"command": entry["command"], "arms": entry["arms"], "at": float(entry["at"]), "file": path.name}
             )

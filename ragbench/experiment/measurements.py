@@ -21,9 +21,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragbench.errors import ResultsError
+from ragbench.boundary.yaml import read_yaml_file
+from ragbench.errors import BoundaryError, ResultsError
 from ragbench.evaluation.measures import HITS, PRIMARY, SILENCE, UNPLACED, Run
 from ragbench.experiment import ledger, store
+from ragbench.files import why_unreadable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -198,13 +200,10 @@ def load(folder: Path) -> Measurements:
 
 
 def _read_config(path: Path) -> Mapping[str, Any]:
-    import yaml
-
     try:
-        # The C loader gives the same result ten times as fast.
-        config = yaml.load(path.read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except (OSError, yaml.YAMLError) as error:
-        reason = str(error).splitlines()[0]
+        config = read_yaml_file(path, aliases=True)
+    except (OSError, BoundaryError) as error:
+        reason = why_unreadable(error)
         raise ResultsError(f"{path} cannot be read ({reason}): run the experiment again") from None
     return dict(config)
 

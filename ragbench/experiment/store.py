@@ -26,6 +26,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragbench import files
+from ragbench.boundary.json import read_json_file
+from ragbench.boundary.sealed import SEAL, read_sealed, write_sealed
 from ragbench.errors import ResultsError
 from ragbench.files import Damaged
 
@@ -92,7 +94,7 @@ class RunFolder:
     def finish_arm(self, key: str) -> None:
         """Flush all files of this arm to the disk and seal them; `key` identifies what was measured."""
         with errors_as_results_error(self.path):
-            files.write_sealed(self.path / DONE, {"key": key, "files": _flush_and_digest(self.path, _files(self.path))})
+            write_sealed(self.path / DONE, {"key": key, "files": _flush_and_digest(self.path, _files(self.path))})
 
     def finish(self, record: Mapping[str, Any]) -> Mapping[str, Any]:
         """Flush all files of the experiment to the disk and seal them; returns the record as it is read."""
@@ -104,7 +106,7 @@ class RunFolder:
             }
             own = [name for name in _files(self.path) if name not in sealed]
             value = {**record, "format": FORMAT, "files": _flush_and_digest(self.path, own)}
-            return files.write_sealed(self.path / RECORD, value)
+            return write_sealed(self.path / RECORD, value)
 
 
 @contextmanager
@@ -133,7 +135,7 @@ def writing(
             who = {"pid": os.getpid(), "host": platform.node(), "since": time.strftime("%Y-%m-%d %H:%M:%S")}
             files.write_text(path / _RUNNING, json.dumps(who), durable=False)
             files.remove_drafts(path)
-            files.write_sealed(path / PLAN, {"format": FORMAT, "plan": plan, "command": command, "arms": list(arms)})
+            write_sealed(path / PLAN, {"format": FORMAT, "plan": plan, "command": command, "arms": list(arms)})
         yield RunFolder(path)
     finally:
         (path / _RUNNING).unlink(missing_ok=True)
@@ -154,7 +156,7 @@ def finished(folder: Path, name: str, key: str, say: Say = lambda sentence: None
     """Whether an arm of a stopped experiment is finished; one that is damaged is not, and is named."""
     place = arm_path(folder, name)
     try:
-        done = files.read_sealed(place / DONE)
+        done = read_sealed(place / DONE)
         files.check_digests(place, done["files"])
     except FileNotFoundError:
         return False
@@ -170,7 +172,7 @@ def read(folder: Path) -> dict[str, Any]:
     Raises ResultsError where there is none, or where a file is missing or has changed.
     """
     try:
-        record = files.read_sealed(folder / RECORD)
+        record = read_sealed(folder / RECORD)
         files.check_digests(folder, record["files"])
         for name in record["arms"]:
             files.check_digests(arm_path(folder, name), _sealed_files(arm_path(folder, name)))
@@ -199,7 +201,7 @@ def latest(root: Path, say: Say = lambda sentence: None) -> Path:
     damaged = []
     for folder in finished_runs(root):
         try:
-            files.read_sealed(folder / RECORD)
+            read_sealed(folder / RECORD)
         except Damaged:
             damaged.append(folder)
             continue
@@ -218,7 +220,7 @@ def _stopped_folder(root: Path, plan: str, say: Say) -> tuple[Path, FileLock] | 
             if (folder / RECORD).exists():
                 continue
             try:
-                if files.read_sealed(path)["plan"] != plan:
+                if read_sealed(path)["plan"] != plan:
                     continue
             except (Damaged, FileNotFoundError):
                 damaged.append(folder)
@@ -265,7 +267,7 @@ def _lock(folder: Path) -> FileLock | None:
 def _who(folder: Path) -> str:
     """The process that writes to a folder."""
     try:
-        who = json.loads((folder / _RUNNING).read_text(encoding="utf-8"))
+        who = read_json_file(folder / _RUNNING)
         return f"process {who['pid']} on {who['host']} since {who['since']}"
     except (OSError, ValueError, KeyError, TypeError):
         return "which one is not known"
@@ -292,7 +294,7 @@ def _flush_and_digest(folder: Path, names: Sequence[str]) -> dict[str, str]:
 def _sealed_files(place: Path) -> dict[str, str]:
     """The digests of an arm's files. Raises Damaged."""
     try:
-        return dict(files.read_sealed(place / DONE)["files"])
+        return dict(read_sealed(place / DONE)["files"])
     except FileNotFoundError:
         raise Damaged(f"{_ARMS}/{place.name}/{DONE} is missing") from None
 
@@ -300,10 +302,10 @@ def _sealed_files(place: Path) -> dict[str, str]:
 def _is_older(record: Path) -> bool:
     """Whether a record was written before records were sealed."""
     try:
-        value = json.loads(record.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        value = read_json_file(record, own=True)
+    except (OSError, ValueError):
         return False
-    return isinstance(value, dict) and "arms" in value and not {files.SEAL, "files", "format"} & set(value)
+    return isinstance(value, dict) and "arms" in value and not {SEAL, "files", "format"} & set(value)
 
 
 def _name_damaged(folders: Sequence[Path], say: Say) -> None:

@@ -30,6 +30,9 @@ from ragbench.arm_builder import ArmBuilder, Progress, Say
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.load import load
 from ragbench.benchmark.pool import read_run
+from ragbench.boundary.json import read_json_file, read_json_lines, read_text
+from ragbench.boundary.sealed import read_sealed, write_sealed
+from ragbench.boundary.trust import trust_own
 from ragbench.errors import BundleError, ConfigError, ResultsError
 from ragbench.evaluation.measures import PRIMARY, document_run
 from ragbench.experiment import environment
@@ -49,7 +52,7 @@ if TYPE_CHECKING:
     from ragbench.index.index import Index
     from ragbench.models import CrossEncoder, Encoder
 
-FORMAT = 1
+FORMAT = 2
 RECORD, INDEX = signing.RECORD, signing.INDEX
 CONFIG, GOLDEN, MODIFIED = "config.yaml", "golden.jsonl", "modified.json"
 README, SBOM = "README.md", "sbom.json"
@@ -165,10 +168,11 @@ def write(
             "environment": {"run": measured.results.record["environment"], "export": exported},
             "files": {name: text_digest(text) for name, text in texts.items()},
         }
-        (draft / RECORD).write_text(json.dumps(record, indent=1, default=str), encoding="utf-8")
+        write_sealed(draft / RECORD, record)
         if key is not None:
             signing.sign(draft, key, arm.index.artefacts())
         publish_folder(draft, out)
+        trust_own(out / CONFIG)  # what a command of this user has written
     except OSError as error:
         raise BundleError(f"cannot write the bundle {out} ({error.strerror}): name another folder with --out") from None
     finally:
@@ -228,15 +232,16 @@ def _is_running(process: int) -> bool:
 def read_record(folder: Path) -> Mapping[str, Any]:
     """The content of `bundle.json`; BundleError when the folder is not a bundle that this version can read."""
     try:
-        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+        record = read_json_file(folder / RECORD)
+        if not isinstance(record, dict) or record.get("format") != FORMAT:
+            raise BundleError(f"{folder} is a bundle of another version of ragbench: export it again with this one")
+        record = read_sealed(folder / RECORD)
     except FileNotFoundError:
         raise BundleError(f"{folder} is not a bundle ({RECORD} is missing): make one with ragbench export") from None
     except (OSError, ValueError) as error:
         raise BundleError(
             f"{folder / RECORD} cannot be read ({why_unreadable(error)}): export the bundle again"
         ) from None
-    if not isinstance(record, dict) or record.get("format") != FORMAT:
-        raise BundleError(f"{folder} is a bundle of another version of ragbench: export it again with this one")
     if missing := sorted(_KEYS - set(record)):
         raise BundleError(f"{folder / RECORD} lacks '{missing[0]}': export the bundle again")
     return record
@@ -245,8 +250,7 @@ def read_record(folder: Path) -> Mapping[str, Any]:
 def read_golden(folder: Path) -> list[Golden]:
     """The golden queries of a bundle."""
     try:
-        lines = (folder / GOLDEN).read_text(encoding="utf-8").split("\n")
-        rows = [json.loads(line) for line in lines if line]
+        rows = list(read_json_lines(read_text(folder / GOLDEN)))
         return [
             Golden(
                 Query(row["qid"], row["text"], row["hypothesis"], row["kind"]), tuple(row["ids"]), tuple(row["scores"])

@@ -6,13 +6,14 @@ replaced in one step, so that a reader finds either the old generation or the ne
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from ragbench import files
+from ragbench.boundary.json import read_json_file
+from ragbench.boundary.sealed import SEAL, read_sealed, sealed_json
 from ragbench.errors import BundleError
 from ragbench.export import bundle, signing
 from ragbench.export.bundle import Golden
@@ -73,8 +74,8 @@ def current(folder: Path, record: Mapping[str, Any]) -> Generation:
     try:
         if not path.exists():
             return at_export(folder, record)
-        row = files.read_sealed(path)
-        row.pop(files.SEAL, None)
+        row = read_sealed(path)
+        row.pop(SEAL, None)
         golden = tuple(
             Golden(Query(**each["query"]), tuple(each["ids"]), tuple(each["scores"])) for each in row.pop("golden")
         )
@@ -95,14 +96,14 @@ def at_export(folder: Path, record: Mapping[str, Any]) -> Generation:
         collection=str(record["collection"]),
         artefacts=record["artefacts"],
         digests={},
-        modified=json.loads((folder / bundle.MODIFIED).read_text(encoding="utf-8")),
+        modified=read_json_file(folder / bundle.MODIFIED),
         golden=tuple(bundle.read_golden(folder)),
     )
 
 
 def text_of(generation: Generation) -> str:
     """The text of `generation.json` for a generation."""
-    return files.sealed_json(asdict(generation))
+    return sealed_json(asdict(generation))
 
 
 def publish(folder: Path, text: str) -> None:

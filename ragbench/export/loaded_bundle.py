@@ -1,6 +1,6 @@
 """Use a bundle: `ragbench.load("bundle").search("how do I rotate a key")`.
 
-A bundle names classes of Python to build its stages from, as every configuration does: load only bundles you trust.
+A bundle may come from somebody else: unless it is signed or trusted, it executes nothing of its own and sends nothing.
 """
 
 from __future__ import annotations
@@ -11,7 +11,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from ragbench.boundary.capabilities import EVERYTHING, Capability, granting
+from ragbench.boundary.trust import is_trusted
+from ragbench.boundary.yaml import read_yaml_file
 from ragbench.configuration import Settings, build
+from ragbench.configuration.grants import needs_of_search
 from ragbench.engine.answer import Answer, answer
 from ragbench.engine.pipeline import Pipeline, clean
 from ragbench.engine.request import SearchOptions
@@ -19,6 +23,8 @@ from ragbench.errors import BundleError, ConfigError, IndexError_
 from ragbench.export import bundle, signing
 from ragbench.export import generation as generations
 from ragbench.export.generation import Generation
+from ragbench.export.memory import Memory
+from ragbench.export.signing import Signed
 from ragbench.files import why_unreadable
 from ragbench.fingerprint import short_digest
 from ragbench.index import documents
@@ -33,14 +39,19 @@ if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Benchmark
 
 
+_UNTRUSTED = frozenset({Capability.READS, Capability.WRITES})
+_TRIES = 5
+"""Of opening a bundle that is refreshed at that moment."""
+
+
 @dataclass(frozen=True)
 class SealedStore(ArtefactStore):
     """A folder of artefacts in which nothing is built: a missing artefact is an error.
 
-    With `signed`, the digests of `ragbench.export.signing`, an artefact that was not signed is an error, too.
+    With `signed`, an artefact that was not signed is an error, too.
     """
 
-    signed: Mapping[str, str] | None = None
+    signed: Signed | None = None
 
     def get(self, kind: str, inputs: Any, build: Callable[[Path], None]) -> Artefact:
         """The artefact of a kind shaped by `inputs`; IndexError_ when it is missing or damaged."""
@@ -59,9 +70,9 @@ class SealedStore(ArtefactStore):
         )
 
     @staticmethod
-    def _is_signed(found: Artefact, signed: Mapping[str, str]) -> bool:
+    def _is_signed(found: Artefact, signed: Signed) -> bool:
         whole = damage_of(found.manifest, found.kind, found.fingerprint, found.folder, in_full=True) is None
-        return whole and signing.covers(signed, found)
+        return whole and signed.covers(found)
 
 
 class LoadedBundle:
@@ -177,20 +188,47 @@ def load(
     key: str | Path | None = None,
     threads: int | None = None,
     models: Models | None = None,
+    memory: Memory | None = None,
 ) -> LoadedBundle:
     """Open a bundle, its index and its models.
 
     A bundle without an index builds it in its folder from the documents that it names. `corpus` is the folder of these
     documents now; they are compared with those that the bundle serves. With `key`, the file of a public key, a bundle
     that is not signed with it is refused before anything of it is built. `threads` limits the threads of one call of a
-    model (None: all processors); `models` shares the models of another bundle. Raises BundleError for a folder that is
-    no bundle or was made of other documents, IndexError_ and ModelError for parts that do not fit.
+    model (None: all processors); `models` shares the models of another bundle; with `key` and `memory`, a generation
+    older than one that was opened before is refused. Raises BundleError for a folder that is no bundle or was made of
+    other documents, IndexError_ and ModelError for parts that do not fit.
     """
     place = Path(folder).expanduser()
+    for _ in range(_TRIES - 1):
+        before = signing.state(place)
+        try:
+            return _load(place, corpus, key, threads, models, memory)
+        except (BundleError, IndexError_):
+            if signing.state(place) == before:
+                raise  # else a refresh has replaced what was being opened
+    return _load(place, corpus, key, threads, models, memory)
+
+
+def _load(
+    place: Path,
+    corpus: str | Path | None,
+    key: str | Path | None,
+    threads: int | None,
+    models: Models | None,
+    memory: Memory | None,
+) -> LoadedBundle:
     record = bundle.read_record(place)
-    signed = signing.require(place, signing.public_key(Path(key))) if key is not None else None
-    settings = settings_of(place, record)
+    signed = None
+    if key is not None:
+        public = signing.public_key(Path(key))
+        signed = signing.require(place, public)
+        if memory is not None:
+            memory.accept(place, public.public_bytes_raw(), signed)
+    settings = settings_of(place, record, signed=signed is not None)
     serves = generations.current(place, record)
+    if signed is not None and signed.generation != serves.number:
+        raise BundleError(f"{place} has changed while it was opened: open it again")
     sealed = bool(record["include_index"]) or serves.number > 0
     benchmark = None
     if corpus is not None or not sealed:
@@ -228,17 +266,34 @@ def documents_of(settings: Settings, corpus: str | Path | None = None) -> Benchm
     return load_benchmark(data, topics=False)
 
 
-def settings_of(place: Path, record: Mapping[str, Any]) -> Settings:
-    """The configuration of a bundle, checked."""
-    import yaml
+def settings_of(place: Path, record: Mapping[str, Any], *, signed: bool = False) -> Settings:
+    """The configuration of a bundle, checked.
 
+    Unless the bundle is `signed` with a key that was named, or its configuration is trusted (`ragbench trust`), it may
+    only use classes of ragbench and of installed extensions, start nothing and send nothing. Raises BundleError.
+    """
+    path = place / bundle.CONFIG
+    trusted = signed or is_trusted(path)
     try:
-        config = yaml.safe_load((place / bundle.CONFIG).read_text(encoding="utf-8"))
-        return Settings(str(record["name"]), config).check()
-    except (OSError, yaml.YAMLError, UnicodeDecodeError, KeyError, TypeError, AttributeError) as error:
+        config = read_yaml_file(path, aliases=True)
+        settings = Settings(str(record["name"]), config)
+        with granting(EVERYTHING if trusted else _UNTRUSTED):
+            needs = {} if trusted else dict(needs_of_search(settings))
+            if not record["include_index"] and config["data"].get("url") and not trusted:
+                needs["data.url"] = Capability.SENDS, config["data"]["url"]
+            for key, (need, _) in needs.items():
+                if need not in _UNTRUSTED:
+                    raise ConfigError(f"{key} {need}, which only a bundle that you trust may do")
+            return settings.check()
+    except ConfigError as error:
+        if trusted:
+            raise
         raise BundleError(
-            f"{place / bundle.CONFIG} is not a configuration ({why_unreadable(error)}): export the bundle again"
+            f"{path} is refused ({error}): name the --key that it is signed with, or read it and run ragbench trust "
+            f"{place}"
         ) from None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise BundleError(f"{path} is not a configuration ({why_unreadable(error)}): export the bundle again") from None
 
 
 def _no_documents() -> Sequence[Document]:

@@ -26,6 +26,7 @@ from ragbench.export import generation as generations
 from ragbench.export.bundle import GOLDEN_DEPTH, Golden, scored_ids
 from ragbench.export.generation import Change, Drift, Generation
 from ragbench.export.loaded_bundle import SealedStore, settings_of
+from ragbench.export.signing import Signed
 from ragbench.index import documents as reading
 from ragbench.index.artefact import Artefact
 from ragbench.index.artefacts import ArtefactStore
@@ -115,6 +116,8 @@ class Refresher:
         if files.file_version(self.folder / bundle.RECORD) != self._identity:
             self._open()
         signed = self._require_signature()
+        if signed is not None:
+            signing.forget_others(self.folder)  # of a refresh that was killed
         before = generations.current(self.folder, self._record)
         last = self._index(before, SealedStore(self.folder / bundle.INDEX, signed=signed))
         digests = before.digests or _digests(last.chunks)
@@ -141,8 +144,9 @@ class Refresher:
             raise BundleError(f"another bundle has taken the place of {self.folder}: refresh again")
         text = generations.text_of(generation)
         if self._key is not None:
-            signing.sign(self.folder, self._key, artefacts, text)
+            signing.sign(self.folder, self._key, artefacts, text, generation.number)
         generations.publish(self.folder, text)
+        signing.forget_others(self.folder)
         last.close()
         self._prune(before, generation)
         return Refreshed(generation, found.added, found.changed, found.deleted)
@@ -151,7 +155,7 @@ class Refresher:
         identity = files.file_version(self.folder / bundle.RECORD)
         record = bundle.read_record(self.folder)
         self._require_signature()
-        settings = settings_of(self.folder, record)
+        settings = settings_of(self.folder, record, signed=self._key is not None)
         data = dict(settings.config["data"])
         if data.get("loader") not in _FOLDERS:
             loader = data.get("loader")
@@ -161,8 +165,8 @@ class Refresher:
         self._identity, self._record, self._settings, self._data = identity, record, settings, data
         self._models = Models(cache=self.folder / CACHE, threads=self._threads)
 
-    def _require_signature(self) -> Mapping[str, str] | None:
-        """The digests that were signed, None where the bundle need not be signed."""
+    def _require_signature(self) -> Signed | None:
+        """What was signed, None where the bundle need not be signed."""
         return signing.require(self.folder, self._key.public_key()) if self._key is not None else None
 
     def _documents(self, last: Index, digests: Mapping[str, str]) -> tuple[Sequence[Document], tuple[str, ...]]:

@@ -65,13 +65,13 @@ def verify(
         except BundleError as error:
             yield Check("signature", "fails", str(error))
             return
-        yield Check("signature", "passes", f"{len(signed)} files are as they were signed")
+        yield Check("signature", "passes", f"{len(signed.files)} files are as they were signed")
     elif (folder / signing.FOLDER).exists():
         yield Check("signature", "not checked", "name the public key with --key")
-    yield _record(folder, record)
+    yield _record(folder, record, key is not None)
     yield _files(folder, record)
     yield from (_model(entry) for entry in record["models"])
-    yield _corpus(folder, record, corpus)
+    yield _corpus(folder, record, corpus, key is not None)
     try:
         loaded = load(folder, corpus=corpus, key=key)
     except RagbenchError as error:
@@ -107,10 +107,10 @@ def same_ranking(expected: Golden, ids: Sequence[str], scores: Sequence[float]) 
     return None
 
 
-def _record(folder: Path, record: Mapping[str, Any]) -> Check:
+def _record(folder: Path, record: Mapping[str, Any], signed: bool) -> Check:
     """Whether everything that the pipeline uses is listed; what is not listed is not compared."""
     try:
-        settings = settings_of(folder, record)
+        settings = settings_of(folder, record, signed=signed)
         pipeline, golden = settings.pipeline, bundle.read_golden(folder)
     except RagbenchError as error:
         return Check("record", "fails", str(error))
@@ -160,9 +160,9 @@ def _model(entry: Mapping[str, Any]) -> Check:
     return Check(part, "passes", f"digest {digest[:12]}")
 
 
-def _corpus(folder: Path, record: Mapping[str, Any], corpus: Path | None) -> Check:
+def _corpus(folder: Path, record: Mapping[str, Any], corpus: Path | None, signed: bool) -> Check:
     try:
-        benchmark = documents_of(settings_of(folder, record), corpus)
+        benchmark = documents_of(settings_of(folder, record, signed=signed), corpus)
     except (CorpusError, BenchmarkError, ConfigError) as error:
         if corpus is None and record["include_index"]:
             return Check("documents", "not checked", f"they are not here, name them with --corpus ({error})")

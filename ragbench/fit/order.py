@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ragbench.boundary.yaml import read_yaml_file
 from ragbench.bounds import Checked, Name, Positive
 from ragbench.configuration import build
-from ragbench.errors import BenchmarkError, ConfigError
+from ragbench.errors import BenchmarkError, BoundaryError, ConfigError
 from ragbench.evaluation import ranker
 from ragbench.evaluation.ranker import Progress, Sample, Spec
+from ragbench.files import why_unreadable
 from ragbench.fit import before_rank
 from ragbench.ranking import features, trees
 from ragbench.stages.rank import Rank
@@ -70,13 +72,12 @@ def read(file: Path) -> tuple[Collection, ...]:
     """
     import shlex
 
-    import yaml
-
     try:
-        entries = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        reason = " ".join(str(error).split())[:120]
-        raise ConfigError(f"{file} cannot be read ({reason}): --collections needs a list in YAML") from None
+        entries = read_yaml_file(file)
+    except (OSError, BoundaryError) as error:
+        raise ConfigError(
+            f"{file} cannot be read ({why_unreadable(error)}): --collections needs a list in YAML"
+        ) from None
     if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
         raise ConfigError(f"{file} must be a list of collections, each with `name` and `words`")
     found = []

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ragbench.boundary.json import read_json_file
 from ragbench.errors import IndexError_
 from ragbench.files import publish_folder, why_unreadable
 from ragbench.fingerprint import plain, short_digest
@@ -99,7 +100,7 @@ class ArtefactStore:
     def _read(kind: str, fingerprint: str, folder: Path, in_full: bool = False) -> tuple[dict[str, Any], str | None]:
         """The manifest, and what is wrong with the artefact."""
         try:
-            manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+            manifest = read_json_file(folder / MANIFEST, own=True)
             return manifest, damage_of(manifest, kind, fingerprint, folder, in_full)
         except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
             return {}, f"its manifest is unreadable ({why_unreadable(error)})"
@@ -114,9 +115,7 @@ class ArtefactStore:
         if folder.exists():
             shutil.rmtree(folder)
         publish_folder(draft, folder)
-        return Artefact(
-            kind, fingerprint, folder, json.loads((folder / MANIFEST).read_text(encoding="utf-8")), built=False
-        )
+        return Artefact(kind, fingerprint, folder, read_json_file(folder / MANIFEST, own=True), built=False)
 
     def _build(self, kind: str, fingerprint: str, folder: Path, inputs: Any, build: Callable[[Path], None]) -> Artefact:
         for stale in folder.parent.glob(f".{fingerprint}.tmp-*"):

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ragbench.boundary.json import read_json
 from ragbench.corpus.metadata import read_metadata
 from ragbench.corpus.words import is_untitled
 from ragbench.types import Chunk
@@ -240,7 +241,7 @@ class ChunkTable:
 
     def frontmatter_of(self, document: int) -> Mapping[str, Any]:
         """The frontmatter of a document's row."""
-        found: Mapping[str, Any] = json.loads(self.document_value("frontmatter", document))
+        found: Mapping[str, Any] = read_json(self.document_value("frontmatter", document), own=True)
         return found
 
     @cached_property

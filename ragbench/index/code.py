@@ -16,6 +16,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
+from ragbench.boundary.json import read_json
 from ragbench.errors import IndexError_
 from ragbench.index import lexical
 from ragbench.index.lexical import Bm25F, LexicalIndex, LexicalSpec
@@ -72,7 +73,7 @@ class CodeIndex:
     def __init__(self, folder: Path, memory: QueryMemory | None = None) -> None:
         """Open the artefact in `folder`; `IndexError_` when it is missing, damaged or foreign."""
         self._index = LexicalIndex(folder, SPEC, Bm25F((("code", 1.0),)), memory)
-        self._languages = np.array(json.loads(self._index.notes[_LANGUAGES]), dtype=np.str_)
+        self._languages = np.array(read_json(self._index.notes[_LANGUAGES]), dtype=np.str_)
         self._in_language = lru_cache(64)(lambda language: self._languages == language)
 
     def __len__(self) -> int:

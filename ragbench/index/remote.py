@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ragbench.boundary.json import read_json, read_json_file
 from ragbench.errors import ConfigError, IndexError_
 from ragbench.files import why_unreadable
 from ragbench.index.artefact import MANIFEST, Artefact, damage_of
@@ -129,7 +130,7 @@ class RemoteStore:
         try:
             with self._files.open(f"{place}/{archive}", "rb") as stream, tarfile.open(fileobj=stream, mode="r|") as tar:
                 tar.extractall(draft, filter="data")
-            manifest = json.loads((draft / MANIFEST).read_text(encoding="utf-8"))
+            manifest = read_json_file(draft / MANIFEST, own=True)
             reason = damage_of(manifest, kind, fingerprint, draft, in_full=True)
         except (tarfile.TarError, FileNotFoundError, EOFError, ValueError, KeyError, TypeError) as error:
             reason = f"it cannot be unpacked ({why_unreadable(error)})"
@@ -152,7 +153,7 @@ class RemoteStore:
     def _pointer(self, place: str) -> str | None:
         try:
             # An incomplete pointer, which is still being written, does not count.
-            return str(json.loads(self._read(f"{place}/{POINTER}") or "{}")["archive"])
+            return str(read_json(self._read(f"{place}/{POINTER}") or "{}")["archive"])
         except (ValueError, KeyError, TypeError):
             return None
 

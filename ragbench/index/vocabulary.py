@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ragbench.boundary.json import read_json_file
 from ragbench.bounds import Checked, Count
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class Vocabulary:
     @cached_property
     def terms(self) -> list[str]:
         """The terms, most frequent first."""
-        return [str(term) for term in json.loads((self._folder / _TERMS).read_text(encoding="utf-8"))]
+        return [str(term) for term in read_json_file(self._folder / _TERMS, own=True)]
 
     def nearest(self, vector: NDArray[np.float32], top_k: int) -> list[tuple[str, float]]:
         """The `top_k` terms of highest cosine to a unit vector (dim,), by falling cosine, equals by frequency."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ragbench.boundary.json import read_json, read_json_lines
+from ragbench.errors import BoundaryError
 from ragbench.live.answers import fill_in
 from ragbench.live.asking import Unanswered
+
+_LARGEST_ANSWER = 20_000_000
 
 
 def asking(program: Sequence[str], timeout_s: float) -> Callable[[str, int], Any]:
@@ -21,26 +24,30 @@ def asking(program: Sequence[str], timeout_s: float) -> Callable[[str, int], Any
         words = [str(word) for word in fill_in(list(program), query, depth)]
         try:
             done = subprocess.run(
-                words, input=query + "\n", capture_output=True, text=True, timeout=timeout_s, check=False
+                words,
+                input=f"{query}\n".encode(errors="replace"),
+                capture_output=True,
+                timeout=timeout_s,
+                check=False,
             )
         except subprocess.TimeoutExpired:
             raise Unanswered(f"no answer within {timeout_s:g} s") from None
-        except OSError as error:
-            raise Unanswered(error.strerror or str(error), again=False) from None
+        except (OSError, ValueError) as error:  # no such program; a NUL in its words
+            raise Unanswered(getattr(error, "strerror", None) or str(error), again=False) from None
         if done.returncode != 0:
-            last = (done.stderr.strip().splitlines() or ["nothing on standard error"])[-1]
+            last = (done.stderr.decode("utf-8", "replace").strip().splitlines() or ["nothing on standard error"])[-1]
             raise Unanswered(f"exit code {done.returncode} ({last[:120]})")
         return _read(done.stdout)
 
     return ask
 
 
-def _read(text: str) -> Any:
+def _read(printed: bytes) -> Any:
     try:
-        return json.loads(text)
-    except ValueError:
+        return read_json(printed, max_bytes=_LARGEST_ANSWER)
+    except BoundaryError:
         pass  # perhaps one value a line
     try:
-        return [json.loads(line) for line in text.splitlines() if line.strip()]
-    except ValueError:
+        return list(read_json_lines(printed, max_bytes=_LARGEST_ANSWER))
+    except BoundaryError:
         raise Unanswered("what it prints is neither JSON nor JSON Lines", again=False) from None

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import email.utils
-import json
-import time
-import weakref
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
+from ragbench.boundary.http import Client, HttpError
+from ragbench.errors import BoundaryError
 from ragbench.live.answers import fill_in
 from ragbench.live.asking import Unanswered
-
-if TYPE_CHECKING:
-    import httpx
-
-_LARGEST_ANSWER = 20_000_000
-_RETRIED = {408, 425, 429, 500, 502, 503, 504}
 
 
 def asking(
@@ -25,55 +17,24 @@ def asking(
 ) -> Callable[[str, int], Any]:
     """A function that sends a query and gives the JSON of the answer; connections are kept open between calls.
 
-    `timeout_s` bounds the whole exchange. Redirections are not followed, so that a token goes nowhere else.
+    `timeout_s` bounds the whole exchange. A filled `url` must keep the origin of the template, so that a token goes
+    nowhere else.
     """
-    import httpx
-
-    client = httpx.Client(timeout=timeout_s, follow_redirects=False, headers=dict(headers))
+    client: list[Client] = []
 
     def ask(query: str, depth: int) -> Any:
-        address = url.replace("{query}", quote(query, safe="")).replace("{depth}", str(depth))
-        deadline = time.monotonic() + timeout_s
+        address = url.replace("{query}", quote(query, safe="", errors="replace")).replace("{depth}", str(depth))
         try:
-            with client.stream(method, address, json=None if body is None else fill_in(body, query, depth)) as response:
-                content = _content(response, deadline)
-                _check(response)
-                return json.loads(content)
-        except httpx.TimeoutException:
-            raise Unanswered(f"no answer within {timeout_s:g} s") from None
-        except httpx.InvalidURL as error:
-            raise Unanswered(f"'{address}' is not an address ({error})", again=False) from None
-        except httpx.HTTPError as error:
-            raise Unanswered(str(error) or type(error).__name__) from None
-        except ValueError:
-            raise Unanswered("the answer is not JSON", again=False) from None
+            if not client:
+                client.append(Client(url.partition("{")[0], headers, timeout_s=timeout_s))
+            answer = client[0].send(method, address, None if body is None else fill_in(body, query, depth))
+        except HttpError as error:
+            raise Unanswered(str(error), error.again, error.after_s) from None
+        except BoundaryError as error:
+            raise Unanswered(f"'{url}' cannot be asked: {error}", again=False) from None
+        try:
+            return answer.json()
+        except BoundaryError as error:
+            raise Unanswered(f"the answer is not JSON ({error})", again=False) from None
 
-    weakref.finalize(ask, client.close)
     return ask
-
-
-def _content(response: httpx.Response, deadline: float) -> bytes:
-    content = b""
-    for part in response.iter_bytes():
-        content += part
-        if time.monotonic() > deadline:
-            raise Unanswered("the answer takes too long")
-        if len(content) > _LARGEST_ANSWER:
-            raise Unanswered(f"the answer is larger than {_LARGEST_ANSWER // 10**6} MB", again=False)
-    return content
-
-
-def _check(response: httpx.Response) -> None:
-    if not response.is_success:
-        after = response.headers.get("retry-after", "")
-        raise Unanswered(f"status {response.status_code}", response.status_code in _RETRIED, _seconds(after))
-
-
-def _seconds(retry_after: str) -> float:
-    """The seconds of a Retry-After header, a number or a date; 0 for anything else."""
-    if retry_after.isdecimal():
-        return float(retry_after)
-    try:
-        return max(0.0, email.utils.parsedate_to_datetime(retry_after).timestamp() - time.time())
-    except (ValueError, TypeError):
-        return 0.0

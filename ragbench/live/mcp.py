@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
+from ragbench.boundary.json import read_json
 from ragbench.live.answers import fill_in
 from ragbench.live.asking import Unanswered
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mcp.types import CallToolResult
 
 _CLOSING_S = 5.0
+_LARGEST_ANSWER = 20_000_000
 
 
 def asking(
@@ -98,7 +99,7 @@ def _value(result: CallToolResult) -> Any:
     if result.structured_content is not None:
         return result.structured_content
     try:
-        return json.loads(text)
+        return read_json(text, max_bytes=_LARGEST_ANSWER)
     except ValueError:
         return text
 

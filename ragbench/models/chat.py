@@ -5,28 +5,47 @@ Any server that answers `POST <endpoint>/chat/completions` works, also a local o
 
 from __future__ import annotations
 
-import json
 import os
 import time
-import urllib.error
-import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Protocol
 
 from tenacity import RetryError
 
+from ragbench.boundary.capabilities import Capability, Needs
+from ragbench.boundary.http import Client, HttpError, split_address
 from ragbench.bounds import Checked, Count, Holds, Name, Positive, Weight, as_options
-from ragbench.errors import ConfigError, ModelError
+from ragbench.errors import BoundaryError, ConfigError, ModelError
 from ragbench.models import usage
 from ragbench.models.store import Store, key_of
 from ragbench.models.usage import Usage
 from ragbench.query_memory import QueryMemory
 
 _LARGEST_ANSWER = 2**20
+
+
+def _without_password(text: str) -> bool:
+    return "@" not in text.partition("://")[2].partition("/")[0]
+
+
+def _is_address(text: str) -> bool:
+    try:
+        split_address(text)
+    except BoundaryError:
+        return False
+    return True
+
+
 Endpoint = Annotated[
-    str, Holds(lambda text: text.startswith(("http://", "https://")), "must begin with http:// or https://")
+    str,
+    Holds(lambda text: text.startswith(("http://", "https://")), "must begin with http:// or https://"),
+    Holds(_without_password, "must hold no name or password: name an environment variable with a key"),
+    Holds(_is_address, "must be an address such as http://localhost:11434/v1"),
+    Needs(Capability.SENDS),
 ]
+Secret = Annotated[Name, Needs(Capability.SENDS)]
+"""The name of an environment variable whose value is sent."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +61,7 @@ class ChatSpec(Checked):
     timeout_s: Positive = 10.0
     max_tokens: Count = 200
     temperature: Weight = 0.0
-    key_variable: str | None = None
+    key_variable: Secret | None = None
 
 
 def spec_from_options(endpoint: str | None, model: str | None, key_variable: str | None) -> ChatSpec:
@@ -65,7 +84,7 @@ class ChatFields(Checked):
     timeout_s: Positive = 10.0
     max_tokens: Count = 200
     temperature: Weight = 0.0
-    key_variable: str | None = None
+    key_variable: Secret | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -98,34 +117,40 @@ class EndpointModel:
 
     def complete(self, prompt: str) -> str:
         """The endpoint's answer; repeats the request while the endpoint is busy. ModelError without a text in time."""
-        request = urllib.request.Request(
-            f"{self.spec.endpoint.rstrip('/')}/chat/completions",
-            data=json.dumps(self._request_body(prompt)).encode(),
-            headers={"Content-Type": "application/json", **self._authorization()},
-        )
+        address = f"{self.spec.endpoint.rstrip('/')}/chat/completions"
         began = time.monotonic()
+        client = self._client()
         try:
-            for attempt in usage.attempts((usage.Busy,), self.spec.timeout_s):
+            for attempt in usage.attempts(self.spec.timeout_s, answered=True):
                 with attempt:
-                    answer = json.loads(_read_body(request, began + self.spec.timeout_s))
+                    left = began + self.spec.timeout_s - time.monotonic()
+                    answer = client.send("POST", address, self._request_body(prompt), timeout_s=left).json()
                     requests = attempt.retry_state.attempt_number
             text = answer["choices"][0]["message"]["content"]
-            tokens = int((answer.get("usage") or {}).get("total_tokens") or 0)
+            used = answer.get("usage")
+            tokens = usage.tokens_of(used.get("total_tokens")) if isinstance(used, dict) else 0
             usage.add_usage(usage.CHAT + self.spec.model, Usage(1, requests, tokens, time.monotonic() - began))
         except RetryError as error:
             last = error.last_attempt
             raise self._failure(f"{last.exception()}, {last.attempt_number} times") from None
-        except urllib.error.HTTPError as error:
-            reason = f"status {error.code}"
-            error.close()
-            raise self._failure(reason) from None
-        except OSError as error:
-            raise self._failure(str(getattr(error, "reason", error)) or type(error).__name__) from None
-        except (ValueError, KeyError, IndexError, TypeError):
+        except HttpError as error:
+            raise self._failure(str(error)) from None
+        except BoundaryError as error:
+            raise self._failure(f"an answer without choices[0].message.content, {error}") from None
+        except (KeyError, IndexError, TypeError, AttributeError):
             raise self._failure("an answer without choices[0].message.content") from None
+        finally:
+            client.close()
         if not isinstance(text, str) or not text.strip():
             raise self._failure("an empty answer")
         return text.strip()
+
+    def _client(self) -> Client:
+        key, seconds = self._authorization(), self.spec.timeout_s
+        try:
+            return Client(self.spec.endpoint, key, timeout_s=seconds, max_bytes=_LARGEST_ANSWER)
+        except BoundaryError as error:
+            raise self._failure(str(error)) from None
 
     def _request_body(self, prompt: str) -> dict[str, Any]:
         return {
@@ -172,22 +197,3 @@ class RememberingChatModel:
 
     def __init__(self, model: ChatModel, memory: QueryMemory, size: int) -> None:
         self.complete = memory.keep(model.complete, size)
-
-
-def _read_body(request: urllib.request.Request, deadline: float) -> bytes:
-    """The body of the answer; the deadline is for the whole body, not for each part of it. Raises `usage.Busy`."""
-    body = b""
-    try:
-        with urllib.request.urlopen(request, timeout=max(0.001, deadline - time.monotonic())) as response:
-            while part := response.read1(2**16):
-                body += part
-                if time.monotonic() > deadline:
-                    raise TimeoutError("no complete answer in time")
-                if len(body) > _LARGEST_ANSWER:
-                    raise ValueError("too long an answer")
-    except urllib.error.HTTPError as error:
-        if error.code not in usage.BUSY:
-            raise
-        error.close()
-        raise usage.Busy(f"status {error.code}") from None
-    return body

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbench import files
+from ragbench.boundary.sealed import read_sealed, write_sealed
 from ragbench.errors import ModelError
 from ragbench.fingerprint import short_digest
 from ragbench.models.bundled import DRAFT as NAME
@@ -94,7 +95,7 @@ class DraftEncoder(UnbatchedEncoder):
             self._folder.mkdir(parents=True, exist_ok=True)
             with FileLock(self._folder / ".lock"):
                 try:
-                    files.check_digests(self._folder, files.read_sealed(self._folder / _SEALED)["files"])
+                    files.check_digests(self._folder, read_sealed(self._folder / _SEALED)["files"])
                 except (files.Damaged, FileNotFoundError):
                     self._make()
             return np.load(self._folder / _TABLE, mmap_mode="r", allow_pickle=False)  # type: ignore[no-any-return]
@@ -111,7 +112,7 @@ class DraftEncoder(UnbatchedEncoder):
         embedded = np.stack(map_in_threads(self._vector_of_token, range(len(tokens)), self._threads))
         with files.atomic_write(self._folder / _TABLE) as draft, draft.open("wb") as stream:
             np.save(stream, distil(embedded, tokens), allow_pickle=False)
-        files.write_sealed(self._folder / _SEALED, {"files": {_TABLE: files.digest(self._folder / _TABLE)}})
+        write_sealed(self._folder / _SEALED, {"files": {_TABLE: files.digest(self._folder / _TABLE)}})
 
     def _vector_of_token(self, token: int) -> NDArray[Any]:
         first, last = self._graph.tokenizer.encode("").ids

@@ -15,15 +15,16 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-import httpx
 from tenacity import RetryError
 
-from ragbench.errors import ModelError
+from ragbench.boundary.http import Client, HttpError
+from ragbench.errors import BoundaryError, ModelError
 from ragbench.models import usage
 from ragbench.models.functions import FunctionEncoder
 from ragbench.models.usage import Usage
 
 BATCH, TIMEOUT_S = 64, 60.0
+_LARGEST_ANSWER = 100_000_000
 _DEFAULTS = {
     "openai": ("OPENAI_BASE_URL", "https://api.openai.com/v1"),
     "ollama": ("OLLAMA_HOST", "http://localhost:11434"),
@@ -46,7 +47,11 @@ class EndpointEncoder(FunctionEncoder):
 
     def _ask(self, texts: list[str]) -> list[Any]:
         vectors: list[Any] = []
-        with httpx.Client(timeout=TIMEOUT_S, headers=self._headers()) as client:
+        try:
+            client = Client(self.base, self._headers(), timeout_s=TIMEOUT_S, max_bytes=_LARGEST_ANSWER)
+        except BoundaryError as error:
+            raise self._failure(str(error)) from None
+        try:
             for start in range(0, len(texts), BATCH):
                 batch = texts[start : start + BATCH]
                 began = time.perf_counter()
@@ -54,46 +59,53 @@ class EndpointEncoder(FunctionEncoder):
                 found, tokens = self._read(answer, len(batch))
                 vectors += found
                 usage.add_usage(self.name, Usage(len(batch), requests, tokens, time.perf_counter() - began))
+        finally:
+            client.close()
         return vectors
 
     def _headers(self) -> dict[str, str]:
         key = os.environ.get("OPENAI_API_KEY", "") if self.kind == "openai" else ""
         return {"Authorization": f"Bearer {key}"} if key else {}
 
-    def _answer(self, client: httpx.Client, batch: Sequence[str]) -> tuple[Any, int]:
+    def _answer(self, client: Client, batch: Sequence[str]) -> tuple[Any, int]:
         """The answer to a batch, and how many requests it took. Raises ModelError."""
-        attempts = usage.attempts((usage.Busy, httpx.TransportError))
-        path = "/embeddings" if self.kind == "openai" else "/api/embed"
+        address = self.base + ("/embeddings" if self.kind == "openai" else "/api/embed")
         try:
-            for attempt in attempts:
+            for attempt in usage.attempts():
                 with attempt:
-                    response = client.post(self.base + path, json={"model": self.model, "input": list(batch)})
-                    if response.status_code in usage.BUSY:
-                        raise usage.Busy(f"status {response.status_code}")
-                    if response.is_error:
-                        raise self._failure(f"status {response.status_code}: {' '.join(response.text.split())[:120]}")
-                    return response.json(), attempt.retry_state.attempt_number
+                    answer = client.send("POST", address, {"model": self.model, "input": list(batch)})
+                    return answer.json(), attempt.retry_state.attempt_number
         except RetryError as error:
-            last = error.last_attempt.exception()
-            raise self._failure(f"{str(last) or type(last).__name__}, {usage.ATTEMPTS} times") from None
-        except (ValueError, httpx.HTTPError) as error:
-            raise self._failure(f"{type(error).__name__}: {error}") from None
+            raise self._failure(f"{error.last_attempt.exception()}, {usage.ATTEMPTS} times") from None
+        except HttpError as error:
+            raise self._failure(f"{error}: {error.body}" if error.body else str(error)) from None
+        except BoundaryError as error:
+            raise self._failure(f"an answer without embeddings, {error}") from None
         raise AssertionError("tenacity ends with an answer or an error")
 
     def _read(self, answer: Any, n: int) -> tuple[list[Any], int]:
         """The vectors of an answer in the order of the texts, and its tokens. Raises ModelError."""
         try:
             if self.kind == "ollama":
-                vectors, tokens = list(answer["embeddings"]), answer.get("prompt_eval_count", 0)
+                vectors, tokens = list(answer["embeddings"]), answer.get("prompt_eval_count")
             else:
                 rows = sorted(answer["data"], key=lambda row: row["index"])
                 vectors = [row["embedding"] for row in rows]
-                tokens = (answer.get("usage") or {}).get("total_tokens", 0)
+                used = answer.get("usage")
+                tokens = used.get("total_tokens") if isinstance(used, dict) else 0
         except (KeyError, TypeError, AttributeError):
             raise self._failure("an answer without embeddings") from None
         if len(vectors) != n:
             raise self._failure(f"{len(vectors)} vectors for {n} texts")
-        return vectors, int(tokens or 0)
+        if len(lengths := set(map(_length, vectors))) > 1 or 0 in lengths:
+            raise self._failure("vectors that are not lists of numbers of one length")
+        return vectors, usage.tokens_of(tokens)
 
     def _failure(self, reason: str) -> ModelError:
         return ModelError(f"{self.name} at {self.base} gave no vectors ({reason}): check the server, its model and key")
+
+
+def _length(vector: Any) -> int:
+    """The length of a list of numbers; 0 for anything else."""
+    plain = isinstance(vector, list) and all(type(number) in (int, float) for number in vector)
+    return len(vector) if plain else 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ragbench import files
+from ragbench.boundary.json import read_json_file
 from ragbench.errors import ModelError
 from ragbench.models.texts import WORD_OR_SIGN, one_line
 
@@ -97,7 +97,7 @@ class ModelFolder:
         if not path.is_file():
             return None
         try:
-            value = json.loads(path.read_text(encoding="utf-8"))
+            value = read_json_file(path)
         except (OSError, ValueError) as reason:
             raise ModelError(f"{path} cannot be read as JSON ({reason}): repair or replace the file") from reason
         if not isinstance(value, kind):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import yaml
-
 from ragbench import extensions
+from ragbench.boundary.yaml import read_yaml
 from ragbench.models import bundled, resolve
 from ragbench.models.bundled import Kind
 from ragbench.models.functions import is_endpoint
@@ -31,8 +30,8 @@ def _card(path: Path) -> str | None:
     """The `license` in the frontmatter of a model's README, the model card of the hub."""
     try:
         _, head, _ = path.read_text(encoding="utf-8").split("---\n", 2)
-        found = yaml.safe_load(head)
-    except (OSError, ValueError, yaml.YAMLError):
+        found = read_yaml(head)
+    except (OSError, ValueError):
         return None
     licence = found.get("license") if isinstance(found, dict) else None
     return licence if isinstance(licence, str) else None

@@ -10,6 +10,7 @@ from typing import Annotated
 from annotated_types import Ge
 
 from ragbench import extensions
+from ragbench.boundary.capabilities import Capability, Needs
 from ragbench.bounds import Checked, Holds
 from ragbench.errors import ModelError
 from ragbench.models import CrossEncoder, Encoder, bundled, hub
@@ -22,8 +23,18 @@ from ragbench.models.settings import Settings, read_settings
 
 _NOT_A_HUB_NAME = "not on the hub, whose names have the form owner/model"
 
+
+def _need(name: str) -> Capability | None:
+    """A model behind an endpoint gets the texts; one in a folder, or fetched into one, is read."""
+    if is_endpoint(name):
+        return Capability.SENDS
+    return Capability.READS if set("/\\~") & set(name) or Path(name).exists() else None
+
+
 ModelName = Annotated[
-    str, Holds(lambda text: bool(text.strip()), "must name a folder, a bundled model or owner/model of the hub")
+    str,
+    Holds(lambda text: bool(text.strip()), "must name a folder, a bundled model or owner/model of the hub"),
+    Needs(_need),
 ]
 
 

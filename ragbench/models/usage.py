@@ -7,28 +7,37 @@ import threading
 from dataclasses import astuple, dataclass
 from typing import Any
 
-from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, stop_before_delay, wait_random_exponential
+from tenacity import Retrying, retry_if_exception, stop_after_attempt, stop_before_delay, wait_random_exponential
+
+from ragbench.boundary.http import HttpError
 
 ATTEMPTS = 5
 PRICE, CHAT_PRICE = "RAGBENCH_USD_PER_MILLION_TOKENS", "RAGBENCH_USD_PER_MILLION_CHAT_TOKENS"
 CHAT = "chat:"
 """The beginning of the names of chat models."""
-BUSY = frozenset({408, 425, 429, 500, 502, 503, 504})
 _WAIT_S = 0.5
 """Before the second attempt; doubled each time."""
 
 
-class Busy(Exception):
-    """An answer that says to try again later."""
+def attempts(within_s: float = float("inf"), answered: bool = False) -> Retrying:
+    """Attempts that are repeated after failures that may pass, with growing waits; none begins later than `within_s`.
 
+    With `answered`, only when a server answered that it is busy, not when nobody did.
+    """
 
-def attempts(again: tuple[type[Exception], ...], within_s: float = float("inf")) -> Retrying:
-    """Attempts that are repeated after these exceptions, with growing waits; none begins later than `within_s`."""
+    def may_pass(error: BaseException) -> bool:
+        return isinstance(error, HttpError) and error.again and bool(error.status or not answered)
+
     return Retrying(
         stop=stop_after_attempt(ATTEMPTS) | stop_before_delay(within_s),
         wait=wait_random_exponential(multiplier=_WAIT_S, max=20),
-        retry=retry_if_exception_type(again),
+        retry=retry_if_exception(may_pass),
     )
+
+
+def tokens_of(counted: Any) -> int:
+    """The tokens that a server says it counted; 0 for what is no number of tokens."""
+    return counted if isinstance(counted, int) and not isinstance(counted, bool) and counted > 0 else 0
 
 
 def _price(name: str) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ragbench.boundary.yaml import read_yaml_file
 from ragbench.errors import ConfigError
 
 FILE = "conformance.yaml"
@@ -44,11 +45,9 @@ class Requirement:
 
 def read(folder: Path) -> list[Requirement]:
     """The requirements of `conformance.yaml` in a folder; ConfigError for a row that cannot be used."""
-    import yaml
-
     path = folder / FILE
     found: list[Requirement] = []
-    for section in yaml.safe_load(path.read_text(encoding="utf-8")):
+    for section in read_yaml_file(path):
         for row in section["rows"]:
             found.append(_requirement(row, section, path))
     ids = [each.id for each in found]

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ragbench.boundary.json import read_json
 from ragbench.comparison import areas, field, halves
 from ragbench.comparison.policy import Policy
 from ragbench.evaluation.diagnosis import unit
@@ -124,7 +125,11 @@ def _figures(results: Measurements) -> dict[str, Any]:
         "losses": (figures.plot_losses, len(evidence.fates(results)) > 0),
     }
     # Plotly's JSON also handles numbers that JSON does not have.
-    return {name: json.loads(plot(results).to_json(engine="json")) for name, (plot, wanted) in chosen.items() if wanted}
+    return {
+        name: read_json(plot(results).to_json(engine="json"), own=True)
+        for name, (plot, wanted) in chosen.items()
+        if wanted
+    }
 
 
 def _has_interactions(results: Measurements) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ragbench.export.loaded_bundle import LoadedBundle, load
+from ragbench.export.memory import Memory
 from ragbench.fingerprint import short_digest
 from ragbench.models.access import Models
 
@@ -24,14 +25,19 @@ class OpenBundle:
 
 
 def open_bundle(
-    folder: Path, threads: int | None = None, models: Models | None = None, key: Path | None = None
+    folder: Path,
+    threads: int | None = None,
+    models: Models | None = None,
+    key: Path | None = None,
+    memory: Memory | None = None,
 ) -> OpenBundle:
     """Open a bundle and search it once, so that no request has to wait for late loading.
 
     `threads` limits the threads of one call of a model; `models` shares the models of another bundle; `key` is the file
-    of the public key that it must be signed with. Raises BundleError, IndexError_ and ModelError as `load` does.
+    of the public key that it must be signed with, and `memory` refuses older generations.
+    Raises BundleError, IndexError_ and ModelError as `load` does.
     """
-    bundle = load(folder, key=key, threads=threads, models=models)
+    bundle = load(folder, key=key, threads=threads, models=models, memory=memory)
     bundle.search("warm up", 1)
     return OpenBundle(bundle, short_digest([bundle.record, bundle.serves.collection, bundle.serves.artefacts]))
 

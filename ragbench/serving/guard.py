@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections import Counter
 
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ragbench.serving.access import OPEN, Access
+from ragbench.boundary.access import Access
+from ragbench.boundary.guard import MISDIRECTED, TooLarge, read_body, replay
 from ragbench.serving.limits import Limits
 from ragbench.serving.messages import Problem
 from ragbench.serving.metrics import Metrics
 
 _BODILESS = frozenset({"GET", "HEAD"})
+OPEN = frozenset({"/", "/static/search.css", "/static/search.js", "/livez", "/readyz"})
+"""Paths that anybody may ask for: whether the service is alive and ready, and a page without data."""
+
 _QUEUED = re.compile("/documents(/.*)?")
 """Paths of requests without a body that wait for a worker."""
 
@@ -68,7 +71,7 @@ class Guard:
         address = (scope.get("client") or ("",))[0]
         # Starlette's TrustedHostMiddleware would answer in plain text; all refusals here are JSON.
         if not self._access.is_addressed(headers.get(b"host", b"")):
-            return _last(400, "the request is addressed to another host: ask 127.0.0.1 or localhost")
+            return _last(400, MISDIRECTED)
         if not self._access.is_invited(headers.get(b"origin")):
             return _last(403, "the request comes from a web page of another host, which may not search here")
         if scope.get("path", "") in OPEN and scope["method"] in _BODILESS:
@@ -99,24 +102,16 @@ class Guard:
 
     async def _whole(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Read the body, then pass the request on."""
-        limit, seconds = self._limits.max_body, self._limits.time_limit
-        too_large = _last(413, f"the request is larger than {limit} bytes: send less")
-        announced = dict(scope["headers"]).get(b"content-length", b"0")
-        if announced.isdigit() and int(announced[:20]) > limit:
-            await too_large(scope, receive, send)
-            return
+        seconds = self._limits.time_limit
         try:
-            async with asyncio.timeout(seconds):
-                body = await _read(receive, limit)
+            body = await read_body(scope, receive, self._limits.max_body, seconds)
+        except TooLarge as error:
+            await _last(413, f"the request is larger than {error.limit} bytes: send less")(scope, receive, send)
         except TimeoutError:
             await _last(408, f"the request took longer than {seconds:g} s to arrive")(scope, receive, send)
-            return
-        if body is None:
-            return  # the client has gone
-        if len(body) > limit:
-            await too_large(scope, receive, send)
-            return
-        await self._app(scope, _replay(body, receive), send)
+        else:
+            if body is not None:  # else the client has gone
+                await self._app(scope, replay(body, receive), send)
 
 
 def _last(status: int, sentence: str, retry_after: int | None = None) -> Response:
@@ -124,32 +119,3 @@ def _last(status: int, sentence: str, retry_after: int | None = None) -> Respons
     refusal = problem(status, sentence, retry_after)
     refusal.headers["Connection"] = "close"
     return refusal
-
-
-async def _read(receive: Receive, limit: int) -> bytes | None:
-    """The body, read up to the message that exceeds `limit` bytes; None when the client has gone."""
-    parts: list[bytes] = []
-    size = 0
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            return None
-        part = message.get("body", b"")
-        parts.append(part)
-        size += len(part)
-        if size > limit or not message.get("more_body", False):
-            return b"".join(parts)
-
-
-def _replay(body: bytes, receive: Receive) -> Receive:
-    """A `receive` that gives the body first, and then further messages."""
-    given = False
-
-    async def receive_again() -> Message:
-        nonlocal given
-        if given:
-            return await receive()
-        given = True
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    return receive_again

@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Route
 
-from ragbench.serving.access import Access
+from ragbench.boundary.access import Access
 from ragbench.serving.endpoint import McpEndpoint
 from ragbench.serving.guard import Guard, problem
 from ragbench.serving.messages import (

@@ -76,6 +76,13 @@ class Tls:
             ) from None
 
 
+def tls_of(certificate: Path | None, key: Path | None) -> Tls | None:
+    """The two files of a command's options, None without them. ConfigError for one of them alone."""
+    if (certificate is None) != (key is None):
+        raise ConfigError("--tls-cert and --tls-key go together: name both files")
+    return Tls(certificate.expanduser(), key.expanduser()) if certificate and key else None
+
+
 def is_local(bound: socket.socket) -> bool:
     """Whether only this machine can reach a bound socket."""
     return ipaddress.ip_address(bound.getsockname()[0].partition("%")[0]).is_loopback

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from ragbench.engine.request import RETURN_ALL, SearchOptions, adapted_pipeline
 from ragbench.errors import ConfigError
+from ragbench.export.memory import Memory
 from ragbench.index import documents
 from ragbench.serving.current import CurrentBundle, OpenBundle, open_bundle
 from ragbench.serving.limits import Limits
@@ -47,7 +48,8 @@ class SearchService:
     """Answers searches from the bundle in `folder`. `threads` limits the threads of one call of a model.
 
     `mode` is the default mode of searches; `log` records searches and documents that are read; `key` is the file of the
-    public key that bundles must be signed with. Raises BundleError, IndexError_ and ModelError when the bundle does not
+    public key that bundles must be signed with, and `memory` refuses older
+    generations. Raises BundleError, IndexError_ and ModelError when the bundle does not
     open, ConfigError when its pipeline has no such mode.
     """
 
@@ -59,6 +61,7 @@ class SearchService:
         mode: str | None = None,
         log: SearchLog | None = None,
         key: Path | None = None,
+        memory: Memory | None = None,
     ) -> None:
         self.folder = folder
         self.leaving = False
@@ -67,8 +70,8 @@ class SearchService:
         self._mode = mode
         self.limits = limits or Limits()
         self._threads = threads
-        self._key = key
-        opened = open_bundle(folder, threads, key=key)
+        self._key, self._memory = key, memory
+        opened = open_bundle(folder, threads, key=key, memory=memory)
         self._current = CurrentBundle(opened)
         self._workers: Workers[Any] = Workers(self.limits.workers, self.limits.queue)
         self.metrics = Metrics(lambda: len(self._workers))
@@ -215,7 +218,9 @@ class SearchService:
         If the new bundle does not open, the old one still answers and the error is raised.
         """
         try:
-            opened = open_bundle(self.folder, self._threads, self._current.opened.bundle.index.models, self._key)
+            opened = open_bundle(
+                self.folder, self._threads, self._current.opened.bundle.index.models, self._key, self._memory
+            )
         except BaseException:
             self.metrics.reloads.labels("failed").inc()
             raise

@@ -12,17 +12,17 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
-from urllib.parse import urlsplit
 
 from annotated_types import MinLen
 
 from ragbench.benchmark.documents import identifier
-from ragbench.bounds import Count, Holds, Name, Natural, Positive
+from ragbench.boundary.capabilities import Capability, Needs
+from ragbench.bounds import Count, Name, Natural, Positive
 from ragbench.fingerprint import digest
 from ragbench.live.answers import LiveHit, Reading
 from ragbench.live.asking import Asker, secret
 from ragbench.live.places import Places
-from ragbench.models.chat import Endpoint
+from ragbench.models.chat import Endpoint, Secret
 from ragbench.stages.stage import NOTHING
 from ragbench.types import QueryState, Ranking
 
@@ -31,9 +31,7 @@ if TYPE_CHECKING:
     from ragbench.index.index import Index
 
 SOURCE = "live"
-Address = Annotated[
-    Endpoint, Holds(lambda text: "@" not in urlsplit(text).netloc, "must hold no name or password: use token_variable")
-]
+Address = Endpoint
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,8 +88,8 @@ class LiveHttp(Live):
     url: Address
     method: Literal["GET", "POST"] = "GET"
     body: Mapping[str, Any] | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
-    token_variable: Name | None = None
+    headers: Annotated[Mapping[str, str], Needs(Capability.SENDS)] = field(default_factory=dict)
+    token_variable: Secret | None = None
     token_header: Name = "Authorization"
     token_prefix: str = "Bearer "
 
@@ -121,7 +119,7 @@ class LiveCommand(Live):
     The query is also on its standard input. No shell is used.
     """
 
-    program: Annotated[tuple[str, ...], MinLen(1)]
+    program: Annotated[tuple[str, ...], MinLen(1), Needs(Capability.EXECUTES)]
 
     @property
     def name(self) -> str:
@@ -142,7 +140,7 @@ class LiveMcp(Live):
     tool: Name = "search"
     arguments: Mapping[str, Any] = field(default_factory=lambda: {"query": "{query}"})
     url: Address | None = None
-    program: tuple[str, ...] = ()
+    program: Annotated[tuple[str, ...], Needs(Capability.EXECUTES)] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()

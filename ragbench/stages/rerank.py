@@ -10,9 +10,9 @@ import numpy as np
 from annotated_types import Interval
 from numpy.typing import NDArray
 
-from ragbench.bounds import Checked, Count, Name, Weight
+from ragbench.bounds import Checked, Count, Weight
 from ragbench.index.texts import PassageTemplate
-from ragbench.models.resolve import CrossEncoderSpec
+from ragbench.models.resolve import CrossEncoderSpec, ModelName
 from ragbench.stages.stage import fused
 from ragbench.types import QueryState, Ranking
 
@@ -35,7 +35,7 @@ class Rerank(Checked):
     """
 
     depth: Count = 10
-    model: Name = "ms-marco-MiniLM-L-12-v2"
+    model: ModelName = "ms-marco-MiniLM-L-12-v2"
     max_length: Annotated[int, Interval(ge=8, le=512)] = 256
     headings: bool = True
     tail: Literal["keep", "drop"] = "keep"

@@ -6,7 +6,7 @@ import asyncio
 import json
 import math
 import shlex
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,8 +22,9 @@ from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.staticfiles import StaticFiles
 
-from ragbench.app import compose
+from ragbench.app import compose_for
 from ragbench.benchmark.judge import GRADES
+from ragbench.boundary.capabilities import NOTHING, Capability
 from ragbench.corpus.words import readable
 from ragbench.errors import ConfigError, RagbenchError
 from ragbench.evaluation.levels import DOCUMENT, PASSAGE
@@ -150,7 +151,14 @@ def create_app(studio: Studio) -> FastAPI:
 
     @app.get("/search")
     def search(request: Request) -> Response:
-        return _search(pages, request.query_params)
+        return _search(pages, request.query_params, NOTHING)
+
+    @app.post("/search")
+    def search_form(request: Request) -> Response:
+        asked = _only_values(request)
+        if all(studio.searching.is_pure(asked.get(side, "")) for side in ("left", "right")):
+            return see(url("/search", **{name: asked.get(name, "") for name in ("q", "left", "right", *_FILTERS)}))
+        return _search(pages, asked, studio.access.may)
 
     @app.post("/search/topic")
     def topic(request: Request) -> Response:
@@ -168,12 +176,16 @@ def create_app(studio: Studio) -> FastAPI:
 
     @app.get("/experiments")
     def jobs(request: Request) -> Response:
-        return _experiments(pages, request.query_params)
+        return _experiments(pages, request.query_params, NOTHING)
+
+    @app.post("/experiments")
+    def show(request: Request) -> Response:
+        return _experiments(pages, _only_values(request), studio.access.may)
 
     @app.post("/experiments/start")
     def start(request: Request) -> Response:
         started = studio.jobs.start(
-            _checked_words(studio, _form_value(request, "command"), _form_value(request, "words"))
+            _checked_words(studio, _form_value(request, "command"), _form_value(request, "words"), studio.access.may)
         )
         return see(f"/experiments/{started.id}")
 
@@ -257,9 +269,14 @@ def _form_value(request: Request, name: str, default: str | None = None) -> str:
     return values[0] if values else str(default)
 
 
+def _only_values(request: Request) -> dict[str, str]:
+    """The fields of the form, each with its first value."""
+    return {name: values[0] for name, values in request.state.form.items()}
+
+
 def _number(request: Request, name: str) -> int:
     text = _form_value(request, name).strip()
-    if not text.isascii() or not text.isdigit() or not 0 < int(text[:9]) <= 1000:
+    if not text.isascii() or not text.isdigit() or len(text) > 9 or not 0 < int(text) <= 1000:
         raise ConfigError(f"{name} must be between 1 and 1000, got '{text[:20]}'")
     return int(text)
 
@@ -313,22 +330,27 @@ async def _events(job: Job) -> AsyncIterator[str]:
         await asyncio.sleep(0.25)
 
 
-def _checked_words(studio: Studio, command: str, words: str) -> list[str]:
+def _checked_words(studio: Studio, command: str, words: str, may: frozenset[Capability]) -> list[str]:
     """The words of a command, after they were composed once, so that mistakes are reported before anything starts."""
-    found = [*studio.words, *split(words)]
     if command not in COMMANDS:
         raise ConfigError(f"only {', '.join(COMMANDS)} are started here")
-    compose(found)
-    return [command, *found]
+    chosen = split(words)
+    try:
+        compose_for(chosen, studio.words, may)
+    except ConfigError as error:
+        if str(Capability.EXECUTES) in str(error) and may:
+            raise ConfigError(f"{error}, or start ragbench studio with --allow-commands") from None
+        raise
+    return [command, *studio.words, *chosen]
 
 
-def _experiments(pages: Pages, asked: QueryParams) -> Response:
+def _experiments(pages: Pages, asked: Mapping[str, str], may: frozenset[Capability]) -> Response:
     command, preset, words = asked.get("command", COMMANDS[0]), asked.get("exp", ""), asked.get("words", "")
     typed = " ".join(filter(None, [f"exp={preset}" if preset else "", words]))
     shown, wrong = "", ""
-    if asked.get("command"):
+    if asked.get("command") and not pages.studio.access.read_only:
         try:
-            shown = shlex.join(["ragbench", *_checked_words(pages.studio, command, typed)])
+            shown = shlex.join(["ragbench", *_checked_words(pages.studio, command, typed, may)])
         except RagbenchError as error:
             wrong = str(error)
     return pages.page(
@@ -345,7 +367,7 @@ def _experiments(pages: Pages, asked: QueryParams) -> Response:
     )
 
 
-def _search(pages: Pages, asked: QueryParams) -> Response:
+def _search(pages: Pages, asked: Mapping[str, str], may: frozenset[Capability]) -> Response:
     query, left, right = asked.get("q", ""), asked.get("left", ""), asked.get("right", "")
     filters = {name: asked.get(name, "") for name in _FILTERS}
     sides: list[Found] = []
@@ -353,7 +375,7 @@ def _search(pages: Pages, asked: QueryParams) -> Response:
     wrong = ""
     if query.strip():
         try:
-            sides = [pages.studio.searching.search(query, words, filters) for words in (left, right)]
+            sides = [pages.studio.searching.search(query, words, filters, may) for words in (left, right)]
             ranks = [{hit.chunk_id: hit.rank for hit in side.answer.hits} for side in reversed(sides)]
         except RagbenchError as error:
             wrong = str(error)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import re
 import secrets
 from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
@@ -20,7 +19,9 @@ from starlette.datastructures import MutableHeaders
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ragbench.serving.access import LOOPBACK
+from ragbench.boundary.access import Addressed
+from ragbench.boundary.capabilities import EVERYTHING, Capability
+from ragbench.boundary.guard import MISDIRECTED, TooLarge, headers_of, read_body
 
 MAX_BODY = 65_536
 POLICY = (
@@ -30,6 +31,8 @@ POLICY = (
 FRAMED = "sandbox allow-scripts; frame-ancestors 'self'"
 """For a report in a frame: its scripts run in a separate origin, under the policy in the report."""
 
+_MOST_FIELDS = 1000
+_SECONDS = 30.0  # of a form
 _READS = frozenset({"GET", "HEAD"})
 _OPEN = "/static/"
 _FORM = "application/x-www-form-urlencoded"
@@ -40,11 +43,14 @@ def _new_token() -> str:
 
 
 @dataclass(frozen=True)
-class Access:
-    """Who may do what. `hosts`: the host names of the studio, None for any; `token`: the secret of the session."""
+class Access(Addressed):
+    """Who may do what in the studio; `token`: the secret of the session.
 
-    hosts: frozenset[str] | None = LOOPBACK
+    `commands`: forms may also name programs to start, and classes to import.
+    """
+
     read_only: bool = False
+    commands: bool = False
     token: str = field(default_factory=_new_token, repr=False)
 
     @property
@@ -56,6 +62,11 @@ class Access:
     def csrf(self) -> str:
         """The token that every form sends."""
         return hmac.new(self.token.encode(), b"form", hashlib.sha256).hexdigest()
+
+    @property
+    def may(self) -> frozenset[Capability]:
+        """What a form may do that has passed the guard; a page that is only read may do nothing."""
+        return EVERYTHING if self.commands else EVERYTHING - {Capability.EXECUTES}
 
     def knows(self, token: str) -> bool:
         """Whether this is the session's token."""
@@ -101,10 +112,9 @@ class Guard:
             await self._app(scope, receive, send_with_headers)
 
     def _refusal(self, scope: Scope) -> Response | None:
-        headers = _headers(scope)
-        host = re.sub(r":\d*$", "", headers.get("host", "").lower())
-        if self._access.hosts is not None and host not in self._access.hosts:
-            return _text(400, "the request is addressed to another host: ask 127.0.0.1 or localhost")
+        headers = headers_of(scope)
+        if not self._access.is_addressed(headers.get("host", "").encode("latin-1")):
+            return _text(400, MISDIRECTED)
         if scope["path"].startswith(_OPEN):
             return None
         query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
@@ -124,32 +134,29 @@ class Guard:
         """The refusal of a request that writes; None after its form was read and accepted."""
         if self._access.read_only:
             return _text(403, "this studio is read-only")
-        headers = _headers(scope)
+        headers = headers_of(scope)
         origin = headers.get("origin", "")
         if origin and urlsplit(origin).netloc.lower() != headers.get("host", "").lower():
             return _text(403, "the form comes from another page: open the page of the studio")
         if headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
             return _text(415, f"a form is sent as {_FORM}")
-        body = b""
-        more = True
-        while more:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                return _text(400, "the request broke off")
-            body += message.get("body", b"")
-            more = bool(message.get("more_body", False))
-            if len(body) > MAX_BODY:
-                return _text(413, f"the form is larger than {MAX_BODY} bytes: send less")
-        form = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=1000)
+        try:
+            body = await read_body(scope, receive, MAX_BODY, _SECONDS)
+        except TooLarge:
+            return _text(413, f"the form is larger than {MAX_BODY} bytes: send less")
+        except TimeoutError:
+            return _text(408, f"the form took longer than {_SECONDS:g} s to arrive")
+        if body is None:
+            return _text(400, "the request broke off")
+        try:
+            form = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=_MOST_FIELDS)
+        except ValueError:
+            return _text(413, f"the form has more than {_MOST_FIELDS} fields: send less")
         given = (form.pop("csrf", [""])[0]).encode("utf-8", "replace")
         if not hmac.compare_digest(given, self._access.csrf.encode()):
             return _text(403, "the form is of another session: load the page again")
         scope.setdefault("state", {})["form"] = form
         return None
-
-
-def _headers(scope: Scope) -> dict[str, str]:
-    return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
 
 
 def _cookies(headers: dict[str, str]) -> dict[str, str]:

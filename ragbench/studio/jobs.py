@@ -7,7 +7,6 @@ cancelled job continues.
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 import shlex
@@ -24,6 +23,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ragbench import console, processes
+from ragbench.boundary.json import read_json
 from ragbench.errors import ConfigError
 
 COMMANDS = ("ablate", "run", "tune")
@@ -198,7 +198,7 @@ def _progress(line: str) -> tuple[str, int, int] | None:
     if not line.startswith("{"):
         return None
     try:
-        value = json.loads(line)
+        value = read_json(line, own=True)
         return str(value["progress"]), int(value["done"]), int(value["total"])
     except (ValueError, KeyError, TypeError):
         return None
@@ -207,7 +207,7 @@ def _progress(line: str) -> tuple[str, int, int] | None:
 def _folder(answer: str) -> Path | None:
     """The results folder that a command named in its JSON."""
     try:
-        value = json.loads(answer)
+        value = read_json(answer, own=True)
     except ValueError:
         return None
     return Path(value["folder"]) if isinstance(value, Mapping) and isinstance(value.get("folder"), str) else None

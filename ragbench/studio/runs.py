@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from cachetools import LRUCache
 
 from ragbench import files
+from ragbench.boundary.sealed import read_sealed
 from ragbench.comparison.own_mean import Mean, mean
 from ragbench.errors import ResultsError
 from ragbench.evaluation.levels import DOCUMENT, PASSAGE
@@ -149,7 +150,7 @@ def _state(path: Path) -> tuple[int, int]:
 def _read_run(folder: Path) -> ListedRun | str:
     """A run, or why it cannot be shown. Files that are read here are checked; `Runs.results` checks all files."""
     try:
-        record = files.read_sealed(folder / store.RECORD)
+        record = read_sealed(folder / store.RECORD)
         latency = folder / "latency.csv"
         files.check_digests(folder, {name: known for name, known in record["files"].items() if name == latency.name})
         times = _times(latency)
@@ -161,7 +162,7 @@ def _read_run(folder: Path) -> ListedRun | str:
 
 def _arm(folder: Path, arm: str, record: Mapping[str, Any], times: Mapping[str, Milliseconds]) -> ListedArm:
     place = store.arm_path(folder, arm)
-    sealed = files.read_sealed(place / store.DONE)["files"]
+    sealed = read_sealed(place / store.DONE)["files"]
     files.check_digests(
         place, {name: sealed[name] for name in (measurements.PER_QUERY, "pipeline.txt") if name in sealed}
     )

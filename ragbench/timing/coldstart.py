@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ragbench.boundary.json import read_json
 from ragbench.errors import RagbenchError
 from ragbench.fingerprint import plain
 from ragbench.processes import end_with
@@ -38,14 +39,14 @@ def measure(settings: Settings, text: str) -> Mapping[str, float]:
     )
     if done.returncode != 0:
         raise RagbenchError(f"the cold start of '{settings.name}' failed: {done.stderr.strip().splitlines()[-1:]}")
-    answer: Mapping[str, float] = json.loads(done.stdout.splitlines()[-1])
+    answer: Mapping[str, float] = read_json(done.stdout.splitlines()[-1], own=True)
     return answer
 
 
 def main() -> None:
     """Answer the query on standard input and print the times."""
     started = time.perf_counter()
-    request = json.loads(sys.stdin.read())
+    request = read_json(sys.stdin.read(), own=True)
     end_with(request["parent"])
     from ragbench.arm_builder import ArmBuilder
     from ragbench.configuration import Settings

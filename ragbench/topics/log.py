@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,6 +13,7 @@ from typing import Any
 
 from ragbench.benchmark.lines import read_rows
 from ragbench.benchmark.quotes import entries
+from ragbench.boundary.json import read_json
 from ragbench.errors import BenchmarkError
 from ragbench.topics.personal import personal
 
@@ -138,7 +138,7 @@ def _names(cell: Any, where: str) -> list[str]:
     """Names of documents: a list, a list in JSON, or a text with `;` between them."""
     if isinstance(cell, str) and cell.lstrip().startswith("["):
         try:
-            cell = json.loads(cell)
+            cell = read_json(cell)
         except ValueError:
             raise BenchmarkError(f"{where} is not a list in JSON: write names with ; between them") from None
     listed = entries(cell) if isinstance(cell, str) else cell or []

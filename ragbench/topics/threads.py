@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import html
 import io
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,8 +18,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from ragbench.benchmark.benchmark import Topic
+from ragbench.boundary.json import read_json, read_json_lines, read_text
 from ragbench.bounds import Checked, Count, Factor, Share
-from ragbench.errors import BenchmarkError
+from ragbench.errors import BenchmarkError, BoundaryError
+from ragbench.files import why_unreadable
 from ragbench.topics.personal import personal
 
 if TYPE_CHECKING:
@@ -91,14 +92,15 @@ class ThreadTopics:
 def read(file: Path) -> list[Thread]:
     """The threads of a file. BenchmarkError, which says the known forms, for any other."""
     try:
-        text = file.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BenchmarkError(f"{file} cannot be read ({error}): name a file of threads in UTF-8") from None
+        text = read_text(file).removeprefix("\ufeff")
+    except (OSError, BoundaryError) as error:
+        raise BenchmarkError(
+            f"{file} cannot be read ({why_unreadable(error)}): name a file of threads in UTF-8"
+        ) from None
     if file.suffix.lower() in (".csv", ".tsv"):
         return _of_table(text, file)
     try:
-        lines = text.splitlines() if file.suffix.lower() == ".jsonl" else [text]
-        values = [json.loads(line) for line in lines if line.strip()]
+        values = list(read_json_lines(text)) if file.suffix.lower() == ".jsonl" else [read_json(text)]
         entries = values[0] if len(values) == 1 and isinstance(values[0], list) else values
         threads = [_of_json(entry, number) for number, entry in enumerate(entries, start=1)]
     except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import yaml
-
 from ragbench import catalogue, console
+from ragbench.boundary.yaml import read_yaml
+from ragbench.errors import BoundaryError
 from ragbench.experiment import verdicts
 from ragbench.experiment.measurements import Measurements
 
@@ -89,8 +89,8 @@ def parameters(config: Mapping[str, Any], words: Iterable[str]) -> dict[str, Any
 
 def _value(text: str) -> Any:
     try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError:
+        return read_yaml(text)
+    except BoundaryError:
         return text
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ragbench import files
+from ragbench.boundary.yaml import read_yaml_file
 from ragbench.errors import ResultsError
 from ragbench.evaluation.measures import metric_name
 from ragbench.experiment import measurements, store, verdicts
@@ -185,9 +186,7 @@ def _log_arms(mlflow: Any, found: Measurements) -> None:
 
 
 def _log_arm(mlflow: Any, found: Measurements, arm: str) -> None:
-    import yaml
-
-    config = yaml.safe_load((found.arm_path(arm) / "config.yaml").read_text(encoding="utf-8"))
+    config = read_yaml_file(found.arm_path(arm) / "config.yaml", aliases=True)
     chosen = lead.parameters(config, found.record.get("overrides", {}).get(arm, ()))
     mlflow.log_params({key: str(value)[:_PARAMETER_LIMIT] for key, value in chosen.items()})
     mlflow.set_tags({"ragbench.kind": "arm", ARM: arm, **_tags(found), **verdict_tags(found, arm)})

@@ -17,6 +17,7 @@ from typing import Any
 from ragbench.arm_builder import Progress, Say
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.split import TEST
+from ragbench.boundary.sealed import read_sealed, write_sealed
 from ragbench.comparison.arms import Arm, Arms, JudgedContrast
 from ragbench.comparison.contrast import Contrast
 from ragbench.comparison.cost import Times
@@ -29,7 +30,7 @@ from ragbench.evaluation.measures import SILENCE
 from ragbench.experiment import measurements, store
 from ragbench.experiment.measurements import Measurements
 from ragbench.experiment.run import run
-from ragbench.files import Damaged, read_sealed, write_sealed
+from ragbench.files import Damaged
 from ragbench.fingerprint import digest
 from ragbench.tuning.outcome import PRESET, TUNED, Tuned
 from ragbench.tuning.space import apply, overrides

@@ -9,7 +9,7 @@ from typing import Any
 
 from optuna.storages.journal import JournalFileBackend
 
-from ragbench.files import SEAL
+from ragbench.boundary.sealed import SEAL
 
 
 class SealedJournal(JournalFileBackend):

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragbench import files
+from ragbench.boundary.sealed import read_sealed, write_sealed
 from ragbench.console import markdown
 from ragbench.errors import ResultsError
 from ragbench.files import Damaged, write_text
@@ -258,13 +259,13 @@ def write(tuned: Tuned, confirmation: Confirmation | None) -> None:
     names = [*(f"{name}.csv" for name in frames), "overrides.txt", "report.md"]
     about = {"name": tuned.base.name, "tune": tuned.base.config["tune"], **summary(tuned, confirmation)}
     about["files"] = {name: files.digest(tuned.folder / name) for name in names}
-    files.write_sealed(tuned.folder / RECORD, about)
+    write_sealed(tuned.folder / RECORD, about)
 
 
 def read(folder: Path) -> dict[str, Any]:
     """The record of a finished search. ResultsError where it or a file of the report is missing or has changed."""
     try:
-        record = files.read_sealed(folder / RECORD)
+        record = read_sealed(folder / RECORD)
         files.check_digests(folder, record["files"])
     except FileNotFoundError:
         raise ResultsError(f"{folder} holds no search ({RECORD} is missing): run ragbench tune again") from None

@@ -21,10 +21,11 @@ from typing import Any
 
 from ragbench.arm_builder import ArmBuilder, Progress, Say, fetch_caches, share_caches
 from ragbench.benchmark.benchmark import Benchmark
+from ragbench.boundary.sealed import read_sealed, write_sealed
 from ragbench.configuration import Settings, TuneSpec
 from ragbench.errors import BenchmarkError, ConfigError
 from ragbench.experiment.store import readable
-from ragbench.files import Damaged, read_sealed, write_sealed
+from ragbench.files import Damaged
 from ragbench.fingerprint import digest
 from ragbench.tuning import study
 from ragbench.tuning.objective import (

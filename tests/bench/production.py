@@ -17,7 +17,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import itertools
-import json
 import re
 import shutil
 import signal
@@ -42,6 +41,7 @@ from ragbench import app
 from ragbench.experiment.run import run
 from ragbench.export import bundle, measured_arm
 from ragbench.topics.load import load
+from tests.sealing import reseal
 
 EDIT_SECONDS, KILL_SECONDS, SWAP_SECONDS, PATIENCE = 2.0, 20.0, 45.0, 120.0
 SEED = 13
@@ -197,8 +197,7 @@ def swap(place: Path, kept: Path, number: int) -> None:
     """Put the bundle as it was exported, under another name, in the place of the one that is served."""
     following, served, before = (place / name for name in ("next", "bundle", "before"))
     shutil.copytree(kept / "bundle", following)
-    record = json.loads((following / bundle.RECORD).read_text(encoding="utf-8"))
-    (following / bundle.RECORD).write_text(json.dumps({**record, "name": f"swap {number}"}), encoding="utf-8")
+    reseal(following / bundle.RECORD, name=f"swap {number}")
     shutil.rmtree(before, ignore_errors=True)
     served.rename(before)
     following.rename(served)

@@ -22,6 +22,7 @@ import trustme
 
 from ragbench import cli
 from ragbench.serving import connections
+from tests.sealing import reseal
 
 HALF = b"POST /search HTTP/1.1\r\nhost: localhost\r\ncontent-le"
 
@@ -65,8 +66,7 @@ def test_ctrl_c_exits_0_and_sighup_reloads(small_bundle: Path, tmp_path: Path) -
         with httpx.Client(base_url=address, timeout=30) as http:
             assert http.post("/search", json={"query": "rotate a key"}).json()["bundle"] == "small"
             shutil.copytree(bundle, tmp_path / "next")
-            record = json.loads((tmp_path / "next" / "bundle.json").read_text())
-            (tmp_path / "next" / "bundle.json").write_text(json.dumps({**record, "name": "new"}))
+            reseal(tmp_path / "next" / "bundle.json", name="new")
             bundle.rename(tmp_path / "old")
             (tmp_path / "next").rename(bundle)
             process.send_signal(signal.SIGHUP)

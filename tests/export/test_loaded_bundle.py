@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -12,9 +13,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+import yaml
 
 import ragbench
 from ragbench.benchmark.pool import read_run
+from ragbench.boundary.sealed import write_sealed
+from ragbench.boundary.trust import trust
 from ragbench.errors import BundleError, ConfigError, IndexError_
 from ragbench.experiment.measurements import Measurements
 from ragbench.export import bundle
@@ -144,7 +148,7 @@ def test_a_folder_that_is_no_bundle(tmp_path: Path) -> None:
     [
         ("bundle.json", "{", "cannot be read"),
         ("bundle.json", '{"format": 99}', "another version"),
-        ("bundle.json", '{"format": 1, "name": "x"}', "lacks 'artefacts'"),
+        ("bundle.json", '{"format": 2, "name": "x"}', "cannot be read .*seal. is missing"),
         ("config.yaml", "- 1", "is not a configuration"),
         ("config.yaml", "index: {}", "is not a configuration"),
         ("config.yaml", ": [", "is not a configuration"),
@@ -156,6 +160,70 @@ def test_damaged_files_are_one_sentence(copied: Path, name: str, text: str, said
     with pytest.raises(BundleError, match=said) as caught:
         ragbench.load(copied)
     assert "\n" not in str(caught.value)
+
+
+def test_a_record_that_lacks_a_key(copied: Path) -> None:
+    write_sealed(copied / bundle.RECORD, {"format": bundle.FORMAT, "name": "x"})
+    with pytest.raises(BundleError, match="lacks 'artefacts'"):
+        ragbench.load(copied)
+
+
+def test_no_flipped_bit_of_the_record_goes_unnoticed(copied: Path) -> None:
+    """300 flips, the bundle unsigned: each is refused, or the record is read as it was written."""
+    content, known, chance = (copied / bundle.RECORD).read_bytes(), bundle.read_record(copied), random.Random(3)
+    noticed = 0
+    for _ in range(300):
+        changed, bit = bytearray(content), chance.randrange(len(content) * 8)
+        changed[bit // 8] ^= 1 << bit % 8
+        (copied / bundle.RECORD).write_bytes(changed)
+        try:
+            assert bundle.read_record(copied) == known
+        except BundleError:
+            noticed += 1
+    assert noticed > 250  # the others turned white space into other white space
+
+
+STAGE = """
+from dataclasses import dataclass
+from pathlib import Path
+
+Path({mark!r}).write_text("ran")
+
+from ragbench.stages.cut import Cut
+
+
+@dataclass(frozen=True)
+class Mine(Cut):
+    pass
+"""
+
+
+def test_an_untrusted_bundle_can_neither_execute_nor_send(
+    copied: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A class of its own, a program and a server: each is refused before it is reached, until the bundle is trusted."""
+    mark = tmp_path / "ran"
+    (tmp_path / "evil_to_load.py").write_text(STAGE.format(mark=str(mark)))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    path = copied / bundle.CONFIG
+    config = yaml.safe_load(path.read_text())
+    hyde = {"_target_": "ragbench.stages.hyde.SupposeAnswer", "endpoint": "http://127.0.0.1:9/v1", "model": "m"}
+    live = {"_target_": "ragbench.stages.live.LiveCommand", "program": ["touch", str(mark)], "hits": "h", "text": "t"}
+    for changed, said in (
+        ({"cut": {**config["cut"], "_target_": "evil_to_load.Mine"}}, "evil_to_load.Mine, which is no class of"),
+        ({"hyde": hyde}, "hyde.endpoint sends texts to a server"),
+        ({"order": ["live"], "live": live}, "live.program starts a program or imports code"),
+        ({"index": {**config["index"], "encoder": {"name": "openai:m"}}}, "index.encoder.name sends texts to a server"),
+    ):
+        path.write_text(yaml.safe_dump({**config, **changed}))
+        with pytest.raises(BundleError, match=said.replace(".", r"\.")) as refused:
+            ragbench.load(copied)
+        assert "run ragbench trust" in str(refused.value)
+        assert not mark.exists()
+    path.write_text(yaml.safe_dump({**config, "cut": {**config["cut"], "_target_": "evil_to_load.Mine"}}))
+    trust(path)
+    ragbench.load(copied).close()
+    assert mark.read_text() == "ran"
 
 
 def test_damaged_golden_queries(copied: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ragbench.boundary.sealed import read_sealed, write_sealed
 from ragbench.errors import BundleError, ConfigError
 from ragbench.export import bundle
 from ragbench.export.bundle import Golden
@@ -28,9 +29,9 @@ def change(copied: Path) -> Callable[[Callable[[dict], object]], Path]:
     """A function that changes the record of a copied bundle."""
 
     def apply(changed: Callable[[dict], object]) -> Path:
-        record = json.loads((copied / bundle.RECORD).read_text())
+        record = read_sealed(copied / bundle.RECORD)
         changed(record)
-        (copied / bundle.RECORD).write_text(json.dumps(record))
+        write_sealed(copied / bundle.RECORD, record)
         return copied
 
     return apply

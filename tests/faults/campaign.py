@@ -100,6 +100,16 @@ class Campaign:
         self._whole: dict[str, tuple[Any, int, float]] = {}
         self._undisturbed("run")
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words of the campaign's collection."""
+        return ("data=vault", f"data.corpus={VAULT}", f"data.queries={self.folder / 'queries.csv'}")
+
+    def export(self) -> Path:
+        """A bundle of the run."""
+        self._undisturbed("export")
+        return self.folder / "whole-export" / "bundle"
+
     def kill(self, times: int, commands: tuple[str, ...] = tuple(COMMANDS)) -> None:
         """Kill a command at a step of its writing or any moment, run it again: the outcome is that of a whole one."""
         for case in range(times):
@@ -240,7 +250,7 @@ class Campaign:
         for sign, place in places.items():
             words = [word.replace(sign, str(place)) for word in words]
         if name != "track":
-            words += ["data=vault", f"data.corpus={VAULT}", f"data.queries={self.folder / 'queries.csv'}"]
+            words += self.words
         words += [f"paths.results={root}", f"paths.cache={self.folder / 'cache'}"]
         if name in ("run", "ablate", "tune"):
             words += ["latency.enabled=false", "tracking.enabled=false"]

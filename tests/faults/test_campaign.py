@@ -9,6 +9,7 @@ import pytest
 
 from tests.faults.bad_inputs import cases, harm
 from tests.faults.campaign import SEED, Campaign
+from tests.faults.doors import Doors
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +31,18 @@ def test_bad_inputs_are_refused_in_one_sentence(tmp_path: Path) -> None:
     quick = [case for case in known if case.name.startswith(("keys", "values", "slips", "data"))]
     chosen = random.Random(SEED).sample(quick, 40)
     assert [(case.name, said) for n, case in enumerate(chosen) if (said := harm(case, tmp_path / str(n)))] == []
+
+
+def test_bad_contents_are_refused_at_every_door(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(campaign.folder / "state"))
+    monkeypatch.setenv("OPENAI_BASE_URL", "")
+    doors = Doors(campaign.folder / "doors", campaign.export(), campaign.words)
+    try:
+        doors.try_all(102)
+    finally:
+        doors.close()
+    assert doors.harms == []
+    assert doors.counts["refused"] > 30
 
 
 def test_killed_commands_go_on(campaign: Campaign) -> None:

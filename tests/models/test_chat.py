@@ -26,6 +26,7 @@ class Server:
         self.statuses: list[int] = []  # of the next answers
         self.headers: dict[str, str] = {}
         self.paths: list[str] = []
+        self.location = ""
         self.status, self.body, self.delay_s, self.drip_s = 200, _answer("  It is so.\n"), 0.0, 0.0
         outer = self
 
@@ -36,6 +37,8 @@ class Server:
                 outer.paths.append(self.path)
                 time.sleep(outer.delay_s)
                 self.send_response(outer.statuses.pop(0) if outer.statuses else outer.status)
+                if outer.location:
+                    self.send_header("Location", outer.location)
                 self.end_headers()
                 try:
                     for byte in outer.body if outer.drip_s else [outer.body]:
@@ -44,6 +47,13 @@ class Server:
                         time.sleep(outer.drip_s)
                 except OSError:
                     pass  # the client has hung up, as the test wants
+
+            def do_GET(self) -> None:
+                outer.headers = dict(self.headers)
+                outer.paths.append(self.path)
+                self.send_response(200)
+                self.end_headers()
+                self.wfile.write(outer.body)
 
             def log_message(self, *args) -> None:
                 pass
@@ -107,7 +117,11 @@ def test_a_key_comes_from_the_environment(server: Server, monkeypatch: pytest.Mo
         (200, b"[1]", "an answer without choices"),
         (200, _answer(None), "an empty answer"),
         (200, _answer("  "), "an empty answer"),
-        (200, b" " * (2**20 + 1), "an answer without choices"),
+        (200, b" " * (2**20 + 1), "the answer is larger than 1 MB"),
+        (200, b"[" * 200_000, "an answer without choices.*nested deeper"),
+        (200, b'{"choices": [{"message": {"content": "a"}}], "usage": {"total_tokens": 1e999}}', "an answer without"),
+        (200, b'{"choices": [{"message": {"content": "\\ud800"}}]}', "an answer without.*surrogate"),
+        (200, b'{"choices": {"0": 1}}', "an answer without"),
     ],
 )
 def test_what_is_no_answer_is_one_sentence(server: Server, status: int, body: bytes, said: str) -> None:
@@ -121,6 +135,31 @@ def test_gives_up_in_time_also_when_the_answer_only_trickles(server: Server, slo
     setattr(server, slow, 0.4 if slow == "delay_s" else 0.05)
     with pytest.raises(ModelError, match="gave no text"):
         EndpointModel(spec(server, timeout_s=0.15)).complete("Why?")
+
+
+@pytest.mark.parametrize("counted", ["[1]", '"many"', '{"total_tokens": [1]}', '{"total_tokens": -1}', "null", "true"])
+def test_odd_counts_of_tokens_are_no_tokens(server: Server, counted: str) -> None:
+    server.body = _answer("Yes.")[:-1] + b', "usage": ' + counted.encode() + b"}"
+    assert EndpointModel(spec(server)).complete("Why?") == "Yes."
+    assert usage.take_usage()["chat:small"]["tokens"] == 0
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_key_never_goes_to_another_origin(server: Server, monkeypatch: pytest.MonkeyPatch, status: int) -> None:
+    monkeypatch.setenv("RAGBENCH_TEST_KEY", "open sesame")
+    other = Server()
+    thread = threading.Thread(target=other.http.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    server.status, server.location = status, f"{other.endpoint}/chat/completions"
+    try:
+        with pytest.raises(ModelError, match=f"status {status}, a redirection, which is not followed"):
+            EndpointModel(spec(server, key_variable="RAGBENCH_TEST_KEY")).complete("Why?")
+    finally:
+        other.http.shutdown()
+        other.http.server_close()
+        thread.join()
+    assert server.headers["Authorization"] == "Bearer open sesame"
+    assert other.paths == [] and other.headers == {}
 
 
 def test_nobody_there_is_one_sentence() -> None:
@@ -182,6 +221,8 @@ def test_models_hand_out_cached_and_bare_ones(server: Server, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("parameters", "said"),
     [
+        ({"endpoint": "http://a:b@x/v1"}, "must hold no name or password"),
+        ({"endpoint": "http://[::1"}, "must be an address such as"),
         ({"endpoint": "file:///etc/hosts"}, "must begin with http:// or https://, got 'file:///etc/hosts'"),
         ({"model": " "}, "model must not be blank"),
         ({"timeout_s": 0.0}, "timeout_s must be above 0, got 0"),

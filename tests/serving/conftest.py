@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from ragbench.serving.access import Access
+from ragbench.boundary.access import Access
 from ragbench.serving.http import create_app
 from ragbench.serving.limits import Limits
 from ragbench.serving.service import SearchService

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from ragbench.boundary.access import LOOPBACK, Access, Rate, Tokens
 from ragbench.errors import ConfigError
-from ragbench.serving.access import LOOPBACK, Access, Rate, Tokens
 
 FIRST, SECOND = "a" * 16, "b" * 512
 

@@ -12,7 +12,7 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from ragbench.commands import serve
-from ragbench.serving.access import OPEN
+from ragbench.serving.guard import OPEN
 
 FOLDER = Path(__file__).parent.parent.parent / "docs" / "container"
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from ragbench.serving.access import Access
+from ragbench.boundary.access import Access
 from ragbench.serving.guard import Guard
 from ragbench.serving.limits import Limits
 from ragbench.serving.metrics import Metrics

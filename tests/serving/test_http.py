@@ -19,7 +19,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 import ragbench
-from ragbench.serving.access import Access
+from ragbench.boundary.access import Access
 from ragbench.serving.http import create_app
 from ragbench.serving.service import SearchService
 

@@ -13,7 +13,8 @@ import threading
 import pytest
 import uvicorn
 
-from ragbench.serving.access import OPEN, Access, Tokens
+from ragbench.boundary.access import Access, Tokens
+from ragbench.serving.guard import OPEN
 from ragbench.serving.http import create_app
 from ragbench.serving.limits import Limits
 from ragbench.serving.listen import _Announcing

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import shutil
 import threading
@@ -13,6 +12,7 @@ import pytest
 
 from ragbench.export.refresh import Refresher
 from ragbench.serving.reload import Reloader, signature
+from tests.sealing import reseal
 
 
 @pytest.fixture
@@ -27,8 +27,7 @@ def renamed(place: Path, name: str) -> Path:
     """A copy of the bundle under another name."""
     copy = place.parent / name
     shutil.copytree(place.resolve(), copy)
-    record = json.loads((copy / "bundle.json").read_text())
-    (copy / "bundle.json").write_text(json.dumps({**record, "name": name}))
+    reseal(copy / "bundle.json", name=name)
     return copy
 
 

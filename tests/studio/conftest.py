@@ -19,6 +19,7 @@ from ragbench.studio.app import Studio, create_app
 from ragbench.studio.guard import Access
 from ragbench.studio.runs import ArmId
 from ragbench.topics.load import load
+from tests.live.conftest import server  # noqa: F401 -- a fixture
 
 TITLE = "<script>document.title='broken'</script>"
 TEXT = "</script><script>document.title='broken'</script> <img src=x onerror=\"document.title='broken'\"> {{ 7 * 7 }}"

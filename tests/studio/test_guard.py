@@ -84,6 +84,14 @@ def test_a_form_has_a_size(client: TestClient, studio: Studio) -> None:
     assert client.post("/anything", data={"csrf": studio.access.csrf, "a": "x" * 70_000}).status_code == 413
 
 
+def test_a_form_has_so_many_fields(client: TestClient, studio: Studio) -> None:
+    fields = {f"f{number}": "x" for number in range(1000)}
+    answer = client.post("/anything", data={"csrf": studio.access.csrf, **fields})
+    assert (answer.status_code, answer.text) == (413, "the form has more than 1000 fields: send less\n")
+    answer = client.post("/judging/pool", data={"csrf": studio.access.csrf, "run": "x", "depth": "9" * 5000})
+    assert answer.status_code == 422
+
+
 def test_tokens_differ_and_are_not_shown() -> None:
     one, two = Access(), Access()
     assert one.token != two.token

@@ -12,6 +12,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from ragbench.studio.app import Studio, create_app, url
+from ragbench.studio.guard import Access
 from ragbench.studio.jobs import Job, Jobs, _take_line
 
 
@@ -92,6 +93,26 @@ def test_what_cannot_be_started_is_a_sentence_and_starts_nothing(place, command:
     answer = client.post("/experiments/start", data={"csrf": studio.access.csrf, "command": command, "words": words})
     assert answer.status_code == 422
     assert studio.jobs.all() == []
+
+
+PROGRAM = "live=command 'live.program=[touch,{file}]' live.hits=hits live.text=text"
+
+
+def test_no_form_starts_a_program_without_the_flag(words: tuple[str, ...], tmp_path: Path) -> None:
+    typed = PROGRAM.format(file=tmp_path / "made")
+    for commands, status, count in ((False, 422, 0), (True, 200, 1)):
+        studio = Studio(tmp_path, words, Access(commands=commands))
+        client = TestClient(create_app(studio), base_url="http://127.0.0.1")
+        client.cookies.set(studio.access.cookie, studio.access.token)
+        for path in ("/experiments", "/experiments/start"):
+            said = {"csrf": studio.access.csrf, "command": "run", "words": typed}
+            page = client.post(path, data=said)
+            if path.endswith("start"):
+                assert page.status_code == status
+            assert ("--allow-commands" in page.text) is not commands
+        assert "not allowed here" in html.unescape(client.get(url("/experiments", command="run", words=typed)).text)
+        assert len(studio.jobs.all()) == count
+        studio.jobs.close()
 
 
 def test_progress_is_read_from_lines_and_the_rest_is_said() -> None:

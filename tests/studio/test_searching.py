@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,10 @@ def test_a_search_becomes_a_topic_that_data_queries_reads(place, words: tuple[st
         ({"q": "a", "left": "live=command"}, "cannot be changed here"),
         ({"q": "a", "left": "++paths.index=/tmp/x"}, "cannot be changed here"),
         ({"q": "a", "right": "data.corpus=/"}, "cannot be changed here"),
+        ({"q": "a", "left": "hyde=on hyde.endpoint=http://127.0.0.1:9/v1 hyde.model=m"}, "hyde.endpoint sends texts"),
+        ({"q": "a", "left": "index.encoder.name=/models/x"}, "index.encoder.name reads files"),
+        ({"q": "a", "left": "fuse._target_=this.X"}, "names code to import"),
+        ({"q": "a", "left": "name=${oc.env:HOME}"}, "can read the environment"),
         ({"q": "a", "modified_after": "yesterday"}, "modified_after"),
         ({"q": "x" * 2001}, "longer than"),
     ],
@@ -72,6 +77,54 @@ def test_what_cannot_be_searched_is_a_sentence(place, asked: dict[str, str], sai
     page = html.unescape(client.get(url("/search", **asked)).text)
     assert "Not possible." in page
     assert said in page
+
+
+def test_a_form_may_name_a_server_but_no_program(place, server) -> None:
+    studio, client = place
+    words = f"exp=lexical_only hyde=on hyde.endpoint={server.url}/v1 hyde.model=m"
+    said = {"csrf": studio.access.csrf, "q": "lamps", "right": "exp=lexical_only"}
+    server.answer = lambda path, parameters, body: {"choices": [{"message": {"content": "a lamp"}}]}
+    page = client.get(url("/search", q="lamps", left=words, right="exp=lexical_only")).text
+    assert "press Search" in page or "not allowed here" in page
+    client.get(url("/experiments", command="run", words=words))
+    assert server.requests == []
+    page = client.post("/search", data={**said, "left": words}).text
+    assert page.count('<ol class="hits">') == 2 and server.requests
+    refused = client.post("/search", data={**said, "left": "fuse._target_=this.X"}).text
+    assert "names code to import" in refused and "this" not in sys.modules
+    assert client.post("/search", data={**said, "csrf": "x", "left": words}).status_code == 403
+
+
+def test_a_pure_search_has_an_address(place) -> None:
+    studio, client = place
+    said = {"csrf": studio.access.csrf, "q": "lamps", "left": "exp=lexical_only", "right": "exp=lexical_only"}
+    answer = client.post("/search", data=said, follow_redirects=False)
+    assert (answer.status_code, answer.headers["location"]) == (
+        303,
+        "/search?q=lamps&left=exp%3Dlexical_only&right=exp%3Dlexical_only",
+    )
+
+
+def test_what_the_operator_has_named_is_not_asked_by_an_address(words: tuple[str, ...], tmp_path: Path, server) -> None:
+    own = ("exp=lexical_only", "hyde=on", f"hyde.endpoint={server.url}/v1", "hyde.model=m")
+    server.answer = lambda path, parameters, body: {"choices": [{"message": {"content": "a lamp"}}]}
+    studio = Studio(tmp_path, (*words, *own))
+    client = TestClient(create_app(studio), base_url="http://127.0.0.1")
+    client.cookies.set(studio.access.cookie, studio.access.token)
+    assert "hyde.endpoint sends texts to a server: press Search" in client.get("/search?q=lamps").text
+    assert server.requests == []
+    assert '<ol class="hits">' in client.post("/search", data={"csrf": studio.access.csrf, "q": "lamps"}).text
+    assert server.requests
+
+
+@pytest.mark.parametrize("docno", ["../../etc/passwd", "/etc/passwd", "a\0b", ""])
+def test_a_topic_names_documents_and_no_other_files(place, docno: str) -> None:
+    studio, client = place
+    said = {"csrf": studio.access.csrf, "query": "q", "relevant": [docno]}
+    assert client.post("/search/topic", data=said).status_code == 422
+    said = {"csrf": studio.access.csrf, "query": "a\0b"}
+    assert client.post("/search/topic", data=said).status_code == 422
+    assert not studio.searching.topics_file.exists()
 
 
 def test_words_are_split_as_in_a_shell() -> None:

@@ -1,4 +1,4 @@
-"""Who may ask a service: by which host names, with which tokens, how often."""
+"""Who may ask what listens: by which host names, with which tokens, how often."""
 
 from __future__ import annotations
 
@@ -18,9 +18,6 @@ LOG = logging.getLogger("ragbench.serving")
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
 """Host names of a service on this machine; with any other, a web page pretends to be this machine."""
-
-OPEN = frozenset({"/", "/static/search.css", "/static/search.js", "/livez", "/readyz"})
-"""Paths that anybody may ask for: whether the service is alive and ready, and a page without data."""
 
 _SHORTEST, _LONGEST = 16, 512
 
@@ -123,12 +120,10 @@ class Rate:
 
 
 @dataclass(frozen=True)
-class Access:
-    """Who may ask. `hosts`: host names that a request may use, None for any; `tokens`, `rate`: None for no limit."""
+class Addressed:
+    """`hosts`: the host names that a request may use, None for any; another one is of a page that pretends."""
 
     hosts: frozenset[str] | None = LOOPBACK
-    tokens: Tokens | None = None
-    rate: Rate | None = None
 
     def is_addressed(self, host: bytes) -> bool:
         """Whether a request with this header `Host` is meant for the service."""
@@ -137,6 +132,14 @@ class Access:
     def is_invited(self, origin: bytes | None) -> bool:
         """Whether the web page that asks, if the header `Origin` names one, is on this machine."""
         return self.hosts is None or origin is None or _hostname(origin) in self.hosts
+
+
+@dataclass(frozen=True)
+class Access(Addressed):
+    """Who may ask a service. `tokens`, `rate`: None for no limit."""
+
+    tokens: Tokens | None = None
+    rate: Rate | None = None
 
     def caller(self, authorization: bytes | None, address: str) -> str | None:
         """Who asks: the name of the token, or the address if no tokens are needed; None for an unknown token."""

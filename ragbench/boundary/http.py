@@ -1,0 +1,235 @@
+"""HTTP to others: one exchange within limits of time, size and depth, and a key that goes to one origin only.
+
+Redirections are not followed: the next server would receive the key and the text. An address may not hold a name and
+password, since addresses stand in configurations, messages and results.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import email.utils
+import errno
+import json
+import os
+import threading
+import time
+import weakref
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import SplitResult, urlsplit
+
+from ragbench.boundary.json import MAX_DEPTH, read_json, size_in_words
+from ragbench.errors import BoundaryError
+
+if TYPE_CHECKING:
+    import httpx
+
+MAX_ANSWER = 20_000_000
+AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
+"""Statuses after which the same request may succeed later."""
+
+_REDIRECTIONS = frozenset({301, 302, 303, 307, 308})
+_PORTS = {"http": 80, "https": 443}
+_SHOWN = 80
+T = TypeVar("T")
+
+
+class HttpError(BoundaryError):
+    """An exchange without a usable answer.
+
+    `again`: the same request may succeed later; `after_s`: not before these seconds; `status`: 0 without an answer;
+    `body`: the beginning of a refusal in one line.
+    """
+
+    def __init__(self, reason: str, again: bool = False, after_s: float = 0.0, status: int = 0, body: str = "") -> None:
+        super().__init__(reason)
+        self.again, self.after_s, self.status, self.body = again, after_s, status, body
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The body of a successful answer."""
+
+    content: bytes
+
+    def json(self, max_depth: int = MAX_DEPTH) -> Any:
+        """The body as JSON. Raises BoundaryError."""
+        return read_json(self.content, max_depth=max_depth)
+
+
+def split_address(address: str) -> SplitResult:
+    """The parts of an address of HTTP. Raises BoundaryError for any other, and for one with a name or password."""
+    if any(ord(character) < 33 or character == "\x7f" or not character.isprintable() for character in address):
+        raise BoundaryError("an address has no blanks and no control characters")
+    try:
+        parts = urlsplit(address)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        raise BoundaryError("not an address: write http://HOST or https://HOST") from None
+    if parts.scheme not in _PORTS or not host:
+        raise BoundaryError("not an address: write http://HOST or https://HOST")
+    if "@" in parts.netloc:
+        raise BoundaryError("an address with a name or password in it: name the environment variable of a key instead")
+    return parts
+
+
+def origin(address: str) -> tuple[str, str, int]:
+    """Scheme, host and port of an address. Raises BoundaryError for what is not an address."""
+    parts = split_address(address)
+    return parts.scheme, str(parts.hostname), parts.port or _PORTS[parts.scheme]
+
+
+class Client:
+    """Sends requests to one origin, that of `address`; connections are kept open between them.
+
+    `headers` may hold a key; a request to another origin is refused. `timeout_s` bounds a whole exchange, from looking
+    up the name to the last byte. `close` it, or let it be collected. May be used from several threads.
+    """
+
+    def __init__(
+        self, address: str, headers: Mapping[str, str] | None = None, *, timeout_s: float, max_bytes: int = MAX_ANSWER
+    ) -> None:
+        self._origin = origin(address)
+        self._headers = _checked_headers(headers or {})
+        self._timeout_s, self._max_bytes = timeout_s, max_bytes
+        self._open: dict[int, httpx.AsyncClient] = {}
+        self._lock = threading.Lock()
+        self.close = weakref.finalize(self, _close, self._open)
+        self.close.atexit = False  # the system closes what is open at the end of the process
+
+    def send(self, method: str, address: str, body: Any = None, *, timeout_s: float | None = None) -> Answer:
+        """The answer to a request with `body` as JSON (None for no body). Raises HttpError."""
+        try:
+            if origin(address) != self._origin:
+                raise HttpError(f"'{address[:_SHOWN]}' is on another host: nothing was sent to it")
+        except HttpError:
+            raise
+        except BoundaryError as error:
+            raise HttpError(str(error)) from None
+        seconds = self._timeout_s if timeout_s is None else timeout_s
+        return _on_loop(self._exchange(method, address, body, max(seconds, 0.001), self._client()))
+
+    def _client(self) -> httpx.AsyncClient:
+        import httpx
+
+        with self._lock:
+            if os.getpid() not in self._open:
+                self._open.clear()  # of a process that forked this one
+                self._open[os.getpid()] = httpx.AsyncClient(
+                    headers=self._headers, timeout=None, follow_redirects=False, trust_env=True
+                )
+            return self._open[os.getpid()]
+
+    async def _exchange(
+        self, method: str, address: str, body: Any, seconds: float, client: httpx.AsyncClient
+    ) -> Answer:
+        import httpx
+
+        sent = None if body is None else json.dumps(body).encode()
+        kind = {} if body is None else {"Content-Type": "application/json"}
+        try:
+            exchange = client.stream(method, address, content=sent, headers=kind)
+            async with asyncio.timeout(seconds), exchange as response:
+                # What is not asked for compressed could still come so, and grow to any size in one step.
+                if response.headers.get("content-encoding", "identity").strip().lower() != "identity":
+                    raise HttpError("the answer is compressed, which was not asked for")
+                content = await _content(response, self._max_bytes)
+                _check_status(response, content)
+                return Answer(content)
+        except (TimeoutError, httpx.TimeoutException):
+            raise HttpError(f"no answer within {seconds:g} s", again=True) from None
+        except httpx.TransportError as error:
+            raise HttpError(_first_line(error), again=not isinstance(error, httpx.UnsupportedProtocol)) from None
+        except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
+            raise HttpError(_first_line(error)) from None
+        except OSError as error:
+            raise HttpError(_first_line(error), again=True) from None
+
+
+async def _content(response: httpx.Response, most: int) -> bytes:
+    parts, size = [], 0
+    async for part in response.aiter_raw():
+        parts.append(part)
+        size += len(part)
+        if size > most:
+            raise HttpError(f"the answer is larger than {size_in_words(most)}")
+    return b"".join(parts)
+
+
+def _check_status(response: httpx.Response, content: bytes) -> None:
+    status = response.status_code
+    after_s = _seconds(response.headers.get("retry-after", ""))
+    if status in _REDIRECTIONS:
+        raise HttpError(
+            f"status {status}, a redirection, which is not followed: name the address that it leads to",
+            after_s=after_s,
+            status=status,
+        )
+    if not response.is_success:
+        said = " ".join(content[:1000].decode("utf-8", "replace").split())[:120]
+        raise HttpError(f"status {status}", status in AGAIN, after_s, status, said)
+
+
+def _seconds(retry_after: str) -> float:
+    """The seconds of a Retry-After header, a number or a date; 0 for anything else."""
+    if retry_after.isascii() and retry_after.isdigit():
+        return float(retry_after[:9])
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(retry_after).timestamp() - time.time())
+    except (ValueError, TypeError, OverflowError, IndexError):
+        return 0.0
+
+
+def _checked_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """The headers, with no compression asked for. Raises HttpError, without the value, for one that cannot be sent."""
+    for name, value in headers.items():
+        if not value.isascii() or not value.isprintable():
+            raise HttpError(f"the header {name} has a character that cannot be sent: is its key complete, on one line?")
+    return {"Accept-Encoding": "identity", **headers}
+
+
+def _first_line(error: Exception) -> str:
+    """The first line of an error; of a failed connection what the system says, such as `Connection refused`."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, BaseExceptionGroup):
+            cause = cause.exceptions[0]
+        if isinstance(cause, OSError) and cause.strerror:
+            known = cause.errno in errno.errorcode  # asyncio puts words of its own in place of the system's
+            return (os.strerror(cause.errno) if known and cause.errno else cause.strerror).lower()
+        cause = cause.__cause__ or cause.__context__
+    return (str(error).splitlines() or [""])[0][:160] or type(error).__name__
+
+
+class _Loop:
+    """One event loop in a thread of its own. There, `asyncio.timeout` bounds an exchange as a whole, names included."""
+
+    def __init__(self) -> None:
+        self.process = os.getpid()
+        self.loop = asyncio.new_event_loop()
+        threading.Thread(target=self.loop.run_forever, daemon=True, name="ragbench-http").start()
+
+
+_lock = threading.Lock()
+_loops: list[_Loop] = []
+
+
+def _on_loop(task: Coroutine[Any, Any, T]) -> T:
+    with _lock:
+        if not _loops or _loops[0].process != os.getpid():
+            _loops[:] = [_Loop()]
+        loop = _loops[0].loop
+    future = asyncio.run_coroutine_threadsafe(task, loop)
+    try:
+        return future.result()
+    except BaseException:
+        future.cancel()
+        raise
+
+
+def _close(clients: dict[int, httpx.AsyncClient]) -> None:
+    """Close connections without waiting: the loop's thread may be the one that collects."""
+    client = clients.pop(os.getpid(), None)
+    if client is not None and _loops and _loops[0].process == os.getpid() and not _loops[0].loop.is_closed():
+        asyncio.run_coroutine_threadsafe(client.aclose(), _loops[0].loop)

@@ -1,0 +1,168 @@
+"""JSON from outside: read within limits, and only what has one meaning.
+
+Refused are repeated keys, NaN and Infinity, numbers that do not fit 64 bits, half of a surrogate pair (nothing can
+write it) and deep nesting (it would exhaust the stack of whatever walks the value).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ragbench.errors import BoundaryError
+
+MAX_BYTES = 2**30
+"""Of a file that ragbench wrote itself; what others send has smaller limits."""
+
+MAX_DEPTH = 64
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_SHOWN = 40
+
+
+def read_json(
+    content: bytes | str,
+    *,
+    max_bytes: int = MAX_BYTES,
+    max_depth: int = MAX_DEPTH,
+    own: bool = False,
+) -> Any:
+    """The value of a text of JSON. Raises BoundaryError, a ValueError.
+
+    `own`: Python wrote it, where NaN, Infinity and halves of characters are values; what is done with them is up to the
+    caller.
+    """
+    if len(content) > max_bytes:
+        raise BoundaryError(f"larger than {size_in_words(max_bytes)}")
+    text = decoded(content) if isinstance(content, bytes) else content
+    try:
+        value = (_OWN if own else _DECODER).decode(text)
+    except json.JSONDecodeError as error:
+        raise BoundaryError(f"not valid JSON at line {error.lineno}") from None
+    except RecursionError:
+        raise BoundaryError(f"nested deeper than {max_depth} levels") from None
+    if depth_of(value, max_depth) > max_depth:
+        raise BoundaryError(f"nested deeper than {max_depth} levels")
+    if not own and (_SURROGATE.search(text) or not isinstance(content, bytes)):
+        _check_characters(value)
+    return value
+
+
+def read_json_file(path: Path, *, max_bytes: int = MAX_BYTES, own: bool = False) -> Any:
+    """The value of a JSON file. Raises BoundaryError, and OSError for a file that cannot be read."""
+    return read_json(read_bytes(path, max_bytes), max_bytes=max_bytes, own=own)
+
+
+def read_json_lines(content: bytes | str, *, max_bytes: int = MAX_BYTES) -> Iterator[Any]:
+    """The value of each line that is not blank. Raises BoundaryError with the number of the line."""
+    text = decoded(content) if isinstance(content, bytes) else content
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            try:
+                yield read_json(line, max_bytes=max_bytes)
+            except BoundaryError as error:
+                raise BoundaryError(f"{_without_line(str(error))} at line {number}") from None
+
+
+def read_bytes(path: Path, max_bytes: int = MAX_BYTES) -> bytes:
+    """The content of a regular file. Raises BoundaryError for a larger one and for a pipe, device or folder."""
+    status = path.stat()
+    if path.is_dir():
+        raise BoundaryError("a folder, not a file")
+    if not path.is_file():
+        raise BoundaryError("not a regular file")
+    if status.st_size > max_bytes:
+        raise BoundaryError(f"larger than {size_in_words(max_bytes)}")
+    with path.open("rb") as stream:
+        content = stream.read(max_bytes + 1)
+    if len(content) > max_bytes:
+        raise BoundaryError(f"larger than {size_in_words(max_bytes)}")
+    return content
+
+
+def read_text(path: Path, max_bytes: int = MAX_BYTES) -> str:
+    """The text of a regular UTF-8 file. Raises BoundaryError as `read_bytes`, and OSError."""
+    return decoded(read_bytes(path, max_bytes))
+
+
+def decoded(content: bytes) -> str:
+    """UTF-8 as text, without a byte order mark. Raises BoundaryError with the line of the first wrong byte."""
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise BoundaryError(f"not valid UTF-8 at line {line}") from None
+
+
+def depth_of(value: Any, most: int) -> int:
+    """How deep lists and mappings are nested, counted level by level up to `most` + 1."""
+    level, depth = [value] if isinstance(value, (dict, list)) else [], 0
+    while level and depth <= most:
+        depth += 1
+        level = [
+            child
+            for parent in level
+            for child in (parent.values() if isinstance(parent, dict) else parent)
+            if isinstance(child, (dict, list))
+        ]
+    return depth
+
+
+def size_in_words(n_bytes: int) -> str:
+    """A number of bytes with its unit: `20 MB`."""
+    for unit, size in (("GB", 10**9), ("MB", 10**6), ("KB", 10**3)):
+        if n_bytes >= size:
+            return f"{n_bytes // size} {unit}"
+    return f"{n_bytes} bytes"
+
+
+def _check_characters(value: Any) -> None:
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise BoundaryError("it holds half of a character (a lone surrogate)") from None
+
+
+def _without_line(reason: str) -> str:
+    return reason.partition(" at line ")[0]
+
+
+def _one_of_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        seen: set[str] = set()
+        repeated = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise BoundaryError(f"the key '{_shown(repeated)}' stands twice")
+    return found
+
+
+def _whole_number(digits: str) -> int:
+    # Python refuses more than 4,300 digits with an error of its own.
+    if len(digits) > 20 or not -(2**64) < (number := int(digits)) < 2**64:
+        raise BoundaryError(f"the number {_shown(digits)} does not fit 64 bits")
+    return number
+
+
+def _number(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        raise BoundaryError(f"the number {_shown(digits)} does not fit 64 bits")
+    return number
+
+
+def _no_constant(name: str) -> float:
+    raise BoundaryError(f"{name} is not a number of JSON")
+
+
+def _shown(text: str) -> str:
+    text = text.encode("utf-8", "replace").decode()
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+_OWN = json.JSONDecoder(object_pairs_hook=_one_of_each, parse_int=_whole_number, parse_float=_number)
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_one_of_each, parse_int=_whole_number, parse_float=_number, parse_constant=_no_constant
+)

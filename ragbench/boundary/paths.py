@@ -1,0 +1,62 @@
+"""Names of files from outside: they stay inside the folder that they are meant for."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path, PurePosixPath, PureWindowsPath
+
+from ragbench.errors import BoundaryError
+
+_LONGEST = 1_024  # characters
+_UNWRITABLE = re.compile("[\0-\x1f\x7f\ud800-\udfff]")
+_SHOWN = 60
+
+
+def inside(root: Path, name: str) -> Path:
+    """The path of `name` inside the folder `root`, which a link must not leave; the file need not exist.
+
+    Raises BoundaryError for an absolute name, for `..`, control characters, and a name that leads out of the folder.
+    """
+    check_name(name)
+    pure = PurePosixPath(name.replace("\\", "/"))
+    if pure.is_absolute() or PureWindowsPath(name).drive or ".." in pure.parts:
+        raise BoundaryError(f"'{shown(name)}' leads out of its folder")
+    try:
+        place, path = root.resolve(), (root / pure).resolve()
+    except (OSError, RuntimeError):  # a loop of links
+        raise BoundaryError(f"'{shown(name)}' is a link that leads nowhere") from None
+    if not path.is_relative_to(place):
+        raise BoundaryError(f"'{shown(name)}' leads out of its folder")
+    return root / pure
+
+
+def check_name(name: str) -> None:
+    """Raise BoundaryError for a text that cannot be the name of a file: empty, too long, or with control characters."""
+    if not name.strip():
+        raise BoundaryError("a name is empty")
+    if _UNWRITABLE.search(name):
+        raise BoundaryError(f"'{shown(name)}' has a character that no file name may have")
+    if len(name) > _LONGEST or any(len(os.fsencode(part)) > 255 for part in PurePosixPath(name).parts):
+        raise BoundaryError(f"'{shown(name)}' is too long for a file name")
+
+
+def regular_file(path: Path) -> bool:
+    """Whether a file is there. Raises BoundaryError when something else has its name, or a link leads nowhere."""
+    try:
+        present = path.exists()
+        if path.is_symlink() and not present:
+            raise BoundaryError("a link that leads nowhere")
+        if path.is_dir():
+            raise BoundaryError("a folder, not a file")
+        if present and not path.is_file():
+            raise BoundaryError("not a regular file")
+    except OSError as error:
+        raise BoundaryError((error.strerror or "the system refuses").lower()) from None
+    return present
+
+
+def shown(name: str) -> str:
+    """A name in one short line of printable characters, for a message."""
+    text = "".join(character if character.isprintable() else "?" for character in name)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

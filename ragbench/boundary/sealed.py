@@ -1,0 +1,50 @@
+"""Sealed files: JSON that holds a digest of its own content, so that a flipped bit or a cut is noticed.
+
+They also hold the digests of other files that must not change unnoticed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ragbench.boundary.json import read_json, read_json_file
+from ragbench.files import Damaged, why_unreadable, write_text
+
+SEAL = "seal"
+
+
+def sealed_json(value: Mapping[str, Any]) -> str:
+    """A mapping as sealed JSON; values that JSON cannot hold become text."""
+    text = json.dumps(value, indent=1, default=str)
+    return json.dumps({**read_json(text, own=True), SEAL: _digest_of_text(text)}, indent=1)
+
+
+def write_sealed(path: Path, value: Mapping[str, Any]) -> dict[str, Any]:
+    """Write a mapping as sealed JSON; returns the mapping as it will be read."""
+    text = sealed_json(value)
+    write_text(path, text)
+    found = read_json(text, own=True)
+    del found[SEAL]
+    return dict(found)
+
+
+def read_sealed(path: Path) -> dict[str, Any]:
+    """The mapping that `write_sealed` wrote. Raises Damaged if the file has changed, FileNotFoundError without one."""
+    try:
+        value = read_json_file(path, own=True)
+        seal = value.pop(SEAL)
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError, AttributeError, KeyError, TypeError) as error:
+        raise Damaged(f"{path.name} cannot be read ({why_unreadable(error)})") from None
+    if seal != _digest_of_text(json.dumps(value, indent=1)):
+        raise Damaged(f"{path.name} has changed since it was written")
+    return dict(value)
+
+
+def _digest_of_text(text: str) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

@@ -1,0 +1,127 @@
+"""JSON from outside."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import os
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragbench.boundary.json import depth_of, read_json, read_json_file, read_json_lines
+from ragbench.errors import BoundaryError
+from tests.boundary.mutations import json_texts
+
+_NUMBERS = st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False, allow_infinity=False)
+_SCALARS = st.none() | st.booleans() | _NUMBERS | st.text()
+VALUES = st.recursive(
+    _SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4)
+)
+
+
+@given(VALUES)
+@settings(deadline=None)
+def test_what_json_holds_comes_back(value: Any) -> None:
+    assert read_json(json.dumps(value).encode()) == value
+    assert read_json(json.dumps(value, ensure_ascii=False)) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("[1,\n2,\n,]", "not valid JSON at line 3"),
+        ("", "not valid JSON at line 1"),
+        (b"\n\xff", "not valid UTF-8 at line 2"),
+        ("[" * 200_000, "nested deeper than 64 levels"),
+        ("[" * 65 + "]" * 65, "nested deeper than 64 levels"),
+        ('{"a":' * 65 + "1" + "}" * 65, "nested deeper than 64 levels"),
+        ('{"a": 1, "a": 1}', "the key 'a' stands twice"),
+        ('{"b": {"a": 1, "c": 3, "a": 1}}', "the key 'a' stands twice"),
+        ("[NaN]", "NaN is not a number of JSON"),
+        ("-Infinity", "-Infinity is not a number of JSON"),
+        ("1e999", "the number 1e999 does not fit 64 bits"),
+        ("18446744073709551616", "the number 18446744073709551616 does not fit 64 bits"),
+        ("1" * 5000, f"the number {'1' * 40}... does not fit 64 bits"),
+        ('"\\ud800"', "it holds half of a character (a lone surrogate)"),
+        ('{"\\udfff": 1}', "it holds half of a character (a lone surrogate)"),
+        ("[1]", None),
+        ('"\\ud83d\\ude00"', None),
+        (b"\xef\xbb\xbf[1]", None),
+        ("[" * 64 + "]" * 64, None),
+    ],
+)
+def test_a_refusal_is_one_reason(text: str | bytes, reason: str | None) -> None:
+    if reason is None:
+        read_json(text)
+        return
+    with pytest.raises(BoundaryError) as refused:
+        read_json(text)
+    assert str(refused.value) == reason
+
+
+def test_limits_are_those_of_the_call() -> None:
+    assert read_json(b"[[1]]", max_bytes=5, max_depth=2) == [[1]]
+    with pytest.raises(BoundaryError, match="larger than 4 bytes"):
+        read_json(b"[[1]]", max_bytes=4)
+    with pytest.raises(BoundaryError, match="nested deeper than 1 levels"):
+        read_json(b"[[1]]", max_depth=1)
+
+
+def test_lines_say_which_is_wrong() -> None:
+    assert list(read_json_lines('{"a": 1}\n\n[2]\n')) == [{"a": 1}, [2]]
+    with pytest.raises(BoundaryError, match=r"^not valid JSON at line 3$"):
+        list(read_json_lines("1\n2\n{\n"))
+    with pytest.raises(BoundaryError, match=r"^the key 'a' stands twice at line 2$"):
+        list(read_json_lines('1\n{"a": 1, "a": 2}'))
+
+
+def test_only_regular_files_are_read(tmp_path: Path) -> None:
+    (tmp_path / "good").write_text("[1]")
+    assert read_json_file(tmp_path / "good") == [1]
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(BoundaryError, match="not a regular file"):
+        read_json_file(tmp_path / "pipe")
+    with pytest.raises(BoundaryError, match="a folder, not a file"):
+        read_json_file(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        read_json_file(tmp_path / "missing")
+    with pytest.raises(BoundaryError, match="larger than 2 bytes"):
+        read_json_file(tmp_path / "good", max_bytes=2)
+
+
+def test_depth_is_counted_as_far_as_asked() -> None:
+    assert [depth_of(value, 5) for value in (1, [], [[1]], {"a": [{}]}, [1, [2, [3]]])] == [0, 1, 2, 3, 3]
+    assert depth_of([[[[]]]], 2) == 3
+
+
+def test_mutations_are_refused_or_mean_what_they_say() -> None:
+    """What is taken is plain: it can be written again as strict JSON, and reads the same."""
+    whole = {
+        "name": "a",
+        "rows": [{"id": 1, "score": 0.5, "text": "é"}, {"id": 2, "score": -1.0, "text": ""}],
+        "on": True,
+    }
+    refused = 0
+    for content in itertools.islice(json_texts(whole, random.Random(7)), 2000):
+        try:
+            value = read_json(content)
+        except BoundaryError as error:
+            refused += 1
+            assert "\n" not in str(error) and len(str(error)) < 200
+            continue
+        again = json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
+        assert read_json(again) == value
+        assert not any(isinstance(each, float) and math.isinf(each) for each in _leaves(value))
+    assert refused > 800
+
+
+def _leaves(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return [leaf for inner in value.values() for leaf in _leaves(inner)]
+    return [leaf for inner in value for leaf in _leaves(inner)] if isinstance(value, list) else [value]

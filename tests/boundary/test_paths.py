@@ -1,0 +1,66 @@
+"""Names of files from outside."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragbench.boundary.paths import inside, regular_file
+from ragbench.errors import BoundaryError
+
+
+@pytest.mark.parametrize(
+    "name", ["../x", "/etc/passwd", "a/../../x", "a\0b", "", "  ", "C:\\x", "\\\\host\\x", "..\\x", "x" * 300, "a\nb"]
+)
+def test_names_that_lead_out_are_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(BoundaryError):
+        inside(tmp_path, name)
+
+
+def test_a_link_must_not_lead_out(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    (tmp_path / "secret").write_text("s")
+    (root / "out").symlink_to(tmp_path / "secret")
+    (root / "in").symlink_to(root / "file")
+    (root / "loop").symlink_to(root / "loop")
+    assert inside(root, "a/b.md") == root / "a/b.md"
+    assert inside(root, "in") == root / "in"
+    for name, reason in (("out", "leads out of its folder"), ("loop", "leads nowhere")):
+        with pytest.raises(BoundaryError, match=reason):
+            inside(root, name)
+
+
+@given(st.text(max_size=40))
+@settings(deadline=None)
+def test_whatever_is_taken_lies_inside(tmp_path_factory: pytest.TempPathFactory, name: str) -> None:
+    root = Path("/tmp/root-that-need-not-exist")
+    try:
+        found = inside(root, name)
+    except BoundaryError as error:
+        assert "\n" not in str(error)
+        str(error).encode()
+    else:
+        assert os.path.normpath(found).startswith(str(root))
+        assert "\0" not in str(found)
+
+
+def test_what_has_the_name_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    os.mkfifo(tmp_path / "pipe")
+    assert regular_file(tmp_path / "file")
+    assert not regular_file(tmp_path / "missing")
+    for name, reason in (
+        (".", "a folder, not a file"),
+        ("dangling", "a link that leads nowhere"),
+        ("loop", "a link that leads nowhere"),
+        ("pipe", "not a regular file"),
+    ):
+        with pytest.raises(BoundaryError, match=reason):
+            regular_file(tmp_path / name)

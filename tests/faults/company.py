@@ -1,0 +1,125 @@
+"""A signed bundle that is refreshed again and again while it is reloaded and searched: nobody is told a lie.
+
+    python -m tests.faults.company [REFRESHES]     prints a table; exit code 1 for harm
+
+Harm is a false alarm (a bundle that was honestly refreshed is refused), an error of a search, or an answer that still
+has what a confirmed edit took away.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from ragbench.errors import RagbenchError
+from ragbench.export import signing
+from ragbench.export.loaded_bundle import load
+from ragbench.export.memory import Memory
+from ragbench.export.refresh import Refresher
+from ragbench.serving.service import SearchService
+from tests.faults.campaign import VAULT, Campaign
+
+CLIENTS = 8
+NOTE = "zebra.md"
+
+
+class Company:
+    """A bundle, the notes it follows, and what became of it."""
+
+    def __init__(self, folder: Path, bundled: Path) -> None:
+        os.environ["XDG_STATE_HOME"] = str(folder / "state")
+        self.counts: Counter[str] = Counter()
+        self.harms: list[str] = []
+        self._bundle, self._notes = bundled, folder / "notes"
+        folder.mkdir(parents=True)
+        shutil.copytree(VAULT, self._notes)
+        key = Ed25519PrivateKey.generate()
+        self._private, self._public = folder / "key.pem", folder / "key.pub"
+        form, plain = serialization.Encoding.PEM, serialization.NoEncryption()
+        self._private.write_bytes(key.private_bytes(form, serialization.PrivateFormat.PKCS8, plain))
+        self._public.write_bytes(key.public_key().public_bytes(form, serialization.PublicFormat.SubjectPublicKeyInfo))
+        with load(bundled) as loaded:
+            signing.sign(bundled, key, loaded.index.artefacts())
+
+    def refresh(self, times: int) -> None:
+        """Refresh so many times; each time the note has another word, and the word before is gone."""
+        memory = Memory(self._bundle.parent / "bundles.json")
+        service = SearchService(self._bundle, key=self._public, memory=memory)
+        refresher = Refresher(self._bundle, self._notes, sign=self._private, say=lambda sentence: None)
+        over = threading.Event()
+        threads = [threading.Thread(target=self._ask, args=(service, over)) for _ in range(CLIENTS)]
+        threads.append(threading.Thread(target=self._open, args=(over,)))
+        for thread in threads:
+            thread.start()
+        try:
+            for number in range(times):
+                (self._notes / NOTE).write_text(f"# Zebra\n\nA zebra crossing quagga{number}.\n", encoding="utf-8")
+                refresher.refresh()
+                self._reload(service, number)
+                self.counts["refreshes"] += 1
+        finally:
+            over.set()
+            for thread in threads:
+                thread.join()
+            service.close()
+
+    def _reload(self, service: SearchService, number: int) -> None:
+        try:
+            service.reload()
+        except RagbenchError as error:
+            self.harms.append(f"refresh {number}: {error}")
+            return
+        text = service._current.opened.bundle.search("zebra crossing", 1)[0].text
+        if f"quagga{number}." not in text:
+            self.harms.append(f"refresh {number}: an old answer: {text[:80]}")
+
+    def _ask(self, service: SearchService, over: threading.Event) -> None:
+        while not over.wait(0.05):
+            try:
+                with service._current.lease() as opened:
+                    opened.bundle.search("how do lamps know when the sun sets", 3)
+                self.counts["searches"] += 1
+            except Exception as error:
+                self.harms.append(f"a search: {type(error).__name__} {error}")
+
+    def _open(self, over: threading.Event) -> None:
+        """Somebody else who opens the bundle at any moment."""
+        while not over.is_set():
+            try:
+                load(self._bundle, key=self._public).close()
+                self.counts["openings at any moment"] += 1
+            except RagbenchError as error:
+                self.harms.append(f"opened at any moment: {error}")
+
+
+def figures(company: Company) -> Iterator[str]:
+    """The table."""
+    yield "| under load | cases |"
+    yield "| --- | ---: |"
+    for name, count in sorted(company.counts.items()):
+        yield f"| {name} | {count:,} |"
+    yield f"| harms | {len(company.harms)} |"
+
+
+def main() -> int:
+    """Export a bundle of the small vault and refresh it."""
+    times = int(sys.argv[1]) if len(sys.argv) > 1 else 200
+    with tempfile.TemporaryDirectory() as folder:
+        campaign = Campaign(Path(folder))
+        company = Company(Path(folder) / "company", campaign.export())
+        company.refresh(times)
+        print(*figures(company), *company.harms[:20], sep="\n")
+        return int(bool(company.harms))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

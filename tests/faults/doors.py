@@ -1,0 +1,314 @@
+"""Bad content through every door: what others send, and the files that come from somewhere else.
+
+    python -m tests.faults.doors [CASES]     prints a table; exit code 1 for harm
+
+A case is a good content with one thing wrong (`tests.boundary.mutations`). Harm is an exception that is not a
+RagbenchError (the command line would show a traceback), an answer with status 500, or a value that an independent
+reader of the same bytes does not find.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import random
+import sys
+import tempfile
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import yaml
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from fastapi.testclient import TestClient
+
+from ragbench import project
+from ragbench.benchmark.lines import read_objects
+from ragbench.boundary import trust
+from ragbench.boundary.sealed import write_sealed
+from ragbench.corpus.frontmatter import split_frontmatter
+from ragbench.errors import RagbenchError
+from ragbench.export import bundle, signing
+from ragbench.export import generation as generations
+from ragbench.export.loaded_bundle import load, settings_of
+from ragbench.index.artefacts import ArtefactStore
+from ragbench.live import command, http
+from ragbench.live.answers import Reading
+from ragbench.live.asking import Unanswered
+from ragbench.models.chat import ChatSpec, EndpointModel
+from ragbench.models.endpoint import EndpointEncoder
+from ragbench.models.folder import ModelFolder
+from ragbench.serving.http import create_app as create_service
+from ragbench.serving.service import SearchService
+from ragbench.studio.app import Studio
+from ragbench.studio.app import create_app as create_studio
+from tests.boundary.mutations import json_texts, yaml_texts
+
+SEED = 29
+CHAT = {"choices": [{"message": {"role": "assistant", "content": "It is so."}}], "usage": {"total_tokens": 7}}
+HITS = {"hits": [{"path": "a.md", "text": "x", "score": 1.5}, {"path": "b.md", "text": "y", "score": 0.5}]}
+VECTORS = {"data": [{"index": 0, "embedding": [0.1, 0.2]}, {"index": 1, "embedding": [0.3, 0.4]}]}
+PROJECT = "data: vault\ndata.corpus: notes\np6: on\nbudget.p95_ms: 20\narms:\n  plain: p6=off\n  deep: p6.depth=30\n"
+NOTE = "title: A\ntags: [a, b]\ndate: 2026-01-02\naliases:\n  - c\nweight: 3\n"
+ROWS = {"qid": "q1", "text": "what", "relevant": ["a.md"], "split": "test", "grade": 2}
+SEARCH = {"query": "lamps", "top_n": 3, "filters": {"category": "guide", "tags": ["a"]}, "explain": True}
+FORMS = ("left", "right", "q", "words", "command", "run", "depth", "pool", "judge", "note", "act", "query", "relevant")
+
+
+@dataclass(frozen=True)
+class Door:
+    """`enter` takes content; `seen` is what an independent reader finds in it (None: nothing is compared)."""
+
+    texts: Iterator[bytes]
+    enter: Callable[[bytes], Any]
+    seen: Callable[[bytes], Any] | None = None
+
+
+class Doors:
+    """Every door, over a bundle and a studio of one folder; `harms` says what went wrong."""
+
+    def __init__(self, folder: Path, bundled: Path, words: tuple[str, ...]) -> None:
+        os.environ["XDG_STATE_HOME"] = str(folder / "state")
+        self.counts: Counter[str] = Counter()
+        self.harms: list[str] = []
+        self._folder, self._bundle = folder, bundled
+        self._body = b""
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                self.send_response(200)
+                self.end_headers()
+                self.wfile.write(outer._body)
+
+            do_GET = do_POST  # noqa: N815
+
+            def log_message(self, *given: Any) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        self._url = f"http://127.0.0.1:{self._server.server_port}"
+        os.environ["OPENAI_BASE_URL"] = f"{self._url}/v1"
+        self._key = Ed25519PrivateKey.generate()
+        with load(bundled) as loaded:
+            signing.sign(bundled, self._key, loaded.index.artefacts())
+        self._service = SearchService(bundled)
+        self._http = TestClient(create_service(self._service), "http://localhost:8000", raise_server_exceptions=False)
+        studio = Studio(folder / "results", words)
+        self._studio = TestClient(create_studio(studio), "http://127.0.0.1", raise_server_exceptions=False)
+        self._studio.cookies.set(studio.access.cookie, studio.access.token)
+        self._csrf = studio.access.csrf
+        self._chance = random.Random(SEED)
+
+    def close(self) -> None:
+        """End the server and the service."""
+        self._service.close()
+        self._server.shutdown()
+        self._server.server_close()
+
+    def doors(self) -> dict[str, Door]:
+        """By name."""
+        chance, place, served = self._chance, self._folder, self._bundle
+        read = Reading(hits="hits", document="path", text="text", score="score")
+        live = http.asking("POST", f"{self._url}/s", {"q": "{query}"}, {}, 20)
+        (signature,) = (served / signing.FOLDER).iterdir()
+        record, public = bundle.read_record(served), self._key.public_key()
+        whole = signing.require(served, public)
+        manifest = next((served / bundle.INDEX).glob("*/*/manifest.json"))
+        store = ArtefactStore(served / bundle.INDEX)
+        artefacts = [each.fingerprint for each in store.list()]
+        write_sealed(place / "sealed.json", {"files": {"a": "b"}})
+
+        def of_file(path: Path, enter: Callable[[], Any]) -> Callable[[bytes], Any]:
+            good = path.read_bytes()
+
+            def with_content(content: bytes) -> Any:
+                path.write_bytes(content)
+                try:
+                    return enter()
+                finally:
+                    path.write_bytes(good)
+
+            return with_content
+
+        def of_answer(enter: Callable[[], Any]) -> Callable[[bytes], Any]:
+            def with_body(content: bytes) -> Any:
+                self._body = content
+                return enter()
+
+            return with_body
+
+        def new(name: str, content: str | bytes) -> Path:
+            (place / name).parent.mkdir(parents=True, exist_ok=True)
+            (place / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+            return place / name
+
+        def json_of(path: Path) -> Any:
+            return json.loads(path.read_text(encoding="utf-8"))
+
+        config = served / bundle.CONFIG
+        lines = new("topics.jsonl", json.dumps(ROWS))
+        written = new("project/ragbench.yaml", PROJECT)
+        printed = new("printed.json", json.dumps(HITS))
+        weights = new("model/config.json", json.dumps({"model_type": "bert", "pooling": {"mode": "cls"}}))
+        trusted = new("state/ragbench/trusted.json", (place / "sealed.json").read_bytes())
+        golden_row = json.loads((served / bundle.GOLDEN).read_text().splitlines()[0])
+        chat = EndpointModel(ChatSpec(f"{self._url}/v1", "m", timeout_s=20.0))
+        encoder = EndpointEncoder("openai:m")
+
+        def in_chat(content: bytes) -> Any:
+            return json.loads(content)["choices"][0]["message"]["content"].strip()
+
+        def in_vectors(content: bytes) -> Any:
+            return [row["embedding"] for row in sorted(json.loads(content)["data"], key=lambda row: row["index"])]
+
+        def in_hits(content: bytes) -> Any:
+            return len(list(json.loads(content)["hits"])[:5])
+
+        def same(value: Any) -> Callable[[bytes], Any]:
+            return lambda _: value
+
+        return {
+            "chat": Door(json_texts(CHAT, chance), of_answer(lambda: chat.complete("why")), in_chat),
+            "embeddings": Door(json_texts(VECTORS, chance), of_answer(lambda: encoder._ask(["a", "b"])), in_vectors),
+            "live search": Door(json_texts(HITS, chance), of_answer(lambda: len(read.read(live("q", 5), 5))), in_hits),
+            "live program": Door(
+                json_texts(HITS, chance),
+                of_file(printed, lambda: len(read.read(command.asking(["cat", str(printed)], 20)("q", 5), 5))),
+            ),
+            "project file": Door(
+                yaml_texts(PROJECT, chance), of_file(written, lambda: _plain(project.read(written))), _project
+            ),
+            "frontmatter": Door(yaml_texts(NOTE, chance), lambda text: split_frontmatter(_note(text)).body >= 0),
+            "topics": Door(json_texts(ROWS, chance), of_file(lines, lambda: list(read_objects(lines)))),
+            "record of a bundle": Door(
+                json_texts(json_of(served / bundle.RECORD), chance),
+                of_file(served / bundle.RECORD, lambda: bundle.read_record(served)),
+                same(record),
+            ),
+            "configuration of a bundle": Door(
+                yaml_texts(config.read_text(), chance), of_file(config, lambda: settings_of(served, record))
+            ),
+            "golden queries": Door(
+                json_texts(golden_row, chance),
+                of_file(served / bundle.GOLDEN, lambda: bundle.read_golden(served) and None),
+            ),
+            "times of documents": Door(
+                json_texts(json_of(served / bundle.MODIFIED), chance),
+                of_file(served / bundle.MODIFIED, lambda: generations.at_export(served, record).number),
+            ),
+            "signature": Door(
+                json_texts(json_of(signature), chance),
+                of_file(signature, lambda: signing._require(served, public)),
+                same(whole),
+            ),
+            "manifest": Door(
+                json_texts(json_of(manifest), chance),
+                of_file(manifest, lambda: {each.fingerprint for each in store.list()} <= set(artefacts)),
+            ),
+            "trusted projects": Door(
+                json_texts(json_of(trusted), chance),
+                of_file(trusted, lambda: trust._read()),
+                same({"a": "b"}),
+            ),
+            "model folder": Door(
+                json_texts(json_of(weights), chance),
+                of_file(
+                    weights, lambda: ModelFolder(weights.parent, "onnx", ("config.json",)).json("config.json") and None
+                ),
+            ),
+            "service": Door(json_texts(SEARCH, chance), self._post),
+            "studio": Door(json_texts("x", chance), self._form),
+        }
+
+    def try_all(self, cases: int) -> None:
+        """So many cases, each door in turn."""
+        known = self.doors()
+        for number, (name, door) in zip(range(cases), itertools.cycle(known.items()), strict=False):
+            content = next(door.texts)
+            self.counts[name] += 1
+            try:
+                value = door.enter(content)
+            except (RagbenchError, Unanswered) as error:
+                said = str(error)
+                if "\n" in said or not said.encode("utf-8", "replace"):
+                    self.harms.append(f"{name} {number}: the refusal has several lines: {said[:200]!r}")
+                self.counts["refused"] += 1
+                continue
+            except Exception as error:
+                self.harms.append(f"{name} {number}: {type(error).__name__} {str(error)[:150]} for {content[:80]!r}")
+                continue
+            if door.seen is not None:
+                try:
+                    seen = door.seen(content)
+                except Exception as error:
+                    seen = repr(error)
+                if value != seen:
+                    self.harms.append(f"{name} {number}: read as {str(value)[:80]}, is {str(seen)[:80]}")
+
+    def _post(self, content: bytes) -> None:
+        answer = self._http.post("/search", content=content, headers={"content-type": "application/json"})
+        assert answer.status_code < 500, f"status {answer.status_code}"
+
+    def _form(self, content: bytes) -> None:
+        text = content.decode("utf-8", "replace")[:20_000]
+        paths = ("/search", "/search/topic", "/experiments", "/judging/pool", "/judging/begin", "/judging/grade")
+        said = dict.fromkeys(self._chance.sample(FORMS, 3), text)
+        path = self._chance.choice(paths)
+        if path == "/search" and not {"left", "right"} & set(said):
+            said["left"] = text  # else it searches, which others try
+        answer = self._studio.post(path, data={"csrf": self._csrf, **said})
+        assert answer.status_code < 500, f"status {answer.status_code} of {path}"
+        answer = self._studio.get(path, params={name: text[:2000] for name in said if name != "q"})
+        assert answer.status_code < 500, f"status {answer.status_code} of {path} by address"
+
+
+def _plain(found: project.Project) -> Any:
+    return dict(found.values), sorted(found.arms)
+
+
+def _project(content: bytes) -> Any:
+    values = yaml.load(content.decode("utf-8-sig"), Loader=yaml.CSafeLoader)
+    arms = values.pop("arms", None) or {}
+    return values, sorted(arms)
+
+
+def _note(content: bytes) -> str:
+    return f"---\n{content.decode('utf-8', 'replace')}\n---\n# A\n"
+
+
+def figures(doors: Doors) -> Iterator[str]:
+    """The table."""
+    yield "| door | cases |"
+    yield "| --- | ---: |"
+    for name, count in sorted(doors.counts.items()):
+        yield f"| {name} | {count:,} |"
+    yield f"| harms | {len(doors.harms)} |"
+
+
+def main() -> int:
+    """Export a bundle of the small vault and try its doors."""
+    from tests.faults.campaign import Campaign
+
+    cases = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
+    with tempfile.TemporaryDirectory() as folder:
+        campaign = Campaign(Path(folder))
+        doors = Doors(Path(folder) / "doors", campaign.export(), campaign.words)
+        try:
+            doors.try_all(cases)
+        finally:
+            doors.close()
+        print(*figures(doors), *doors.harms, sep="\n")
+        return int(bool(doors.harms))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
