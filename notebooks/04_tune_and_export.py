@@ -24,7 +24,7 @@ import tempfile
 from pathlib import Path
 
 import ragbench
-from ragbench import locations
+from ragbench.base import locations
 
 place = Path(tempfile.mkdtemp())
 tuning = ragbench.tune(

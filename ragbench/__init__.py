@@ -17,13 +17,13 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ragbench.base.query_memory import remember
     from ragbench.benchmark.benchmark import Benchmark
     from ragbench.benchmark.load import load_benchmark
-    from ragbench.configuration.own_stage import stage
-    from ragbench.evaluation.own_measures import measure
+    from ragbench.config.own_stage import stage
     from ragbench.export.loaded_bundle import load
+    from ragbench.measure.own_measures import measure
     from ragbench.models.functions import encoder, reranker
-    from ragbench.query_memory import remember
     from ragbench.workbench import Experiment, Own, Results, Tuning, tune
     from ragbench.workbench.bakeoff import bakeoff
 
@@ -40,10 +40,10 @@ _HOME = {
     "encoder": "ragbench.models.functions",
     "load": "ragbench.export.loaded_bundle",
     "load_benchmark": "ragbench.benchmark.load",
-    "measure": "ragbench.evaluation.own_measures",
-    "remember": "ragbench.query_memory",
+    "measure": "ragbench.measure.own_measures",
+    "remember": "ragbench.base.query_memory",
     "reranker": "ragbench.models.functions",
-    "stage": "ragbench.configuration.own_stage",
+    "stage": "ragbench.config.own_stage",
     "tune": "ragbench.workbench",
 }
 

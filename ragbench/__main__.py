@@ -1,6 +1,6 @@
 """`python -m ragbench`."""
 
-from ragbench.cli import entry
+from ragbench.commands.cli import entry
 
 if __name__ == "__main__":
     entry()

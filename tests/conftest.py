@@ -13,17 +13,17 @@ from typing import ClassVar
 import hypothesis
 import pytest
 
-from ragbench import app
-from ragbench.arm_builder import ArmBuilder
+from ragbench.base.types import QueryState
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.boundary.sealed import read_sealed
-from ragbench.configuration import Settings
+from ragbench.config import composition
+from ragbench.config.arm_builder import ArmBuilder
+from ragbench.config.settings import Settings
 from ragbench.corpus.reader import read_vault
-from ragbench.engine.executor import Arm
 from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.index import Index, IndexSpec
 from ragbench.models.access import Models
-from ragbench.types import QueryState
+from ragbench.search.engine.executor import Arm
 
 # Looks at test topics are kept for the user: tests must neither add to those nor pay for one another's.
 os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp()
@@ -140,8 +140,8 @@ def index(make_index) -> Index:
 @pytest.fixture(scope="session")
 def small_bundle(workplace: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A bundle of the default pipeline over the handbook in tests/data/phases, with three golden queries."""
-    from ragbench import app
     from ragbench.benchmark.load import load
+    from ragbench.config import composition
     from ragbench.experiment.run import run
     from ragbench.export import bundle, measured_arm
 
@@ -150,7 +150,9 @@ def small_bundle(workplace: Path, tmp_path_factory: pytest.TempPathFactory) -> P
     rows = [f"{text},{docno and docno + '.md'},test" for text, docno in questions.items()]
     (folder / "questions.csv").write_text("\n".join(["text,relevant,split", *rows]), encoding="utf-8")
     places = [f"data.corpus={DATA / 'phases'}", f"data.queries={folder / 'questions.csv'}"]
-    settings = app.compose(["data=vault", *places, f"paths.results={workplace}", "latency.enabled=false", "name=small"])
+    settings = composition.compose(
+        ["data=vault", *places, f"paths.results={workplace}", "latency.enabled=false", "name=small"]
+    )
     handbook = load(settings.config["data"])
     arm = measured_arm.find(run([settings], handbook, folder=folder / "run", say=lambda sentence: None).folder)
     return bundle.write(
@@ -164,10 +166,10 @@ def write_results():
     import numpy as np
     import pandas as pd
 
-    from ragbench import app
-    from ragbench.experiment import environment, measurements, store, verdicts
+    from ragbench.config import composition
+    from ragbench.results import environment, measurements, store, verdicts
 
-    settings = app.compose(["statistics.draws=2000"])
+    settings = composition.compose(["statistics.draws=2000"])
     record = {"split": "test", "benchmark": {"name": "made", "digest": "d" * 64}, "overrides": {}}
     record["environment"] = environment.describe()
 
@@ -210,7 +212,7 @@ def write_results():
 @pytest.fixture(scope="session")
 def reseal() -> Callable[[Path], None]:
     """A function that makes a changed results folder one that was written like this."""
-    from ragbench.experiment import store
+    from ragbench.results import store
 
     def again(folder: Path) -> None:
         written = store.RunFolder(folder)
@@ -224,7 +226,7 @@ def reseal() -> Callable[[Path], None]:
 
 def compose(overrides: Sequence[str]) -> Settings:
     """The settings of one configuration."""
-    return app.compose(overrides)
+    return composition.compose(overrides)
 
 
 @pytest.fixture(scope="session")

@@ -10,41 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from tests import house
+
 PACKAGE = Path(__file__).resolve().parent.parent / "ragbench"
 
-# Lower layers first: a module may import from its own layer's package and from any layer below.
-LAYERS = [
-    {"types", "errors", "fingerprint", "files", "processes", "locations", "exit_codes", "console", "query_memory"}
-    | {"extensions"},
-    {"bounds", "suggestions", "boundary"},
-    {"corpus", "models", "catalogue"},
-    {"benchmark"},
-    {"index"},
-    {"live", "ranking"},
-    {"stages"},
-    {"engine"},
-    {"evaluation"},
-    {"configuration"},
-    {"topics"},
-    {"arm_builder"},
-    {"timing"},
-    {"comparison"},
-    {"experiment"},
-    {"tuning", "fit"},
-    {"tracking", "export", "report"},
-    {"serving"},
-    {"overrides"},
-    {"project"},
-    {"app"},
-    {"workbench"},
-    {"studio"},
-    {"commands"},
-    {"completion"},
-    {"cli"},
-    {"__main__"},
-]
-LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
-ONLY_HOME = {"hydra": {"app"}, "mlflow": {"tracking"}}
+HOUSE = house.read()
+ONLY_HOME = {"hydra": {"config"}, "mlflow": {"tracking"}}
 
 
 def modules() -> list[Path]:
@@ -78,13 +49,28 @@ def imports(path: Path, only_top: bool = False) -> list[str]:
 
 
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_imports_run_one_way(path: Path) -> None:
+def test_a_room_imports_only_what_it_lists(path: Path) -> None:
     room = room_of(path)
-    assert room in LEVEL, f"{room} has no place in LAYERS"
+    assert room in HOUSE, f"{room} is not in {house.FILE.name}: say what it holds and what it may import"
     for name in imports(path):
         parts = name.split(".")
         if parts[0] == "ragbench" and len(parts) > 1 and parts[1] != room:
-            assert LEVEL[parts[1]] < LEVEL[room] or parts[1] == "errors", f"{path.name} reaches up to {name}"
+            assert parts[1] in HOUSE[room].imports, f"{path.name} imports {name}, which {room} does not list"
+
+
+def test_rooms_list_only_rooms_above_them_and_only_what_they_import() -> None:
+    rooms = list(HOUSE)
+    used = {room: set() for room in rooms}
+    for path in modules():
+        used[room_of(path)] |= {name.split(".")[1] for name in imports(path) if name.startswith("ragbench.")}
+    for number, (room, law) in enumerate(HOUSE.items()):
+        assert set(law.imports) <= set(rooms[:number]), f"{room} lists a room below it"
+        assert set(law.imports) == used[room] - {room}, f"{room} lists what it does not import"
+
+
+def test_contributing_shows_the_house() -> None:
+    page = (PACKAGE.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert house.table(HOUSE) in page, "write the table of rooms anew: python -m tests.house"
 
 
 def test_no_module_imports_itself_by_way_of_others() -> None:
@@ -94,12 +80,12 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
     assert set(TopologicalSorter(graph).static_order()) == set(names)
 
 
-@pytest.mark.parametrize("path", sorted((PACKAGE / "stages").glob("*.py")), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", sorted((PACKAGE / "search" / "stages").glob("*.py")), ids=lambda path: path.name)
 def test_stages_stand_alone(path: Path) -> None:
     for name in imports(path):
         assert name.split(".")[0] not in {"hydra", "omegaconf", "mlflow", "pathlib"}, name
-        if name.startswith("ragbench.stages."):
-            common = {"ragbench.stages.stage", "ragbench.stages.signals", "ragbench.stages.norms"}
+        if name.startswith("ragbench.search.stages."):
+            common = {"ragbench.search.stages.stage", "ragbench.search.stages.signals", "ragbench.search.stages.norms"}
             assert name in common, f"{path.name} imports another stage: {name}"
 
 
@@ -149,7 +135,7 @@ def test_all_that_enters_goes_through_the_boundary(path: Path) -> None:
 def test_the_run_path_imports_neither_torch_nor_transformers() -> None:
     code = (
         "import sys\n"
-        "from ragbench import cli\n"
+        "from ragbench.commands import cli\n"
         "assert cli.main(['search', 'how to rotate a key', '--quiet', '--json']) == 0\n"
         "heavy = {'torch', 'transformers', 'pyserini', 'sentence_transformers', 'mlflow'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
@@ -161,7 +147,7 @@ def test_the_run_path_imports_neither_torch_nor_transformers() -> None:
 def test_help_imports_nothing_heavy() -> None:
     code = (
         "import sys\n"
-        "from ragbench import cli\n"
+        "from ragbench.commands import cli\n"
         "cli.main(['--help'])\n"
         "heavy = {'numpy', 'pandas', 'hydra', 'mlflow', 'rich', 'faiss'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"

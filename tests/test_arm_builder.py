@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from ragbench import app
-from ragbench.arm_builder import ArmBuilder
+from ragbench.config import composition
+from ragbench.config.arm_builder import ArmBuilder
 
 
 def test_equal_specifications_share_an_index(workplace: Path, benchmark_small) -> None:
     words = [f"paths.results={workplace}", "p4=off,on", "index.lexical.analyzer=english,standard"]
-    settings = app.sweep(words)
+    settings = composition.sweep(words)
     builder = ArmBuilder.of(settings[0], benchmark_small, say=lambda sentence: None)
     arms = builder.arms(settings)
     assert [arm.name for arm in arms] == [each.name for each in settings]
@@ -20,7 +20,9 @@ def test_equal_specifications_share_an_index(workplace: Path, benchmark_small) -
 
 
 def test_indexes_share_what_reads_the_artefacts_they_have_in_common(workplace: Path, benchmark_small) -> None:
-    settings = app.sweep([f"paths.results={workplace}", "index.lexical.analyzer=english,standard", "dense=null"])
+    settings = composition.sweep(
+        [f"paths.results={workplace}", "index.lexical.analyzer=english,standard", "dense=null"]
+    )
     one, other = ArmBuilder.of(settings[0], benchmark_small, say=lambda sentence: None).arms(settings)
     assert one.index is not other.index
     assert one.index.chunks is other.index.chunks
@@ -30,7 +32,7 @@ def test_indexes_share_what_reads_the_artefacts_they_have_in_common(workplace: P
 
 def test_what_is_built_lies_where_the_settings_say(workplace: Path, benchmark_small, tmp_path: Path) -> None:
     said: list[tuple[str, int, int]] = []
-    settings = app.compose([f"paths.results={workplace}", f"paths.index={tmp_path}", "dense=null"])
+    settings = composition.compose([f"paths.results={workplace}", f"paths.index={tmp_path}", "dense=null"])
     builder = ArmBuilder.of(settings, benchmark_small, lambda *step: said.append(step), lambda sentence: None)
     (arm,) = builder.arms([settings])
     assert list(tmp_path.iterdir()) == []

@@ -10,9 +10,9 @@ from typing import Annotated, Literal
 import pytest
 from annotated_types import Interval, MinLen
 
-from ragbench import bounds
-from ragbench.bounds import Checked, Count, Name, Prompt, Refused, Share, Weight, as_options, one_of, shown
-from ragbench.errors import ConfigError
+from ragbench.base import bounds
+from ragbench.base.bounds import Checked, Count, Name, Prompt, Refused, Share, Weight, as_options, one_of, shown
+from ragbench.base.errors import ConfigError
 
 
 @dataclass(frozen=True)
@@ -119,11 +119,11 @@ def test_values_are_shown_as_a_file_has_them(value: object, said: str) -> None:
 
 def test_a_search_makes_no_checked_value(monkeypatch: pytest.MonkeyPatch, make_index) -> None:
     """Parameters are checked when an arm is composed, not once more for every query."""
-    from ragbench import app
-    from ragbench.engine.executor import Arm, execute
-    from ragbench.types import Query
+    from ragbench.base.types import Query
+    from ragbench.config import composition
+    from ragbench.search.engine.executor import Arm, execute
 
-    settings = app.compose(["+exp=all", "p6=off"])
+    settings = composition.compose(["+exp=all", "p6=off"])
     arm = Arm("all", settings.pipeline, make_index(settings.index))
     list(execute([arm], [Query("warm", "where are keys kept")]))
     made: list[str] = []

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ragbench import app, catalogue, completion, locations
-from ragbench.configuration import REPLACES
-from ragbench.errors import ConfigError
+from ragbench.base import locations
+from ragbench.base.build import REPLACES
+from ragbench.base.errors import ConfigError
+from ragbench.commands import completer as completion
+from ragbench.config import catalogue, composition
 
 FOUND = catalogue.read()
 CONF = locations.configuration()
@@ -68,7 +70,7 @@ NAMED_BY_THE_USER = {
 def test_defaults_are_those_of_the_composed_configuration(group: catalogue.Group) -> None:
     for option in group.options:
         named = NAMED_BY_THE_USER.get(f"{group.name}={option.name}", "")
-        settings = app.compose([f"{group.name}={option.name}", *([named] if named else [])])
+        settings = composition.compose([f"{group.name}={option.name}", *([named] if named else [])])
         for parameter in option.parameters:
             if named.startswith(f"{parameter.key}="):
                 continue
@@ -80,7 +82,7 @@ def test_defaults_are_those_of_the_composed_configuration(group: catalogue.Group
 
 
 def test_settings_are_those_of_the_composed_configuration() -> None:
-    settings = app.compose([])
+    settings = composition.compose([])
     for parameter in FOUND.settings:
         if parameter.key == "tune.space":  # filled from tune/
             continue
@@ -92,8 +94,8 @@ def test_settings_are_those_of_the_composed_configuration() -> None:
 
 def test_an_experiment_is_its_overrides() -> None:
     for experiment in FOUND.experiments:
-        named = app.compose([f"+exp={experiment.name}"])
-        spelled = app.compose([*experiment.overrides, f"name={experiment.name}"])
+        named = composition.compose([f"+exp={experiment.name}"])
+        spelled = composition.compose([*experiment.overrides, f"name={experiment.name}"])
         assert named.config == spelled.config
 
 

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ragbench import cli
-from ragbench.commands import SUMMARY
+from ragbench.commands import SUMMARY, cli
 
 DATA = Path(__file__).parent / "data"
 

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from ragbench import app, locations
-from ragbench.configuration import build, make
-from ragbench.errors import ConfigError
+from ragbench.base import locations
+from ragbench.base.build import build
+from ragbench.base.errors import ConfigError
+from ragbench.config import composition
+from ragbench.config.registry import make
 from ragbench.index.dense import DenseSpec
 from ragbench.index.lexical import LexicalSpec
 from ragbench.index.texts import PassageTemplate
@@ -32,7 +34,7 @@ def test_every_file_composes(path: Path) -> None:
     override = f"+exp={option}" if group == "exp" else f"{group}={option}"
     if group == "tune":
         override = f"{group}=[{option}]"
-    settings = app.compose([override, *COMPANY.get(override, ())])
+    settings = composition.compose([override, *COMPANY.get(override, ())])
     assert len(settings.pipeline) >= 3 or settings.pipeline.live
 
 
@@ -97,7 +99,7 @@ def test_every_file_composes(path: Path) -> None:
 )
 def test_what_is_wrong_is_one_sentence(overrides: list[str], said: str) -> None:
     with pytest.raises(ConfigError, match=said) as caught:
-        app.compose(overrides)
+        composition.compose(overrides)
     assert "\n" not in str(caught.value)
 
 
@@ -139,7 +141,7 @@ HEAD = "# @package _global_\n"
 def test_a_slip_in_a_file_names_the_file(conf: Path, text: str, said: str) -> None:
     (conf / "exp" / "mine.yaml").write_text(text, encoding="utf-8")
     with pytest.raises(ConfigError, match=said) as caught:
-        app.compose(["exp=mine"])
+        composition.compose(["exp=mine"])
     assert "\n" not in str(caught.value)
     assert str(conf) not in str(caught.value).replace(f"{conf}/exp/mine.yaml", "")
 
@@ -147,39 +149,41 @@ def test_a_slip_in_a_file_names_the_file(conf: Path, text: str, said: str) -> No
 def test_a_file_that_is_no_text_and_a_broken_switch_are_named(conf: Path) -> None:
     (conf / "exp" / "mine.yaml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ConfigError, match=r"mine\.yaml is not UTF-8 text"):
-        app.compose(["exp=mine"])
+        composition.compose(["exp=mine"])
     (conf / "exp" / "mine.yaml").unlink()
     (conf / "p6" / "on.yaml").write_text("_target_: ragbench.nothing.X\n")
     with pytest.raises(ConfigError, match=r"p6\._target_ names ragbench\.nothing\.X, which cannot be imported"):
-        app.compose(["p6=on"])
+        composition.compose(["p6=on"])
 
 
 def test_an_experiment_of_ones_own_and_its_values(conf: Path) -> None:
     (conf / "exp" / "mine.yaml").write_text(f'{HEAD}defaults:\n  - override /p6: "on"\nname: mine\np6:\n  depth: 20\n')
-    assert app.compose(["exp=mine"]).config["p6"]["depth"] == 20
-    assert app.compose(["exp=mine"]).config == app.compose(["+exp=mine"]).config
-    assert app.compose(["exp=mine", "rerank=off"]).config["p6"] == {}
+    assert composition.compose(["exp=mine"]).config["p6"]["depth"] == 20
+    assert composition.compose(["exp=mine"]).config == composition.compose(["+exp=mine"]).config
+    assert composition.compose(["exp=mine", "rerank=off"]).config["p6"] == {}
 
 
 def test_arms_share_words_and_win_over_them() -> None:
-    first, second = app.arms({"off": ["p6=off"], "at 20": ["rerank=on", "rerank.depth=20"]}, ["p6=on", "fuse.k=5"])
+    first, second = composition.arms(
+        {"off": ["p6=off"], "at 20": ["rerank=on", "rerank.depth=20"]}, ["p6=on", "fuse.k=5"]
+    )
     assert (first.name, second.name) == ("off", "at 20")
     assert [name for name, _ in first.pipeline] == [name for name, _ in second.pipeline if name != "p6"]
     assert dict(second.pipeline)["p6"].depth == 20
     assert first.config["fuse"]["k"] == second.config["fuse"]["k"] == 5
     with pytest.raises(ConfigError, match=r"p6\.depth must be at least 1, got 0 \(arm 'bad'\)"):
-        app.arms({"bad": ["p6=on", "p6.depth=0"]})
+        composition.arms({"bad": ["p6=on", "p6.depth=0"]})
 
 
 def test_a_sweep_has_an_end() -> None:
     with pytest.raises(ConfigError, match=r"the sweep has 999999 arms, at most 1024 are possible"):
-        app.sweep(["fuse.k=range(1,1000000)"])
+        composition.sweep(["fuse.k=range(1,1000000)"])
     with pytest.raises(ConfigError, match=r"'fuse.k=interval\(1,2\)' cannot be swept: list its values"):
-        app.sweep(["fuse.k=interval(1,2)"])
+        composition.sweep(["fuse.k=interval(1,2)"])
 
 
 def test_weights_of_fields_act_when_searching() -> None:
-    plain, weighted = (app.compose(overrides) for overrides in ([], ["p4=on", "lexical.k1=1.2"]))
+    plain, weighted = (composition.compose(overrides) for overrides in ([], ["p4=on", "lexical.k1=1.2"]))
     assert plain.index == weighted.index
     assert plain.pipeline != weighted.pipeline
     stage = dict(weighted.pipeline)["lexical"]
@@ -187,13 +191,13 @@ def test_weights_of_fields_act_when_searching() -> None:
 
 
 def test_headings_change_only_what_is_embedded() -> None:
-    plain, headed = (app.compose(overrides).index for overrides in ([], ["p2=on"]))
+    plain, headed = (composition.compose(overrides).index for overrides in ([], ["p2=on"]))
     assert headed.passage == PassageTemplate(headings=True)
     assert replace(headed, passage=plain.passage) == plain
 
 
 def test_sources_by_name() -> None:
-    settings = app.compose(
+    settings = composition.compose(
         [
             "+sources.small={kind: dense, depth: 20, index: {encoder: {name: all-MiniLM-L6-v2}}}",
             "+sources.small.index.passage={title: true}",
@@ -212,7 +216,7 @@ def test_sources_by_name() -> None:
 
 
 def test_a_sweep_is_every_combination_with_telling_names() -> None:
-    settings = app.sweep(["p2=on,off", "fuse.k=20,60", "dense.depth=50"])
+    settings = composition.sweep(["p2=on,off", "fuse.k=20,60", "dense.depth=50"])
     assert [each.name for each in settings] == [
         "p2=on fuse.k=20",
         "p2=on fuse.k=60",
@@ -223,13 +227,13 @@ def test_a_sweep_is_every_combination_with_telling_names() -> None:
 
 
 def test_an_experiment_names_its_arm() -> None:
-    assert app.compose(["+exp=baseline"]).name == "baseline"
-    assert app.compose([]).name == "default"
+    assert composition.compose(["+exp=baseline"]).name == "baseline"
+    assert composition.compose([]).name == "default"
 
 
 def test_two_arms_of_one_name_are_refused() -> None:
     with pytest.raises(ConfigError, match="two arms would be called 'same'"):
-        app.sweep(["name=same", "+exp=baseline,baseline"])
+        composition.sweep(["name=same", "+exp=baseline,baseline"])
 
 
 def test_missing_and_unknown_keys_and_wrong_types() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import IPython.display
 import pytest
 
-from ragbench import console
+from ragbench.base import console
 
 
 @pytest.fixture

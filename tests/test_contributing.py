@@ -19,7 +19,7 @@ PLAN = """
 from ragbench import app
 from ragbench.experiment import ablate
 
-ablation = ablate.plan(app.compose(["archive=on", "archive.factor=0.3"]), app.compose)
+ablation = ablate.plan(composition.compose(["archive=on", "archive.factor=0.3"]), composition.compose)
 print(ablation.design.factors, [repr(arm.pipeline) for arm in ablation.settings])
 """
 
@@ -35,7 +35,7 @@ def project(tmp_path: Path) -> Path:
         shutil.copy(ROOT / name, tmp_path / name)
     (tmp_path / "conf" / "archive").mkdir()
     for name, text in {
-        "ragbench/stages/archive.py": stage,
+        "ragbench/search/stages/archive.py": stage,
         "conf/archive/on.yaml": switch,
         "conf/archive/off.yaml": "{}\n",
         "tests/stages/test_archive.py": test,

@@ -20,8 +20,9 @@ from pathlib import Path
 
 import pytest
 
-from ragbench import app, catalogue, cli, locations
-from ragbench.commands import SUMMARY
+from ragbench.base import locations
+from ragbench.commands import SUMMARY, cli
+from ragbench.config import catalogue, composition
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -101,7 +102,7 @@ def test_every_call_is_one_that_ragbench_takes(words: list[str]) -> None:
     given = overrides(words)
     if given is not None:
         several = vars(parsed(words)).get("multirun") or words[:2] in (["topics", "validate"], ["topics", "perturb"])
-        (app.sweep if several else app.compose)(given)
+        (composition.sweep if several else composition.compose)(given)
 
 
 @pytest.mark.parametrize("block", [b for b in blocks() if b.kind == "python" and not b.run], ids=lambda b: name(b.page))

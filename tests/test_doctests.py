@@ -7,7 +7,7 @@ import importlib
 
 import pytest
 
-MODULES = ("ragbench.workbench.experiment", "ragbench.overrides", "ragbench.corpus.file_warning")
+MODULES = ("ragbench.workbench.experiment", "ragbench.config.overrides", "ragbench.corpus.file_warning")
 
 
 @pytest.mark.parametrize("name", MODULES)

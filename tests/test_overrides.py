@@ -2,10 +2,10 @@
 
 import pytest
 
-from ragbench import app, catalogue
+from ragbench.base.errors import ConfigError
+from ragbench.config import catalogue, composition
+from ragbench.config.overrides import canonical, from_environment, named_arms, word
 from ragbench.corpus.reader import parse_document
-from ragbench.errors import ConfigError
-from ragbench.overrides import canonical, from_environment, named_arms, word
 
 KNOWN = catalogue.read()
 
@@ -50,7 +50,7 @@ def test_every_name_of_a_proposal_is_its_number() -> None:
     assert set(catalogue.ALIASES) == {f"p{n}" for n in range(1, 14)} <= {group.name for group in KNOWN.switches}
     assert not set(catalogue.ALIASES.values()) & (set(KNOWN.tree) | set(KNOWN.choices))
     for number, name in catalogue.ALIASES.items():
-        assert app.compose([f"{name}=on"]).config == app.compose([f"{number}=on"]).config
+        assert composition.compose([f"{name}=on"]).config == composition.compose([f"{number}=on"]).config
         assert catalogue.label(number) == f"{number} {name}"
 
 
@@ -88,15 +88,18 @@ def test_variables_of_librarian_stand_before_what_is_typed() -> None:
 
 def test_variables_of_librarian_shape_its_presets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CHUNK_SIZE", "256")
-    assert app.compose(["+exp=librarian_rerank"]).index.chunker.chunk_size == 256
-    assert "chunk_size" not in app.compose([]).config["index"]["chunking"]
+    assert composition.compose(["+exp=librarian_rerank"]).index.chunker.chunk_size == 256
+    assert "chunk_size" not in composition.compose([]).config["index"]["chunking"]
     monkeypatch.setenv("ENABLE_CHUNKING", "false")
     text = "## A\n\ntext\n\n## B\n\n" + "word " * 5000
     document, _ = parse_document("d", "d.md", text.encode(), 0.0)
-    assert len(app.compose(["+exp=librarian_rerank"]).index.chunker.chunk(document)) == 1
-    assert len(app.compose(["+exp=librarian_rerank", "chunking=librarian_semantic"]).index.chunker.chunk(document)) == 1
+    assert len(composition.compose(["+exp=librarian_rerank"]).index.chunker.chunk(document)) == 1
+    assert (
+        len(composition.compose(["+exp=librarian_rerank", "chunking=librarian_semantic"]).index.chunker.chunk(document))
+        == 1
+    )
 
 
 @pytest.mark.parametrize("start", ["name=größer", "cut.top_n=200 fuse.k=20", "data.corpus='my notes'", 'name="a, b"'])
 def test_a_list_of_texts_arrives_as_it_was_given(start: str) -> None:
-    assert app.compose([word("tune.starts", ["p6=on", start])]).tune.starts == ("p6=on", start)
+    assert composition.compose([word("tune.starts", ["p6=on", start])]).tune.starts == ("p6=on", start)

@@ -17,16 +17,20 @@ import numpy as np
 import pytest
 
 import ragbench
-from ragbench import Experiment, Own, app, cli, extensions
+from ragbench import Experiment, Own
+from ragbench.base import extensions
+from ragbench.base.errors import ConfigError, ModelError
+from ragbench.base.types import Query, Ranking
 from ragbench.benchmark.benchmark import Benchmark
-from ragbench.configuration.own_stage import FunctionStage
-from ragbench.engine.pipeline import start
-from ragbench.errors import ConfigError, ModelError
-from ragbench.evaluation import fusion_methods, measures
+from ragbench.commands import cli
+from ragbench.config import composition
+from ragbench.config.own_stage import FunctionStage
+from ragbench.fit import fusion_methods
+from ragbench.measure import measures
 from ragbench.models import endpoint, usage
 from ragbench.models.access import Models
 from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, check_name, load_cross_encoder, load_encoder
-from ragbench.types import Query, Ranking
+from ragbench.search.engine.pipeline import start
 
 QUICK = ("latency.enabled=false", "tracking.enabled=false", "split=all")
 
@@ -53,13 +57,13 @@ def found_first(ranked, grades):
 
 
 def test_a_function_is_a_switch_like_any_other() -> None:
-    settings = app.compose(["only_guides=on", "only_guides.factor=0.1"])
+    settings = composition.compose(["only_guides=on", "only_guides.factor=0.1"])
     assert settings.config["only_guides"]["factor"] == 0.1
     assert settings.config["order"][-2:] == ["only_guides", "cut"]
     assert "only_guides keep=True factor=0.1" in repr(settings.pipeline)
     assert settings.overrides == ("only_guides=on", "only_guides.factor=0.1")
-    assert "only_guides" not in app.compose(["only_guides=off", "only_guides.factor=0.1"]).config
-    assert [each.name for each in app.sweep(["only_guides=off,on"])] == ["only_guides=off", "only_guides=on"]
+    assert "only_guides" not in composition.compose(["only_guides=off", "only_guides.factor=0.1"]).config
+    assert [each.name for each in composition.sweep(["only_guides=off,on"])] == ["only_guides=off", "only_guides=on"]
 
 
 @pytest.mark.parametrize(
@@ -73,7 +77,7 @@ def test_a_function_is_a_switch_like_any_other() -> None:
 )
 def test_a_slip_names_the_key(words: list[str], said: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        app.compose(words)
+        composition.compose(words)
     assert said in str(caught.value)
 
 

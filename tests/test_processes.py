@@ -8,10 +8,10 @@ import sys
 import psutil
 import pytest
 
-from ragbench import processes
+from ragbench.base import processes
 
-CHILD = "import os; from ragbench.processes import end_with; end_with(os.getppid()); input()"
-ASKED = "from ragbench.processes import end_on_signals; end_on_signals(); input()"
+CHILD = "import os; from ragbench.base.processes import end_with; end_with(os.getppid()); input()"
+ASKED = "from ragbench.base.processes import end_on_signals; end_on_signals(); input()"
 BY_VARIABLE = f"""
 import os, subprocess, sys
 environment = {{**os.environ, "{processes.PARENT}": str(os.getpid())}}

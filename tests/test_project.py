@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from ragbench import app, cli, project
-from ragbench.errors import ConfigError
-from ragbench.overrides import word, words
+from ragbench.base.errors import ConfigError
+from ragbench.commands import cli
+from ragbench.config import composition, project
+from ragbench.config.overrides import word, words
 
 FILE = """\
 data: vault
@@ -36,7 +37,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_every_configuration_begins_with_it_and_paths_hold_from_below(place: Path) -> None:
-    config = app.compose([]).config
+    config = composition.compose([]).config
     assert config["data"]["corpus"] == str(place / "my notes")
     assert config["data"]["queries"] == str(place / "queries.csv")
     assert config["paths"]["results"] == str(place / "results")
@@ -45,18 +46,18 @@ def test_every_configuration_begins_with_it_and_paths_hold_from_below(place: Pat
 
 
 def test_what_is_typed_wins(place: Path) -> None:
-    assert app.compose(["budget.p95_ms=7"]).config["budget"]["p95_ms"] == 7
-    assert app.compose(["p6=off"]).config["p6"] == {}
-    builtin = app.compose(["data=builtin", "topics=given"]).config
+    assert composition.compose(["budget.p95_ms=7"]).config["budget"]["p95_ms"] == 7
+    assert composition.compose(["p6=off"]).config["p6"] == {}
+    builtin = composition.compose(["data=builtin", "topics=given"]).config
     assert builtin["data"]["loader"] == "builtin" and builtin["data"]["corpus"] is None
 
 
 def test_its_arms_are_measured_where_nothing_about_the_pipeline_is_typed(place: Path) -> None:
-    listed = app.standard_arms(["latency.enabled=false", "split=train"])
+    listed = composition.standard_arms(["latency.enabled=false", "split=train"])
     assert listed is not None and [each.name for each in listed] == ["plain", "deep"]
     assert listed[0].config["p6"] == {} and listed[1].config["p6"]["depth"] == 30
     assert {each.split for each in listed} == {"train"}
-    assert app.standard_arms(["p6.depth=10"]) is None
+    assert composition.standard_arms(["p6.depth=10"]) is None
 
 
 def test_without_one_a_run_compares_the_recommended_search_with_the_baseline(
@@ -64,14 +65,14 @@ def test_without_one_a_run_compares_the_recommended_search_with_the_baseline(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert project.find() is None
-    listed = app.standard_arms(["data=builtin_v2", "primary=RR", "paths.results=x"])
+    listed = composition.standard_arms(["data=builtin_v2", "primary=RR", "paths.results=x"])
     assert listed is not None and [each.name for each in listed] == ["baseline", "recommended"]
     assert {each.config["data"]["loader"] for each in listed} == {
-        app.compose(["data=builtin_v2"]).config["data"]["loader"]
+        composition.compose(["data=builtin_v2"]).config["data"]["loader"]
     }
-    assert listed[1].config["fuse"] == app.compose(["exp=recommended"]).config["fuse"]
-    assert app.standard_arms(["exp=phase1"]) is None and app.standard_arms(["fuse.k=20"]) is None
-    assert app.standard_arms(["name=mine"]) is None
+    assert listed[1].config["fuse"] == composition.compose(["exp=recommended"]).config["fuse"]
+    assert composition.standard_arms(["exp=phase1"]) is None and composition.standard_arms(["fuse.k=20"]) is None
+    assert composition.standard_arms(["name=mine"]) is None
 
 
 @pytest.mark.parametrize(
@@ -141,11 +142,11 @@ def test_a_foreign_project_file_must_be_trusted_to_send_or_start(
     monkeypatch.chdir(tmp_path)
     for _ in range(2):
         with pytest.raises(ConfigError, match=r"ragbench\.yaml (sets|has) .*run ragbench trust if you") as refused:
-            app.standard_arms([]) if "arms" in text else app.compose([])
+            composition.standard_arms([]) if "arms" in text else composition.compose([])
         assert said in str(refused.value)
         assert cli.main(["trust", "--json"]) == 0
         if "antigravity" not in text:
-            assert app.standard_arms([]) if "arms" in text else app.compose([])
+            assert composition.standard_arms([]) if "arms" in text else composition.compose([])
         file.write_text(text + "\n", encoding="utf-8")  # asked about again
     assert "antigravity" not in sys.modules
     cli.main(["trust", "--forget"])
@@ -156,11 +157,11 @@ def test_what_is_typed_needs_no_trust(tmp_path: Path, monkeypatch: pytest.Monkey
     (tmp_path / "ragbench.yaml").write_text("p6: on\ndata: kubernetes\nmeasures: [RR]\nprimary: RR\n")
     monkeypatch.chdir(tmp_path)
     typed = ["hyde=on", "hyde.endpoint=http://x/v1", "hyde.model=m"]
-    assert app.compose(typed).config["hyde"]["endpoint"] == "http://x/v1"
+    assert composition.compose(typed).config["hyde"]["endpoint"] == "http://x/v1"
 
 
 def test_values_become_words() -> None:
-    from ragbench import catalogue
+    from ragbench.config import catalogue
 
     known = catalogue.read()
     given = {"exp": "phase1", "rerank": {"depth": 20}, "p5": True, "p8": False, "fuse": {"weights": {"dense": 2}}}
@@ -170,7 +171,7 @@ def test_values_become_words() -> None:
 
 @pytest.mark.parametrize("text", ["a b", "it's", "x\\", "a\\'b", "1", "true", "null", "a=b,c", "{x}", "/p/q é", "~/n"])
 def test_a_text_survives_as_a_word(text: str) -> None:
-    assert app.compose([word("name", text)]).config["name"] == text
+    assert composition.compose([word("name", text)]).config["name"] == text
 
 
 def test_init_looks_writes_and_says_what_comes_next(
@@ -184,7 +185,7 @@ def test_init_looks_writes_and_says_what_comes_next(
     assert out.endswith("wrote ragbench.yaml\nnext: ragbench run\n")
     found = project.read(tmp_path / "ragbench.yaml")
     assert found.values["topics"] == "derived" and next(iter(found.arms)) == "baseline"
-    assert len(app.standard_arms([]) or []) == len(found.arms)
+    assert len(composition.standard_arms([]) or []) == len(found.arms)
     assert cli.main(["init", "notes"]) == 2
     assert "exists already" in capsys.readouterr().err
 

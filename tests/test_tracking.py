@@ -10,15 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from ragbench import app, cli, tracking
+from ragbench import tracking
+from ragbench.base.errors import TrackingError
 from ragbench.benchmark.benchmark import Benchmark
-from ragbench.configuration import Settings
-from ragbench.errors import TrackingError
-from ragbench.experiment import measurements
-from ragbench.experiment.measurements import Measurements
+from ragbench.commands import cli
+from ragbench.config import composition
+from ragbench.config.settings import Settings
 from ragbench.experiment.run import run
-from ragbench.experiment.store import RunFolder
 from ragbench.report import html
+from ragbench.results import measurements
+from ragbench.results.measurements import Measurements
+from ragbench.results.store import RunFolder
 from ragbench.tracking import Target, lead
 from ragbench.tracking import store as tracking_store
 
@@ -29,7 +31,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 @pytest.fixture(scope="module")
 def arms(workplace: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Settings]:
     folder = tmp_path_factory.mktemp("tracking")
-    return app.sweep(
+    return composition.sweep(
         [
             *("+exp=baseline", "p12=off,on", "split=all", "latency.queries=2", "latency.rounds=1"),
             *("latency.warmup=0", "latency.cold_start=false", "latency.arrival_qps=[50]", "latency.arrivals=3"),
@@ -173,7 +175,7 @@ def named(uri: str, results: Path = Path("unused")) -> Target:
 
 def test_a_store_of_no_known_kind_is_refused() -> None:
     with pytest.raises(TrackingError, match=r"tracking.uri=nonsense://x begins with nonsense://"):
-        tracking.check(tracking.target_of(app.compose(["tracking.uri=nonsense://x"])))
+        tracking.check(tracking.target_of(composition.compose(["tracking.uri=nonsense://x"])))
 
 
 def test_the_stores_of_plug_ins_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,7 +185,7 @@ def test_the_stores_of_plug_ins_are_known(monkeypatch: pytest.MonkeyPatch) -> No
         return [metadata.EntryPoint("nonsense", "package:Store", group)] if group == "mlflow.tracking_store" else []
 
     monkeypatch.setattr(metadata, "entry_points", entry_points)
-    tracking.check(tracking.target_of(app.compose(["tracking.uri=nonsense://x"])))
+    tracking.check(tracking.target_of(composition.compose(["tracking.uri=nonsense://x"])))
 
 
 def test_a_store_that_cannot_be_opened_is_refused_before_any_work(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragbench.types import Query, QueryState, Ranking
+from ragbench.base.types import Query, QueryState, Ranking
 
 
 def test_sorts_by_score_then_chunk_number() -> None:

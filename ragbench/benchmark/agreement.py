@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ragbench.base.errors import BenchmarkError
 from ragbench.benchmark.benchmark import Qrels
-from ragbench.errors import BenchmarkError
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ragbench.base.errors import BenchmarkError
+from ragbench.base.files import resolved
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.benchmark.documents import IDS, Collector, Form, identifier, read_documents
 from ragbench.benchmark.judgments import (
@@ -17,8 +19,6 @@ from ragbench.benchmark.judgments import (
     require_topics,
 )
 from ragbench.benchmark.lines import read_objects
-from ragbench.errors import BenchmarkError
-from ragbench.files import resolved
 
 
 def load_beir(

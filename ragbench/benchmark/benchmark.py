@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from ragbench.base.errors import BenchmarkError
+from ragbench.base.fingerprint import digest
+from ragbench.base.types import Query
 from ragbench.benchmark.quotes import Quote
 from ragbench.corpus.links import collection_digest
-from ragbench.errors import BenchmarkError
-from ragbench.fingerprint import digest
-from ragbench.types import Query
 
 if TYPE_CHECKING:
-    from ragbench.types import Document
+    from ragbench.base.types import Document
 
 Qrels = Mapping[str, Mapping[str, int]]
 """Grades (0-3, or those of the collection) by qid and by docno or section id; absent pairs are unjudged."""

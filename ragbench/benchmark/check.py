@@ -9,12 +9,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from ragbench.base.types import Document
 from ragbench.benchmark import quotes
 from ragbench.benchmark.benchmark import NO_ANSWER, Benchmark, Topic, area, docno_of_section
 from ragbench.benchmark.masked import masks_of
 from ragbench.benchmark.native import best_sections
 from ragbench.benchmark.similarity import near_duplicates
-from ragbench.types import Document
 
 Severity = Literal["error", "warning", "note"]
 _RANK = {"error": 0, "warning": 1, "note": 2}

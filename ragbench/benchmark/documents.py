@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
+from ragbench.base.errors import BenchmarkError
+from ragbench.base.fingerprint import canonical, digest
+from ragbench.base.types import Document, Section
 from ragbench.benchmark.lines import read_objects
 from ragbench.corpus.links import resolve_links
 from ragbench.corpus.metadata import read_metadata
 from ragbench.corpus.reader import parse_document
 from ragbench.corpus.sections import slug
 from ragbench.corpus.words import is_untitled
-from ragbench.errors import BenchmarkError
-from ragbench.fingerprint import canonical, digest
-from ragbench.types import Document, Section
 
 _NOT_IN_ID = re.compile(r"[\s\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _MARKDOWN_SUFFIX = re.compile(r"\.(md|markdown)$", re.IGNORECASE)

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from ragbench.base.errors import BenchmarkError
+from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.benchmark.documents import Collector, Form, identifier, make_document
 from ragbench.benchmark.judgments import Grades, assemble, check_grades, mapped_grade, parse_grade
-from ragbench.errors import BenchmarkError
-from ragbench.types import Document
 
 _HOST = re.compile(r"https?://([^/\s'\"]+)|host=\\?'([^'\\]+)")
 _REVERSED = {"cranfield": "{1: 4, 2: 3, 3: 2, 4: 1, -1: 4}"}

@@ -9,12 +9,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ragbench.base.errors import BenchmarkError
+from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import Qrels, docno_of_section
 from ragbench.benchmark.lines import write_atomically
 from ragbench.benchmark.native import DOCUMENTS, SECTIONS, best_sections, read_qrels, write_qrels
 from ragbench.benchmark.pool import PoolFile, read_pool, to_csv
-from ragbench.errors import BenchmarkError
-from ragbench.types import Document
 
 SKIPPED = "s"
 GRADES = {

@@ -7,8 +7,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from ragbench.base.errors import ConfigError
 from ragbench.benchmark.judge import GRADES, JudgingSession
-from ragbench.errors import ConfigError
 
 
 def judge_widget(path: Path) -> Any:

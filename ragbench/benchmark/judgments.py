@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
+from ragbench.base.errors import BenchmarkError, ConfigError
+from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic
 from ragbench.benchmark.documents import identifier
 from ragbench.benchmark.lines import read_lines
-from ragbench.errors import BenchmarkError, ConfigError
-from ragbench.types import Document
 
 MAX_GRADE = 1000
 """Larger grades are refused: evaluation tools reserve memory for every possible grade."""

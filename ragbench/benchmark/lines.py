@@ -9,9 +9,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from ragbench import files
+from ragbench.base import files
+from ragbench.base.errors import BenchmarkError, BoundaryError, ConfigError
 from ragbench.boundary.json import read_json
-from ragbench.errors import BenchmarkError, BoundaryError, ConfigError
 
 MAX_LINE_BYTES = 10_000_000
 """The longest line that is read; a longer one is a damaged file or not a file of lines."""

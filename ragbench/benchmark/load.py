@@ -10,13 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
+from ragbench.base.bounds import shown
+from ragbench.base.errors import ConfigError
+from ragbench.base.suggestions import did_you_mean
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.judgments import UnknownTopics
 from ragbench.benchmark.masked import without_sources
-from ragbench.bounds import shown
 from ragbench.corpus.links import Dialect
-from ragbench.errors import ConfigError
-from ragbench.suggestions import did_you_mean
 
 LOADERS = ("builtin", "native", "beir", "trec", "ir_datasets", "vault", "git")
 VERSION = 2
@@ -66,7 +66,7 @@ def load_builtin(
     Version 2 has all documents of `corpus`, in the kinds and lengths of real collections; version 1 has 86 of them.
     Version 2.1 has documents of its own, and keeps the judgments of version 2 where it makes none.
     """
-    from ragbench import locations
+    from ragbench.base import locations
     from ragbench.benchmark.native import listed_documents, read_benchmark
     from ragbench.corpus.metadata import read_metadata
 
@@ -93,7 +93,7 @@ def load_builtin(
 
 def builtin_judgments(version: int | float = VERSION) -> Path:
     """The folder of topics and judgments of a version of the built-in benchmark. Raises ConfigError for no version."""
-    from ragbench import locations
+    from ragbench.base import locations
 
     folder = locations.builtin() / "qrels"
     folders = {1: folder, 2: folder / "v2", 2.1: folder / "v21"}

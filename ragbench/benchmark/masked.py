@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from ragbench.base.errors import BenchmarkError
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.benchmark.quotes import locate
 from ragbench.corpus.masking import Masks
 from ragbench.corpus.sections import section_id
-from ragbench.errors import BenchmarkError
 
 
 def without_sources(benchmark: Benchmark) -> Benchmark:

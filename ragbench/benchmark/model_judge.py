@@ -12,11 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from ragbench.base.errors import BenchmarkError
+from ragbench.base.fingerprint import shuffle_key
 from ragbench.benchmark.judge import GRADES
 from ragbench.benchmark.lines import write_atomically
 from ragbench.benchmark.pool import PoolFile, read_pool, to_csv
-from ragbench.errors import BenchmarkError
-from ragbench.fingerprint import shuffle_key
 
 JUDGE = "judge"
 """The column that names the model; a pool that has it is not merged."""

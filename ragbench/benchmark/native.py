@@ -14,11 +14,11 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any, Literal
 
+from ragbench.base.errors import BenchmarkError
 from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic, docno_of_section
 from ragbench.benchmark.judgments import UnknownTopics, parse_grade, require_topics, unknown_names
 from ragbench.benchmark.lines import read_lines, read_objects, write_atomically
 from ragbench.corpus.links import Dialect
-from ragbench.errors import BenchmarkError
 
 TOPICS, SECTIONS, DOCUMENTS = "topics.jsonl", "sections.qrels", "documents.qrels"
 COLLECTION = "documents.txt"

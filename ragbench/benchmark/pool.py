@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ragbench.base.errors import BenchmarkError, ConfigError
+from ragbench.base.types import Document, Section
 from ragbench.benchmark.benchmark import Benchmark, Qrels, docno_of_section
 from ragbench.benchmark.lines import read_lines, read_table, write_atomically
 from ragbench.boundary.json import read_json_file
-from ragbench.errors import BenchmarkError, ConfigError
-from ragbench.types import Document, Section
 
 Run = Mapping[str, Sequence[tuple[str, float]]]
 """By qid, (section id, score), best first."""

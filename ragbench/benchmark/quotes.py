@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from ragbench.base.types import Document
 from ragbench.corpus.masking import WORD, Finder, words
 from ragbench.corpus.sections import section_id, sections_between
-from ragbench.types import Document
 
 State = Literal["kept", "moved", "edited", "lost"]
 

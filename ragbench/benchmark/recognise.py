@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from ragbench.base.errors import ConfigError
 from ragbench.corpus.folder import MARKDOWN, find_files
-from ragbench.errors import ConfigError
 
 _QUERIES = ("queries.csv", "queries.tsv", "queries.jsonl", "questions.csv", "topics.jsonl")
 _JUDGED = ("sections.qrels", "documents.qrels")

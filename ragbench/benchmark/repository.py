@@ -10,15 +10,15 @@ from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
-from ragbench import locations
+from ragbench.base import locations
+from ragbench.base.errors import BenchmarkError, ConfigError
+from ragbench.base.files import draft_of
+from ragbench.base.fingerprint import digest
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.judgments import Grades, UnknownTopics
 from ragbench.benchmark.vault import load_vault
 from ragbench.corpus.folder import MARKDOWN
 from ragbench.corpus.links import Dialect
-from ragbench.errors import BenchmarkError, ConfigError
-from ragbench.files import draft_of
-from ragbench.fingerprint import digest
 
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _LIMIT_SECONDS = 1800

@@ -6,9 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from ragbench.base.errors import ConfigError
+from ragbench.base.fingerprint import shuffle_key
 from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic, topic_area
-from ragbench.errors import ConfigError
-from ragbench.fingerprint import shuffle_key
 
 TRAIN, TEST = "train", "test"
 

@@ -7,6 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
+from ragbench.base.errors import BenchmarkError
+from ragbench.base.files import resolved
+from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.benchmark.documents import Collector, Form, identifier, make_document, read_documents
 from ragbench.benchmark.judgments import (
@@ -20,9 +23,6 @@ from ragbench.benchmark.judgments import (
     require_topics,
 )
 from ragbench.benchmark.lines import MAX_LINE_BYTES, raw_lines, read_lines
-from ragbench.errors import BenchmarkError
-from ragbench.files import resolved
-from ragbench.types import Document
 
 TopicField = Literal["title", "desc", "narr"]
 

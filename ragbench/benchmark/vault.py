@@ -6,6 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from ragbench.base.errors import BenchmarkError
+from ragbench.base.files import resolved
+from ragbench.base.fingerprint import text_digest
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.benchmark.documents import Names, identifier
 from ragbench.benchmark.judgments import Grades, UnknownTopics, check_grades, convention, read_judgments, require_topics
@@ -14,9 +17,6 @@ from ragbench.benchmark.native import DOCUMENTS, SECTIONS, best_sections, judgme
 from ragbench.benchmark.quotes import entries, locate, report, sections_of, split_target
 from ragbench.corpus.folder import MARKDOWN
 from ragbench.corpus.links import Dialect
-from ragbench.errors import BenchmarkError
-from ragbench.files import resolved
-from ragbench.fingerprint import text_digest
 
 TEXT_COLUMNS = ("text", "query", "question")
 _NAMES = {

@@ -8,9 +8,9 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from ragbench.base.errors import BenchmarkError
 from ragbench.benchmark.lines import read_objects, read_table, write_atomically
 from ragbench.benchmark.vault import TEXT_COLUMNS
-from ragbench.errors import BenchmarkError
 
 
 def write_splits(path: Path, sides: Mapping[str, str]) -> None:

@@ -11,8 +11,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from ragbench.errors import ConfigError
-from ragbench.files import why_unreadable
+from ragbench.base.errors import ConfigError
+from ragbench.base.files import why_unreadable
 
 LOG = logging.getLogger("ragbench.serving")
 

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
+from ragbench.base.errors import BoundaryError
 from ragbench.boundary.json import MAX_DEPTH, read_json, size_in_words
-from ragbench.errors import BoundaryError
 
 if TYPE_CHECKING:
     import httpx

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ragbench.errors import BoundaryError
+from ragbench.base.errors import BoundaryError
 
 MAX_BYTES = 2**30
 """Of a file that ragbench wrote itself; what others send has smaller limits."""

@@ -6,7 +6,7 @@ import os
 import re
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
-from ragbench.errors import BoundaryError
+from ragbench.base.errors import BoundaryError
 
 _LONGEST = 1_024  # characters
 _UNWRITABLE = re.compile("[\0-\x1f\x7f\ud800-\udfff]")

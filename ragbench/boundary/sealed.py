@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ragbench.base.files import Damaged, why_unreadable, write_text
 from ragbench.boundary.json import read_json, read_json_file
-from ragbench.files import Damaged, why_unreadable, write_text
 
 SEAL = "seal"
 

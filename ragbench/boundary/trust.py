@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ragbench import files, locations
+from ragbench.base import files, locations
+from ragbench.base.errors import ConfigError
 from ragbench.boundary.sealed import read_sealed, write_sealed
-from ragbench.errors import ConfigError
 
 NAME = "trusted.json"
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import yaml
 
+from ragbench.base.errors import BoundaryError
 from ragbench.boundary.json import decoded, read_bytes, size_in_words
-from ragbench.errors import BoundaryError
 
 MAX_BYTES = 2**24
 MAX_DEPTH = 32

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from ragbench import console
+from ragbench.base import console
 
 DESCRIPTION = """Run the arms of a design and say of every proposal whether to adopt it: effect, interval, latency.
 
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Plan, run, judge, write, log, print."""
     from ragbench.commands.run import show
-    from ragbench.overrides import named_arms
+    from ragbench.config.overrides import named_arms
     from ragbench.workbench import Experiment
 
     experiment = Experiment.ablate(*arguments.overrides, candidates=named_arms(arguments.arm))

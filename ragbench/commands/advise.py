@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 
-from ragbench import console
+from ragbench.base import console
 
 DESCRIPTION = "Read a finished run and say in one screen what is worth trying next, with the commands."
 EXAMPLES = """examples:
@@ -23,16 +23,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Read the run and print the advice."""
-    from ragbench import app
-    from ragbench.experiment import ledger, measurements
+    from ragbench.config import composition
     from ragbench.report import advice
+    from ragbench.results import ledger, measurements
     from ragbench.workbench.runs import named_runs
 
     (folder,), settings = named_runs(arguments.words, most=1)
     loaded = measurements.load(folder)
     ledger.of_results(settings.ledger, loaded, "advise")
     arm = arguments.arm or advice.best_arm(loaded)
-    levers = advice.advice(loaded, arm, app.project_words())
+    levers = advice.advice(loaded, arm, composition.project_words())
     if arguments.json:
         console.print_json({"run": str(folder), "arm": arm, "levers": [asdict(lever) for lever in levers]})
     else:

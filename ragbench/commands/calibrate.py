@@ -10,20 +10,20 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ragbench import console
+from ragbench.base import console
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ragbench.arm_builder import Progress
+    from ragbench.base.types import QueryState
     from ragbench.benchmark.benchmark import Benchmark
-    from ragbench.configuration import Settings
-    from ragbench.engine.executor import Arm
-    from ragbench.evaluation.calibrate import Sample
+    from ragbench.config.arm_builder import Progress
+    from ragbench.config.settings import Settings
+    from ragbench.fit.calibrate import Sample
     from ragbench.index.index import Index
-    from ragbench.stages.calibrate_curve import CalibrateByCurve
-    from ragbench.stages.stage import Stage
-    from ragbench.types import QueryState
+    from ragbench.search.engine.executor import Arm
+    from ragbench.search.stages.calibrate_curve import CalibrateByCurve
+    from ragbench.search.stages.stage import Stage
 
 DESCRIPTION = """Fit isotonic calibration on the training queries: fused scores become probabilities of relevance.
 
@@ -63,13 +63,13 @@ def main(arguments: argparse.Namespace) -> int:
     """Fit on the train split, compare by cross-validation, print or write."""
     import pandas as pd
 
-    from ragbench import app
-    from ragbench.errors import ConfigError
-    from ragbench.evaluation import calibrate
-    from ragbench.fingerprint import plain
-    from ragbench.stages.stage import Retriever
-    from ragbench.suggestions import did_you_mean
-    from ragbench.topics.load import load
+    from ragbench.base.errors import ConfigError
+    from ragbench.base.fingerprint import plain
+    from ragbench.base.suggestions import did_you_mean
+    from ragbench.config import composition
+    from ragbench.config.benchmark import load
+    from ragbench.fit import calibrate
+    from ragbench.search.stages.stage import Retriever
 
     if arguments.depth < 1:
         raise ConfigError(f"--depth must be at least 1, got {arguments.depth}")
@@ -79,7 +79,7 @@ def main(arguments: argparse.Namespace) -> int:
         raise ConfigError(f"--max-loss must be between 0 and 1, got {arguments.max_loss}")
     if arguments.write is not None:
         check_option(arguments.write)
-    settings = app.compose(arguments.overrides)
+    settings = composition.compose(arguments.overrides)
     sources = [stage.source for _, stage in settings.pipeline if isinstance(stage, Retriever)]
     if arguments.best_of is not None and arguments.best_of not in sources:
         raise ConfigError(f"--best-of cannot be '{arguments.best_of}'{did_you_mean(arguments.best_of, sources)}")
@@ -106,10 +106,10 @@ def main(arguments: argparse.Namespace) -> int:
 
 def _before_calibration(settings: Settings, benchmark: Benchmark, progress: Progress) -> tuple[Arm, Stage]:
     """The pipeline up to calibration, and the stage that calibrates now."""
-    from ragbench.arm_builder import ArmBuilder
-    from ragbench.engine.executor import Arm
-    from ragbench.engine.pipeline import Pipeline
-    from ragbench.errors import ConfigError
+    from ragbench.base.errors import ConfigError
+    from ragbench.config.arm_builder import ArmBuilder
+    from ragbench.search.engine.executor import Arm
+    from ragbench.search.engine.pipeline import Pipeline
 
     stages = settings.pipeline.stages
     place = next((number for number, (name, _) in enumerate(stages) if name == _STAGE), None)
@@ -121,8 +121,8 @@ def _before_calibration(settings: Settings, benchmark: Benchmark, progress: Prog
 
 def _sample(arm: Arm, benchmark: Benchmark, depth: int, progress: Progress) -> Sample:
     from ragbench.benchmark.split import fitted_on
-    from ragbench.engine import executor
-    from ragbench.evaluation import calibrate
+    from ragbench.fit import calibrate
+    from ragbench.search.engine import executor
 
     queries = [topic.query() for topic in fitted_on(benchmark)]
     (outcome,) = executor.execute([arm], queries, progress)
@@ -133,7 +133,7 @@ def _comparison_rows(
     sample: Sample, stage: Stage, best_of: str | None, index: Index, threshold: float
 ) -> list[dict[str, object]]:
     """The configured calibration as it is, and isotonic regression fitted without the queries it is applied to."""
-    from ragbench.evaluation import calibrate
+    from ragbench.fit import calibrate
 
     def without_them(source: str | None) -> Sequence[QueryState]:
         return calibrate.left_out(sample, lambda part: partial(calibrate.fit(part, source), index=index))
@@ -156,7 +156,7 @@ def _comparison_rows(
 
 def _row_for_loss(loss: float, sample: Sample, stage: Stage, index: Index) -> dict[str, object]:
     """The configured calibration with the threshold that loses the share `loss`, fitted without the query it judges."""
-    from ragbench.evaluation import calibrate
+    from ragbench.fit import calibrate
 
     configured = replace(sample, states=tuple(stage(sample.states, index)))
     return {
@@ -168,7 +168,7 @@ def _row_for_loss(loss: float, sample: Sample, stage: Stage, index: Index) -> di
 
 def check_option(name: str, reserved: Sequence[str] = ("on", "off")) -> None:
     """Raise ConfigError for a `--write` that cannot name an option of the configuration."""
-    from ragbench.errors import ConfigError
+    from ragbench.base.errors import ConfigError
 
     if not re.fullmatch(r"\w[\w-]*", name) or name in reserved:
         raise ConfigError(
@@ -178,8 +178,8 @@ def check_option(name: str, reserved: Sequence[str] = ("on", "off")) -> None:
 
 def write_option(group: str, name: str, target: type, comment: str, values: str) -> Path:
     """Write conf/<group>/<name>.yaml: the comment in lines, the class, and the YAML text `values`."""
-    from ragbench import locations
-    from ragbench.errors import ConfigError
+    from ragbench.base import locations
+    from ragbench.base.errors import ConfigError
 
     path = locations.configuration() / group / f"{name}.yaml"
     lines = "".join(f"# {line}\n" for line in textwrap.wrap(comment, width=110))
@@ -194,7 +194,7 @@ def _write(name: str, fitted: CalibrateByCurve, sample: Sample, benchmark: Bench
     """Keep the fit as conf/calibration/<name>.yaml."""
     import yaml
 
-    from ragbench.fingerprint import plain
+    from ragbench.base.fingerprint import plain
 
     comment = (
         f"Isotonic calibration fitted by `ragbench calibrate` on {len(sample.states)} training queries of "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 
-from ragbench import console
+from ragbench.base import console
 
 DESCRIPTION = "Say which class P3 gives a query, or how often its class agrees with the type in the benchmark."
 EXAMPLES = """examples:
@@ -27,9 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Classify one query or all."""
-    from ragbench import app
-    from ragbench.errors import ConfigError
-    from ragbench.stages.classify import classify
+    from ragbench.base.errors import ConfigError
+    from ragbench.config import composition
+    from ragbench.search.stages.classify import classify
 
     if arguments.query is not None and _OVERRIDE.fullmatch(arguments.query):
         arguments.overrides.insert(0, arguments.query)
@@ -38,18 +38,18 @@ def main(arguments: argparse.Namespace) -> int:
         if not arguments.query.strip():
             raise ConfigError("the query is empty: say what to classify")
         if arguments.overrides:
-            app.compose(arguments.overrides)  # they do not change the class, but a mistake in them is refused
+            composition.compose(arguments.overrides)  # they do not change the class, but a mistake in them is refused
         found = classify(arguments.query)
         if arguments.json:
             console.print_json({"query": arguments.query, "class": found})
         else:
             print(found)
         return 0
-    from ragbench.evaluation.classification import agreement
-    from ragbench.topics.load import load
+    from ragbench.config.benchmark import load
+    from ragbench.measure.classification import agreement
 
     asked = any(override.startswith("split=") for override in arguments.overrides)
-    settings = app.compose(arguments.overrides if asked else [*arguments.overrides, "split=train"])
+    settings = composition.compose(arguments.overrides if asked else [*arguments.overrides, "split=train"])
     benchmark = load(settings.config)
     result = agreement(benchmark.select(settings.split))
     if arguments.json:

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragbench import console
+from ragbench.base import console
 
 if TYPE_CHECKING:
-    from ragbench.configuration import Settings
-    from ragbench.experiment.compare import GatheredArms
+    from ragbench.config.settings import Settings
+    from ragbench.results.compare import GatheredArms
 
 DESCRIPTION = "Compare finished runs, also run files of other systems, on the benchmark's judgments."
 EXAMPLES = """examples:
@@ -41,12 +41,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Read, judge, print."""
-    from ragbench.comparison.field import field
-    from ragbench.comparison.policy import Policy
-    from ragbench.comparison.table import table
-    from ragbench.experiment import compare, measured_data
+    from ragbench.config.benchmark import load
+    from ragbench.evidence.field import field
+    from ragbench.evidence.policy import Policy
+    from ragbench.evidence.table import table
     from ragbench.report import tables
-    from ragbench.topics.load import load
+    from ragbench.results import compare, measured_data
     from ragbench.workbench.runs import named_runs, split_words
 
     sources, settings = named_runs(arguments.words)
@@ -88,9 +88,9 @@ def main(arguments: argparse.Namespace) -> int:
 
 def _effects(sources: Sequence[Path], arguments: argparse.Namespace) -> int:
     """Print the changes that every run measured, and how well the runs agree on them."""
-    from ragbench.comparison.replication import agreement, effects
-    from ragbench.errors import ConfigError
-    from ragbench.experiment import measurements, verdicts
+    from ragbench.base.errors import ConfigError
+    from ragbench.evidence.replication import agreement, effects
+    from ragbench.results import measurements, verdicts
 
     found: dict[str, measurements.Measurements] = {}
     for source in sources:
@@ -128,9 +128,9 @@ def _effects(sources: Sequence[Path], arguments: argparse.Namespace) -> int:
 
 
 def _model_judged(sources: Sequence[Path], arguments: argparse.Namespace) -> int:
-    from ragbench.errors import ConfigError
-    from ragbench.experiment import measured_data, measurements, model_judged
-    from ragbench.fingerprint import plain
+    from ragbench.base.errors import ConfigError
+    from ragbench.base.fingerprint import plain
+    from ragbench.results import measured_data, measurements, model_judged
 
     if not arguments.model_grades or not arguments.sample:
         raise ConfigError("--model-grades and --sample go together: a model counts only beside persons")
@@ -159,7 +159,7 @@ def _look(gathered: GatheredArms, settings: Settings) -> tuple[GatheredArms, str
     """
     from dataclasses import replace
 
-    from ragbench.experiment import ledger
+    from ragbench.results import ledger
 
     if gathered.run is not None:
         return gathered, gathered.run.look

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from ragbench import console
+from ragbench.base import console
 
 DESCRIPTION = "Compose a configuration, check it, and print the pipeline as a sentence and every value."
 EXAMPLES = """examples:
@@ -21,10 +21,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Compose and print."""
-    from ragbench import app
-    from ragbench.fingerprint import plain
+    from ragbench.base.fingerprint import plain
+    from ragbench.config import composition
 
-    settings = app.compose(arguments.overrides)
+    settings = composition.compose(arguments.overrides)
     if arguments.json:
         console.print_json(plain(settings.config))
         return 0

@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragbench import console, project
-from ragbench.exit_codes import FAILED
+from ragbench.base import console
+from ragbench.base.exit_codes import FAILED
+from ragbench.config import project
 
 if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Benchmark
-    from ragbench.configuration import Settings
+    from ragbench.config.settings import Settings
 
 DESCRIPTION = (
     "Look after a benchmark: check it for what makes numbers wrong, split its topics, compare two judges, see what is "
@@ -61,16 +62,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Load the benchmark and do the task."""
-    from ragbench import app
-    from ragbench.errors import ConfigError
-    from ragbench.topics.load import load
+    from ragbench.base.errors import ConfigError
+    from ragbench.config import composition
+    from ragbench.config.benchmark import load
     from ragbench.workbench.runs import split_words
 
     named, overrides = split_words(arguments.words)
     runs = [*named, *([arguments.run] if arguments.run else [])]
     if len(runs) > (arguments.task in ("power", "judged")):
         raise ConfigError(f"'{runs[-1]}' is not key=value: only data power and data judged take a run, and one of them")
-    settings = app.compose(overrides)
+    settings = composition.compose(overrides)
     run = (runs or ["@1"])[0]
     if arguments.task == "judged":
         return _judged(settings, run, overrides, arguments)
@@ -93,7 +94,7 @@ def _looks(benchmark: Benchmark, settings: Settings, arguments: argparse.Namespa
 
     import pandas as pd
 
-    from ragbench.experiment import ledger
+    from ragbench.results import ledger
 
     found = ledger.looks(settings.ledger, benchmark.digest)
     rows = [
@@ -134,11 +135,11 @@ def _check(benchmark: Benchmark, settings: Settings, arguments: argparse.Namespa
 def _split(benchmark: Benchmark, settings: Settings, arguments: argparse.Namespace) -> int:
     from dataclasses import replace
 
+    from ragbench.base.errors import ConfigError
     from ragbench.benchmark.load import builtin_judgments
     from ragbench.benchmark.native import TOPICS, write_topics
     from ragbench.benchmark.split import split
     from ragbench.benchmark.written_splits import write_splits
-    from ragbench.errors import ConfigError
 
     sides = split(benchmark.topics, benchmark.document_qrels, arguments.seed)
     topics = [replace(topic, split=sides[topic.qid]) for topic in benchmark.topics]
@@ -160,10 +161,10 @@ def _split(benchmark: Benchmark, settings: Settings, arguments: argparse.Namespa
 
 
 def _agreement(benchmark: Benchmark, arguments: argparse.Namespace) -> int:
+    from ragbench.base.errors import ConfigError
+    from ragbench.base.fingerprint import plain
     from ragbench.benchmark.agreement import agreement
     from ragbench.benchmark.native import read_qrels
-    from ragbench.errors import ConfigError
-    from ragbench.fingerprint import plain
 
     if not arguments.second:
         raise ConfigError("ragbench data agreement needs --second FILE, the second judge's qrels")
@@ -199,14 +200,14 @@ def _describe(benchmark: Benchmark, arguments: argparse.Namespace) -> int:
 
 
 def _judged(settings: Settings, run: str, overrides: Sequence[str], arguments: argparse.Namespace) -> int:
+    from ragbench.base.errors import ConfigError
+    from ragbench.base.fingerprint import plain
+    from ragbench.base.suggestions import did_you_mean
     from ragbench.benchmark.pool import read_run
-    from ragbench.comparison.completeness import completeness
-    from ragbench.errors import ConfigError
-    from ragbench.evaluation.levels import DOCUMENT, SECTION
-    from ragbench.experiment import measured_data, measurements
-    from ragbench.fingerprint import plain
+    from ragbench.evidence.completeness import completeness
+    from ragbench.measure.levels import DOCUMENT, SECTION
     from ragbench.report.evidence import JUDGED
-    from ragbench.suggestions import did_you_mean
+    from ragbench.results import measured_data, measurements
     from ragbench.workbench.runs import find
 
     found = measurements.load(find(run, settings, console.say))
@@ -251,9 +252,9 @@ def _judged(settings: Settings, run: str, overrides: Sequence[str], arguments: a
 def _power(settings: Settings, run: str, arguments: argparse.Namespace) -> int:
     import pandas as pd
 
-    from ragbench.comparison.power import minimum_detectable_effect
-    from ragbench.evaluation.measures import PRIMARY
-    from ragbench.experiment import measurements
+    from ragbench.evidence.power import minimum_detectable_effect
+    from ragbench.measure.measures import PRIMARY
+    from ragbench.results import measurements
     from ragbench.workbench.runs import find
 
     found = measurements.load(find(run, settings, console.say))

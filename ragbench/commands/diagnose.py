@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from ragbench import console
+from ragbench.base import console
 
 DESCRIPTION = """Say at which stage relevant sections were lost, for all queries of a finished run or for one of them.
 
@@ -27,10 +27,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Read the diagnosis of the arms and print it."""
-    from ragbench.errors import ResultsError
-    from ragbench.evaluation import diagnosis, headroom
-    from ragbench.experiment import ledger, measured_data, measurements
+    from ragbench.base.errors import ResultsError
+    from ragbench.measure import diagnosis, headroom
     from ragbench.report import evidence, tables
+    from ragbench.results import ledger, measured_data, measurements
     from ragbench.workbench.runs import named_runs, split_words
 
     (folder,), settings = named_runs(arguments.words, most=1)

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ragbench import console
-from ragbench.errors import RagbenchError
-from ragbench.exit_codes import BAD_INPUT
+from ragbench.base import console
+from ragbench.base.errors import RagbenchError
+from ragbench.base.exit_codes import BAD_INPUT
 
 DESCRIPTION = "Check every part a run needs by using it for real, and say what to do where one fails."
 EXAMPLES = """examples:
@@ -81,9 +81,9 @@ def _parts(overrides: list[str]) -> Iterator[tuple[str, Callable[[], str], str]]
 
 
 def _settings(overrides: list[str]) -> str:
-    from ragbench import app
+    from ragbench.config import composition
 
-    settings = app.compose(overrides)
+    settings = composition.compose(overrides)
     return f"composed: {settings.pipeline!r}"
 
 
@@ -120,10 +120,10 @@ def _faiss() -> str:
 
 
 def _encoder(overrides: list[str]) -> str:
-    from ragbench import app
+    from ragbench.config import composition
     from ragbench.models.access import Models
 
-    settings = app.compose(overrides)
+    settings = composition.compose(overrides)
     encoder = Models().encoder(settings.index.encoder)
     vector = encoder.encode_queries(["harbour"])[0]
     prefixes = settings.index.encoder.prefixes(encoder.name)
@@ -143,18 +143,19 @@ def _cross_encoder() -> str:
 
 
 def _benchmark(overrides: list[str]) -> str:
-    from ragbench import app
-    from ragbench.topics.load import load
+    from ragbench.config import composition
+    from ragbench.config.benchmark import load
 
-    settings = app.compose(overrides)
+    settings = composition.compose(overrides)
     benchmark = load(settings.config)
     return f"{benchmark.name}: {len(benchmark.documents)} documents, {len(benchmark.topics)} topics"
 
 
 def _mlflow(overrides: list[str]) -> str:
-    from ragbench import app, tracking
+    from ragbench import tracking
+    from ragbench.config import composition
 
-    target = tracking.target_of(app.compose(overrides))
+    target = tracking.target_of(composition.compose(overrides))
     tracking.check(target)
     import importlib.metadata
 
@@ -162,9 +163,9 @@ def _mlflow(overrides: list[str]) -> str:
 
 
 def _disk(overrides: list[str]) -> str:
-    from ragbench import app
+    from ragbench.config import composition
 
-    settings = app.compose(overrides)
+    settings = composition.compose(overrides)
     settings.results.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(settings.results).free
     if free < _FREE_BYTES:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ragbench import console
+from ragbench.base import console
 
 DESCRIPTION = """Write a measured configuration for production: a bundle that runs elsewhere, a configuration file of
 ragdocs or Librarian, or the requests that make OpenSearch, Elasticsearch or Qdrant search like this.

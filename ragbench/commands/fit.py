@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragbench import console
+from ragbench.base import console
 
 if TYPE_CHECKING:
-    from ragbench.comparison.statistics import Comparison
-    from ragbench.configuration import Settings
-    from ragbench.evaluation.ranker import Values
+    from ragbench.config.settings import Settings
+    from ragbench.evidence.statistics import Comparison
+    from ragbench.fit.ranker import Values
 
 DESCRIPTION = """Learn from judged topics.
 
@@ -45,8 +45,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Do the task."""
+    from ragbench.base.errors import ConfigError
     from ragbench.commands.calibrate import check_option
-    from ragbench.errors import ConfigError
 
     arguments.overrides = [word for word in arguments.words if "=" in word]
     tasks = [word for word in arguments.words if "=" not in word]
@@ -67,16 +67,16 @@ def _shared_order(arguments: argparse.Namespace) -> int:
     """Learn from several collections, print the gain on each without it, write model and data sheet."""
     from dataclasses import replace
 
-    from ragbench import app
-    from ragbench.bounds import as_options
-    from ragbench.fingerprint import plain
+    from ragbench.base.bounds import as_options
+    from ragbench.base.fingerprint import plain
+    from ragbench.config import composition
     from ragbench.fit import order, order_file, order_sheet
 
     collections = order.read(Path(arguments.collections))
     with as_options():
         rounds = order.SPEC.rounds if arguments.rounds is None else arguments.rounds
         spec = replace(order.SPEC, depth=arguments.depth, rounds=rounds)
-    settings = [app.compose([*arguments.overrides, *each.words]) for each in collections]
+    settings = [composition.compose([*arguments.overrides, *each.words]) for each in collections]
     with console.progress(arguments.quiet or arguments.json) as progress:
         parts = [order.part(each, made, spec, progress) for each, made in zip(collections, settings, strict=True)]
         learned = order.learn(parts, spec, progress)
@@ -110,14 +110,13 @@ def _own_order(arguments: argparse.Namespace) -> int:
     """Learn from the training topics of one collection, starting from the configured order; keep only a sure gain."""
     from dataclasses import asdict, replace
 
-    from ragbench import app
-    from ragbench.bounds import as_options
-    from ragbench.evaluation import ranker
-    from ragbench.experiment import ledger
-    from ragbench.fit import before_rank, order_file, own_order
-    from ragbench.topics.load import load
+    from ragbench.base.bounds import as_options
+    from ragbench.config import composition
+    from ragbench.config.benchmark import load
+    from ragbench.fit import before_rank, order_file, own_order, ranker
+    from ragbench.results import ledger
 
-    settings = app.compose(arguments.overrides)
+    settings = composition.compose(arguments.overrides)
     with as_options():
         spec = ranker.Spec(depth=arguments.depth, seed=int(settings.config["seed"]))
         if arguments.rounds is not None:
@@ -177,11 +176,9 @@ def _said(gain: Comparison) -> str:
 
 
 def _comparison(candidate: Values, baseline: Values, settings: Settings) -> Comparison:
-    from ragbench.comparison.statistics import compare
+    from ragbench.evidence.policy import Policy
 
-    statistics = settings.statistics
-    seed = int(settings.config["seed"])
-    return compare(candidate, baseline, seed=seed, draws=statistics.draws, confidence=statistics.confidence)
+    return Policy.of(settings.config).compare([candidate], [baseline])[0]
 
 
 TASKS: Mapping[str, Callable[[argparse.Namespace], int]] = {"order": _order}

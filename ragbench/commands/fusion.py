@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from ragbench import console
+from ragbench.base import console
 
 DESCRIPTION = """Compare ways to fuse the sources of a finished run, over what they found: nothing is searched again.
 
@@ -27,8 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Read the sources' rankings, fuse them in every way, print the ways by what they reach."""
-    from ragbench.evaluation.fusion_methods import has_ranx
-    from ragbench.experiment import fusions, measurements
+    from ragbench.fit import fusions
+    from ragbench.fit.fusion_methods import has_ranx
+    from ragbench.results import measurements
     from ragbench.workbench.runs import named_runs
 
     (folder,), _ = named_runs(arguments.words, most=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from ragbench import console
+from ragbench.base import console
 
 DESCRIPTION = """Compare a run with a pinned one; exit code 1 when it is worse, 3 when too little is known.
 
@@ -56,13 +56,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Compare and print; 1 when the candidate is worse, 3 when too little is known to say."""
-    from ragbench import app, project
-    from ragbench.bounds import as_options
+    from ragbench.base.bounds import as_options
+    from ragbench.base.errors import ConfigError
     from ragbench.commands.verify import show
-    from ragbench.errors import ConfigError
-    from ragbench.experiment import ledger
+    from ragbench.config import composition, project
     from ragbench.export import measured_arm
     from ragbench.export.gate import Limits, gate
+    from ragbench.results import ledger
     from ragbench.workbench.runs import find, split_words
 
     with as_options():
@@ -77,7 +77,7 @@ def main(arguments: argparse.Namespace) -> int:
     by_option = [name for name in (arguments.baseline, arguments.candidate) if name]
     if len(named) > 2 or (named and by_option):
         raise ConfigError(f"two runs are compared, got {', '.join([*by_option, *named])}: ragbench gate OLD NEW")
-    settings = app.compose(overrides)
+    settings = composition.compose(overrides)
     if arguments.pin:
         if named or by_option:
             raise ConfigError("--pin names the run to keep: ragbench gate --pin @1, then ragbench gate")
@@ -95,8 +95,8 @@ def main(arguments: argparse.Namespace) -> int:
 
 def _pinned() -> str:
     """The folder that the project compares with. ConfigError where none is pinned, ResultsError if it is gone."""
-    from ragbench import project
-    from ragbench.errors import ConfigError, ResultsError
+    from ragbench.base.errors import ConfigError, ResultsError
+    from ragbench.config import project
 
     found = project.find()
     if found is None or found.gate is None:

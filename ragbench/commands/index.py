@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from ragbench import console
-from ragbench.exit_codes import FAILED
+from ragbench.base import console
+from ragbench.base.exit_codes import FAILED
 
 if TYPE_CHECKING:
     from ragbench.index.artefacts import ArtefactStore
@@ -34,17 +34,17 @@ def main(arguments: argparse.Namespace) -> int:
     """Build or list."""
     import pandas as pd
 
-    from ragbench import app
+    from ragbench.config import composition
     from ragbench.index.artefacts import ArtefactStore
 
-    settings = app.compose(arguments.overrides)
+    settings = composition.compose(arguments.overrides)
     if arguments.check:
         return _check(ArtefactStore(settings.index_folder), arguments.json)
     if arguments.list:
         found = list(ArtefactStore(settings.index_folder, console.say).list())
     else:
-        from ragbench.arm_builder import ArmBuilder
         from ragbench.benchmark.load import load
+        from ragbench.config.arm_builder import ArmBuilder
 
         benchmark = load(settings.config["data"], topics=False)
         with console.progress(arguments.quiet or arguments.json) as progress:

@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from ragbench import console
+from ragbench.base import console
 
 DESCRIPTION = """Look at a folder of notes and write ragbench.yaml, which every later command here reads.
 
@@ -37,9 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Look, ask, write, say what to type next."""
-    from ragbench import project
+    from ragbench.base.errors import ConfigError
     from ragbench.benchmark.recognise import recognise
-    from ragbench.errors import ConfigError
+    from ragbench.config import project
 
     file = Path(project.FILE)
     if file.exists() and not arguments.replace:

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragbench import console
+from ragbench.base import console
 
 if TYPE_CHECKING:
-    from ragbench.types import Document
+    from ragbench.base.types import Document
 
 DESCRIPTION = "Grade a pool with the keys 0 to 3, stop and go on at any time, and merge the grades into the judgments."
 EXAMPLES = """examples:
@@ -39,13 +39,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Grade, or merge."""
-    from ragbench import app, project
+    from ragbench.base.errors import ResultsError
     from ragbench.benchmark.judge import merge_into_folder, require_pairs
     from ragbench.benchmark.judge_terminal import judge_in_terminal
     from ragbench.benchmark.pool import read_source
+    from ragbench.config import composition, project
+    from ragbench.config.overrides import key_of
     from ragbench.corpus.links import collection_digest
-    from ragbench.errors import ResultsError
-    from ragbench.overrides import key_of
 
     pool = Path(arguments.pool)
     if arguments.endpoint or arguments.model:
@@ -54,7 +54,7 @@ def main(arguments: argparse.Namespace) -> int:
         judge_in_terminal(pool)
         console.next_command(f"judge {pool} --merge")
         return 0
-    config, source = app.compose(arguments.overrides).config, read_source(pool)
+    config, source = composition.compose(arguments.overrides).config, read_source(pool)
     typed = [word for word in arguments.overrides if key_of(word).split(".")[0] == "data"]
     if source and all(key_of(word) == "data.qrels" for word in typed):  # it only says where the judgments go
         qrels = {"qrels": config["data"]["qrels"]} if typed else {}
@@ -78,10 +78,10 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _by_model(pool: Path, arguments: argparse.Namespace) -> int:
-    from ragbench import app
+    from ragbench.base.errors import ConfigError
     from ragbench.benchmark.model_judge import grade_pool
-    from ragbench.comparison.ppi import LEAST
-    from ragbench.errors import ConfigError
+    from ragbench.config import composition
+    from ragbench.evidence.ppi import LEAST
     from ragbench.models.access import Models
     from ragbench.models.chat import spec_from_options
 
@@ -89,7 +89,7 @@ def _by_model(pool: Path, arguments: argparse.Namespace) -> int:
         raise ConfigError(
             f"--sample must be at least {LEAST}, got {arguments.sample}: a model counts beside persons only"
         )
-    settings = app.compose(arguments.overrides)
+    settings = composition.compose(arguments.overrides)
     model = Models(cache=settings.cache_folder).chat(
         spec_from_options(arguments.endpoint, arguments.model, arguments.key_variable)
     )
@@ -105,9 +105,9 @@ def _by_model(pool: Path, arguments: argparse.Namespace) -> int:
 
 def _folder(data: Mapping[str, Any], into_builtin: bool) -> Path:
     """The folder of the judgments. Raises ConfigError for judgments that may not be written."""
-    from ragbench import locations
+    from ragbench.base import locations
+    from ragbench.base.errors import ConfigError
     from ragbench.benchmark.load import VERSION, builtin_judgments
-    from ragbench.errors import ConfigError
 
     if data["loader"] not in ("builtin", "native", "vault", "git"):
         raise ConfigError(f"grades cannot be merged into data={data['loader']}: use data=native or data=vault")
@@ -126,7 +126,7 @@ def _collection(config: Mapping[str, Any], folder: Path) -> tuple[set[str], Sequ
     """The topics and documents that grades may be about. The judgments need not exist yet."""
     from ragbench.benchmark.load import load as load_data
     from ragbench.benchmark.native import TOPICS, read_topics
-    from ragbench.topics.load import load
+    from ragbench.config.benchmark import load
 
     if config["data"]["loader"] in ("vault", "git"):
         benchmark = load({**config, "data": {**config["data"], "qrels": None}})

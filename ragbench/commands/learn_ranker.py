@@ -8,20 +8,20 @@ import textwrap
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from ragbench import console
+from ragbench.base import console
 from ragbench.boundary.yaml import read_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from ragbench.arm_builder import Progress
     from ragbench.benchmark.benchmark import Benchmark
-    from ragbench.comparison.statistics import Comparison
-    from ragbench.configuration import Settings
-    from ragbench.engine.executor import Arm
-    from ragbench.evaluation.ranker import Learned, Sample, Spec
-    from ragbench.stages.rank import Rank
+    from ragbench.config.arm_builder import Progress
+    from ragbench.config.settings import Settings
+    from ragbench.evidence.statistics import Comparison
+    from ragbench.fit.ranker import Learned, Sample, Spec
+    from ragbench.search.engine.executor import Arm
+    from ragbench.search.stages.rank import Rank
 
 DESCRIPTION = """Learn an order of the hits on the training topics (LambdaMART) and say what it brings.
 
@@ -50,17 +50,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Learn on the train split, estimate by cross-validation, confirm on test, print or write."""
-    from ragbench import app
-    from ragbench.bounds import as_options
+    from ragbench.base.bounds import as_options
+    from ragbench.base.errors import BenchmarkError
     from ragbench.commands.calibrate import check_option
-    from ragbench.errors import BenchmarkError
-    from ragbench.evaluation import ranker
-    from ragbench.fit import before_rank
-    from ragbench.topics.load import load
+    from ragbench.config import composition
+    from ragbench.config.benchmark import load
+    from ragbench.fit import before_rank, ranker
 
     if arguments.write is not None:
         check_option(arguments.write, ("on", "off", "builtin"))
-    settings = app.compose(arguments.overrides)
+    settings = composition.compose(arguments.overrides)
     seed = int(settings.config["seed"])
     with as_options():
         names = ("depth", "rounds", "folds", "recency")
@@ -118,24 +117,22 @@ def _comparison(
     candidate: Sequence[float] | Any, baseline: Sequence[float] | Any, settings: Settings, share: float = 1.0
 ) -> Comparison:
     """Compare; `share` of 1 - confidence is what this look may err in."""
-    from ragbench.comparison.statistics import compare
+    from dataclasses import replace
 
-    statistics = settings.statistics
-    seed = int(settings.config["seed"])
-    confidence = 1 - (1 - statistics.confidence) * share
-    return compare(candidate, baseline, seed=seed, draws=statistics.draws, confidence=confidence)
+    from ragbench.evidence.policy import Policy
+
+    return replace(Policy.of(settings.config), share=share).compare([candidate], [baseline])[0]
 
 
 def _confirmation(
     arm: Arm, benchmark: Benchmark, stage: Rank, spec: Spec, settings: Settings, progress: Progress
 ) -> Comparison | None:
     """The model against fusion on the test topics; None where there are none with a relevant document."""
-    from ragbench.evaluation import ranker
-    from ragbench.fit import before_rank
+    from ragbench.fit import before_rank, ranker
 
     if "test" not in benchmark.splits:
         return None
-    from ragbench.experiment import ledger
+    from ragbench.results import ledger
 
     sample = before_rank.sample(arm, benchmark, "test", spec.depth, spec.features, progress)
     key = [arm.pipeline.fingerprint, benchmark.collection, stage.describe(), spec]
@@ -182,8 +179,8 @@ def _write(name: str, stage: Rank, learned: Learned, sample: Sample, benchmark: 
     """Keep the model as conf/rank/<name>.yaml."""
     import yaml
 
+    from ragbench.base.errors import ConfigError
     from ragbench.commands.calibrate import write_option
-    from ragbench.errors import ConfigError
 
     comment = (
         f"Learned by `ragbench learn-ranker` from {len(sample)} training topics of {benchmark.name} "

@@ -6,15 +6,15 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ragbench import console
+from ragbench.base import console
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from ragbench.base.types import QueryState, Ranking
     from ragbench.benchmark.benchmark import Benchmark
     from ragbench.index.chunks import ChunkTable
-    from ragbench.types import QueryState, Ranking
 
 DESCRIPTION = """Learn the weights of fusion on the training queries, and say what they gain on queries left out.
 
@@ -34,20 +34,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Run the sources once over the train split, try mixtures, print the best."""
-    from ragbench import app
-    from ragbench.arm_builder import ArmBuilder
+    from ragbench.base.errors import ConfigError
     from ragbench.benchmark.split import fitted_on
-    from ragbench.comparison.statistics import compare
-    from ragbench.engine import executor
-    from ragbench.engine.pipeline import Pipeline
-    from ragbench.errors import ConfigError
-    from ragbench.evaluation.fusion_weights import learn
-    from ragbench.stages.fuse import Fuse
-    from ragbench.topics.load import load
+    from ragbench.config import composition
+    from ragbench.config.arm_builder import ArmBuilder
+    from ragbench.config.benchmark import load
+    from ragbench.evidence.statistics import compare
+    from ragbench.fit.fusion_weights import learn
+    from ragbench.search.engine import executor
+    from ragbench.search.engine.pipeline import Pipeline
+    from ragbench.search.stages.fuse import Fuse
 
     if arguments.draws < 1:
         raise ConfigError(f"--draws must be at least 1, got {arguments.draws}")
-    settings = app.compose(arguments.overrides)
+    settings = composition.compose(arguments.overrides)
     stages = settings.pipeline.stages
     place, fuse = next(((n, stage) for n, (_, stage) in enumerate(stages) if isinstance(stage, Fuse)), (0, None))
     if fuse is None:
@@ -97,7 +97,7 @@ def _gain(
 
     import numpy as np
 
-    from ragbench.evaluation.measures import PRIMARY, document_run, evaluate
+    from ragbench.measure.measures import PRIMARY, document_run, evaluate
 
     def gain(rankings: Sequence[Ranking]) -> NDArray[np.float64]:
         run = document_run([replace(s, fused=r) for s, r in zip(states, rankings, strict=True)], table)

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from ragbench import console
-from ragbench.catalogue import Catalogue, label
-from ragbench.extensions import Kind
+from ragbench.base import console
+from ragbench.base.extensions import Kind
+from ragbench.config.catalogue import Catalogue, label
 
 DESCRIPTION = "Show what there is: experiments, switches, parameters with their defaults, data, models, plug-ins."
 EXAMPLES = """examples:
@@ -37,11 +37,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Read the configuration files and print."""
-    from ragbench import catalogue
-    from ragbench.errors import ConfigError
+    from ragbench.base.errors import ConfigError
+    from ragbench.config import catalogue
 
     if arguments.conformance:
-        from ragbench import locations
+        from ragbench.base import locations
         from ragbench.report import conformance_page
 
         requirements = conformance_page.read(locations.configuration())
@@ -120,7 +120,7 @@ def _models(found: Catalogue) -> Rows:
 
 
 def _plugins(found: Catalogue) -> Rows:
-    from ragbench import extensions
+    from ragbench.base import extensions
 
     return [
         {"name": name, "kind": kind, "module": extensions.find(kind, name).__module__, "use": use.format(name)}

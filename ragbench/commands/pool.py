@@ -6,7 +6,7 @@ import argparse
 import json
 from pathlib import Path
 
-from ragbench import console
+from ragbench.base import console
 
 DESCRIPTION = (
     "Write the pairs of query and section that runs return and nobody has judged, best first, as a CSV to fill."
@@ -31,10 +31,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Read the runs, collect the unjudged pairs, write them."""
+    from ragbench.base.files import write_text
     from ragbench.benchmark import pool
-    from ragbench.experiment import measured_data, measurements
-    from ragbench.files import write_text
-    from ragbench.topics.load import load
+    from ragbench.config.benchmark import load
+    from ragbench.results import measured_data, measurements
     from ragbench.workbench.runs import named_runs, split_words
 
     sources, settings = named_runs(arguments.words)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragbench import console
+from ragbench.base import console
 
 if TYPE_CHECKING:
     from ragbench.workbench import Experiment, Results
@@ -54,8 +54,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Run everything, then write one file."""
-    from ragbench.errors import ConfigError
-    from ragbench.files import write_text
+    from ragbench.base.errors import ConfigError
+    from ragbench.base.files import write_text
     from ragbench.report import reference
     from ragbench.workbench import Experiment
 
@@ -101,7 +101,7 @@ def _command_line(command: str, words: Sequence[str]) -> str:
 
 def every_preset() -> list[str]:
     """The names of all experiments, the baseline first."""
-    from ragbench import catalogue
+    from ragbench.config import catalogue
 
     names = [each.name for each in catalogue.read().experiments]
     return sorted(names, key=lambda name: name != "baseline")

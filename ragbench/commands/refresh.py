@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragbench import console
+from ragbench.base import console
 
 if TYPE_CHECKING:
     from ragbench.export.refresh import Refreshed, Refresher
@@ -60,7 +60,7 @@ def _follow(refresher: Refresher, found: Refreshed, arguments: argparse.Namespac
     """Refresh whenever a file changes or another bundle takes the place of this one, until Ctrl-C."""
     import gc
 
-    from ragbench.errors import RagbenchError
+    from ragbench.base.errors import RagbenchError
     from ragbench.export.bundle import RECORD
     from ragbench.export.watching import changes
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ragbench import console
+from ragbench.base import console
 
 DESCRIPTION = "Write a finished run as one HTML file that opens offline: verdicts, figures, every query, methods text."
 EXAMPLES = """examples:
@@ -30,10 +30,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Read the run, write the page, say where it is."""
-    from ragbench.errors import ResultsError
-    from ragbench.experiment import measured_data, measurements, store
-    from ragbench.files import write_text
+    from ragbench.base.errors import ResultsError
+    from ragbench.base.files import write_text
     from ragbench.report import html
+    from ragbench.results import measured_data, measurements, store
     from ragbench.workbench.runs import named_runs, split_words
 
     (folder,), settings = named_runs(arguments.words, most=1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from ragbench import console
+from ragbench.base import console
 
 if TYPE_CHECKING:
     from ragbench.workbench import Results
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Compose, run, write files, log to MLflow, print the table."""
-    from ragbench.errors import ConfigError
+    from ragbench.base.errors import ConfigError
     from ragbench.workbench import Experiment
 
     if arguments.arm and arguments.multirun:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from ragbench import console
+from ragbench.base import console
 
 DESCRIPTION = "Search the collection with a pipeline. --explain shows what every stage did with each hit."
 EXAMPLES = """examples:
@@ -47,11 +47,11 @@ def main(arguments: argparse.Namespace) -> int:
     """Search and print."""
     import os
 
-    from ragbench import app
-    from ragbench.bounds import as_options
-    from ragbench.engine.request import SearchOptions
-    from ragbench.errors import ConfigError
-    from ragbench.overrides import named_arms
+    from ragbench.base.bounds import as_options
+    from ragbench.base.errors import ConfigError
+    from ragbench.config import composition
+    from ragbench.config.overrides import named_arms
+    from ragbench.search.engine.request import SearchOptions
 
     if arguments.top < 1:
         raise ConfigError(f"--top must be at least 1, got {arguments.top}")
@@ -68,12 +68,12 @@ def main(arguments: argparse.Namespace) -> int:
         ).in_mode(os.environ.get("SEARCH_MODE"))
     shared = [*arguments.overrides, *(["hyde=on"] if arguments.hypothesis is not None else [])]
     named = named_arms(arguments.arm)
-    settings = app.arms(named, shared) if named else [app.compose(shared)]
+    settings = composition.arms(named, shared) if named else [composition.compose(shared)]
     if arguments.hypothesis is not None:
         settings = [each.with_value("hyde.text", arguments.hypothesis).check() for each in settings]
-    from ragbench.arm_builder import ArmBuilder
     from ragbench.benchmark.load import load
-    from ragbench.engine.answer import answer, as_mapping, show
+    from ragbench.config.arm_builder import ArmBuilder
+    from ragbench.search.engine.answer import answer, as_mapping, show
 
     benchmark = load(settings[0].config["data"], topics=False)
     with console.progress(arguments.quiet or arguments.json) as progress:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragbench import console
+from ragbench.base import console
 
 if TYPE_CHECKING:
     from ragbench.serving.limits import Limits
@@ -110,8 +110,8 @@ def add_limits(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Bind, load, serve."""
+    from ragbench.base.errors import ConfigError
     from ragbench.boundary.access import LOOPBACK, Access, Rate, Tokens
-    from ragbench.errors import ConfigError
     from ragbench.serving import listen
     from ragbench.serving.http import create_app
 
@@ -175,8 +175,8 @@ def _say(arguments: argparse.Namespace) -> Callable[[str], None]:
 
 def limits_of(arguments: argparse.Namespace, **more: Any) -> Limits:
     """The limits that the options set. Raises ConfigError for impossible ones."""
-    from ragbench.bounds import as_options
-    from ragbench.errors import ConfigError
+    from ragbench.base.bounds import as_options
+    from ragbench.base.errors import ConfigError
     from ragbench.serving.limits import Limits
 
     if arguments.threads is not None and arguments.threads < 1:
@@ -193,7 +193,7 @@ def limits_of(arguments: argparse.Namespace, **more: Any) -> Limits:
 
 def start(arguments: argparse.Namespace, limits: Limits) -> tuple[SearchService, Callable[[], None]]:
     """The service over the bundle, reloaded on SIGHUP or, with --watch, on changes; and what stops the reloading."""
-    from ragbench.errors import ConfigError
+    from ragbench.base.errors import ConfigError
     from ragbench.export.memory import Memory
     from ragbench.serving.follow import Follower
     from ragbench.serving.reload import Reloader, signature

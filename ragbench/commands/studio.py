@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ragbench import console
+from ragbench.base import console
 
 DESCRIPTION = """Open the workbench in a browser: rank runs, compare queries, give judgments, search, start experiments.
 
@@ -50,9 +50,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Bind, print the address, serve."""
-    from ragbench import app
+    from ragbench.base.errors import ConfigError
     from ragbench.boundary.access import LOOPBACK
-    from ragbench.errors import ConfigError
+    from ragbench.config import composition
     from ragbench.serving import listen
     from ragbench.serving.limits import Limits
     from ragbench.studio.app import Studio, create_app
@@ -66,7 +66,7 @@ def main(arguments: argparse.Namespace) -> int:
             f"--host {arguments.host} lets other machines send the token unencrypted: add --tls-cert and --tls-key, or "
             "--behind-proxy where a proxy encrypts"
         )
-    settings = app.compose(arguments.overrides)
+    settings = composition.compose(arguments.overrides)
     hosts = frozenset({*LOOPBACK, arguments.host.lower(), *(name.lower() for name in arguments.allow_host)})
     access = Access(hosts if local or arguments.allow_host else None, arguments.read_only, arguments.allow_commands)
     studio = Studio(settings.results, tuple(arguments.overrides), access)

@@ -7,13 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragbench import console, project
-from ragbench.overrides import key_of
+from ragbench.base import console
+from ragbench.config import project
+from ragbench.config.overrides import key_of
 
 if TYPE_CHECKING:
-    from ragbench.configuration import Settings
-    from ragbench.experiment.measurements import Measurements
-    from ragbench.topics.derive import MadeTopics
+    from ragbench.benchmark.topics.derive import MadeTopics
+    from ragbench.config.settings import Settings
+    from ragbench.results.measurements import Measurements
     from ragbench.workbench import Experiment
 
 HUMAN = "human"
@@ -74,8 +75,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Compose the configuration and do the task."""
-    from ragbench import app
-    from ragbench.errors import ConfigError
+    from ragbench.base.errors import ConfigError
+    from ragbench.config import composition
 
     overrides = [word for word in arguments.words if "=" in word and not Path(word).exists()]
     task, *arguments.inputs = [word for word in arguments.words if word not in overrides] or ["show"]
@@ -90,12 +91,12 @@ def main(arguments: argparse.Namespace) -> int:
     if task in RUNNING:
         return RUNNING[task](overrides, arguments)
     arguments.out = arguments.out or {"find-evidence": "pool.csv", "threads": "questions"}.get(task, "topics.jsonl")
-    return TASKS[task](app.compose(overrides), arguments)
+    return TASKS[task](composition.compose(overrides), arguments)
 
 
 def _show(settings: Settings, arguments: argparse.Namespace) -> int:
-    from ragbench.topics.load import load
-    from ragbench.topics.overview import ENOUGH, overview
+    from ragbench.benchmark.topics.overview import ENOUGH, overview
+    from ragbench.config.benchmark import load
 
     benchmark = load(settings.config)
     table = overview(benchmark)
@@ -109,9 +110,9 @@ def _show(settings: Settings, arguments: argparse.Namespace) -> int:
 
 
 def _derive(settings: Settings, arguments: argparse.Namespace) -> int:
-    from ragbench.topics.load import derivation
-    from ragbench.topics.overview import overview
-    from ragbench.topics.topics_file import write
+    from ragbench.benchmark.topics.overview import overview
+    from ragbench.benchmark.topics.topics_file import write
+    from ragbench.config.benchmark import derivation
 
     made, documents = derivation(settings.config)
     out = Path(arguments.out)
@@ -126,12 +127,12 @@ def _derive(settings: Settings, arguments: argparse.Namespace) -> int:
 
 
 def _from_log(settings: Settings, arguments: argparse.Namespace) -> int:
+    from ragbench.base.bounds import as_options
+    from ragbench.base.errors import ConfigError
     from ragbench.benchmark import load as data
-    from ragbench.bounds import as_options
-    from ragbench.errors import ConfigError
-    from ragbench.topics import from_log, log
-    from ragbench.topics.overview import overview
-    from ragbench.topics.topics_file import write
+    from ragbench.benchmark.topics import from_log, log
+    from ragbench.benchmark.topics.overview import overview
+    from ragbench.benchmark.topics.topics_file import write
 
     if len(arguments.inputs) != 1:
         raise ConfigError("ragbench topics from-log reads one file: ragbench topics from-log FILE")
@@ -183,13 +184,13 @@ def _from_log(settings: Settings, arguments: argparse.Namespace) -> int:
 def _threads(settings: Settings, arguments: argparse.Namespace) -> int:
     from collections import Counter
 
+    from ragbench.base.bounds import as_options
+    from ragbench.base.errors import BenchmarkError, ConfigError
     from ragbench.benchmark import load as data
     from ragbench.benchmark.lines import write_atomically
-    from ragbench.bounds import as_options
-    from ragbench.errors import BenchmarkError, ConfigError
-    from ragbench.topics import threads
-    from ragbench.topics.overview import overview
-    from ragbench.topics.topics_file import require_new, write
+    from ragbench.benchmark.topics import threads
+    from ragbench.benchmark.topics.overview import overview
+    from ragbench.benchmark.topics.topics_file import require_new, write
 
     if len(arguments.inputs) != 1 or not arguments.site:
         raise ConfigError("ragbench topics threads reads one file: ragbench topics threads FILE --site URL")
@@ -223,9 +224,9 @@ def _threads(settings: Settings, arguments: argparse.Namespace) -> int:
 
 
 def _threads_reviewed(settings: Settings, arguments: argparse.Namespace) -> int:
-    from ragbench.errors import ConfigError
-    from ragbench.topics import threads
-    from ragbench.topics.topics_file import write
+    from ragbench.base.errors import ConfigError
+    from ragbench.benchmark.topics import threads
+    from ragbench.benchmark.topics.topics_file import write
 
     if len(arguments.inputs) != 1:
         raise ConfigError(
@@ -243,13 +244,13 @@ def _threads_reviewed(settings: Settings, arguments: argparse.Namespace) -> int:
 
 
 def _draft(settings: Settings, arguments: argparse.Namespace) -> int:
-    from ragbench.bounds import as_options
+    from ragbench.base.bounds import as_options
+    from ragbench.benchmark.topics.draft import DraftSpec, draft
+    from ragbench.benchmark.topics.overview import overview
+    from ragbench.benchmark.topics.topics_file import require_new, write
+    from ragbench.config.benchmark import documents
     from ragbench.models.access import Models
     from ragbench.models.chat import spec_from_options
-    from ragbench.topics.draft import DraftSpec, draft
-    from ragbench.topics.load import documents
-    from ragbench.topics.overview import overview
-    from ragbench.topics.topics_file import require_new, write
 
     with as_options():
         spec = DraftSpec(limit=arguments.limit, seed=arguments.seed)
@@ -289,10 +290,10 @@ def _say_written(settings: Settings, out: Path) -> int:
 def _find_evidence(settings: Settings, arguments: argparse.Namespace) -> int:
     import json
 
+    from ragbench.base.files import write_text
     from ragbench.benchmark import pool
-    from ragbench.files import write_text
-    from ragbench.topics.evidence import unjudged_sections
-    from ragbench.topics.load import load
+    from ragbench.benchmark.topics.evidence import unjudged_sections
+    from ragbench.config.benchmark import load
 
     benchmark = load(settings.config)
     rows = unjudged_sections(benchmark, arguments.depth)
@@ -305,17 +306,17 @@ def _find_evidence(settings: Settings, arguments: argparse.Namespace) -> int:
 
 
 def _validate(overrides: Sequence[str], arguments: argparse.Namespace) -> int:
-    from ragbench import app
-    from ragbench.comparison.arms import Arms
-    from ragbench.comparison.validity import validate
-    from ragbench.errors import ConfigError
-    from ragbench.experiment import measurements
-    from ragbench.fingerprint import plain
+    from ragbench.base.errors import ConfigError
+    from ragbench.base.fingerprint import plain
+    from ragbench.config import composition
+    from ragbench.evidence.arms import Arms
+    from ragbench.evidence.validity import validate
+    from ragbench.results import measurements
     from ragbench.workbench.runs import find
 
     if len(arguments.inputs) > 1:
         raise ConfigError("ragbench topics validate takes one run, and the other with --against RUN")
-    settings = app.compose([word for word in overrides if key_of(word).split(".")[0] == "paths"])
+    settings = composition.compose([word for word in overrides if key_of(word).split(".")[0] == "paths"])
 
     def of(name: str) -> measurements.Measurements:
         return measurements.load(find(name, settings, console.say))
@@ -341,10 +342,10 @@ def _validate(overrides: Sequence[str], arguments: argparse.Namespace) -> int:
 def _perturb(overrides: Sequence[str], arguments: argparse.Namespace) -> int:
     from dataclasses import replace
 
-    from ragbench.comparison.arms import Arms
-    from ragbench.comparison.robustness import losses
-    from ragbench.errors import ConfigError
-    from ragbench.topics.perturb import KINDS, SEPARATOR, with_variants
+    from ragbench.base.errors import ConfigError
+    from ragbench.benchmark.topics.perturb import KINDS, SEPARATOR, with_variants
+    from ragbench.evidence.arms import Arms
+    from ragbench.evidence.robustness import losses
 
     if arguments.inputs:
         raise ConfigError("ragbench topics perturb takes overrides only: ragbench topics perturb exp=baseline,phase1")

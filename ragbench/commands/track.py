@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from ragbench import console
+from ragbench.base import console
 
 DESCRIPTION = """Write finished experiments and searches to MLflow from their folders.
 
@@ -25,14 +25,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Find what is asked for, log it, say what was logged."""
-    from ragbench import app, tracking
-    from ragbench.errors import TrackingError
+    from ragbench import tracking
+    from ragbench.base.errors import TrackingError
+    from ragbench.config import composition
     from ragbench.workbench.runs import find, split_words
 
     named, overrides = split_words(arguments.words)
     if arguments.all == bool(named):
         raise TrackingError("say what to write to MLflow: --all, or the folders of runs and searches, not both")
-    settings = app.compose(overrides)
+    settings = composition.compose(overrides)
     target = tracking.target_of(settings)
     folders = [find(name, settings, console.say) for name in named]
     tracking.check(target)

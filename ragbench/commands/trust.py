@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ragbench import console
+from ragbench.base import console
 
 DESCRIPTION = """Trust the project file of a folder, or a bundle: what it sends or starts is no longer refused.
 
@@ -31,9 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Show the file and keep its digest."""
-    from ragbench import project
+    from ragbench.base.errors import ConfigError
     from ragbench.boundary import trust
-    from ragbench.errors import ConfigError
+    from ragbench.config import project
     from ragbench.export.bundle import CONFIG, RECORD
 
     folder = arguments.folder.expanduser()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 
-from ragbench import console
+from ragbench.base import console
 
 DESCRIPTION = """Search for better parameters on the training topics; confirm the winner once on the test topics.
 
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Search, confirm, write, log, print."""
-    from ragbench.overrides import named_arms
+    from ragbench.config.overrides import named_arms
     from ragbench.workbench import tune
 
     starts = [shlex.join(words) for words in named_arms(arguments.arm).values()]

@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 
-from ragbench import console
+from ragbench.base import console
 
 DESCRIPTION = "Open MLflow on the store that the runs were written to, on this machine only."
 EXAMPLES = """examples:
@@ -23,12 +23,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Replace this process by MLflow's server."""
-    from ragbench import app, tracking
-    from ragbench.errors import ConfigError
+    from ragbench import tracking
+    from ragbench.base.errors import ConfigError
+    from ragbench.config import composition
 
     if not 1 <= arguments.port <= 65_535:
         raise ConfigError(f"--port must be between 1 and 65535, got {arguments.port}")
-    settings = app.compose(arguments.overrides)
+    settings = composition.compose(arguments.overrides)
     target = tracking.target_of(settings)
     tracking.check(target)
     tracking.prepare(target, console.say)

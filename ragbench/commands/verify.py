@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragbench import console
-from ragbench.exit_codes import FAILED, NOT_CHECKED
+from ragbench.base import console
+from ragbench.base.exit_codes import FAILED, NOT_CHECKED
 
 if TYPE_CHECKING:
     from ragbench.export.verify import Check

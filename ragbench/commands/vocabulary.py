@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from ragbench import console
+from ragbench.base import console
 
 DESCRIPTION = "Show the terms of the collection's vocabulary nearest to a text, and which of them P1 would append."
 EXAMPLES = """examples:
@@ -26,21 +26,21 @@ def main(arguments: argparse.Namespace) -> int:
     """Look up and print."""
     import pandas as pd
 
-    from ragbench import app
-    from ragbench.errors import ConfigError
-    from ragbench.stages.expand_terms import ExpandTerms
+    from ragbench.base.errors import ConfigError
+    from ragbench.config import composition
+    from ragbench.search.stages.expand_terms import ExpandTerms
 
     if arguments.top < 1:
         raise ConfigError(f"--top must be at least 1, got {arguments.top}")
     if not arguments.text.strip():
         raise ConfigError("the text is empty: say what to look up")
-    settings = app.compose(["p1=on", *arguments.overrides])
+    settings = composition.compose(["p1=on", *arguments.overrides])
     stage = next((stage for _, stage in settings.pipeline if isinstance(stage, ExpandTerms)), None)
     if stage is None:
         raise ConfigError("p1 is off, so there is no vocabulary to look at: leave out p1=off")
-    from ragbench.arm_builder import ArmBuilder
     from ragbench.benchmark.load import load
-    from ragbench.engine.pipeline import clean
+    from ragbench.config.arm_builder import ArmBuilder
+    from ragbench.search.engine.pipeline import clean
 
     benchmark = load(settings.config["data"], topics=False)
     with console.progress(arguments.quiet or arguments.json) as progress:

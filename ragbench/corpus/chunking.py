@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol
 
-from ragbench.bounds import Checked, Natural
+from ragbench.base.bounds import Checked, Natural
+from ragbench.base.types import Chunk, Document
 from ragbench.corpus.sections import sections_between
 from ragbench.corpus.spans import Sizes, Span, spans
-from ragbench.types import Chunk, Document
 
 
 class Chunker(Protocol):

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ragbench.base.files import resolved
 from ragbench.corpus.file_warning import FileWarning
-from ragbench.files import resolved
 
 MARKDOWN = ("**/*.md", "**/*.markdown", "**/*.mdx")
 """The files that are documents, where nothing else is said."""

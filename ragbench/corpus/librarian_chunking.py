@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ragbench.bounds import Checked, Count, Natural
+from ragbench.base.bounds import Checked, Count, Natural
+from ragbench.base.types import Chunk, Document
 from ragbench.corpus.chunking import chunk_of_span
 from ragbench.corpus.spans import Span
-from ragbench.types import Chunk, Document
 
 CHARS_PER_TOKEN = 4
 _SENTENCE_REACH = 200  # characters before the end of a piece in which a sentence may end it

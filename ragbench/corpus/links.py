@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Literal
 from urllib.parse import unquote
 
+from ragbench.base.fingerprint import digest
+from ragbench.base.types import Document, Link
 from ragbench.corpus.file_warning import FileWarning
 from ragbench.corpus.metadata import read_metadata
-from ragbench.fingerprint import digest
-from ragbench.types import Document, Link
 
 Dialect = Literal["auto", "obsidian", "dendron"]
 """`[[a|b]]` in obsidian is a link to `a` shown as `b`, in dendron the reverse; auto takes what finds more targets."""

@@ -19,8 +19,8 @@ from markdown_it.rules_block.html_block import html_block
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
+from ragbench.base.types import CodeBlock, Link
 from ragbench.corpus.sections import Heading
-from ragbench.types import CodeBlock, Link
 
 _WIKILINK = re.compile(r"!?\[\[([^\[\]\n]+)\]\]")
 # A tag has a letter (`#42` is an issue number) and a blank or bracket before it: `C#` and `page#part` are not tags.

@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ragbench.base.types import Document
 from ragbench.corpus.reader import with_other_text
-from ragbench.types import Document
 
 WIDE = 5
 """A passage of at least this many words is masked in every document, a shorter one only in its topic's answers."""

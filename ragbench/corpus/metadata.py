@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from ragbench.bounds import Holds
+from ragbench.base.bounds import Holds
 
 _DATE_FORMATS = ("%Y/%m/%d", "%Y-%m", "%d.%m.%Y", "%d %B %Y", "%d %b %Y", "%B %d, %Y", "%b %d, %Y", "%Y/%m/%d %H:%M")
 _COMMA = re.compile(r"\s*,\s*")

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ragbench.base.types import Link
 from ragbench.corpus.markdown import RunningText
-from ragbench.types import Link
 
 _END = re.compile(
     r"""[.!?\u2026][\"'\u201d\u2019)\]*_`]*\s+(?=[^\sa-z])  # no lower-case letter follows

@@ -14,6 +14,9 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 from urllib.parse import quote, unquote
 
+from ragbench.base.errors import ConfigError, CorpusError
+from ragbench.base.fingerprint import digest
+from ragbench.base.types import Document
 from ragbench.corpus import word_file
 from ragbench.corpus.decoding import decode
 from ragbench.corpus.file_warning import FAILURES, FileWarning
@@ -23,9 +26,6 @@ from ragbench.corpus.links import Dialect, related_links, resolve_links
 from ragbench.corpus.markdown import Markup, is_mdx, parse_markdown
 from ragbench.corpus.metadata import Metadata, normalise_tags, read_metadata
 from ragbench.corpus.sections import build_sections
-from ragbench.errors import ConfigError, CorpusError
-from ragbench.fingerprint import digest
-from ragbench.types import Document
 
 # White space would break TREC files; control characters and bytes that are not UTF-8 would break all output.
 _NOT_IN_DOCNO = re.compile(r"[\s\x00-\x1f\x7f-\x9f\udc80-\udcff]")

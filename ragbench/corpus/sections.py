@@ -8,7 +8,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ragbench.types import Document, Section
+from ragbench.base.types import Document, Section
 
 _NOT_IN_ASCII_SLUG = re.compile(r"[^a-z0-9_ -]")
 # `## Title`, or lines of text with `===` or `---` under them; then blanks. A section of level 1-6 begins with one of

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
+from ragbench.base.types import CodeBlock, Document, Section
 from ragbench.corpus.sections import body_start, lies_under, parent_anchor, sections_between
-from ragbench.types import CodeBlock, Document, Section
 
 _CLOSING = r"[\"'\u201d\u2019)\]*_`]*"  # quotation marks, brackets and markup after a full stop
 _BREAKS = re.compile(

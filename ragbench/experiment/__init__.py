@@ -1,1 +1,1 @@
-"""Running experiments: arms, results, designs, comparisons."""
+"""Running experiments: plans, arms, processes, designs."""

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ragbench import catalogue
-from ragbench.comparison.arms import Arms, JudgedContrast
-from ragbench.configuration import Settings
-from ragbench.errors import ConfigError
-from ragbench.experiment import verdicts
+from ragbench.base.errors import ConfigError
+from ragbench.base.files import write_text
+from ragbench.config import catalogue
+from ragbench.config.settings import Settings
+from ragbench.evidence.arms import Arms, JudgedContrast
 from ragbench.experiment.design import Design, design_named
-from ragbench.files import write_text
+from ragbench.results import verdicts
 
 if TYPE_CHECKING:
-    from ragbench.experiment.measurements import Measurements
+    from ragbench.results.measurements import Measurements
 
 _CONDITIONS = ("calibration", "filters", "hyde", "recency")
 """Switches that are varied only when `factors` names them: they are the conditions of a search."""

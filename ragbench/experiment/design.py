@@ -26,8 +26,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.comparison.contrast import Contrast
-from ragbench.errors import ConfigError
+from ragbench.base.errors import ConfigError
+from ragbench.evidence.contrast import Contrast
 
 Values = Mapping[str, NDArray[np.float64]]
 """By arm, one value per query, shape (n,), queries in the same order in every arm."""

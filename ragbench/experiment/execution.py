@@ -16,18 +16,19 @@ from contextlib import AbstractContextManager
 from itertools import accumulate, pairwise, takewhile
 from typing import TYPE_CHECKING, Protocol
 
-from ragbench.configuration import ExecutionSpec, Settings
-from ragbench.engine import executor
-from ragbench.errors import ArmsFailed, RagbenchError
+from ragbench.base.errors import ArmsFailed, RagbenchError
+from ragbench.base.fingerprint import digest
+from ragbench.config.sections import ExecutionSpec
+from ragbench.config.settings import Settings
 from ragbench.experiment.worker import Failure, Job
-from ragbench.fingerprint import digest
 from ragbench.models.parallel import threads_for
+from ragbench.search.engine import executor
 
 if TYPE_CHECKING:
-    from ragbench.arm_builder import Progress, Say
+    from ragbench.base.types import Query
     from ragbench.benchmark.benchmark import Benchmark
-    from ragbench.engine.executor import Arm, Outcome
-    from ragbench.types import Query
+    from ragbench.config.arm_builder import Progress, Say
+    from ragbench.search.engine.executor import Arm, Outcome
 
 
 class Workers(Protocol):

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Self
 from ragbench.experiment import worker
 
 if TYPE_CHECKING:
-    from ragbench.configuration import Settings
-    from ragbench.engine.executor import Outcome
+    from ragbench.config.settings import Settings
     from ragbench.experiment.worker import Failure, Job
+    from ragbench.search.engine.executor import Outcome
 
 
 class JoblibWorkers:

@@ -20,13 +20,13 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Self
 
-from ragbench.errors import ConfigError
+from ragbench.base.errors import ConfigError
 from ragbench.experiment.worker import Worker
 
 if TYPE_CHECKING:
-    from ragbench.configuration import Settings
-    from ragbench.engine.executor import Outcome
+    from ragbench.config.settings import Settings
     from ragbench.experiment.worker import Failure, Job
+    from ragbench.search.engine.executor import Outcome
 
 _TOKEN_SOURCES = ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
 _STORE_BYTES = 256 << 20

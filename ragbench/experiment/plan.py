@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ragbench.arm_builder import ArmBuilder
 from ragbench.benchmark.benchmark import Benchmark
-from ragbench.configuration import Settings
-from ragbench.engine.executor import Arm
-from ragbench.engine.tree import explain as explain_tree
-from ragbench.engine.tree import tree
-from ragbench.experiment import store
+from ragbench.config.arm_builder import ArmBuilder
+from ragbench.config.settings import Settings
 from ragbench.experiment.run import arm_key, plan
 from ragbench.index.artefacts import Survey
 from ragbench.models.access import Models
+from ragbench.results import store
+from ragbench.search.engine.executor import Arm
+from ragbench.search.engine.tree import explain as explain_tree
+from ragbench.search.engine.tree import tree
 
 
 def explain(settings: Sequence[Settings], benchmark: Benchmark, command: str) -> str:

@@ -11,26 +11,26 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragbench.arm_builder import ArmBuilder, Progress, Say, fetch_caches, share_caches
+from ragbench.base.errors import BenchmarkError, ConfigError
+from ragbench.base.fingerprint import digest, plain
+from ragbench.base.types import Query
 from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic, topic_area
 from ragbench.benchmark.split import TEST
-from ragbench.configuration import Settings
-from ragbench.errors import BenchmarkError, ConfigError
-from ragbench.evaluation import diagnosis, headroom, levels, measures, passages, source_rankings
-from ragbench.experiment import environment, execution, ledger, measurements, store, top_hits, verdicts
-from ragbench.experiment.measurements import Measurements
-from ragbench.experiment.store import RunFolder
-from ragbench.fingerprint import digest, plain
-from ragbench.timing import coldstart, latency, open_loop
-from ragbench.timing.machine import Watch
-from ragbench.topics.derive import DeriveSpec, choose
-from ragbench.types import Query
+from ragbench.benchmark.topics.derive import DeriveSpec, choose
+from ragbench.config.arm_builder import ArmBuilder, Progress, Say, fetch_caches, share_caches
+from ragbench.config.settings import Settings
+from ragbench.experiment import coldstart, execution
+from ragbench.measure import diagnosis, headroom, latency, levels, measures, open_loop, passages, source_rankings
+from ragbench.measure.machine import Watch
+from ragbench.results import environment, ledger, measurements, store, top_hits, verdicts
+from ragbench.results.measurements import Measurements
+from ragbench.results.store import RunFolder
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ragbench.engine.executor import Arm, Outcome
     from ragbench.index.artefact import Artefact
+    from ragbench.search.engine.executor import Arm, Outcome
 
 
 @dataclass(frozen=True)

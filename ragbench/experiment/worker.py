@@ -14,23 +14,23 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragbench import processes
-from ragbench.errors import BenchmarkError, RagbenchError
+from ragbench.base import processes
+from ragbench.base.errors import BenchmarkError, RagbenchError
 
 if TYPE_CHECKING:
+    from ragbench.base.types import Document, Query
     from ragbench.benchmark.benchmark import Benchmark
-    from ragbench.configuration import Settings
-    from ragbench.engine.executor import Arm, Outcome
+    from ragbench.config.settings import Settings
     from ragbench.index.artefacts import ArtefactStore
     from ragbench.index.index import Index, IndexSpec
-    from ragbench.types import Document, Query
+    from ragbench.search.engine.executor import Arm, Outcome
 
 
 @dataclass(frozen=True)
 class Job:
     """What all arms of an experiment share.
 
-    `data` describes the benchmark to `ragbench.topics.load`, None when it was built in memory: then `documents`
+    `data` describes the benchmark to `ragbench.config.benchmark`, None when it was built in memory: then `documents`
     holds its documents. `collection` is the digest they must have. Relative paths start at `folder`; a user's own
     stages are imported from the driver's `path`.
     """
@@ -94,9 +94,9 @@ class Worker:
         sys.path += [entry for entry in self.job.path if entry not in sys.path]
         from threadpoolctl import threadpool_limits
 
-        from ragbench.configuration import Settings
-        from ragbench.engine.executor import Session
+        from ragbench.config.settings import Settings
         from ragbench.models.access import Models
+        from ragbench.search.engine.executor import Session
 
         threadpool_limits(limits=1, user_api="blas")
         self._shared = Settings("worker", self.job.config)
@@ -105,7 +105,7 @@ class Worker:
 
     def run(self, settings: Settings) -> Outcome | Failure:
         """The outcome of one arm. Errors are returned as a `Failure`; only a process that dies raises in the driver."""
-        from ragbench.arm_builder import share_caches
+        from ragbench.config.arm_builder import share_caches
 
         try:
             outcome = self._session.outcome(self._arm(settings))
@@ -117,15 +117,15 @@ class Worker:
     @cached_property
     def _store(self) -> ArtefactStore:
         """Opened by the first arm, so that a shared store that cannot be reached is a failure of that arm."""
-        from ragbench.arm_builder import fetch_caches, store_of
+        from ragbench.config.arm_builder import fetch_caches, store_of
 
         store = store_of(self._shared, lambda message: None)
         fetch_caches(store, self._models)
         return store
 
     def _arm(self, settings: Settings) -> Arm:
-        from ragbench.engine.executor import Arm
         from ragbench.index.index import Index
+        from ragbench.search.engine.executor import Arm
 
         if settings.index not in self._indexes:
             self._indexes[settings.index] = Index(
@@ -138,7 +138,7 @@ class Worker:
         if self.job.data is None:
             return self.job.documents
         if not hasattr(self, "_benchmark"):
-            from ragbench.topics.load import load
+            from ragbench.config.benchmark import load
 
             self._benchmark = load(self.job.data)
             if self._benchmark.collection != self.job.collection:

@@ -26,31 +26,31 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragbench.arm_builder import ArmBuilder, Progress, Say
+from ragbench.base.errors import BundleError, ConfigError, ResultsError
+from ragbench.base.files import publish_folder, why_unreadable
+from ragbench.base.fingerprint import plain, text_digest
+from ragbench.base.types import Query, QueryState, Ranking
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.load import load
 from ragbench.benchmark.pool import read_run
 from ragbench.boundary.json import read_json_file, read_json_lines, read_text
 from ragbench.boundary.sealed import read_sealed, write_sealed
 from ragbench.boundary.trust import trust_own
-from ragbench.errors import BundleError, ConfigError, ResultsError
-from ragbench.evaluation.measures import PRIMARY, document_run
-from ragbench.experiment import environment
+from ragbench.config.arm_builder import ArmBuilder, Progress, Say
 from ragbench.export import sbom, signing
 from ragbench.export.measured_arm import Evidence, MeasuredArm
-from ragbench.files import publish_folder, why_unreadable
-from ragbench.fingerprint import plain, text_digest
+from ragbench.measure.measures import PRIMARY, document_run
 from ragbench.models.licences import licence_of
 from ragbench.models.resolve import CrossEncoderSpec
-from ragbench.ranking import trees
-from ragbench.stages.recency import BoostRecent
-from ragbench.types import Query, QueryState, Ranking
+from ragbench.results import environment
+from ragbench.search.ranking import trees
+from ragbench.search.stages.recency import BoostRecent
 
 if TYPE_CHECKING:
-    from ragbench.engine.executor import Arm
-    from ragbench.engine.pipeline import Pipeline
     from ragbench.index.index import Index
     from ragbench.models import CrossEncoder, Encoder
+    from ragbench.search.engine.executor import Arm
+    from ragbench.search.engine.pipeline import Pipeline
 
 FORMAT = 2
 RECORD, INDEX = signing.RECORD, signing.INDEX

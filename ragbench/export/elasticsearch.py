@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ragbench.configuration import Settings
+from ragbench.config.settings import Settings
 from ragbench.export import hybrid, lucene
 from ragbench.export.hybrid import NAME, VECTOR, Hybrid
 

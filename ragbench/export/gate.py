@@ -14,14 +14,14 @@ from typing import Annotated
 import numpy as np
 from annotated_types import Interval
 
-from ragbench.bounds import Checked, Weight
-from ragbench.comparison.arms import Arms, JudgedContrast
-from ragbench.comparison.policy import Policy
-from ragbench.comparison.verdict import Level
-from ragbench.errors import ConfigError, ResultsError
-from ragbench.evaluation.levels import DOCUMENT
+from ragbench.base.bounds import Checked, Weight
+from ragbench.base.errors import ConfigError, ResultsError
+from ragbench.evidence.arms import Arms, JudgedContrast
+from ragbench.evidence.policy import Policy
+from ragbench.evidence.verdict import Level
 from ragbench.export.measured_arm import MeasuredArm
 from ragbench.export.verify import Check, Outcome
+from ragbench.measure.levels import DOCUMENT
 
 BASELINE, CANDIDATE = "baseline", "candidate"
 

@@ -11,13 +11,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ragbench import files
+from ragbench.base import files
+from ragbench.base.errors import BundleError
+from ragbench.base.types import Query
 from ragbench.boundary.json import read_json_file
 from ragbench.boundary.sealed import SEAL, read_sealed, sealed_json
-from ragbench.errors import BundleError
 from ragbench.export import bundle, signing
 from ragbench.export.bundle import Golden
-from ragbench.types import Query
 
 NAME = signing.GENERATION
 

@@ -12,15 +12,15 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ragbench.configuration import Settings
-from ragbench.errors import ConfigError
+from ragbench.base.errors import ConfigError
+from ragbench.config.settings import Settings
 from ragbench.export.translation import Reading, flat_index
 from ragbench.index.lexical import Bm25F
 from ragbench.models.resolve import EncoderSpec, load_encoder
-from ragbench.stages.cut import Cut
-from ragbench.stages.dense import RetrieveDense
-from ragbench.stages.fuse import Fuse
-from ragbench.stages.lexical import RetrieveLexical
+from ragbench.search.stages.cut import Cut
+from ragbench.search.stages.dense import RetrieveDense
+from ragbench.search.stages.fuse import Fuse
+from ragbench.search.stages.lexical import RetrieveLexical
 
 NAME = "ragbench"
 """The name of the index, the collection and the pipeline in a file; it may be changed before sending."""

@@ -11,17 +11,17 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ragbench.configuration import Settings
+from ragbench.config.settings import Settings
 from ragbench.corpus.librarian_chunking import CHARS_PER_TOKEN, LibrarianFixedChunker, LibrarianSemanticChunker
 from ragbench.export.translation import Reading
 from ragbench.models import bundled
-from ragbench.stages.average import AverageScores
-from ragbench.stages.context import AddNeighbours
-from ragbench.stages.cut import Cut
-from ragbench.stages.dense import RetrieveDense
-from ragbench.stages.fuse import Fuse
-from ragbench.stages.keywords import RerankByKeywords
-from ragbench.stages.lexical import RetrieveLexical
+from ragbench.search.stages.average import AverageScores
+from ragbench.search.stages.context import AddNeighbours
+from ragbench.search.stages.cut import Cut
+from ragbench.search.stages.dense import RetrieveDense
+from ragbench.search.stages.fuse import Fuse
+from ragbench.search.stages.keywords import RerankByKeywords
+from ragbench.search.stages.lexical import RetrieveLexical
 
 _SYSTEM = "Librarian"
 _KNOWN = (RetrieveDense, RetrieveLexical, Fuse, AverageScores, AddNeighbours, RerankByKeywords, Cut)

@@ -11,29 +11,30 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from ragbench.base.build import build
+from ragbench.base.errors import BundleError, ConfigError, IndexError_
+from ragbench.base.files import why_unreadable
+from ragbench.base.fingerprint import short_digest
+from ragbench.base.types import Document, Hit, ListedDocument, StoredDocument
 from ragbench.boundary.capabilities import EVERYTHING, Capability, granting
 from ragbench.boundary.trust import is_trusted
 from ragbench.boundary.yaml import read_yaml_file
-from ragbench.configuration import Settings, build
-from ragbench.configuration.grants import needs_of_search
-from ragbench.engine.answer import Answer, answer
-from ragbench.engine.pipeline import Pipeline, clean
-from ragbench.engine.request import SearchOptions
-from ragbench.errors import BundleError, ConfigError, IndexError_
+from ragbench.config.grants import needs_of_search
+from ragbench.config.settings import Settings
 from ragbench.export import bundle, signing
 from ragbench.export import generation as generations
 from ragbench.export.generation import Generation
 from ragbench.export.memory import Memory
 from ragbench.export.signing import Signed
-from ragbench.files import why_unreadable
-from ragbench.fingerprint import short_digest
 from ragbench.index import documents
 from ragbench.index.artefact import Artefact, damage_of
 from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.index import Index
 from ragbench.models.access import Models
-from ragbench.stages.filters import FilterDocuments
-from ragbench.types import Document, Hit, ListedDocument, StoredDocument
+from ragbench.search.engine.answer import Answer, answer
+from ragbench.search.engine.pipeline import Pipeline, clean
+from ragbench.search.engine.request import SearchOptions
+from ragbench.search.stages.filters import FilterDocuments
 
 if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Benchmark
@@ -133,10 +134,10 @@ class LoadedBundle:
         """The best `top_n` hits (at least 1) for a query, with the notes and the times of the stages.
 
         `filters` are the parameters of the stage `filters`, such as `{"category": "guide"}`. Other options are in
-        `options` or given by name, such as `mode="keyword"` (`ragbench.engine.request.SearchOptions`). Notes that the
-        query names come in addition to `top_n`. With `explain`, every hit has its explanation. Raises TimeoutError at
-        the first stage that would begin after `deadline` (of `time.monotonic`), ConfigError for an empty query or
-        options that cannot be used.
+        `options` or given by name, such as `mode="keyword"` (`ragbench.search.engine.request.SearchOptions`). Notes
+        that the query names come in addition to `top_n`. With `explain`, every hit has its explanation. Raises
+        TimeoutError at the first stage that would begin after `deadline` (of `time.monotonic`), ConfigError for an
+        empty query or options that cannot be used.
         """
         if not clean(text):
             raise ConfigError("the query is empty: say what to search for")

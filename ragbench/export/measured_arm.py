@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from ragbench.comparison.arms import Arms
-from ragbench.configuration import Settings
-from ragbench.errors import ConfigError, ResultsError
-from ragbench.experiment import measurements, store
-from ragbench.experiment.measurements import Measurements
+from ragbench.base.errors import ConfigError, ResultsError
+from ragbench.config.settings import Settings
+from ragbench.evidence.arms import Arms
+from ragbench.results import measurements, store
+from ragbench.results.measurements import Measurements
 
 Gain = Literal["adopt", "equivalent", "inconclusive", "reject", "uncompared"]
 

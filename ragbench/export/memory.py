@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ragbench import files, locations
+from ragbench.base import files, locations
+from ragbench.base.errors import BundleError
 from ragbench.boundary.sealed import read_sealed, write_sealed
-from ragbench.errors import BundleError
 from ragbench.export.signing import Signed
 
 NAME = "bundles.json"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ragbench.configuration import Settings
-from ragbench.errors import ConfigError
+from ragbench.base.errors import ConfigError
+from ragbench.config.settings import Settings
 from ragbench.export import hybrid
 from ragbench.export.hybrid import NAME, QUERY, VECTOR, Hybrid
 

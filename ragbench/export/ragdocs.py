@@ -11,33 +11,33 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ragbench.configuration import Settings
+from ragbench.base.errors import ConfigError
+from ragbench.config.settings import Settings
 from ragbench.corpus.chunking import HeaderChunker, ParentChildChunker
-from ragbench.errors import ConfigError
 from ragbench.export.ragdocs_keys import NEWEST, VERSIONS, Version
 from ragbench.export.translation import Reading
 from ragbench.models import bundled
-from ragbench.stages.calibrate import Calibrate
-from ragbench.stages.classify import Classify
-from ragbench.stages.code import RetrieveCode
-from ragbench.stages.community import BoostCommunity
-from ragbench.stages.confidence import FilterByConfidence
-from ragbench.stages.cut import Cut
-from ragbench.stages.dedup_exact import DropEqualTexts
-from ragbench.stages.dedup_ngram import DropNearCopies
-from ragbench.stages.dedup_semantic import DropParaphrases
-from ragbench.stages.dense import RetrieveDense
-from ragbench.stages.dynamic_weights import WeighByDecisiveness
-from ragbench.stages.expand_parents import ExpandToParents
-from ragbench.stages.expand_terms import ExpandTerms
-from ragbench.stages.fuse import Fuse
-from ragbench.stages.graph import FollowLinks
-from ragbench.stages.hyde import SupposeAnswer
-from ragbench.stages.lexical import RetrieveLexical
-from ragbench.stages.limit import LimitPerDocument
-from ragbench.stages.mmr import Diversify
-from ragbench.stages.recency import BoostRecent
-from ragbench.stages.rerank import Rerank
+from ragbench.search.stages.calibrate import Calibrate
+from ragbench.search.stages.classify import Classify
+from ragbench.search.stages.code import RetrieveCode
+from ragbench.search.stages.community import BoostCommunity
+from ragbench.search.stages.confidence import FilterByConfidence
+from ragbench.search.stages.cut import Cut
+from ragbench.search.stages.dedup_exact import DropEqualTexts
+from ragbench.search.stages.dedup_ngram import DropNearCopies
+from ragbench.search.stages.dedup_semantic import DropParaphrases
+from ragbench.search.stages.dense import RetrieveDense
+from ragbench.search.stages.dynamic_weights import WeighByDecisiveness
+from ragbench.search.stages.expand_parents import ExpandToParents
+from ragbench.search.stages.expand_terms import ExpandTerms
+from ragbench.search.stages.fuse import Fuse
+from ragbench.search.stages.graph import FollowLinks
+from ragbench.search.stages.hyde import SupposeAnswer
+from ragbench.search.stages.lexical import RetrieveLexical
+from ragbench.search.stages.limit import LimitPerDocument
+from ragbench.search.stages.mmr import Diversify
+from ragbench.search.stages.recency import BoostRecent
+from ragbench.search.stages.rerank import Rerank
 
 _SYSTEM = "ragdocs"
 _RERANKER = "cross-encoder/ms-marco-MiniLM-L-6-v2"  # the seed's default, while re-ranking is off

@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ragbench import files
-from ragbench.arm_builder import Progress, Say
+from ragbench.base import files
+from ragbench.base.errors import BundleError, CorpusError
+from ragbench.base.types import Document
+from ragbench.config.arm_builder import Progress, Say
 from ragbench.corpus.links import Dialect, collection_digest, resolve_links
 from ragbench.corpus.markdown import is_mdx, parse_markdown
 from ragbench.corpus.reader import ReadFile, docno_of, read_vault
-from ragbench.errors import BundleError, CorpusError
 from ragbench.export import bundle, signing
 from ragbench.export import generation as generations
 from ragbench.export.bundle import GOLDEN_DEPTH, Golden, scored_ids
@@ -33,7 +34,6 @@ from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.chunks import ChunkTable
 from ragbench.index.index import Index
 from ragbench.models.access import Models
-from ragbench.types import Document
 
 CACHE = "cache"
 UNUSABLE = frozenset(

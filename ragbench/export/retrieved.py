@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from ragbench.fingerprint import plain
-from ragbench.types import Hit
+from ragbench.base.fingerprint import plain
+from ragbench.base.types import Hit
 
 _ELSEWHERE = ("text", "context", "explanation")
 

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragbench import files
+from ragbench.base import files
+from ragbench.base.errors import BundleError, ConfigError
+from ragbench.base.fingerprint import canonical, text_digest
 from ragbench.boundary.json import read_json_file
-from ragbench.errors import BundleError, ConfigError
-from ragbench.fingerprint import canonical, text_digest
 from ragbench.index.artefact import MANIFEST, Artefact
 
 if TYPE_CHECKING:

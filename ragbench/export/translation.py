@@ -13,8 +13,8 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from ragbench.configuration import Settings
-from ragbench.fingerprint import plain
+from ragbench.base.fingerprint import plain
+from ragbench.config.settings import Settings
 from ragbench.index.index import IndexSpec
 
 S = TypeVar("S")

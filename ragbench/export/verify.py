@@ -8,18 +8,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from ragbench import files
-from ragbench.arm_builder import Progress
-from ragbench.engine.executor import Arm
-from ragbench.errors import BenchmarkError, BundleError, ConfigError, CorpusError, ModelError, RagbenchError
-from ragbench.experiment import environment
+from ragbench.base import files
+from ragbench.base.errors import BenchmarkError, BundleError, ConfigError, CorpusError, ModelError, RagbenchError
+from ragbench.config.arm_builder import Progress
 from ragbench.export import bundle, generation, signing
 from ragbench.export.bundle import Golden
 from ragbench.export.loaded_bundle import LoadedBundle, documents_of, load, settings_of
 from ragbench.index.artefact import damage_of
+from ragbench.measure.intervals import p95_at_least, summary
+from ragbench.measure.latency import measure
 from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, load_cross_encoder, load_encoder
-from ragbench.timing.intervals import p95_at_least, summary
-from ragbench.timing.latency import measure
+from ragbench.results import environment
+from ragbench.search.engine.executor import Arm
 
 Outcome = Literal["passes", "fails", "not checked"]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from threading import Event
 
-from ragbench import files
+from ragbench.base import files
 
 QUIET_MS = 100
 """Changes that follow each other within this time are one change."""

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
-from ragbench.arm_builder import Progress, Say
-from ragbench.errors import ConfigError
-from ragbench.experiment.store import arm_folder
+from ragbench.base.errors import ConfigError
+from ragbench.config.arm_builder import Progress, Say
 from ragbench.export import measured_arm
 from ragbench.export.measured_arm import Evidence, MeasuredArm
+from ragbench.results.store import arm_folder
 
 Format = Literal["ragbench", "ragdocs", "librarian", "opensearch", "elasticsearch", "qdrant"]
 FORMATS: Mapping[str, str] = {
@@ -88,8 +88,8 @@ def _bundle(
     progress: Progress | None,
     say: Say,
 ) -> list[str]:
-    from ragbench.experiment import measured_data
     from ragbench.export import bundle
+    from ragbench.results import measured_data
 
     benchmark = measured_data.benchmark_of(arm.results, judged_since=True)
     bundle.write(

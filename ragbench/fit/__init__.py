@@ -1,1 +1,1 @@
-"""All that learns an order from judged topics."""
+"""What is learned from judged topics: calibration, weights, an order, parameters."""

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ragbench.arm_builder import ArmBuilder, Progress, Say
-from ragbench.configuration.build import SOURCES
-from ragbench.engine import executor
-from ragbench.engine.executor import Arm
-from ragbench.engine.pipeline import Pipeline
-from ragbench.errors import ConfigError
-from ragbench.evaluation import ranker
-from ragbench.evaluation.ranker import Sample
-from ragbench.ranking import features
+from ragbench.base.build import SOURCES
+from ragbench.base.errors import ConfigError
+from ragbench.config.arm_builder import ArmBuilder, Progress, Say
+from ragbench.fit import ranker
+from ragbench.fit.ranker import Sample
+from ragbench.search.engine import executor
+from ragbench.search.engine.executor import Arm
+from ragbench.search.engine.pipeline import Pipeline
+from ragbench.search.ranking import features
 
 if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Benchmark
-    from ragbench.configuration import Settings
+    from ragbench.config.settings import Settings
 
 STAGE = "rank"
 """The entry of `order` where a learned order has its place."""

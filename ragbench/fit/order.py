@@ -14,22 +14,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ragbench.base.bounds import Checked, Name, Positive
+from ragbench.base.build import build
+from ragbench.base.errors import BenchmarkError, BoundaryError, ConfigError
+from ragbench.base.files import why_unreadable
 from ragbench.boundary.yaml import read_yaml_file
-from ragbench.bounds import Checked, Name, Positive
-from ragbench.configuration import build
-from ragbench.errors import BenchmarkError, BoundaryError, ConfigError
-from ragbench.evaluation import ranker
-from ragbench.evaluation.ranker import Progress, Sample, Spec
-from ragbench.files import why_unreadable
-from ragbench.fit import before_rank
-from ragbench.ranking import features, trees
-from ragbench.stages.rank import Rank
-from ragbench.topics.load import load
+from ragbench.config.benchmark import load
+from ragbench.fit import before_rank, ranker
+from ragbench.fit.ranker import Progress, Sample, Spec
+from ragbench.search.ranking import features, trees
+from ragbench.search.stages.rank import Rank
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ragbench.configuration import Settings
+    from ragbench.config.settings import Settings
 
 Values = NDArray[np.float64]
 
@@ -209,8 +208,8 @@ def gains(order: Order, seed: int = 13, draws: int = 10_000, confidence: float =
     """
     import pandas as pd
 
-    from ragbench.comparison.areas import LEAST, reach
-    from ragbench.comparison.statistics import compare
+    from ragbench.evidence.areas import LEAST, reach
+    from ragbench.evidence.statistics import compare
 
     rows: list[tuple[Any, ...]] = []
     pooled: dict[str, list[int]] = {}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import textwrap
 from pathlib import Path
 
-from ragbench.errors import ConfigError
-from ragbench.files import write_text
-from ragbench.ranking import trees
-from ragbench.stages.rank import Rank
+from ragbench.base.errors import ConfigError
+from ragbench.base.files import write_text
+from ragbench.search.ranking import trees
+from ragbench.search.stages.rank import Rank
 
 
 def write(name: str, stage: Rank, comment: str) -> list[Path]:

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragbench.console import markdown
-from ragbench.files import write_text
-from ragbench.fingerprint import digest
+from ragbench.base.console import markdown
+from ragbench.base.files import write_text
+from ragbench.base.fingerprint import digest
 from ragbench.fit.order import MODELS, Order
-from ragbench.ranking import trees
+from ragbench.search.ranking import trees
 
 if TYPE_CHECKING:
     import pandas as pd

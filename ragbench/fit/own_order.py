@@ -6,16 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ragbench.evaluation import ranker
-from ragbench.evaluation.ranker import Progress, Sample, Spec, Values
-from ragbench.fit import before_rank
-from ragbench.ranking import trees
-from ragbench.stages.rank import Rank
+from ragbench.fit import before_rank, ranker
+from ragbench.fit.ranker import Progress, Sample, Spec, Values
+from ragbench.search.ranking import trees
+from ragbench.search.stages.rank import Rank
 
 if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Benchmark
-    from ragbench.configuration import Settings
-    from ragbench.engine.executor import Arm
+    from ragbench.config.settings import Settings
+    from ragbench.search.engine.executor import Arm
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any
 
-from ragbench.errors import ConfigError, JavaError
+from ragbench.base.errors import ConfigError, JavaError
 from ragbench.index.jvm import java, java_errors
 
 # Every repetition of a group is possessive and bounded: Java's backtracking would exhaust the stack on long lines.

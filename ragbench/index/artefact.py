@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ragbench.fingerprint import short_digest
+from ragbench.base.fingerprint import short_digest
 
 MANIFEST = "manifest.json"
 _BLOCK_BYTES = 4 * 2**20

@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ragbench.base.errors import IndexError_
+from ragbench.base.files import publish_folder, why_unreadable
+from ragbench.base.fingerprint import plain, short_digest
 from ragbench.boundary.json import read_json_file
-from ragbench.errors import IndexError_
-from ragbench.files import publish_folder, why_unreadable
-from ragbench.fingerprint import plain, short_digest
 from ragbench.index.artefact import MANIFEST, Artefact, damage_of, manifest_entry
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ragbench.base.types import Ranking
 from ragbench.index.chunks import ChunkTable
 from ragbench.index.dense import DenseIndex
-from ragbench.types import Ranking
 
 VERSION = 1
 _VECTORS = "centroids.npy"

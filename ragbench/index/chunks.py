@@ -19,15 +19,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ragbench.base.types import Chunk
 from ragbench.boundary.json import read_json
 from ragbench.corpus.metadata import read_metadata
 from ragbench.corpus.words import is_untitled
-from ragbench.types import Chunk
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ragbench.types import Document
+    from ragbench.base.types import Document
 
 VERSION = 5
 _CHUNKS, _DOCUMENTS, _BLOCKS = "chunks.arrow", "documents.arrow", "blocks.arrow"

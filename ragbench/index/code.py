@@ -16,13 +16,13 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
+from ragbench.base.errors import IndexError_
+from ragbench.base.query_memory import QueryMemory
+from ragbench.base.types import Ranking
 from ragbench.boundary.json import read_json
-from ragbench.errors import IndexError_
 from ragbench.index import lexical
 from ragbench.index.lexical import Bm25F, LexicalIndex, LexicalSpec
 from ragbench.index.vocabulary import FUNCTION_WORDS
-from ragbench.query_memory import QueryMemory
-from ragbench.types import Ranking
 
 VERSION = lexical.VERSION * 100 + 1
 SPEC = LexicalSpec(fields=("code",), analyzer="code")

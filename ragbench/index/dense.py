@@ -15,9 +15,9 @@ import numpy as np
 from annotated_types import Interval
 from numpy.typing import NDArray
 
-from ragbench.bounds import Checked, Count
+from ragbench.base.bounds import Checked, Count
+from ragbench.base.types import Ranking
 from ragbench.index import neighbours
-from ragbench.types import Ranking
 
 VERSION = 1
 VECTORS = "vectors.npy"

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ragbench.types import Link, ListedDocument, Section, StoredDocument
+from ragbench.base.types import Link, ListedDocument, Section, StoredDocument
 
 if TYPE_CHECKING:
+    from ragbench.base.types import Filters
     from ragbench.index.chunks import ChunkTable
     from ragbench.index.index import Index
-    from ragbench.types import Filters
 
 
 def rows_of_documents(index: Index, prefix: str = "", filters: Filters | None = None) -> list[int]:

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ragbench.base.types import DocumentMetadata
 from ragbench.corpus.doc_type import component_of, doc_type, product_of
 from ragbench.corpus.metadata import Metadata, read_metadata, tag_lineage
-from ragbench.types import DocumentMetadata
 
 if TYPE_CHECKING:
+    from ragbench.base.types import Filters
     from ragbench.index.chunks import ChunkTable
-    from ragbench.types import Filters
 
 
 class Facets:

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ragbench.base.errors import ConfigError
+from ragbench.base.fingerprint import short_digest
+from ragbench.base.query_memory import QueryMemory
 from ragbench.corpus.chunking import Chunker, HeaderChunker
-from ragbench.errors import ConfigError
-from ragbench.fingerprint import short_digest
 from ragbench.index import parts
 from ragbench.index.artefact import Artefact
 from ragbench.index.artefacts import ArtefactStore
@@ -28,11 +29,11 @@ from ragbench.index.texts import PassageTemplate
 from ragbench.index.vocabulary import VocabularySpec
 from ragbench.models.access import Models
 from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec
-from ragbench.query_memory import QueryMemory
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from ragbench.base.types import Document, Filters
     from ragbench.index.chunks import ChunkTable
     from ragbench.index.code import CodeIndex
     from ragbench.index.dense import DenseIndex
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
     from ragbench.index.vocabulary import Vocabulary
     from ragbench.models import CrossEncoder, Encoder
     from ragbench.models.chat import ChatModel, ChatSpec
-    from ragbench.types import Document, Filters
 
 _FILTERS_KEPT = 64  # results, each of one byte per document
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from ragbench.errors import JavaError, RagbenchError
+from ragbench.base.errors import JavaError, RagbenchError
 
 MIN_JAVA = 21
 LOCK = threading.RLock()

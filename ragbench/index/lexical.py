@@ -27,13 +27,13 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.bounds import Checked, Positive, Share, Weight, one_of
-from ragbench.errors import ConfigError, IndexError_
+from ragbench.base.bounds import Checked, Positive, Share, Weight, one_of
+from ragbench.base.errors import ConfigError, IndexError_
+from ragbench.base.query_memory import QueryMemory
+from ragbench.base.types import Ranking
 from ragbench.index.analyzers import ANALYZERS, analyze, analyzer, java_text
 from ragbench.index.jvm import java, java_errors, lucene
 from ragbench.index.texts import FIELDS, Unit
-from ragbench.query_memory import QueryMemory
-from ragbench.types import Ranking
 
 VERSION = 2
 _NUMBER = "#"  # doc values that hold the chunk number

@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ragbench.base.types import Ranking
 from ragbench.corpus.metadata import tag_lineage
 from ragbench.index.scan import is_cjk, primitive_values
-from ragbench.types import Ranking
 
 if TYPE_CHECKING:
     from ragbench.index.chunks import ChunkTable

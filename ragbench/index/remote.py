@@ -24,9 +24,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ragbench.base.errors import ConfigError, IndexError_
+from ragbench.base.files import why_unreadable
 from ragbench.boundary.json import read_json, read_json_file
-from ragbench.errors import ConfigError, IndexError_
-from ragbench.files import why_unreadable
 from ragbench.index.artefact import MANIFEST, Artefact, damage_of
 
 POINTER = "artefact.json"

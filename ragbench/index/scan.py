@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.query_memory import QueryMemory
+from ragbench.base.query_memory import QueryMemory
 
 if TYPE_CHECKING:
-    from ragbench.types import Document
+    from ragbench.base.types import Document
 
 VERSION = 1
 _PATHS, _TEXTS, _WORDS, _FILES = "paths", "texts", "words", "files.npz"

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ragbench.errors import IndexError_
-from ragbench.fingerprint import text_digest
+from ragbench.base.errors import IndexError_
+from ragbench.base.fingerprint import text_digest
 from ragbench.index import chunks, dense, lexical
 from ragbench.index.chunks import ChunkTable
 from ragbench.index.texts import lexical_rows
@@ -23,6 +23,7 @@ from ragbench.models.access import Models
 from ragbench.models.parallel import threads_for
 
 if TYPE_CHECKING:
+    from ragbench.base.types import Document
     from ragbench.corpus.chunking import Chunker
     from ragbench.index.index import VectorsSpec
     from ragbench.index.lexical import LexicalSpec
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from ragbench.index.texts import PassageTemplate
     from ragbench.models import Encoder
     from ragbench.models.resolve import EncoderSpec
-    from ragbench.types import Document
 
 _VECTORS = "part.npy"
 _PIECE_DOCUMENTS = 256

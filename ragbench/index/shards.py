@@ -14,10 +14,10 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragbench.bounds import Checked, Count
-from ragbench.errors import IndexError_
-from ragbench.files import draft_of, publish_folder
-from ragbench.processes import end_with
+from ragbench.base.bounds import Checked, Count
+from ragbench.base.errors import IndexError_
+from ragbench.base.files import draft_of, publish_folder
+from ragbench.base.processes import end_with
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
-from ragbench.errors import IndexError_
+from ragbench.base.errors import IndexError_
 
 VERSION = 1
 _FILE, _LICENCE = "synonyms.sqlite", "WORDNET-LICENSE"

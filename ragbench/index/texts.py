@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from ragbench.bounds import one_of
+from ragbench.base.bounds import one_of
 from ragbench.corpus.metadata import Metadata, read_metadata
 from ragbench.corpus.words import has_words, is_untitled, words_of_path
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ragbench.base.bounds import Checked, Count
 from ragbench.boundary.json import read_json_file
-from ragbench.bounds import Checked, Count
 
 if TYPE_CHECKING:
     from ragbench.models import Encoder

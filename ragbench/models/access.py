@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ragbench.base.query_memory import QueryMemory
 from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, load_cross_encoder, load_encoder
-from ragbench.query_memory import QueryMemory
 
 if TYPE_CHECKING:
     from ragbench.models import CrossEncoder, Encoder

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
-from ragbench.errors import ModelError
+from ragbench.base.errors import ModelError
 from ragbench.models.folder import Backend, ModelFolder
 from ragbench.models.settings import Settings
 

@@ -13,14 +13,14 @@ from typing import Annotated, Any, Protocol
 
 from tenacity import RetryError
 
+from ragbench.base.bounds import Checked, Count, Holds, Name, Positive, Weight, as_options
+from ragbench.base.errors import BoundaryError, ConfigError, ModelError
+from ragbench.base.query_memory import QueryMemory
 from ragbench.boundary.capabilities import Capability, Needs
 from ragbench.boundary.http import Client, HttpError, split_address
-from ragbench.bounds import Checked, Count, Holds, Name, Positive, Weight, as_options
-from ragbench.errors import BoundaryError, ConfigError, ModelError
 from ragbench.models import usage
 from ragbench.models.store import Store, key_of
 from ragbench.models.usage import Usage
-from ragbench.query_memory import QueryMemory
 
 _LARGEST_ANSWER = 2**20
 

@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench import files
+from ragbench.base import files
+from ragbench.base.errors import ModelError
+from ragbench.base.fingerprint import short_digest
 from ragbench.boundary.sealed import read_sealed, write_sealed
-from ragbench.errors import ModelError
-from ragbench.fingerprint import short_digest
 from ragbench.models.bundled import DRAFT as NAME
 from ragbench.models.folder import ModelFolder
 from ragbench.models.onnx import OnnxGraph, backend

@@ -17,8 +17,8 @@ from typing import Any
 
 from tenacity import RetryError
 
+from ragbench.base.errors import BoundaryError, ModelError
 from ragbench.boundary.http import Client, HttpError
-from ragbench.errors import BoundaryError, ModelError
 from ragbench.models import usage
 from ragbench.models.functions import FunctionEncoder
 from ragbench.models.usage import Usage

@@ -8,9 +8,9 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from ragbench import files
+from ragbench.base import files
+from ragbench.base.errors import ModelError
 from ragbench.boundary.json import read_json_file
-from ragbench.errors import ModelError
 from ragbench.models.texts import WORD_OR_SIGN, one_line
 
 if TYPE_CHECKING:

@@ -20,9 +20,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench import extensions
-from ragbench.errors import ModelError
-from ragbench.fingerprint import digest
+from ragbench.base import extensions
+from ragbench.base.errors import ModelError
+from ragbench.base.fingerprint import digest
 from ragbench.models.texts import WORD_OR_SIGN, check_texts
 from ragbench.models.vectors import check_finite, unit_vector
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ragbench import extensions
+from ragbench.base import extensions
 from ragbench.boundary.yaml import read_yaml
 from ragbench.models import bundled, resolve
 from ragbench.models.bundled import Kind

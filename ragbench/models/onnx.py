@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.errors import ModelError
+from ragbench.base.errors import ModelError
 from ragbench.models.folder import ModelFolder
 from ragbench.models.settings import Settings, refuse_other_modules
 from ragbench.models.texts import one_line

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from threading import Event, Lock, Thread
 from typing import TypeVar
 
-from ragbench.errors import ConfigError
+from ragbench.base.errors import ConfigError
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -9,10 +9,10 @@ from typing import Annotated
 
 from annotated_types import Ge
 
-from ragbench import extensions
+from ragbench.base import extensions
+from ragbench.base.bounds import Checked, Holds
+from ragbench.base.errors import ModelError
 from ragbench.boundary.capabilities import Capability, Needs
-from ragbench.bounds import Checked, Holds
-from ragbench.errors import ModelError
 from ragbench.models import CrossEncoder, Encoder, bundled, hub
 from ragbench.models.bundled import Kind
 from ragbench.models.folder import ModelFolder, find_model

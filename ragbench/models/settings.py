@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ragbench.errors import ModelError
+from ragbench.base.errors import ModelError
 from ragbench.models.folder import ModelFolder
 
 POOLINGS = ("cls", "mean", "max", "lasttoken")

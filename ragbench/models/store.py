@@ -16,7 +16,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Final, TypeVar
 
-from ragbench.errors import ModelError
+from ragbench.base.errors import ModelError
 
 T = TypeVar("T")
 

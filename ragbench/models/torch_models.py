@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from ragbench.errors import ModelError
+from ragbench.base.errors import ModelError
 from ragbench.models.folder import ModelFolder
 from ragbench.models.texts import one_line
 from ragbench.models.unbatched import UnbatchedCrossEncoder, UnbatchedEncoder

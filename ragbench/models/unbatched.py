@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.errors import ModelError
-from ragbench.fingerprint import digest
+from ragbench.base.errors import ModelError
+from ragbench.base.fingerprint import digest
 from ragbench.models.folder import ModelFolder
 from ragbench.models.parallel import map_in_threads
 from ragbench.models.texts import check_texts

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.errors import ModelError
+from ragbench.base.errors import ModelError
 
 
 def unit_vector(vector: NDArray[Any], name: str) -> NDArray[np.float32]:

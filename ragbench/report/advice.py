@@ -8,16 +8,16 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ragbench.comparison import arms
-from ragbench.errors import ResultsError
-from ragbench.evaluation import diagnosis, headroom
+from ragbench.base.errors import ResultsError
+from ragbench.evidence import arms
+from ragbench.measure import diagnosis, headroom
 from ragbench.report import evidence
 from ragbench.report.screen import WIDTH
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ragbench.experiment.measurements import Measurements
+    from ragbench.results.measurements import Measurements
 
 FEW_TOPICS = 50
 _WORTH = 0.02  # nDCG@10; a smaller possible gain is not worth a lever

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
-from ragbench.catalogue import SPECS, Catalogue, Group, Option, Parameter, docstring
+from ragbench.config.catalogue import SPECS, Catalogue, Group, Option, Parameter, docstring
 from ragbench.models.bundled import Bundled
 
 _INTRODUCTION = """# Configuration

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ragbench.base.errors import ConfigError
 from ragbench.boundary.yaml import read_yaml_file
-from ragbench.errors import ConfigError
 
 FILE = "conformance.yaml"
 

@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ragbench.corpus.words import readable
-from ragbench.engine.snippet import stems
 from ragbench.report import evidence
 from ragbench.report.figures import fate
+from ragbench.search.engine.snippet import stems
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ragbench.experiment.measurements import Measurements
+    from ragbench.results.measurements import Measurements
 
 Row = Mapping[str, Any]
 

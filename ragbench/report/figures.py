@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ragbench.evaluation.diagnosis import BURIED, FOUND, FUSED_OUT, NEVER, unit
+from ragbench.measure.diagnosis import BURIED, FOUND, FUSED_OUT, NEVER, unit
 from ragbench.report import evidence
 from ragbench.report.canvas import BLUE, GREEN, GREY, OLIVE, PALETTE, RED, finish, labels
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import plotly.graph_objects as go
 
-    from ragbench.experiment.measurements import Measurements
+    from ragbench.results.measurements import Measurements
 
 VERDICTS = {
     "adopt": (GREEN, "diamond"),

@@ -13,17 +13,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ragbench.base.files import write_text
 from ragbench.boundary.json import read_json
-from ragbench.comparison import areas, field, halves
-from ragbench.comparison.policy import Policy
-from ragbench.evaluation.diagnosis import unit
-from ragbench.experiment import measurements, verdicts
-from ragbench.files import write_text
+from ragbench.evidence import areas, field, halves
+from ragbench.evidence.policy import Policy
+from ragbench.measure.diagnosis import unit
 from ragbench.report import evidence, explorer, figures, methods, page, page_tables, pareto, references
 from ragbench.report.cells import Table
+from ragbench.results import measurements, verdicts
 
 if TYPE_CHECKING:
-    from ragbench.experiment.measurements import Measurements
+    from ragbench.results.measurements import Measurements
 
 FILE = "report.html"
 _TEMPLATES = Path(__file__).resolve().parent / "templates"

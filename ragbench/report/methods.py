@@ -8,20 +8,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ragbench.comparison import arms
-from ragbench.comparison.by_type import FEW
-from ragbench.comparison.policy import Policy
-from ragbench.comparison.power import POWER
-from ragbench.configuration import active
-from ragbench.evaluation.levels import PASSAGE, SECTION
-from ragbench.evaluation.measures import PRIMARY
+from ragbench.base.build import active
+from ragbench.evidence import arms
+from ragbench.evidence.by_type import FEW
+from ragbench.evidence.policy import Policy
+from ragbench.evidence.power import POWER
+from ragbench.measure.levels import PASSAGE, SECTION
+from ragbench.measure.measures import PRIMARY
 from ragbench.report import evidence
 from ragbench.report import references as works
 from ragbench.report.cells import join_names
 from ragbench.report.references import Citations, Reference
 
 if TYPE_CHECKING:
-    from ragbench.experiment.measurements import Measurements
+    from ragbench.results.measurements import Measurements
 
 _DIGITS = 12  # of a digest, enough to tell collections and models apart in print
 _STRUCTURES = {

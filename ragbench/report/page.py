@@ -14,7 +14,7 @@ from ragbench.report.methods import start_time
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ragbench.experiment.measurements import Measurements
+    from ragbench.results.measurements import Measurements
 
 _NAMED = 5  # arms or factors that a title names one by one
 

@@ -7,23 +7,23 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from ragbench.catalogue import label
-from ragbench.comparison.by_type import FEW
-from ragbench.evaluation import headroom as room
-from ragbench.evaluation.diagnosis import FOUND, unit
-from ragbench.evaluation.levels import PASSAGE
-from ragbench.evaluation.measures import ANSWERED, FALSE_SILENCE, HITS, PRIMARY, SILENCE, UNPLACED
-from ragbench.evaluation.passages import TOKENS
-from ragbench.experiment import verdicts as verdicts_
+from ragbench.config.catalogue import label
+from ragbench.evidence.by_type import FEW
+from ragbench.measure import headroom as room
+from ragbench.measure.diagnosis import FOUND, unit
+from ragbench.measure.latency import NOTABLE
+from ragbench.measure.levels import PASSAGE
+from ragbench.measure.measures import ANSWERED, FALSE_SILENCE, HITS, PRIMARY, SILENCE, UNPLACED
+from ragbench.measure.passages import TOKENS
 from ragbench.report import evidence
 from ragbench.report.cells import MARKS, Cell, Table, direction, interval, join_names, p_value, plain, signed
 from ragbench.report.figures import fate, main_effects
-from ragbench.timing.latency import NOTABLE
+from ragbench.results import verdicts as verdicts_
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ragbench.experiment.measurements import Measurements
+    from ragbench.results.measurements import Measurements
 
 THIN, TIMES = "\u2009", "\u00d7"
 SECONDARY = ("RR", "R@10", "R@100", "Success@1", evidence.JUDGED)

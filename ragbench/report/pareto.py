@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ragbench.comparison import own_mean
+from ragbench.evidence import own_mean
 from ragbench.report import evidence
 from ragbench.report.canvas import GREY, arm_colors, finish, labels
 from ragbench.report.labels import Box, positions
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import plotly.graph_objects as go
 
-    from ragbench.experiment.measurements import Measurements
+    from ragbench.results.measurements import Measurements
 
 _PLOT = (1000.0, 330.0)  # pixels of the plot on a usual screen, for placing names
 _BAR = 3.0  # pixels above and below an error bar that names avoid

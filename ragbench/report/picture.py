@@ -12,7 +12,7 @@ from ragbench.report.pareto import pareto
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ragbench.experiment.measurements import Measurements
+    from ragbench.results.measurements import Measurements
 
 _INK = "#444444"
 _COLUMNS = ("arm", "quality", "p95", "p95_low", "p95_high", "frontier")
@@ -20,7 +20,7 @@ _COLUMNS = ("arm", "quality", "p95", "p95_low", "p95_high", "frontier")
 
 def svg(results: Measurements) -> str:
     """The arms of a run by p95 and primary measure. Raises ResultsError when no time was measured."""
-    from ragbench.errors import ResultsError
+    from ragbench.base.errors import ResultsError
     from ragbench.report import evidence
 
     if not len(results.latency):

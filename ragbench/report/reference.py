@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ragbench import catalogue
+from ragbench.base.console import markdown
 from ragbench.benchmark.split import TEST
-from ragbench.comparison.arms import Arms
-from ragbench.comparison.table import table as verdict_table
-from ragbench.console import markdown
-from ragbench.evaluation.levels import DOCUMENT, PASSAGE
-from ragbench.evaluation.measures import ANSWERED, PRIMARY
-from ragbench.evaluation.passages import TOKENS
+from ragbench.config import catalogue
+from ragbench.evidence.arms import Arms
+from ragbench.evidence.table import table as verdict_table
+from ragbench.measure.levels import DOCUMENT, PASSAGE
+from ragbench.measure.measures import ANSWERED, PRIMARY
+from ragbench.measure.passages import TOKENS
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ragbench.experiment.measurements import Measurements
+    from ragbench.results.measurements import Measurements
 
 _SHOWN = ("nDCG@5", PRIMARY, "RR", "R@10", *ANSWERED, "Judged@10")
 _PRESETS = r"<!-- presets: ([\w ]+) -->.*?<!-- end of presets -->"

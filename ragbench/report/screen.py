@@ -6,16 +6,16 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ragbench.catalogue import label
-from ragbench.comparison import arms, own_mean
-from ragbench.evaluation.levels import DOCUMENT, PASSAGE, enough
-from ragbench.evaluation.measures import PRIMARY
+from ragbench.config.catalogue import label
+from ragbench.evidence import arms, own_mean
+from ragbench.measure.levels import DOCUMENT, PASSAGE, enough
+from ragbench.measure.measures import PRIMARY
 from ragbench.report import evidence
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from ragbench.experiment.measurements import Measurements
+    from ragbench.results.measurements import Measurements
 
 WIDTH = 80
 _SHOWN = 4

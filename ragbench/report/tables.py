@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from ragbench.catalogue import label
-from ragbench.comparison import areas, field, halves
-from ragbench.console import columns, print_table
-from ragbench.evaluation import headroom
-from ragbench.evaluation.levels import PASSAGE
-from ragbench.evaluation.measures import ANSWERED, MEASURES, PRIMARY, UNPLACED
-from ragbench.evaluation.passages import TOKENS
-from ragbench.experiment import verdicts
+from ragbench.base.console import columns, print_table
+from ragbench.config.catalogue import label
+from ragbench.evidence import areas, field, halves
+from ragbench.measure import headroom, latency, open_loop
+from ragbench.measure.levels import PASSAGE
+from ragbench.measure.measures import ANSWERED, MEASURES, PRIMARY, UNPLACED
+from ragbench.measure.passages import TOKENS
 from ragbench.report import evidence
-from ragbench.timing import latency, open_loop
+from ragbench.results import verdicts
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ragbench.experiment.measurements import Measurements
+    from ragbench.results.measurements import Measurements
 
 FIELD_NAMES = {
     "mean": "documents",

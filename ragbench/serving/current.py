@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from ragbench.base.fingerprint import short_digest
 from ragbench.export.loaded_bundle import LoadedBundle, load
 from ragbench.export.memory import Memory
-from ragbench.fingerprint import short_digest
 from ragbench.models.access import Models
 
 

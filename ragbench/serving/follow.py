@@ -11,7 +11,7 @@ import sys
 import threading
 from pathlib import Path
 
-from ragbench.arm_builder import Say
+from ragbench.config.arm_builder import Say
 
 _AGAIN_SECONDS = 5.0
 _PROGRAM = """

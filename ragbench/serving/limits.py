@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ragbench.bounds import Checked, Count, Positive, Weight
+from ragbench.base.bounds import Checked, Count, Positive, Weight
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from types import FrameType
 import uvicorn
 from fastapi import FastAPI
 
-from ragbench.errors import ConfigError
-from ragbench.files import why_unreadable
+from ragbench.base.errors import ConfigError
+from ragbench.base.files import why_unreadable
 from ragbench.serving.connections import connection_class
 from ragbench.serving.limits import Limits
 

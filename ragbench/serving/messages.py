@@ -8,13 +8,13 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from ragbench.configuration import build
+from ragbench.base.build import build
+from ragbench.base.types import Hit, ListedDocument, StoredDocument
 from ragbench.corpus.doc_type import DOC_TYPES
-from ragbench.engine.request import Mode, SearchOptions
+from ragbench.search.engine.request import Mode, SearchOptions
+from ragbench.search.stages.filters import FilterDocuments
 from ragbench.serving import examples
 from ragbench.serving.limits import Limits
-from ragbench.stages.filters import FilterDocuments
-from ragbench.types import Hit, ListedDocument, StoredDocument
 
 _INT64 = 2**63 - 1
 

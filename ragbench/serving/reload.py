@@ -6,8 +6,8 @@ import os
 import threading
 from pathlib import Path
 
-from ragbench.arm_builder import Say
-from ragbench.errors import RagbenchError
+from ragbench.base.errors import RagbenchError
+from ragbench.config.arm_builder import Say
 from ragbench.export import bundle, generation
 from ragbench.index import jvm
 from ragbench.serving.service import LOG, SearchService

@@ -16,8 +16,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ragbench.errors import ConfigError
-from ragbench.topics.personal import personal
+from ragbench.base.errors import ConfigError
+from ragbench.benchmark.topics.personal import personal
 
 LOG = logging.getLogger("ragbench.serving")
 SESSION = "session"

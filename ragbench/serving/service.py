@@ -10,10 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ragbench.engine.request import RETURN_ALL, SearchOptions, adapted_pipeline
-from ragbench.errors import ConfigError
+from ragbench.base.errors import ConfigError
 from ragbench.export.memory import Memory
 from ragbench.index import documents
+from ragbench.search.engine.request import RETURN_ALL, SearchOptions, adapted_pipeline
 from ragbench.serving.current import CurrentBundle, OpenBundle, open_bundle
 from ragbench.serving.limits import Limits
 from ragbench.serving.messages import (

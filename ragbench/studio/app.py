@@ -22,13 +22,13 @@ from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.staticfiles import StaticFiles
 
-from ragbench.app import compose_for
+from ragbench.base.errors import ConfigError, RagbenchError
 from ragbench.benchmark.judge import GRADES
 from ragbench.boundary.capabilities import NOTHING, Capability
+from ragbench.config.composition import compose_for
 from ragbench.corpus.words import readable
-from ragbench.errors import ConfigError, RagbenchError
-from ragbench.evaluation.levels import DOCUMENT, PASSAGE
-from ragbench.evaluation.measures import PRIMARY
+from ragbench.measure.levels import DOCUMENT, PASSAGE
+from ragbench.measure.measures import PRIMARY
 from ragbench.report import advice, html
 from ragbench.report.cells import MARKS, interval, plain, signed
 from ragbench.studio import leaderboard, queries

@@ -1,7 +1,7 @@
 """Experiments started from the studio: one at a time, and one that waits.
 
 A job is the command that the page shows, in another process, which reports its progress in lines of JSON
-(`ragbench.console.PROGRESS`). It writes the same files as in a terminal: when the same command is started again, a
+(`ragbench.base.console.PROGRESS`). It writes the same files as in a terminal: when the same command is started again, a
 cancelled job continues.
 """
 
@@ -22,9 +22,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from ragbench import console, processes
+from ragbench.base import console, processes
+from ragbench.base.errors import ConfigError
 from ragbench.boundary.json import read_json
-from ragbench.errors import ConfigError
 
 COMMANDS = ("ablate", "run", "tune")
 State = Literal["waiting", "running", "done", "failed", "cancelled"]

@@ -20,16 +20,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from ragbench.base.errors import BenchmarkError, RagbenchError
 from ragbench.benchmark import pool
 from ragbench.benchmark.agreement import Agreement, agreement
 from ragbench.benchmark.benchmark import Benchmark, Qrels, docno_of_section
 from ragbench.benchmark.judge import Item, JudgingSession, grades_of, merge
 from ragbench.benchmark.lines import write_atomically
-from ragbench.comparison.arms import Arms, JudgedContrast
-from ragbench.comparison.policy import Policy
-from ragbench.errors import BenchmarkError, RagbenchError
-from ragbench.evaluation.levels import DOCUMENT
-from ragbench.experiment import compare, measured_data, measurements
+from ragbench.evidence.arms import Arms, JudgedContrast
+from ragbench.evidence.policy import Policy
+from ragbench.measure.levels import DOCUMENT
+from ragbench.results import compare, measured_data, measurements
 from ragbench.studio.runs import Runs
 
 _JUDGE = re.compile(r"\w[\w .-]{0,39}")

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from ragbench.comparison.arms import Arms, JudgedContrast
-from ragbench.comparison.own_mean import Mean
-from ragbench.comparison.policy import Policy
-from ragbench.errors import ResultsError
-from ragbench.evaluation.levels import DOCUMENT, PASSAGE
-from ragbench.evaluation.measures import PRIMARY
-from ragbench.experiment import measured_data
+from ragbench.base.errors import ResultsError
+from ragbench.evidence.arms import Arms, JudgedContrast
+from ragbench.evidence.own_mean import Mean
+from ragbench.evidence.policy import Policy
+from ragbench.measure.levels import DOCUMENT, PASSAGE
+from ragbench.measure.measures import PRIMARY
+from ragbench.results import measured_data
 from ragbench.studio.runs import ArmId, ListedArm, ListedRun, Runs
 from ragbench.tracking.lead import flat
 

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ragbench.engine.snippet import highlights
-from ragbench.errors import ResultsError
-from ragbench.evaluation.diagnosis import BURIED, FOUND, FUSED_OUT, NEVER
-from ragbench.evaluation.levels import DOCUMENT
-from ragbench.experiment.measurements import Measurements
+from ragbench.base.errors import ResultsError
+from ragbench.measure.diagnosis import BURIED, FOUND, FUSED_OUT, NEVER
+from ragbench.measure.levels import DOCUMENT
 from ragbench.report import evidence
 from ragbench.report.figures import fate
+from ragbench.results.measurements import Measurements
+from ragbench.search.engine.snippet import highlights
 
 SORTS = ("loss", "gain", "low", "qid")
 

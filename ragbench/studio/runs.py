@@ -14,14 +14,14 @@ from typing import Any, NamedTuple
 
 from cachetools import LRUCache
 
-from ragbench import files
+from ragbench.base import files
+from ragbench.base.errors import ResultsError
+from ragbench.base.files import Damaged
 from ragbench.boundary.sealed import read_sealed
-from ragbench.comparison.own_mean import Mean, mean
-from ragbench.errors import ResultsError
-from ragbench.evaluation.levels import DOCUMENT, PASSAGE
-from ragbench.experiment import measurements, store
-from ragbench.experiment.measurements import Measurements
-from ragbench.files import Damaged
+from ragbench.evidence.own_mean import Mean, mean
+from ragbench.measure.levels import DOCUMENT, PASSAGE
+from ragbench.results import measurements, store
+from ragbench.results.measurements import Measurements
 
 _KEPT = 6
 """Runs whose tables are kept in memory."""

@@ -15,27 +15,27 @@ from pathlib import Path
 from cachetools import LRUCache
 from pydantic import ValidationError
 
-from ragbench import catalogue
-from ragbench.app import compose_for
-from ragbench.arm_builder import ArmBuilder
+from ragbench.base.errors import BenchmarkError, ConfigError
+from ragbench.base.fingerprint import digest
+from ragbench.base.types import Hit
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.lines import write_atomically
 from ragbench.benchmark.load import load
 from ragbench.boundary.capabilities import NOTHING, Capability
 from ragbench.boundary.json import read_json_lines
 from ragbench.boundary.paths import inside
-from ragbench.configuration import Settings
-from ragbench.configuration.grants import needs_of_search
-from ragbench.engine.answer import Answer, answer
-from ragbench.engine.executor import Arm
-from ragbench.engine.snippet import highlights, snippet
-from ragbench.errors import BenchmarkError, ConfigError
-from ragbench.fingerprint import digest
-from ragbench.overrides import EXPERIMENT, key_of
+from ragbench.config import catalogue
+from ragbench.config.arm_builder import ArmBuilder
+from ragbench.config.composition import compose_for
+from ragbench.config.grants import needs_of_search
+from ragbench.config.overrides import EXPERIMENT, key_of
+from ragbench.config.settings import Settings
+from ragbench.search.engine.answer import Answer, answer
+from ragbench.search.engine.executor import Arm
+from ragbench.search.engine.snippet import highlights, snippet
+from ragbench.search.stages.filters import FilterDocuments
 from ragbench.serving.messages import SearchFilters, first_sentence
-from ragbench.stages.filters import FilterDocuments
 from ragbench.studio.queries import Part, mark_matches
-from ragbench.types import Hit
 
 MOST = 2000
 """The most characters of a query."""

@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ragbench import catalogue, console
+from ragbench.base import console
+from ragbench.base.errors import BoundaryError
 from ragbench.boundary.yaml import read_yaml
-from ragbench.errors import BoundaryError
-from ragbench.experiment import verdicts
-from ragbench.experiment.measurements import Measurements
+from ragbench.config import catalogue
+from ragbench.results import verdicts
+from ragbench.results.measurements import Measurements
 
 NOTE = "mlflow.note.content"
 """The tag that MLflow shows as a run's description."""
@@ -55,7 +56,7 @@ def verdict_metrics(found: Measurements, arm: str) -> dict[str, float]:
 
 def headline(found: Measurements, arm: str) -> dict[str, float]:
     """The metrics of an arm on the parent run: its quality, its p95 and the numbers of its verdict."""
-    from ragbench.evaluation.measures import PRIMARY, metric_name
+    from ragbench.measure.measures import PRIMARY, metric_name
 
     values = found.values(arm, PRIMARY)
     p95 = found.p95_ms(arm)

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ragbench import files
-from ragbench.configuration import Settings
-from ragbench.errors import TrackingError
-from ragbench.experiment import store
+from ragbench.base import files
+from ragbench.base.errors import TrackingError
+from ragbench.config.settings import Settings
+from ragbench.results import store
 
 FOLDER, ARM, RECORD = "ragbench.folder", "ragbench.arm", "ragbench.record"
 """Tags: the folder of results, the arm, and a digest of the record, which is set when all of it is written."""

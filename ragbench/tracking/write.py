@@ -7,16 +7,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ragbench import files
+from ragbench.base import files
+from ragbench.base.errors import ResultsError
 from ragbench.boundary.yaml import read_yaml_file
-from ragbench.errors import ResultsError
-from ragbench.evaluation.measures import metric_name
-from ragbench.experiment import measurements, store, verdicts
-from ragbench.experiment.measurements import Measurements
-from ragbench.timing import open_loop
+from ragbench.measure import open_loop
+from ragbench.measure.measures import metric_name
+from ragbench.results import measurements, searches, store, verdicts
+from ragbench.results.measurements import Measurements
 from ragbench.tracking import lead
 from ragbench.tracking.store import ARM, FOLDER, RECORD, OpenStore, Say, Target, open_store
-from ragbench.tuning import report
 
 _PARAMETER_LIMIT = 6000
 _PARENT = "mlflow.parentRunId"
@@ -35,7 +34,7 @@ def log(target: Target, folder: Path, say: Say) -> str | None:
         with open_store(target, say) as into:
             if into.renewed:
                 _log_missing(into, target.results, say, besides=folder)
-            return _search(folder, into) if (folder / report.RECORD).is_file() else _experiment(folder, into)
+            return _search(folder, into) if (folder / searches.RECORD).is_file() else _experiment(folder, into)
     except Exception as error:  # the layers below MLflow raise many kinds; the results are on disk
         first = (str(error).splitlines() or [""])[0]
         say(
@@ -61,15 +60,15 @@ def prepare(target: Target, say: Say) -> None:
 def _log_missing(into: OpenStore, root: Path, say: Say, besides: Path | None = None) -> list[Path]:
     """Log what the store lacks, the oldest first; runs that were not written to their end are removed."""
     logged = _logged_records(into, root)
-    searches = sorted(root.glob(f"tune/*/{report.RECORD}"), key=lambda path: path.stat().st_mtime)
-    below = {folder for path in searches if (folder := _confirmation_folder(path)) is not None}
+    tuned = sorted(root.glob(f"tune/*/{searches.RECORD}"), key=lambda path: path.stat().st_mtime)
+    below = {folder for path in tuned if (folder := _confirmation_folder(path)) is not None}
     experiments = sorted(root.glob(f"runs/*/{store.RECORD}"), key=lambda path: path.stat().st_mtime)
     written = []
-    for path in [*experiments, *searches]:
+    for path in [*experiments, *tuned]:
         if path.parent in (*below, besides) or files.digest(path) in logged:
             continue
         try:
-            (_search if path.name == report.RECORD else _experiment)(path.parent, into)
+            (_search if path.name == searches.RECORD else _experiment)(path.parent, into)
         except (ResultsError, files.Damaged) as error:
             say(f"warning: {path.parent} was not logged: {error}")
             continue
@@ -116,9 +115,9 @@ def _experiment(folder: Path, into: OpenStore) -> str:
 
 
 def _search(folder: Path, into: OpenStore) -> str:
-    record = report.read(folder)
+    record = searches.read(folder)
     with into.mlflow.start_run(run_name=f"tune {record['name']}") as run:
-        confirmed = _confirmation_folder(folder / report.RECORD)
+        confirmed = _confirmation_folder(folder / searches.RECORD)
         into.mlflow.set_tags({"ragbench.kind": "tuning", FOLDER: str((confirmed or folder).absolute())})
         into.mlflow.log_params(lead.flat(record["tune"]))
         into.mlflow.log_metrics(_search_metrics(record))
@@ -129,7 +128,7 @@ def _search(folder: Path, into: OpenStore) -> str:
             _log_files(into.mlflow, found)
             _log_arms(into.mlflow, found)
         _log_trials(into, folder, record["objectives"], run.info)
-    return _mark_complete(into, run, folder / report.RECORD)
+    return _mark_complete(into, run, folder / searches.RECORD)
 
 
 def _mark_complete(into: OpenStore, run: Any, record: Path) -> str:
@@ -141,7 +140,7 @@ def _mark_complete(into: OpenStore, run: Any, record: Path) -> str:
 def _confirmation_folder(record: Path) -> Path | None:
     """The folder of the experiment that confirmed a search, None if there is none."""
     try:
-        test = report.read(record.parent)["test"]
+        test = searches.read(record.parent)["test"]
     except (ResultsError, KeyError):
         return None
     folder = Path(test["folder"]) if test else None

@@ -12,11 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ragbench import app, console
-from ragbench.arm_builder import ArmBuilder, Progress, Say
+from ragbench.base import console
+from ragbench.base.errors import ConfigError
 from ragbench.benchmark.benchmark import Benchmark
-from ragbench.errors import ConfigError
-from ragbench.evaluation.measures import PRIMARY
+from ragbench.config import composition
+from ragbench.config.arm_builder import ArmBuilder, Progress, Say
+from ragbench.measure.measures import PRIMARY
 from ragbench.models import bundled
 from ragbench.workbench.experiment import Experiment
 from ragbench.workbench.results import Results
@@ -24,7 +25,7 @@ from ragbench.workbench.results import Results
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ragbench.engine.executor import Arm
+    from ragbench.search.engine.executor import Arm
 
 SEARCH = "exp=recommended"
 """The search that the encoders are put into unless overrides name another experiment."""
@@ -72,7 +73,7 @@ def bakeoff(
         raise ConfigError(f"a bake-off needs two encoders, got {', '.join(named)}: name another one")
     chosen = any(word.lstrip("+").startswith("exp=") for word in overrides)
     words = [*([] if chosen else [SEARCH]), *overrides]
-    settings = app.arms({name: [f'index.encoder.name="{name}"'] for name in named}, words)
+    settings = composition.arms({name: [f'index.encoder.name="{name}"'] for name in named}, words)
     experiment = Experiment(tuple(settings), benchmark)
     results = experiment.run(progress, say)
     arms = ArmBuilder.of(settings[0], experiment.benchmark, None, say).arms(settings)

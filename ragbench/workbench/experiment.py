@@ -8,21 +8,24 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
-from ragbench import app, catalogue, console
-from ragbench.arm_builder import ArmBuilder, Progress, Say
+from ragbench.base import console
+from ragbench.base.build import build
+from ragbench.base.errors import ConfigError
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.split import TRAIN, has_halves
-from ragbench.configuration import Settings, build
-from ragbench.configuration.own_stage import FunctionStage
+from ragbench.config import catalogue, composition
+from ragbench.config.arm_builder import ArmBuilder, Progress, Say
+from ragbench.config.overrides import key_of, named_arms, words
+from ragbench.config.own_stage import FunctionStage
+from ragbench.config.settings import Settings
 from ragbench.corpus.file_warning import grouped_by_kind
-from ragbench.engine.answer import Answer, answer
-from ragbench.engine.pipeline import Pipeline
-from ragbench.engine.request import SearchOptions
-from ragbench.errors import ConfigError
-from ragbench.experiment import ablate, verdicts
-from ragbench.experiment import measurements as files
+from ragbench.experiment import ablate
 from ragbench.experiment.ablate import Ablation
-from ragbench.overrides import key_of, named_arms, words
+from ragbench.results import measurements as files
+from ragbench.results import verdicts
+from ragbench.search.engine.answer import Answer, answer
+from ragbench.search.engine.pipeline import Pipeline
+from ragbench.search.engine.request import SearchOptions
 from ragbench.workbench.own_stage import Own
 from ragbench.workbench.results import Results
 
@@ -52,12 +55,12 @@ class Experiment:
         >>> Experiment.single("exp=phase1", p6={"depth": 20}, split="train").settings[0].config["p6"]["depth"]
         20
         """
-        return cls((app.compose(_words(overrides, values)),), benchmark)
+        return cls((composition.compose(_words(overrides, values)),), benchmark)
 
     @classmethod
     def standard(cls, *overrides: str) -> Experiment | None:
         """The arms that `ragbench.yaml` lists, else baseline and recommended; None if words change the pipeline."""
-        found = app.standard_arms(overrides)
+        found = composition.standard_arms(overrides)
         return cls(tuple(found)) if found else None
 
     @classmethod
@@ -73,7 +76,7 @@ class Experiment:
             pairs = [_words((), {key: choice})[-1].partition("=") for choice in choices]
             swept.append(f"{pairs[0][0]}={','.join(value for _, _, value in pairs)}")
         fixed = {key: value for key, value in values.items() if key not in varied}
-        settings = tuple(app.sweep([*_words(overrides, fixed), *swept]))
+        settings = tuple(composition.sweep([*_words(overrides, fixed), *swept]))
         return cls(settings, benchmark, explores=not _names_split(settings))
 
     @classmethod
@@ -91,7 +94,7 @@ class Experiment:
     @classmethod
     def named(cls, given: Sequence[str], *shared: str, benchmark: Benchmark | None = None) -> Experiment:
         """Arms as `--arm` takes them: `Experiment.named(["off=", "deep=rerank=on rerank.depth=50"], "split=train")`."""
-        settings = tuple(app.arms(named_arms(given), shared))
+        settings = tuple(composition.arms(named_arms(given), shared))
         return cls(settings, benchmark, explores=len(settings) > 1 and not _names_split(settings))
 
     @classmethod
@@ -138,7 +141,7 @@ class Experiment:
         """The benchmark that was given, else the one that `data` names, read when first asked for."""
         if self.given is not None:
             return self.given
-        from ragbench.topics.load import load
+        from ragbench.config.benchmark import load
 
         return load(self.settings[0].config)
 
@@ -208,7 +211,7 @@ class Experiment:
     def search(self, query: str, arm: str | None = None, top: int = 10, **options: Any) -> Answer:
         """The hits of one query with explanations, in the first arm unless another is named.
 
-        `options` are options of a search, such as `mode="keyword"` (`ragbench.engine.request.SearchOptions`).
+        `options` are options of a search, such as `mode="keyword"` (`ragbench.search.engine.request.SearchOptions`).
         """
         asked = build(SearchOptions, options, "options")
         wanted = [each for each in self.settings if arm in (None, each.name)]
@@ -257,7 +260,7 @@ def _words(overrides: Sequence[str], values: Mapping[str, Any]) -> list[str]:
 
 
 def _compose(parts: Sequence[str | Own | FunctionStage]) -> Settings:
-    settings = app.compose([part for part in parts if isinstance(part, str)])
+    settings = composition.compose([part for part in parts if isinstance(part, str)])
     own = [Own.of(part) for part in parts if not isinstance(part, str)]
     for each in own:
         settings = each.into(settings)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
-from ragbench.configuration import Settings
-from ragbench.configuration.own_stage import FunctionStage, insert, node_of
-from ragbench.errors import ConfigError
-from ragbench.stages.stage import Stage
+from ragbench.base.errors import ConfigError
+from ragbench.config.own_stage import FunctionStage, insert, node_of
+from ragbench.config.settings import Settings
+from ragbench.search.stages.stage import Stage
 
 
 @dataclass(frozen=True)

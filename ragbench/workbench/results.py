@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragbench import console
-from ragbench.errors import ConfigError
-from ragbench.experiment import measurements as files
-from ragbench.experiment import store, verdicts
+from ragbench.base import console
+from ragbench.base.errors import ConfigError
+from ragbench.results import measurements as files
+from ragbench.results import store, verdicts
 from ragbench.workbench import studio_link
 from ragbench.workbench.studio_link import StudioLink
 
@@ -34,7 +34,7 @@ class Results(files.Measurements):
     @classmethod
     def load(cls, folder: str | Path | None = None) -> Results:
         """The results in `folder`, by default of the newest run in the default results folder."""
-        from ragbench import locations
+        from ragbench.base import locations
 
         found = files.load(Path(folder) if folder else store.latest(locations.results(), console.say))
         return cls(**{field.name: getattr(found, field.name) for field in dataclasses.fields(found)})
@@ -120,7 +120,7 @@ class Results(files.Measurements):
     @property
     def headroom(self) -> pd.DataFrame:
         """What a better order of hits and better retrieval could still add to nDCG@10, a row for every arm."""
-        from ragbench.evaluation import headroom
+        from ragbench.measure import headroom
         from ragbench.report import evidence
 
         return headroom.summary(evidence.headroom(self))

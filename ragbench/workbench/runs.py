@@ -13,11 +13,13 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from ragbench import app, console, tracking
-from ragbench.configuration import Settings
-from ragbench.errors import ResultsError
-from ragbench.experiment import store
-from ragbench.suggestions import did_you_mean
+from ragbench import tracking
+from ragbench.base import console
+from ragbench.base.errors import ResultsError
+from ragbench.base.suggestions import did_you_mean
+from ragbench.config import composition
+from ragbench.config.settings import Settings
+from ragbench.results import store
 from ragbench.tracking.store import Say
 
 _SHOWN = 4
@@ -48,7 +50,7 @@ def named_runs(words: Sequence[str], most: int | None = None, say: Say = console
     named, overrides = split_words(words)
     if most is not None and len(named) > most:
         raise ResultsError(f"name one run, got {len(named)}: {', '.join(named)}; ragbench compare takes several")
-    settings = app.compose(overrides)
+    settings = composition.compose(overrides)
     return [find(name, settings, say) for name in named or ["@1"]], settings
 
 

@@ -14,7 +14,7 @@ from html import escape
 from pathlib import Path
 from urllib.parse import quote, urlsplit, urlunsplit
 
-from ragbench import files
+from ragbench.base import files
 
 _SECONDS = 0.5
 

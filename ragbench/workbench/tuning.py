@@ -15,14 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragbench import app, console
-from ragbench.arm_builder import Progress, Say
+from ragbench.base import console
+from ragbench.base.errors import ResultsError
 from ragbench.benchmark.benchmark import Benchmark
-from ragbench.errors import ResultsError
-from ragbench.overrides import word
-from ragbench.tuning import confirm, report, search
-from ragbench.tuning.confirm import Confirmation
-from ragbench.tuning.outcome import Tuned
+from ragbench.config import composition
+from ragbench.config.arm_builder import Progress, Say
+from ragbench.config.overrides import word
+from ragbench.fit.tuning import confirm, report, search
+from ragbench.fit.tuning.confirm import Confirmation
+from ragbench.fit.tuning.outcome import Tuned
 from ragbench.workbench.results import Results
 
 if TYPE_CHECKING:
@@ -110,13 +111,13 @@ def tune(
         with console.progress() as bars:
             return tune(*overrides, starts=starts, benchmark=benchmark, progress=bars, say=say)
     from ragbench import tracking
+    from ragbench.config.benchmark import load
+    from ragbench.fit.tuning.objective import searchable
     from ragbench.report import html
-    from ragbench.topics.load import load
-    from ragbench.tuning.objective import searchable
 
-    base = app.compose(overrides)
+    base = composition.compose(overrides)
     if starts:
-        base = app.compose([*overrides, word("tune.starts", [*base.tune.starts, *starts])])
+        base = composition.compose([*overrides, word("tune.starts", [*base.tune.starts, *starts])])
     tracked = bool(base.config["tracking"]["enabled"])
     if tracked:
         tracking.check(tracking.target_of(base))
@@ -126,10 +127,10 @@ def tune(
         confirm.check(base, whole)
     else:
         say(f"'{whole.name}' has {len(whole.topics)} topics, too few for test topics: nested folds over all judge")
-    tuned = search.tune(base, seen, app.compose, held_out_topics=held_out, progress=progress, say=say)
+    tuned = search.tune(base, seen, composition.compose, held_out_topics=held_out, progress=progress, say=say)
     confirmation = None
     if held_out and not tuned.unchanged:
-        plain = app.compose([f"exp={confirm.PLAIN}", *app.measurement_overrides(base.overrides)])
+        plain = composition.compose([f"exp={confirm.PLAIN}", *composition.measurement_overrides(base.overrides)])
         confirmation = confirm.confirm(tuned, whole, plain=plain, progress=progress, say=say)
     report.write(tuned, confirmation)
     if confirmation is not None:

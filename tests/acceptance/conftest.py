@@ -9,23 +9,23 @@ from pathlib import Path
 
 import pytest
 
-from ragbench import app
-from ragbench.configuration import Settings
+from ragbench.base.types import Hit, Query, QueryState
+from ragbench.config import composition
+from ragbench.config.settings import Settings
 from ragbench.corpus.links import collection_digest
 from ragbench.corpus.reader import read_vault
-from ragbench.engine.answer import answer
-from ragbench.engine.pipeline import start
 from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.index import Index
 from ragbench.models.access import Models
-from ragbench.types import Hit, Query, QueryState
+from ragbench.search.engine.answer import answer
+from ragbench.search.engine.pipeline import start
 
 VAULT = Path(__file__).parent.parent / "data" / "phases"
 
 
 @lru_cache(maxsize=64)
 def composed(*overrides: str) -> Settings:
-    return app.compose(list(overrides))
+    return composition.compose(list(overrides))
 
 
 @dataclass(frozen=True)

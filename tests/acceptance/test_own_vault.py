@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ragbench import cli
+from ragbench.commands import cli
 
 # MLflow and the libraries below it warn of each other.
 pytestmark = pytest.mark.filterwarnings("ignore")

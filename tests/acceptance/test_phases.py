@@ -8,10 +8,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ragbench import app
-from ragbench.engine.answer import answer
-from ragbench.errors import ConfigError, RagbenchError
-from ragbench.types import CompressionStats
+from ragbench.base.errors import ConfigError, RagbenchError
+from ragbench.base.types import CompressionStats
+from ragbench.config import composition
+from ragbench.search.engine.answer import answer
 
 PHASE1, PHASE2, PHASE3, PHASE4 = (f"+exp=phase{n}" for n in (1, 2, 3, 4))
 
@@ -342,7 +342,7 @@ def test_ngrams_remove_more_than_nine_in_ten_exact_copies(handbook) -> None:
 
 def test_ngrams_remove_near_copies_before_the_semantic_stage_sees_them(handbook) -> None:
     overrides = ("p12=on", "p8=on", "p8.content_hash=null")
-    names = [name for name, _ in app.compose(list(overrides)).pipeline]
+    names = [name for name, _ in composition.compose(list(overrides)).pipeline]
     assert names.index("p12") < names.index("p8.semantic") < names.index("p8.limit")
     both = handbook.state("taking a backup and restoring it", *overrides)
     alone = handbook.state("taking a backup and restoring it", "p8=on", "p8.content_hash=null")
@@ -356,11 +356,11 @@ def test_ngrams_after_the_semantic_stage_are_refused(late: str) -> None:
     switches = ["p8=on"] if late == "p8.semantic" else ["p11=on"]
     order = f"order=[dense,lexical,fuse,calibration,{late},p12,cut]"
     with pytest.raises(ConfigError, match="the cheap n-gram filter goes before the semantic one"):
-        app.compose([*switches, "p12=on", order])
+        composition.compose([*switches, "p12=on", order])
 
 
 def test_mmr_takes_the_place_of_the_semantic_stage() -> None:
-    names = [name for name, _ in app.compose(["p8=on", "p11=on"]).pipeline]
+    names = [name for name, _ in composition.compose(["p8=on", "p11=on"]).pipeline]
     assert "p11" in names
     assert "p8.semantic" not in names
 
@@ -402,7 +402,7 @@ def test_without_p13_no_chunk_has_a_parent(handbook) -> None:
 
 @pytest.mark.parametrize("preset", [PHASE1, PHASE2, PHASE3, PHASE4, "+exp=all"])
 def test_the_order_of_every_phase_and_its_invariants(handbook, preset: str) -> None:
-    names = [name for name, _ in app.compose([preset]).pipeline]
+    names = [name for name, _ in composition.compose([preset]).pipeline]
     later = [name for name in ORDER if name in names]
     assert names[names.index("calibration") :] == later
     for text in ("jobs in a queue", "getAuthToken", "auth", "zzz qqq"):
@@ -415,7 +415,7 @@ def test_the_order_of_every_phase_and_its_invariants(handbook, preset: str) -> N
 
 def test_the_phases_turn_on_what_the_seeds_list() -> None:
     def on(preset: str) -> set[str]:
-        config = app.compose([preset]).config
+        config = composition.compose([preset]).config
         switched = {f"p{n}" for n in (1, 3, 5, 6, 7, 10, 11, 12) if config[f"p{n}"]}
         switched |= {"p2"} if config["p2"]["headings"] else set()
         switched |= {p for p in ("p4", "p9") if config[p]["fields"]}
@@ -434,7 +434,7 @@ def test_the_phases_turn_on_what_the_seeds_list() -> None:
 def test_the_real_system_is_the_ground_of_its_phases() -> None:
     # seed 000, section 2, and seed 001: what the system does before any proposal; the proposals of a phase are the same
     for phase in ("", *(f"_phase{n}" for n in (1, 2, 3, 4)), "_general", "_api", "_notes", "_research"):
-        settings = app.compose([f"+exp=ragdocs{phase}"])
+        settings = composition.compose([f"+exp=ragdocs{phase}"])
         stages = dict(settings.pipeline)
         lexical = stages["lexical"]
         assert (lexical.k1, lexical.b, settings.index.lexical.analyzer) == (1.2, 0.75, "standard")
@@ -442,7 +442,7 @@ def test_the_real_system_is_the_ground_of_its_phases() -> None:
         assert (stages["graph"].factor, stages["graph"].hops, stages["graph"].new_only) == (0.5, 1, False)
         assert "recency" in stages
         if phase.startswith("_phase"):
-            plain = {name for name, _ in app.compose([f"+exp={phase[1:]}"]).pipeline}
+            plain = {name for name, _ in composition.compose([f"+exp={phase[1:]}"]).pipeline}
             assert set(stages) == plain | {"graph", "recency"}
             assert "p6" not in stages or (stages["p6"].max_length, stages["p6"].tail) == (512, "drop")
 
@@ -457,7 +457,7 @@ def test_the_real_system_is_the_ground_of_its_phases() -> None:
     ],
 )
 def test_the_profiles_recommended_by_seed_001(profile: str, weights: dict[str, float], bias: float) -> None:
-    stages = dict(app.compose([f"+exp=ragdocs_{profile}"]).pipeline)
+    stages = dict(composition.compose([f"+exp=ragdocs_{profile}"]).pipeline)
     assert {source: stages["fuse"].weights[source] for source in weights} == weights
     assert stages["recency"].bias == bias
 
@@ -477,9 +477,9 @@ def test_a_linked_document_is_found_without_the_words(handbook) -> None:
 
 
 def test_hyde_finds_what_the_hypothesis_describes(handbook) -> None:
-    from ragbench.types import Query
+    from ragbench.base.types import Query
 
-    settings = app.compose(["hyde=on", "lexical=null"])
+    settings = composition.compose(["hyde=on", "lexical=null"])
     query = Query(
         "q", "What do I have to do next?", "Start the new version beside the old one and move the load balancer over."
     )
@@ -528,7 +528,7 @@ def test_hyde_finds_what_the_hypothesis_describes(handbook) -> None:
 )
 def test_what_cannot_be_is_refused_at_composition_in_one_sentence(overrides: list[str], said: str) -> None:
     with pytest.raises(RagbenchError, match=said) as caught:
-        app.compose(overrides)
+        composition.compose(overrides)
     assert "\n" not in str(caught.value)
 
 

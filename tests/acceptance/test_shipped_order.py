@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from ragbench import app
-from ragbench.comparison.statistics import compare
-from ragbench.evaluation import ranker
-from ragbench.fit import before_rank
-from ragbench.ranking import features, trees
-from ragbench.stages.rank import Rank
-from ragbench.topics.load import load
+from ragbench.config import composition
+from ragbench.config.benchmark import load
+from ragbench.evidence.statistics import compare
+from ragbench.fit import before_rank, ranker
+from ragbench.search.ranking import features, trees
+from ragbench.search.stages.rank import Rank
 
 ROOT = Path(__file__).parents[2]
 SHEET = ROOT / "docs" / "order-questions.md"
@@ -22,7 +21,7 @@ SHEET = ROOT / "docs" / "order-questions.md"
 
 @pytest.fixture(scope="module")
 def shipped() -> Rank:
-    stage = dict(app.compose(["exp=recommended"]).pipeline)["rank"]
+    stage = dict(composition.compose(["exp=recommended"]).pipeline)["rank"]
     assert isinstance(stage, Rank)
     return stage
 
@@ -48,7 +47,7 @@ def test_the_pages_show_the_rows_of_the_sheet() -> None:
 @pytest.mark.parametrize("sources", ["documents=on", "documents=off"])
 def test_it_does_no_harm_without_links_and_without_sources(shipped, tmp_path: Path, sources: str) -> None:
     words = ["exp=recommended", "data=builtin_v1", f"paths.results={tmp_path}", "dense=null", sources]
-    settings = app.compose(words)
+    settings = composition.compose(words)
     whole = load(settings.config)
     benchmark = replace(whole, documents=tuple(replace(each, links=()) for each in whole.documents))
     arm = before_rank.arm(settings, benchmark)

@@ -21,9 +21,9 @@ from unittest.mock import patch
 import numpy as np
 from scipy.stats import norm
 
-from ragbench.comparison import statistics
-from ragbench.comparison.statistics import Comparison, compare_all
-from ragbench.comparison.verdict import Level, combine
+from ragbench.evidence import statistics
+from ragbench.evidence.statistics import Comparison, compare_all
+from ragbench.evidence.verdict import Level, combine
 from ragbench.export.gate import check_level
 
 EFFECT, TIES, SD, DRAWS = 0.02, 0.4, 0.2, 999

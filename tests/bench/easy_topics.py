@@ -17,10 +17,10 @@ from urllib.parse import unquote
 import pandas as pd
 
 from ragbench import Experiment
+from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.pool import read_run
 from ragbench.index.analyzers import analyze, analyzer
-from ragbench.types import Document
 
 WORDS = (
     "+exp=lexical_only",

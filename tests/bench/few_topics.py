@@ -25,7 +25,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri, stdtrit
 from scipy.stats import norm
 
-from ragbench.comparison import chance, skew
+from ragbench.evidence import chance, skew
 
 Floats = np.ndarray
 SIZES = (10, 15, 30, 60, 120)
@@ -37,7 +37,7 @@ PRESETS = "lexical_only,dense_only,plain_hybrid,phase1,phase3,recommended"
 
 
 def chosen(differences: Floats, seed: int) -> tuple[Floats, Floats]:
-    """What `ragbench.comparison` does: the plain t, sign flips and bootstrap, a floor under the variance."""
+    """What `ragbench.evidence` does: the plain t, sign flips and bootstrap, a floor under the variance."""
     n, by_chance = _by_chance(differences, seed)
     return skew.bounds(differences, n, *chance.critical(by_chance, LEVEL, differences.shape[1], len(n)))
 
@@ -216,8 +216,8 @@ def of_runs(folders: Sequence[Path]) -> Population:
     """The differences of all arms to the first, at the levels that all runs have, topics of all runs pooled."""
     import pandas as pd
 
-    from ragbench.comparison.arms import Arms
-    from ragbench.experiment import measurements
+    from ragbench.evidence.arms import Arms
+    from ragbench.results import measurements
 
     read = [Arms.of(measurements.load(folder)) for folder in folders]
     shared = [arm for arm in read[0].arms if all(arm in each.arms for each in read)]
@@ -237,7 +237,7 @@ def of_runs(folders: Sequence[Path]) -> Population:
 
 def built_in() -> Population:
     """Six presets against `baseline` on all topics of the built-in benchmark."""
-    from ragbench import cli
+    from ragbench.commands import cli
 
     folder = Path(tempfile.mkdtemp())
     words = ["split=all", "latency.enabled=false", "tracking.enabled=false", f"paths.results={folder}"]

@@ -25,9 +25,9 @@ from unittest.mock import patch
 import numpy as np
 from adoption import DRAWS, EFFECT, differences
 
-from ragbench.comparison import statistics
-from ragbench.comparison.statistics import compare_all
-from ragbench.comparison.verdict import Level, combine
+from ragbench.evidence import statistics
+from ragbench.evidence.statistics import compare_all
+from ragbench.evidence.verdict import Level, combine
 
 RULES: dict[str, Callable[[int], float]] = {
     "none": lambda k: 1.0,

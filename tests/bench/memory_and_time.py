@@ -14,11 +14,11 @@ import random
 
 import numpy as np
 
-from ragbench import app
-from ragbench.arm_builder import ArmBuilder
-from ragbench.timing.latency import time_new, without_caches
-from ragbench.timing.unasked import Unasked
-from ragbench.topics.load import load
+from ragbench.config import composition
+from ragbench.config.arm_builder import ArmBuilder
+from ragbench.config.benchmark import load
+from ragbench.measure.latency import time_new, without_caches
+from ragbench.measure.unasked import Unasked
 
 
 def main() -> None:
@@ -27,7 +27,7 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=80)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
-    settings = app.compose(options.words)
+    settings = composition.compose(options.words)
     benchmark = load(settings.config)
     arms = ArmBuilder.of(settings, benchmark, say=lambda message: None).arms([settings])
     chance = random.Random(13)

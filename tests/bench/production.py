@@ -37,10 +37,10 @@ import psutil
 from scaling_corpus import _words
 from test_service_load import Connection
 
-from ragbench import app
+from ragbench.config import composition
+from ragbench.config.benchmark import load
 from ragbench.experiment.run import run
 from ragbench.export import bundle, measured_arm
-from ragbench.topics.load import load
 from tests.sealing import reseal
 
 EDIT_SECONDS, KILL_SECONDS, SWAP_SECONDS, PATIENCE = 2.0, 20.0, 45.0, 120.0
@@ -72,7 +72,7 @@ def make_bundle(place: Path, count: int, overrides: list[str]) -> float:
     rows = [f"{' '.join(note.read_text().split()[8:10])},{note.relative_to(notes)},test" for note in asked]
     (place / "questions.csv").write_text("\n".join(["text,relevant,split", *rows]), encoding="utf-8")
     started = time.perf_counter()
-    settings = app.compose(
+    settings = composition.compose(
         [
             *("+exp=recommended", "data=vault", f"data.corpus={notes}", f"data.queries={place / 'questions.csv'}"),
             *("latency.enabled=false", "tracking.enabled=false", "name=notes", f"paths.results={place / 'results'}"),

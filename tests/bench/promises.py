@@ -18,7 +18,7 @@ from unittest.mock import patch
 import numpy as np
 from scipy.stats import norm
 
-from ragbench.comparison import statistics
+from ragbench.evidence import statistics
 
 ARMS = 13
 DRAWS = 999

@@ -102,9 +102,9 @@ def build(case: Case) -> dict[str, Any]:
 
 def ask(case: Case) -> dict[str, Any]:
     """Milliseconds of every channel, of the default pipeline beside the model, and of the model."""
-    from ragbench import app
+    from ragbench.base.types import Query
+    from ragbench.config import composition
     from ragbench.models.access import Models
-    from ragbench.types import Query
 
     index = case.index()
     chance = np.random.default_rng(7)
@@ -116,7 +116,7 @@ def ask(case: Case) -> dict[str, Any]:
     model_ms = _times(lambda text: model.encode_queries([text]), texts[:60])
     known = dict(zip(texts, _query_vectors(index, case, model, texts), strict=True))
     index = case.index(SimpleNamespace(encoder=lambda spec: _Known(case.models.encoder(spec), known)))
-    pipeline = app.compose([]).pipeline
+    pipeline = composition.compose([]).pipeline
     index.prepare(pipeline.needs)
     (chunks, lexical, dense) = index.chunks, index.lexical, index.dense
     return {

@@ -17,10 +17,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench import locations
+from ragbench.base import locations
+from ragbench.base.types import Document, Link
 from ragbench.corpus.reader import parse_document
 from ragbench.corpus.sections import Heading, build_sections
-from ragbench.types import Document, Link
 
 CHUNKS_PER_DOCUMENT = 7.8  # measured: the rows say how many chunks there really are
 DIM = 384

@@ -15,8 +15,10 @@ from typing import Any
 
 import pytest
 
-from ragbench import app, cli, files
-from ragbench.experiment import store
+from ragbench.base import files
+from ragbench.commands import cli
+from ragbench.config import composition
+from ragbench.results import store
 
 SHARE = 0.03
 CARE = ((files, "flush"), (files, "digest"), (files, "require"), (files, "_seal"), (store, "_lock"))
@@ -43,7 +45,7 @@ class Clock:
 
 
 def test_it_costs_little(benchmark, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    here = app.compose([])
+    here = composition.compose([])
     words = ["run", "-m", "exp=baseline,recommended", "split=test", "tracking.enabled=false", "--quiet"]
     words += [f"paths.index={here.index_folder}", f"paths.cache={here.cache_folder}", f"paths.results={tmp_path}"]
     assert cli.main(words) == 0  # warms artefacts, caches and imports

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from ragbench import app
-from ragbench.arm_builder import ArmBuilder
 from ragbench.benchmark.load import load
-from ragbench.configuration import Settings
+from ragbench.config import composition
+from ragbench.config.arm_builder import ArmBuilder
+from ragbench.config.settings import Settings
 from ragbench.experiment.execution import dispatch, groups
 from ragbench.experiment.execution_joblib import JoblibWorkers
 from ragbench.experiment.worker import Failure, Job
@@ -28,7 +28,7 @@ SMALL = ["p12=on", "p12.threshold=0.7,0.8", f"cut.top_n={','.join(map(str, range
 def around() -> list[str]:
     """Overrides with an index that is built already, in the default place."""
     overrides = ["split=all"]
-    settings = app.compose(["p12=on", *overrides])
+    settings = composition.compose(["p12=on", *overrides])
     (arm,) = ArmBuilder.of(settings, load(settings.config["data"])).arms([settings])
     arm.index.prepare(arm.pipeline.needs)
     return overrides
@@ -55,14 +55,14 @@ def seconds(settings: list[Settings], count: int) -> float:
 
 
 def test_two_workers_against_one(benchmark, around: list[str]) -> None:
-    settings = app.sweep([*ARMS, *around])
+    settings = composition.sweep([*ARMS, *around])
     one = seconds(settings, 1)
     two = benchmark.pedantic(seconds, args=(settings, 2), rounds=1)
     print(f"\n{len(settings) - 1} arms: 1 worker {one:.1f} s, 2 workers {two:.1f} s, {one / two:.2f} times as fast")
 
 
 def test_what_an_arm_costs_beside_its_work(benchmark, around: list[str]) -> None:
-    settings = app.sweep([*SMALL, *around])
+    settings = composition.sweep([*SMALL, *around])
     with started(settings, 1) as workers:
         for each in settings:  # now every arm is only a look at what is there
             workers.submit(0, each).result()

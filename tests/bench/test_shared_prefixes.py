@@ -20,13 +20,14 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from ragbench import app
-from ragbench.arm_builder import ArmBuilder
 from ragbench.benchmark.load import load
-from ragbench.engine import executor
-from ragbench.engine.tree import count, tree
-from ragbench.experiment import ablate, measurements, store
-from ragbench.experiment.measurements import Measurements
+from ragbench.config import composition
+from ragbench.config.arm_builder import ArmBuilder
+from ragbench.experiment import ablate
+from ragbench.results import measurements, store
+from ragbench.results.measurements import Measurements
+from ragbench.search.engine import executor
+from ragbench.search.engine.tree import count, tree
 
 FASTER = {"builtin_v1": 5.0, "builtin_v2": 3.0}
 WARM_SECONDS = 60.0
@@ -46,11 +47,11 @@ def command(*words: str) -> Measurements:
 @pytest.mark.parametrize("data", FASTER)
 @pytest.mark.parametrize("design", DESIGNS)
 def test_sharing_gives_the_same_measures_in_less_time(benchmark, design: str, data: str, tmp_path: Path) -> None:
-    here = app.compose([])
+    here = composition.compose([])
     places = [f"data={data}", f"paths.index={here.index_folder}", f"paths.cache={here.cache_folder}", *QUALITY]
     asked = [DESIGNS[design], f"design={design}", FACTORS, *places]
-    base = app.compose(asked)
-    settings = ablate.plan(base, app.compose).settings
+    base = composition.compose(asked)
+    settings = ablate.plan(base, composition.compose).settings
     arms = ArmBuilder.of(base, load(base.config["data"])).arms(settings)
     queries = [topic.query() for topic in load(base.config["data"]).select("test")]
     roots = tree(arms)

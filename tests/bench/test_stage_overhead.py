@@ -19,17 +19,17 @@ from functools import cached_property
 import numpy as np
 import pytest
 
-from ragbench import app
+from ragbench.base.types import Document, Query
+from ragbench.config import composition
 from ragbench.corpus.links import resolve_links
 from ragbench.corpus.reader import parse_document
-from ragbench.engine.executor import Arm
-from ragbench.engine.pipeline import start
 from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.index import Index
+from ragbench.measure.latency import time_query
 from ragbench.models.access import Models
 from ragbench.models.resolve import CrossEncoderSpec
-from ragbench.timing.latency import time_query
-from ragbench.types import Document, Query
+from ragbench.search.engine.executor import Arm
+from ragbench.search.engine.pipeline import start
 
 N_CHUNKS, N_DOCUMENTS, N_QUERIES, ROUNDS, DIM = 20_000, 2_000, 60, 3, 384
 LIMIT_MS, RERANK_FACTOR = 5.0, 1.15
@@ -141,7 +141,7 @@ def arms(documents, tmp_path_factory: pytest.TempPathFactory) -> list[Arm]:
     indexes: dict[str, Index] = {}
     made = []
     for switch in ("", *SWITCHES, "p6=on"):
-        settings = app.compose(switch.split())
+        settings = composition.compose(switch.split())
         key = repr(settings.index)
         if key not in indexes:
             indexes[key] = Index(settings.index, "synthetic", lambda: documents, store, WithoutEncoder(threads=2))

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from fastapi.testclient import TestClient
 
-from ragbench.experiment import measurements, store
+from ragbench.results import measurements, store
 from ragbench.studio.app import Studio, create_app
 from ragbench.studio.runs import Runs
 

@@ -15,15 +15,15 @@ from pathlib import Path
 
 import pytest
 
-from ragbench import app
-from ragbench.arm_builder import ArmBuilder
 from ragbench.benchmark.load import load
-from ragbench.configuration import Settings
-from ragbench.evaluation.measures import document_run, evaluate
-from ragbench.tuning import study
-from ragbench.tuning.objective import TrainingValues, mean, objectives, train_only
-from ragbench.tuning.space import configured_values, space
-from ragbench.tuning.study import Rules, Search
+from ragbench.config import composition
+from ragbench.config.arm_builder import ArmBuilder
+from ragbench.config.settings import Settings
+from ragbench.fit.tuning import study
+from ragbench.fit.tuning.objective import TrainingValues, mean, objectives, train_only
+from ragbench.fit.tuning.space import configured_values, space
+from ragbench.fit.tuning.study import Rules, Search
+from ragbench.measure.measures import document_run, evaluate
 
 TRIALS = 25
 KEYS = (
@@ -36,17 +36,17 @@ KEYS = (
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], tuple[Rules, TrainingValues]]:
     """A function that makes rules and a fresh session; indexes and caches are the project's."""
     folder = tmp_path_factory.mktemp("tuning")
-    base = app.compose(["+exp=all", f"paths.results={folder}", *_shared()])
+    base = composition.compose(["+exp=all", f"paths.results={folder}", *_shared()])
     train = train_only(load(base.config["data"]))
     chosen = objectives(["ndcg_at_10"], base.measures)
-    found = [each for each in space(base, app.compose) if each.key in KEYS]
+    found = [each for each in space(base, composition.compose) if each.key in KEYS]
     assert len(found) == len(KEYS)
     rules = Rules(tuple(found), chosen, "tpe", 13)
     return lambda: (rules, TrainingValues(base, found, train, ArmBuilder.of(base, train), ["nDCG@10"]))
 
 
 def _shared() -> list[str]:
-    usual = app.compose([])
+    usual = composition.compose([])
     place: Settings = usual
     return [f"paths.index={place.index_folder}", f"paths.cache={place.cache_folder}"]
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from ragbench.experiment import store
+from ragbench.results import store
 from tests.notes import write_vault
 
 LIMIT_S = 240

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
+from ragbench.base.errors import BenchmarkError
 from ragbench.benchmark.agreement import Disagreement, agreement
-from ragbench.errors import BenchmarkError
 
 FIRST = {"q": {"a": 0, "b": 1, "c": 2, "d": 3, "e": 3, "only first": 1}, "p": {"a": 1}}
 SECOND = {"q": {"a": 0, "b": 1, "c": 3, "d": 3, "e": 2, "only second": 1}}

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from ragbench.base.errors import BenchmarkError
 from ragbench.benchmark.beir import load_beir, read_queries
-from ragbench.errors import BenchmarkError
 
 TEA = Path(__file__).parents[1] / "data" / "tea" / "beir"
 

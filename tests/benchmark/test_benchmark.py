@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from ragbench.base.errors import BenchmarkError
 from ragbench.benchmark.benchmark import Benchmark, Topic, area, docno_of_section, topic_area
 from ragbench.benchmark.documents import Form, make_document
 from ragbench.benchmark.load import load
-from ragbench.errors import BenchmarkError
 
 DOCUMENT = make_document("a/b", "t", "x", {}, Form())
 

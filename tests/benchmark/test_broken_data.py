@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from ragbench.base.errors import RagbenchError
 from ragbench.benchmark.lines import MAX_LINE_BYTES
 from ragbench.benchmark.load import load
-from ragbench.errors import RagbenchError
 
 LONG = "x" * (MAX_LINE_BYTES + 1)
 

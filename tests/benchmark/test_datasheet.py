@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from ragbench import locations
+from ragbench.base import locations
 from ragbench.benchmark.benchmark import area, topic_area
 from ragbench.benchmark.load import load
 from ragbench.benchmark.native import listed_documents, read_judgment_folder, read_topics

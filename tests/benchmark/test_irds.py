@@ -10,8 +10,8 @@ import pytest
 from ir_datasets.formats import TrecQrels, TsvDocs, TsvQueries
 from ir_datasets.util import Cache, LocalDownload, RequestsDownload
 
+from ragbench.base.errors import BenchmarkError
 from ragbench.benchmark.irds import load_ir_datasets
-from ragbench.errors import BenchmarkError
 
 TREC = Path(__file__).parents[1] / "data" / "tea" / "trec"
 

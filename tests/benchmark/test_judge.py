@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ragbench.base.errors import BenchmarkError
 from ragbench.benchmark.judge import JudgingSession, merge, merge_into_folder
 from ragbench.benchmark.native import read_qrels, write_qrels
 from ragbench.benchmark.pool import COLUMNS, read_pool, to_csv
-from ragbench.errors import BenchmarkError
 
 HEAD = "qid,query,need,section,heading,text,grade,note\n"
 

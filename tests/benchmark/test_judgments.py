@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from ragbench.base.errors import BenchmarkError
 from ragbench.benchmark.judgments import parse_grade, read_judgments
-from ragbench.errors import BenchmarkError
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.benchmark.judgments import read_judgments
 from ragbench.benchmark.lines import raw_lines, read_lines, read_objects, read_rows, write_atomically
-from ragbench.errors import BenchmarkError, ConfigError
 
 
 def test_only_line_feeds_end_lines(tmp_path: Path) -> None:

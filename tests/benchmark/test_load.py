@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from ragbench import app
+from ragbench.base.errors import ConfigError
 from ragbench.benchmark.load import LOADERS, load, load_benchmark
-from ragbench.errors import ConfigError
+from ragbench.config import composition
 
 ROOT = Path(__file__).resolve().parents[2]
 TEA = ROOT / "tests" / "data" / "tea"
@@ -88,7 +88,7 @@ def test_every_loader_has_a_configuration_of_all_its_options(name: str) -> None:
 
 def test_the_default_is_version_2_and_version_1_keeps_a_name_and_its_digest() -> None:
     default, version_1, version_2 = (
-        load(app.compose(words).config["data"]) for words in ([], ["data=builtin_v1"], ["data=builtin_v2"])
+        load(composition.compose(words).config["data"]) for words in ([], ["data=builtin_v1"], ["data=builtin_v2"])
     )
     assert (default.name, version_1.name, version_2.name) == ("builtin", "builtin_v1", "builtin_v2")
     assert default.digest == version_2.digest

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from ragbench.base.errors import BenchmarkError, RagbenchError
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.load import load
-from ragbench.errors import BenchmarkError, RagbenchError
 
 TEA = Path(__file__).parents[1] / "data" / "tea"
 DOCNOS = ["coffee/grinding", "index", "tea/brewing", "tea/storing"]

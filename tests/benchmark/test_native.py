@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ragbench.base.errors import BenchmarkError, CorpusError
 from ragbench.benchmark.benchmark import Topic
 from ragbench.benchmark.native import best_sections, load_native, read_qrels, read_topics, write_qrels, write_topics
-from ragbench.errors import BenchmarkError, CorpusError
 
 TEA = Path(__file__).parents[1] / "data" / "tea"
 

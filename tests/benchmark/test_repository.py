@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.benchmark.load import load
-from ragbench.errors import BenchmarkError, ConfigError
-from ragbench.topics.load import load as load_topics
+from ragbench.config.benchmark import load as load_topics
 
 PAGES = {
     "content/en/install.md": "---\ndescription: How to put the kettle on a stove.\n---\n# Install\n\n"

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ragbench.base.errors import ConfigError
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.benchmark.documents import Form, make_document
 from ragbench.benchmark.split import resplit, split
-from ragbench.errors import ConfigError
 
 _TOPICS = st.lists(
     st.tuples(st.sampled_from("xyz"), st.sampled_from(["gate", "kit"]), st.sampled_from(["", "", "", "g", "h"])),

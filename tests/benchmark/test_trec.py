@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ragbench.base.errors import BenchmarkError
 from ragbench.benchmark.documents import Form
 from ragbench.benchmark.trec import load_trec, read_trec_topics, read_trectext
-from ragbench.errors import BenchmarkError
 
 TREC = Path(__file__).parents[1] / "data" / "tea" / "trec"
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from ragbench.base.errors import BenchmarkError
 from ragbench.benchmark.vault import load_vault
-from ragbench.errors import BenchmarkError
 
 TEA = Path(__file__).parents[1] / "data" / "tea"
 

@@ -8,13 +8,13 @@ from statistics import median
 
 import pytest
 
-from ragbench import locations
+from ragbench.base import locations
+from ragbench.base.errors import ConfigError
 from ragbench.benchmark.agreement import agreement
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.check import check
 from ragbench.benchmark.load import builtin_judgments, load
 from ragbench.benchmark.native import listed_documents, read_qrels, read_topics
-from ragbench.errors import ConfigError
 
 FOLDER = locations.builtin() / "qrels" / "v21"
 _OPENINGS = (

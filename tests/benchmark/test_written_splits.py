@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ragbench import cli
+from ragbench.base.errors import BenchmarkError
 from ragbench.benchmark.load import load_benchmark
 from ragbench.benchmark.written_splits import write_splits
-from ragbench.errors import BenchmarkError
+from ragbench.commands import cli
 
 SIDES = {"a b": "train", "c": "test"}
 

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from ragbench import app, catalogue
+from ragbench.base.errors import ConfigError
 from ragbench.boundary.capabilities import EVERYTHING, NOTHING, Capability, granted, granting
-from ragbench.configuration.build import class_named
-from ragbench.configuration.grants import needs_of
-from ragbench.configuration.registry import is_catalogued
-from ragbench.errors import ConfigError
+from ragbench.config import catalogue, composition
+from ragbench.config.grants import needs_of
+from ragbench.config.registry import class_named, is_catalogued
 
 READS, WRITES, SENDS, EXECUTES = Capability
 LIVE = ("live=command", "live.program=[touch,x]", "live.hits=hits", "live.text=text")
@@ -20,7 +19,7 @@ LIVE = ("live=command", "live.program=[touch,x]", "live.hits=hits", "live.text=t
 
 def test_pure_configurations_need_nothing() -> None:
     for preset in ("baseline", "recommended", "phase3", "all"):
-        assert needs_of(app.compose([f"exp={preset}"])) == {}, preset
+        assert needs_of(composition.compose([f"exp={preset}"])) == {}, preset
 
 
 @pytest.mark.parametrize(
@@ -50,10 +49,10 @@ def test_a_value_needs_what_its_field_declares(words: tuple[str, ...], key: str,
         raise Seen  # before models and folders are looked for
 
     with pytest.raises(Seen):
-        app.compose(words, inspect=inspect)
+        composition.compose(words, inspect=inspect)
     assert found[key] == need
     with pytest.raises(ConfigError, match=f"^{key.split('.')[0]}.* is not allowed here|^.* not allowed here"):
-        app.compose_for(words, (), NOTHING)
+        composition.compose_for(words, (), NOTHING)
 
 
 @pytest.mark.parametrize(
@@ -70,16 +69,16 @@ def test_a_value_needs_what_its_field_declares(words: tuple[str, ...], key: str,
 def test_words_that_import_or_read_the_environment_are_refused_unseen(word: str) -> None:
     for may in (NOTHING, frozenset({READS, WRITES, SENDS})):
         with pytest.raises(ConfigError, match="which is not allowed here"):
-            app.compose_for([word], (), may)
+            composition.compose_for([word], (), may)
     assert "this" not in sys.modules
 
 
 def test_what_the_operator_has_set_may_stay() -> None:
     base = ("hyde=on", "hyde.endpoint=http://x/v1", "hyde.model=m")
-    assert app.compose_for(["fuse.k=20"], base, NOTHING).config["hyde"]["endpoint"] == "http://x/v1"
+    assert composition.compose_for(["fuse.k=20"], base, NOTHING).config["hyde"]["endpoint"] == "http://x/v1"
     with pytest.raises(ConfigError, match=r"hyde\.endpoint sends texts to a server, which is not allowed here"):
-        app.compose_for(["hyde.endpoint=http://y/v1"], base, NOTHING)
-    assert app.compose_for(["hyde.endpoint=http://y/v1"], base, frozenset({SENDS}))
+        composition.compose_for(["hyde.endpoint=http://y/v1"], base, NOTHING)
+    assert composition.compose_for(["hyde.endpoint=http://y/v1"], base, frozenset({SENDS}))
 
 
 def test_classes_come_from_the_catalogue_where_executing_is_not_granted() -> None:
@@ -100,8 +99,8 @@ def test_classes_come_from_the_catalogue_where_executing_is_not_granted() -> Non
 
 def test_a_class_of_ones_own_works_where_it_is_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mine_to_type.py").write_text(
-        "from dataclasses import dataclass\nfrom ragbench.stages.cut import Cut\n\n"
+        "from dataclasses import dataclass\nfrom ragbench.search.stages.cut import Cut\n\n"
         "@dataclass(frozen=True)\nclass Mine(Cut):\n    pass\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
-    assert app.compose(["cut._target_=mine_to_type.Mine"]).config["cut"]["_target_"] == "mine_to_type.Mine"
+    assert composition.compose(["cut._target_=mine_to_type.Mine"]).config["cut"]["_target_"] == "mine_to_type.Mine"

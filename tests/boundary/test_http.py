@@ -11,8 +11,8 @@ from contextlib import contextmanager
 
 import pytest
 
+from ragbench.base.errors import BoundaryError
 from ragbench.boundary.http import Client, HttpError, origin
-from ragbench.errors import BoundaryError
 
 KEY = {"Authorization": "Bearer secret"}
 

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ragbench.base.errors import BoundaryError
 from ragbench.boundary.json import depth_of, read_json, read_json_file, read_json_lines
-from ragbench.errors import BoundaryError
 from tests.boundary.mutations import json_texts
 
 _NUMBERS = st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False, allow_infinity=False)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ragbench.base.errors import BoundaryError
 from ragbench.boundary.paths import inside, regular_file
-from ragbench.errors import BoundaryError
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ragbench.base.errors import BoundaryError
 from ragbench.boundary.yaml import read_yaml, read_yaml_file
-from ragbench.errors import BoundaryError
 from tests.boundary.mutations import yaml_texts
 
 _TEXTS = st.text(st.characters(blacklist_categories=("Cs", "Cc")))

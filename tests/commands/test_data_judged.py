@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.cli import main
+from ragbench.commands.cli import main
 
 QUESTIONS = """text,relevant
 largest file I may send,configuration.md

@@ -10,7 +10,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from ragbench import cli
+from ragbench.commands import cli
 from ragbench.export import signing
 
 LOW, HIGH = [0.4, 0.5] * 15, [0.6, 0.7] * 15

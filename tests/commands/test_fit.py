@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 import ragbench
-from ragbench import app, cli, locations
-from ragbench.evaluation import ranker
-from ragbench.ranking import trees
+from ragbench.base import locations
+from ragbench.commands import cli
+from ragbench.config import composition
+from ragbench.fit import ranker
+from ragbench.search.ranking import trees
 
 WORDS = ["exp=baseline", "dense=null", "latency.enabled=false", "tracking.enabled=false"]
 
@@ -70,7 +72,7 @@ def test_an_order_of_several_collections_is_kept_used_and_exported(capsys, place
     assert str(place) not in sheet.read_text()
 
     words = words_of(place, "z")
-    stage = dict(app.compose([*words, "rank=mine"]).pipeline)["rank"]
+    stage = dict(composition.compose([*words, "rank=mine"]).pipeline)["rank"]
     assert stage.model == name and stage.name == "mine"
     assert cli.main(["run", "-m", "rank=off,mine", "split=all", "--json", "--quiet", *words]) == 0
     ran = json.loads(capsys.readouterr().out)
@@ -114,7 +116,7 @@ def test_more_is_learned_on_top_only_where_it_is_sure(capsys, place: Path, conf:
     said = json.loads(capsys.readouterr().out)
     assert said["start"] == "the fused order" and said["learned"] and said["held_out"]["ci_low"] > 0
     assert said["test"]["n"] == 6
-    stage = dict(app.compose([*words_of(place, "a"), "rank=own"]).pipeline)["rank"]
+    stage = dict(composition.compose([*words_of(place, "a"), "rank=own"]).pipeline)["rank"]
     assert stage.name == "own"
 
 
@@ -123,11 +125,11 @@ def test_what_is_learned_on_top_keeps_the_trees_of_the_start(place: Path, conf: 
 
     assert cli.main(["fit", "order", "--collections", str(place / "sites.yaml"), "--rounds", "5", "--write", "mine",
                      "--quiet", *WORDS, f"paths.results={place / 'results'}"]) == 0  # fmt: skip
-    settings = app.compose([*words_of(place, "z"), "rank=mine"])
+    settings = composition.compose([*words_of(place, "z"), "rank=mine"])
     start = own_order.start_of(settings)
     assert start is not None
+    from ragbench.config.benchmark import load
     from ragbench.fit import before_rank
-    from ragbench.topics.load import load
 
     benchmark = load(settings.config)
     spec = ranker.Spec(rounds=5)

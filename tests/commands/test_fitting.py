@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ragbench import app, cli, locations
+from ragbench.base import locations
+from ragbench.commands import cli
+from ragbench.config import composition
 
 VAULT = Path(__file__).parent.parent / "data" / "phases"
 QUESTIONS = {
@@ -103,7 +105,7 @@ def test_calibrate(capsys, place) -> None:
     ]
     out = call(capsys, "calibrate", *place)
     overrides = out.split("use it with: ")[1].split()
-    settings = app.compose(overrides)
+    settings = composition.compose(overrides)
     stage = dict(settings.pipeline)["calibration"]
     assert list(stage.x) == pytest.approx(found["calibration"]["x"])
     assert stage.best_of is None
@@ -126,7 +128,7 @@ def test_calibrate_keeps_its_fit(capsys, place, tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(locations, "configuration", lambda: conf)
     assert "use it with: calibration=mine" in call(capsys, "calibrate", "--write", "mine", "--depth", "5", *place)
     assert "on 12 training queries of" in (conf / "calibration" / "mine.yaml").read_text()
-    settings = app.compose(["calibration=mine", "p10=on"])
+    settings = composition.compose(["calibration=mine", "p10=on"])
     assert "by a curve" in repr(settings.pipeline)
     assert "--write must be a name" in refused(capsys, "calibrate", "--write", "../x", *place)
     assert "--write must be a name" in refused(capsys, "calibrate", "--write", "on", *place)
@@ -145,7 +147,7 @@ def test_learn_weights(capsys, place) -> None:
     assert set(found["weights"]) == {"dense", "lexical"}
     assert sum(found["weights"].values()) == pytest.approx(2.0, abs=2e-3)
     assert found["after"] >= found["before"]
-    settings = app.compose(found["overrides"].split())
+    settings = composition.compose(found["overrides"].split())
     assert dict(settings.pipeline)["fuse"].weights["dense"] == found["weights"]["dense"]
     assert "use them with: fuse.weights.dense=" in call(capsys, "learn-weights", "--draws", "2", *place)
     assert "weights need at least two sources" in refused(capsys, "learn-weights", "dense=null", *place)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ragbench import cli
+from ragbench.commands import cli
 
 VALUES = [0.4, 0.5, 0.6] * 10
 

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from ragbench import cli, locations
+from ragbench.base import locations
 from ragbench.benchmark.native import read_qrels
 from ragbench.benchmark.pool import COLUMNS, to_csv
+from ragbench.commands import cli
 
 VAULT = Path(__file__).parents[1] / "data" / "vault"
 

@@ -10,9 +10,11 @@ import pytest
 from starlette.testclient import TestClient
 
 import ragbench
-from ragbench import app, cli, locations
+from ragbench.base import locations
 from ragbench.benchmark.pool import read_run
-from ragbench.evaluation import ranker
+from ragbench.commands import cli
+from ragbench.config import composition
+from ragbench.fit import ranker
 from ragbench.serving.http import create_app
 from ragbench.serving.service import SearchService
 
@@ -66,7 +68,7 @@ def test_a_learned_order_is_kept_used_exported_and_replayed(capsys, place, conf:
     assert said["held_out"]["difference"] > 0.1
     assert said["test"]["n"] == 10 and said["test"]["difference"] > 0.1
     assert len(said["curve"]) == 3 and said["importance"]
-    stage = dict(app.compose([*words, "rank=mine"]).pipeline)["rank"]
+    stage = dict(composition.compose([*words, "rank=mine"]).pipeline)["rank"]
     assert "learned trees" in stage.describe()
 
     assert cli.main(["run", "-m", "rank=off,mine", "split=test", "--json", "--quiet", *words]) == 0

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ragbench import cli
-from ragbench.commands import SUMMARY
+from ragbench.commands import SUMMARY, cli
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "configuration.md"
 ASK = """
@@ -96,7 +95,7 @@ def test_code_for_every_shell(shell: str, capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_a_word_of_a_command_is_completed_for_every_command() -> None:
-    from ragbench.completion import parser
+    from ragbench.commands.completer import parser
 
     for command in SUMMARY:
         parser(f"ragbench {command} ")

@@ -13,8 +13,8 @@ import pytest
 from mcp import Client, StdioServerParameters, stdio_client
 
 import ragbench
-from ragbench import cli
-from ragbench.engine.answer import as_mapping
+from ragbench.commands import cli
+from ragbench.search.engine.answer import as_mapping
 
 HELLO = {
     "jsonrpc": "2.0",

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from ragbench import app, cli
+from ragbench.commands import cli
+from ragbench.config import composition
+from ragbench.config.benchmark import load
 from ragbench.corpus.words import readable
 from ragbench.studio.app import Studio, create_app
-from ragbench.topics.load import load
 
 NOTES = {
     "alpha note.md": "# Alpha\n\nSee [beta](sub%20dir/beta%20note.md#usage) and [[gamma note]]. Keys rotate daily.\n",
@@ -41,7 +42,7 @@ def test_names_are_found_linked_and_shown(
     monkeypatch.chdir(tmp_path)
     assert cli.main(["init", "my notes", "--queries", "q.csv", "--yes"]) == 0
     assert "no queries" not in capsys.readouterr().out
-    benchmark = load(app.compose([]).config)
+    benchmark = load(composition.compose([]).config)
     targets = {document.docno: sorted(link.target for link in document.links) for document in benchmark.documents}
     assert targets["alpha%20note"] == ["sub%20dir/beta%20note", "sub%20dir/gamma%20note"]
     assert targets["sub%20dir/gamma%20note"] == ["alpha%20note"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ragbench import cli
+from ragbench.commands import cli
 from ragbench.export import watching
 from ragbench.export.refresh import Refresher
 

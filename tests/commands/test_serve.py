@@ -20,7 +20,7 @@ import httpx
 import pytest
 import trustme
 
-from ragbench import cli
+from ragbench.commands import cli
 from ragbench.serving import connections
 from tests.sealing import reseal
 

@@ -6,7 +6,7 @@ import json
 import shutil
 from pathlib import Path
 
-from ragbench import cli
+from ragbench.commands import cli
 
 
 def test_a_bundle_that_holds(small_bundle: Path, capsys) -> None:

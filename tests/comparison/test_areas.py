@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ragbench import app
-from ragbench.comparison.areas import COLUMNS, areas, reach, sentences
-from ragbench.comparison.arms import Arm, Arms
-from ragbench.comparison.policy import Policy
+from ragbench.config import composition
+from ragbench.evidence.areas import COLUMNS, areas, reach, sentences
+from ragbench.evidence.arms import Arm, Arms
+from ragbench.evidence.policy import Policy
 
 QIDS = [f"q{n:03}" for n in range(120)]
 AREA = {qid: "abcdef"[n // 20] for n, qid in enumerate(QIDS)}
 
 
 def arms(*effects: np.ndarray) -> Arms:
-    policy = Policy.of(app.compose(["statistics.draws=1000"]).config)
+    policy = Policy.of(composition.compose(["statistics.draws=1000"]).config)
     base = np.full(len(QIDS), 0.5)
     values = {"base": base, **{f"arm{n}": base + effect for n, effect in enumerate(effects)}}
     return Arms({name: Arm({"document": dict(zip(QIDS, each, strict=True))}) for name, each in values.items()}, policy)

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from ragbench import app
-from ragbench.comparison.by_type import FEW, by_type, types, warning
-from ragbench.comparison.policy import Policy
-from ragbench.comparison.statistics import compare_all
-from ragbench.errors import BenchmarkError
+from ragbench.base.errors import BenchmarkError
+from ragbench.config import composition
+from ragbench.evidence.by_type import FEW, by_type, types, warning
+from ragbench.evidence.policy import Policy
+from ragbench.evidence.statistics import compare_all
 
-POLICY = Policy.of(app.compose(["statistics.draws=500", "seed=2"]).config)
+POLICY = Policy.of(composition.compose(["statistics.draws=500", "seed=2"]).config)
 
 
 def test_every_type_is_compared_apart_and_few_are_warned_of():

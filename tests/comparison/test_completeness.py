@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ragbench.comparison.completeness import completeness
-from ragbench.errors import BenchmarkError
+from ragbench.base.errors import BenchmarkError
+from ragbench.evidence.completeness import completeness
 
 
 def run(*items: str) -> dict[str, list[tuple[str, float]]]:

@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ragbench import app
-from ragbench.comparison.contrast import Contrast
-from ragbench.comparison.cost import Added, Cost, Times, added_p95, cost, noise_ms
-from ragbench.comparison.policy import Policy
+from ragbench.config import composition
+from ragbench.evidence.contrast import Contrast
+from ragbench.evidence.cost import Added, Cost, Times, added_p95, cost, noise_ms
+from ragbench.evidence.policy import Policy
 
 
 def samples(values: np.ndarray) -> pd.DataFrame:
@@ -64,7 +64,7 @@ def test_axis(cost, axis):
 
 def test_re_ranking_may_take_longer():
     # seed 000, goals: 150 ms for re-ranking, 50 ms for other changes
-    base, other, reranking = (app.compose(words).config for words in ([], ["p2=on"], ["p6=on"]))
+    base, other, reranking = (composition.compose(words).config for words in ([], ["p2=on"], ["p6=on"]))
     policy = Policy.of(base)
     assert policy.budget_ms([other], [base]) == 50
     assert policy.budget_ms([reranking], [base]) == 150

@@ -7,15 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ragbench import app
-from ragbench.comparison.arms import Arm, Arms
-from ragbench.comparison.field import field, sentences
-from ragbench.comparison.policy import Policy
+from ragbench.config import composition
+from ragbench.evidence.arms import Arm, Arms
+from ragbench.evidence.field import field, sentences
+from ragbench.evidence.policy import Policy
 
 
 @pytest.fixture(scope="module")
 def policy() -> Policy:
-    return Policy.of(app.compose(["statistics.draws=2000"]).config)
+    return Policy.of(composition.compose(["statistics.draws=2000"]).config)
 
 
 def arms(policy: Policy, **values: np.ndarray) -> Arms:

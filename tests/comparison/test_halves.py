@@ -5,18 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ragbench import app
-from ragbench.comparison.arms import Arm, Arms
-from ragbench.comparison.contrast import Contrast
-from ragbench.comparison.halves import halves, heterogeneity, sentences
-from ragbench.comparison.policy import Policy
+from ragbench.config import composition
+from ragbench.evidence.arms import Arm, Arms
+from ragbench.evidence.contrast import Contrast
+from ragbench.evidence.halves import halves, heterogeneity, sentences
+from ragbench.evidence.policy import Policy
 
 QIDS = [f"q{n:02}" for n in range(60)]
 SPLITS = {qid: "train" if n < 30 else "test" for n, qid in enumerate(QIDS)}
 
 
 def arms(*effects: np.ndarray) -> Arms:
-    policy = Policy.of(app.compose(["statistics.draws=2000"]).config)
+    policy = Policy.of(composition.compose(["statistics.draws=2000"]).config)
     base = np.full(60, 0.5)
     values = {"base": base, **{f"arm{n}": base + effect for n, effect in enumerate(effects)}}
     return Arms({name: Arm({"document": dict(zip(QIDS, each, strict=True))}) for name, each in values.items()}, policy)
@@ -55,7 +55,7 @@ def test_one_half_says_nothing_of_the_other() -> None:
 
 
 def test_a_level_that_one_half_lacks_is_left_out() -> None:
-    policy = Policy.of(app.compose(["statistics.draws=200"]).config)
+    policy = Policy.of(composition.compose(["statistics.draws=200"]).config)
     documents = {qid: 0.5 + n / 100 for n, qid in enumerate(QIDS)}
     passages = {qid: value for qid, value in documents.items() if SPLITS[qid] == "test"}
     both = Arms({name: Arm({"document": documents, "passage": passages}) for name in ("base", "arm")}, policy)

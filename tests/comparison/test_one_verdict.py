@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ragbench import cli
-from ragbench.comparison.arms import Arms
-from ragbench.experiment import measurements as files
-from ragbench.experiment import verdicts
-from ragbench.experiment.compare import gather
-from ragbench.experiment.measurements import Measurements
+from ragbench.commands import cli
+from ragbench.evidence.arms import Arms
 from ragbench.export import gate, measured_arm
 from ragbench.report import evidence, page_tables
+from ragbench.results import measurements as files
+from ragbench.results import verdicts
+from ragbench.results.compare import gather
+from ragbench.results.measurements import Measurements
 from ragbench.studio import leaderboard
 from ragbench.studio.runs import ArmId, Runs
 from ragbench.tracking.write import verdict_tags

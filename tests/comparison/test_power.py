@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from ragbench.comparison import chance, skew
-from ragbench.comparison.power import FEW, minimum_detectable_effect, queries_needed
-from ragbench.comparison.statistics import compare, compare_all
-from ragbench.errors import ConfigError
+from ragbench.base.errors import ConfigError
+from ragbench.evidence import chance, skew
+from ragbench.evidence.power import FEW, minimum_detectable_effect, queries_needed
+from ragbench.evidence.statistics import compare, compare_all
 
 
 @pytest.mark.parametrize(("n", "family"), [(5, 1), (50, 1), (200, 13), (5_000, 1)])

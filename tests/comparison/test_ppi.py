@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ragbench.comparison.ppi import prediction_powered_mean
-from ragbench.errors import ResultsError
+from ragbench.base.errors import ResultsError
+from ragbench.evidence.ppi import prediction_powered_mean
 
 
 def test_a_model_that_is_always_right_counts_as_more_topics() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from ragbench.comparison.replication import agreement, effects
-from ragbench.errors import ResultsError
+from ragbench.base.errors import ResultsError
+from ragbench.evidence.replication import agreement, effects
 
 
 def verdicts(**found: float) -> pd.DataFrame:

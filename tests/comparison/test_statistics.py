@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragbench.comparison import chance, skew
-from ragbench.comparison.statistics import compare, compare_all
-from ragbench.errors import BenchmarkError, ConfigError
+from ragbench.base.errors import BenchmarkError, ConfigError
+from ragbench.evidence import chance, skew
+from ragbench.evidence.statistics import compare, compare_all
 
 
 def like_ndcg(generator, shape, ties=0.4):

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ragbench import app
-from ragbench.comparison.arms import Arm, Arms
-from ragbench.comparison.policy import Policy
-from ragbench.comparison.validity import validate
-from ragbench.errors import ResultsError
+from ragbench.base.errors import ResultsError
+from ragbench.config import composition
+from ragbench.evidence.arms import Arm, Arms
+from ragbench.evidence.policy import Policy
+from ragbench.evidence.validity import validate
 
 
 @pytest.fixture(scope="module")
 def policy() -> Policy:
-    return Policy.of(app.compose(["statistics.draws=1000"]).config)
+    return Policy.of(composition.compose(["statistics.draws=1000"]).config)
 
 
 def arms(policy: Policy, seed: int, n: int = 60, **means: float) -> Arms:

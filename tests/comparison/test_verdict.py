@@ -4,9 +4,9 @@ import math
 
 import pytest
 
-from ragbench.comparison.cost import Added, Cost
-from ragbench.comparison.statistics import Comparison
-from ragbench.comparison.verdict import Level, combine, judge, more_topics, power_sentence
+from ragbench.evidence.cost import Added, Cost
+from ragbench.evidence.statistics import Comparison
+from ragbench.evidence.verdict import Level, combine, judge, more_topics, power_sentence
 
 EFFECT = 0.02
 

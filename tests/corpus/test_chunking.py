@@ -4,10 +4,10 @@ from itertools import pairwise
 
 import pytest
 
+from ragbench.base.errors import ConfigError
+from ragbench.base.types import Chunk, Document
 from ragbench.corpus.chunking import HeaderChunker, ParentChildChunker
 from ragbench.corpus.reader import parse_document
-from ragbench.errors import ConfigError
-from ragbench.types import Chunk, Document
 
 
 def document(text: str, docno: str = "gate/keys") -> Document:

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from ragbench.base.errors import ConfigError
+from ragbench.base.types import Chunk, Document
 from ragbench.corpus.chunking import GroupedChunker, HeaderChunker
 from ragbench.corpus.reader import parse_document, read_vault
-from ragbench.errors import ConfigError
-from ragbench.types import Chunk, Document
 
 CORPUS = Path(__file__).parent.parent.parent / "corpus"
 

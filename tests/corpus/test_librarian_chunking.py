@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ragbench.base.errors import ConfigError
+from ragbench.base.types import Document
 from ragbench.corpus.librarian_chunking import LibrarianFixedChunker, LibrarianSemanticChunker, pieces
 from ragbench.corpus.reader import parse_document
-from ragbench.errors import ConfigError
-from ragbench.types import Document
 
 SIZES = st.tuples(st.integers(1, 120), st.integers(0, 119)).filter(lambda pair: pair[1] < pair[0])
 TEXTS = st.text(st.sampled_from(list("ab. \n#!?`")), max_size=900)

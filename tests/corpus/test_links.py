@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from ragbench.base.types import Document, Link
 from ragbench.corpus.file_warning import FileWarning
 from ragbench.corpus.links import collection_digest, resolve_links
 from ragbench.corpus.reader import parse_document
-from ragbench.types import Document, Link
 
 
 def document(docno: str, text: str = "Text.\n") -> Document:

@@ -2,8 +2,8 @@
 
 import pytest
 
+from ragbench.base.types import Link
 from ragbench.corpus.markdown import parse_markdown
-from ragbench.types import Link
 
 
 def headings(text: str) -> list[tuple[int, str]]:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from ragbench.base.errors import ConfigError, CorpusError
 from ragbench.corpus.file_warning import FAILURES, NOTICES
 from ragbench.corpus.reader import Vault, docno_of, parse_document, read_vault
-from ragbench.errors import ConfigError, CorpusError
 
 PAGE = b"""---
 title: Rotate API keys

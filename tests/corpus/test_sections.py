@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ragbench.base.types import Section
 from ragbench.corpus.markdown import parse_markdown
 from ragbench.corpus.reader import parse_document
 from ragbench.corpus.sections import body_start, build_sections, lies_under, parent_anchor, section_id, slug
-from ragbench.types import Section
 
 
 def sections(text: str) -> tuple[Section, ...]:

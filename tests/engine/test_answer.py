@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from ragbench import app
-from ragbench.engine.answer import Answer, answer, as_mapping, show
-from ragbench.engine.pipeline import Pipeline
+from ragbench.base.types import Place
+from ragbench.config import composition
 from ragbench.index.index import Index, IndexSpec
-from ragbench.stages.calibrate import Calibrate
-from ragbench.stages.confidence import FilterByConfidence
-from ragbench.stages.cut import Cut
-from ragbench.stages.dense import RetrieveDense
-from ragbench.stages.fuse import Fuse
-from ragbench.stages.lexical import RetrieveLexical
-from ragbench.types import Place
+from ragbench.search.engine.answer import Answer, answer, as_mapping, show
+from ragbench.search.engine.pipeline import Pipeline
+from ragbench.search.stages.calibrate import Calibrate
+from ragbench.search.stages.confidence import FilterByConfidence
+from ragbench.search.stages.cut import Cut
+from ragbench.search.stages.dense import RetrieveDense
+from ragbench.search.stages.fuse import Fuse
+from ragbench.search.stages.lexical import RetrieveLexical
 
 QUERY = "what happens after too many wrong passwords"
 
@@ -81,9 +81,9 @@ def test_time_is_up_before_a_stage_begins(pipeline: Pipeline, index: Index) -> N
 
 
 def test_a_parent_stands_where_its_children_stood(make_index) -> None:
-    from ragbench import app
+    from ragbench.config import composition
 
-    settings = app.compose(["p13=on"])
+    settings = composition.compose(["p13=on"])
     assert isinstance(settings.index, IndexSpec)
     index = make_index(settings.index)
     hits = answer(QUERY, settings.pipeline, index, 3, explain=True).hits
@@ -117,7 +117,7 @@ def explained(make_index):
     """A function from a query and overrides to the answer of that configuration."""
 
     def ask(text: str, *overrides: str) -> Answer:
-        settings = app.compose(list(overrides))
+        settings = composition.compose(list(overrides))
         index = make_index(settings.index)
         index.prepare(settings.pipeline.needs)
         return answer(text, settings.pipeline, index, 5, explain=True)

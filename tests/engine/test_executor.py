@@ -4,14 +4,14 @@ from collections import Counter
 
 import pytest
 
-from ragbench.engine.executor import Arm, Session, execute, prefix_keys
-from ragbench.engine.pipeline import Pipeline
-from ragbench.engine.tree import count, explain, tree
-from ragbench.stages.calibrate import Calibrate
-from ragbench.stages.cut import Cut
-from ragbench.stages.dense import RetrieveDense
-from ragbench.stages.fuse import Fuse
-from ragbench.stages.lexical import RetrieveLexical
+from ragbench.search.engine.executor import Arm, Session, execute, prefix_keys
+from ragbench.search.engine.pipeline import Pipeline
+from ragbench.search.engine.tree import count, explain, tree
+from ragbench.search.stages.calibrate import Calibrate
+from ragbench.search.stages.cut import Cut
+from ragbench.search.stages.dense import RetrieveDense
+from ragbench.search.stages.fuse import Fuse
+from ragbench.search.stages.lexical import RetrieveLexical
 
 
 @pytest.fixture

@@ -2,19 +2,19 @@
 
 import pytest
 
-from ragbench.engine.answer import answer
-from ragbench.engine.pipeline import Pipeline, clean
-from ragbench.errors import ConfigError
+from ragbench.base.errors import ConfigError
 from ragbench.models.chat import ChatSpec
 from ragbench.models.resolve import CrossEncoderSpec
-from ragbench.stages.calibrate import Calibrate
-from ragbench.stages.cut import Cut
-from ragbench.stages.dense import RetrieveDense
-from ragbench.stages.fuse import Fuse
-from ragbench.stages.hyde import SupposeAnswer
-from ragbench.stages.lexical import RetrieveLexical
-from ragbench.stages.rerank import Rerank
-from ragbench.stages.stage import models_of
+from ragbench.search.engine.answer import answer
+from ragbench.search.engine.pipeline import Pipeline, clean
+from ragbench.search.stages.calibrate import Calibrate
+from ragbench.search.stages.cut import Cut
+from ragbench.search.stages.dense import RetrieveDense
+from ragbench.search.stages.fuse import Fuse
+from ragbench.search.stages.hyde import SupposeAnswer
+from ragbench.search.stages.lexical import RetrieveLexical
+from ragbench.search.stages.rerank import Rerank
+from ragbench.search.stages.stage import models_of
 
 HYBRID = (
     ("dense", RetrieveDense(depth=20)),

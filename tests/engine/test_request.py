@@ -6,19 +6,19 @@ from dataclasses import dataclass
 
 import pytest
 
-from ragbench import app
-from ragbench.engine.answer import Answer, answer
-from ragbench.engine.pipeline import Pipeline
-from ragbench.engine.request import SearchOptions, adapted_pipeline
-from ragbench.errors import ConfigError
+from ragbench.base.errors import ConfigError
+from ragbench.config import composition
 from ragbench.index.index import Index
-from ragbench.stages.diverse import KeepDiverse
-from ragbench.stages.folder_boost import BoostFolder
-from ragbench.stages.guarantee import GuaranteeNotes
-from ragbench.stages.rank_v3 import RankCandidates
-from ragbench.stages.recall import RecallBySubstring
+from ragbench.search.engine.answer import Answer, answer
+from ragbench.search.engine.pipeline import Pipeline
+from ragbench.search.engine.request import SearchOptions, adapted_pipeline
+from ragbench.search.stages.diverse import KeepDiverse
+from ragbench.search.stages.folder_boost import BoostFolder
+from ragbench.search.stages.guarantee import GuaranteeNotes
+from ragbench.search.stages.rank_v3 import RankCandidates
+from ragbench.search.stages.recall import RecallBySubstring
 
-V3 = app.compose(["+exp=lexical_v3"])
+V3 = composition.compose(["+exp=lexical_v3"])
 
 
 @pytest.fixture(scope="module")
@@ -34,15 +34,15 @@ def ask(make_index):
 
 @pytest.mark.parametrize("mode", ["keyword", "semantic", "hybrid", "rerank"])
 def test_a_mode_is_the_preset_of_its_name(mode: str) -> None:
-    pipeline, expected = (app.compose([f"+exp=librarian_{name}"]).pipeline for name in ("hybrid", mode))
+    pipeline, expected = (composition.compose([f"+exp=librarian_{name}"]).pipeline for name in ("hybrid", mode))
     assert adapted_pipeline(pipeline, SearchOptions(mode=mode), 10) == expected
 
 
 def test_a_mode_without_its_search_is_refused() -> None:
-    pipeline = app.compose(["+exp=librarian_rerank"]).pipeline
+    pipeline = composition.compose(["+exp=librarian_rerank"]).pipeline
     assert (
         adapted_pipeline(pipeline, SearchOptions(mode="semantic"), 10)
-        == app.compose(["+exp=librarian_semantic"]).pipeline
+        == composition.compose(["+exp=librarian_semantic"]).pipeline
     )
     with pytest.raises(ConfigError, match="mode hybrid cannot be used: this pipeline does not search by words"):
         adapted_pipeline(pipeline, SearchOptions(mode="hybrid"), 10)
@@ -90,11 +90,13 @@ def test_phrasings_and_terms_of_the_caller(ask) -> None:
 
 
 def test_what_there_was_and_what_it_had_to_meet(index: Index) -> None:
-    pipeline = app.compose(["filters=on", "filters.file_types=[MD]"]).pipeline
+    pipeline = composition.compose(["filters=on", "filters.file_types=[MD]"]).pipeline
     found = answer("lamps", pipeline, index, 2)
     assert len(found.hits) == 2 < found.total
     assert found.filters_applied == {"file_types": ("MD",)}
-    assert answer("lamps", app.compose(["filters=on", "filters.file_types=[.txt]"]).pipeline, index, 2).total == 0
+    assert (
+        answer("lamps", composition.compose(["filters=on", "filters.file_types=[.txt]"]).pipeline, index, 2).total == 0
+    )
 
 
 @dataclass(frozen=True)
@@ -113,7 +115,7 @@ def test_a_failing_search_falls_back_to_documents_that_hold_the_query(ask, index
     found = ask("password", pipeline=broken)
     assert [hit.score for hit in found.hits] == pytest.approx([1 / rank for rank in range(1, len(found.hits) + 1)])
     assert found.hits and "because the search failed: the graph is gone" in found.notes[-1]
-    plain = app.compose([]).pipeline
+    plain = composition.compose([]).pipeline
     with pytest.raises(OSError, match="the graph is gone"):
         answer("password", Pipeline((plain.stages[0], ("broken", Broken()), *plain.stages[1:])), index, 3)
 
@@ -128,7 +130,7 @@ def test_a_failing_search_falls_back_to_documents_that_hold_the_query(ask, index
 )
 def test_what_a_pipeline_cannot_do_is_refused(options: dict, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
-        adapted_pipeline(app.compose([]).pipeline, SearchOptions(**options), 10)
+        adapted_pipeline(composition.compose([]).pipeline, SearchOptions(**options), 10)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragbench.engine.snippet import LENGTH, highlights, snippet, stems
+from ragbench.search.engine.snippet import LENGTH, highlights, snippet, stems
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ import random
 import numpy as np
 import pytest
 
-from ragbench.evaluation.measures import document_run, evaluate, section_run
-from ragbench.experiment.measurements import trec
+from ragbench.base.types import Query, QueryState, Ranking
 from ragbench.index.chunks import ChunkTable
-from ragbench.types import Query, QueryState, Ranking
+from ragbench.measure.measures import document_run, evaluate, section_run
+from ragbench.results.measurements import trec
 
 CUTOFFS = (1, 3, 5, 10, 20, 100)
 BY_CUTOFF = {"nDCG": "ndcg_cut", "R": "recall", "P": "P", "Success": "success", "AP": "map_cut"}

@@ -8,20 +8,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from ragbench.base.errors import BenchmarkError
+from ragbench.base.types import Query, QueryState, Ranking
 from ragbench.benchmark.benchmark import Topic
-from ragbench.errors import BenchmarkError
-from ragbench.evaluation.calibrate import (
-    Sample,
-    curve,
-    fit,
-    left_out,
-    quality,
-    sample,
-    threshold_losing,
-    thresholds_left_out,
-)
-from ragbench.stages.calibrate_curve import CalibrateByCurve
-from ragbench.types import Query, QueryState, Ranking
+from ragbench.fit.calibrate import Sample, curve, fit, left_out, quality, sample, threshold_losing, thresholds_left_out
+from ragbench.search.stages.calibrate_curve import CalibrateByCurve
 
 
 def state(qid: str, scores: list[float], best: float | None = None) -> QueryState:

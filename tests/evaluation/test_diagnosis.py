@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from ragbench.engine.executor import Outcome
-from ragbench.evaluation.diagnosis import COLUMNS, diagnose, losses, sentences, unit
-from ragbench.types import Query, QueryState, Ranking
+from ragbench.base.types import Query, QueryState, Ranking
+from ragbench.measure.diagnosis import COLUMNS, diagnose, losses, sentences, unit
+from ragbench.search.engine.executor import Outcome
 
 # Chunk n lies in section n, chunk 9 in sections 9 and 10; section 11 has no chunk.
 TABLE = SimpleNamespace(section_ids=[*((f"s{n}",) for n in range(9)), ("s9", "s10")])
@@ -101,10 +101,10 @@ def test_documents_are_diagnosed_by_their_best_chunk() -> None:
 
 
 def test_a_real_pipeline_accounts_for_every_relevant_section(index, benchmark_small) -> None:
-    from ragbench import app
-    from ragbench.engine.executor import Arm, execute
+    from ragbench.config import composition
+    from ragbench.search.engine.executor import Arm, execute
 
-    settings = app.compose(["+exp=baseline", "p10=on", "p12=on"])
+    settings = composition.compose(["+exp=baseline", "p10=on", "p12=on"])
     queries = [topic.query() for topic in benchmark_small.topics]
     (found,) = execute([Arm("arm", settings.pipeline, index)], queries)
     frame = diagnose(found, index.chunks, benchmark_small.section_qrels)

@@ -7,8 +7,9 @@ import math
 import pandas as pd
 import pytest
 
-from ragbench.evaluation import fusion_methods, source_rankings
-from ragbench.stages.fuse import Fuse
+from ragbench.fit import fusion_methods
+from ragbench.measure import source_rankings
+from ragbench.search.stages.fuse import Fuse
 
 RUNS = {
     "dense": {"q1": {"a": 0.9, "b": 0.8, "c": 0.1}, "q2": {"a": 0.5}},

@@ -7,10 +7,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from ragbench.errors import BenchmarkError
-from ragbench.evaluation.fusion_weights import learn
-from ragbench.stages.fuse import Fuse
-from ragbench.types import Query, QueryState, Ranking
+from ragbench.base.errors import BenchmarkError
+from ragbench.base.types import Query, QueryState, Ranking
+from ragbench.fit.fusion_weights import learn
+from ragbench.search.stages.fuse import Fuse
 
 N = 12
 INDEX = SimpleNamespace()

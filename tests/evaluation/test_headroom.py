@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from ragbench.engine.executor import Outcome
-from ragbench.evaluation.headroom import headroom, lost_topics, sentences, sources, summary
-from ragbench.types import Query, QueryState, Ranking
+from ragbench.base.types import Query, QueryState, Ranking
+from ragbench.measure.headroom import headroom, lost_topics, sentences, sources, summary
+from ragbench.search.engine.executor import Outcome
 
 # 80 documents of one chunk each.
 TABLE = SimpleNamespace(document=np.arange(80), document_number={f"d{n}": n for n in range(80)})

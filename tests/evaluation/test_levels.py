@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ragbench.base.types import Query, QueryState, Ranking
 from ragbench.benchmark.quotes import Quote
-from ragbench.evaluation.levels import levels
-from ragbench.types import Query, QueryState, Ranking
+from ragbench.measure.levels import levels
 
 
 def by_measure(level, benchmark, names=("RR", "Silence")):

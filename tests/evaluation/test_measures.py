@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragbench.engine.pipeline import start
-from ragbench.errors import ConfigError
-from ragbench.evaluation.measures import (
+from ragbench.base.errors import ConfigError
+from ragbench.base.types import Query, QueryState, Ranking
+from ragbench.measure.measures import (
     FALSE_SILENCE,
     HITS,
     MEASURES,
@@ -28,7 +28,7 @@ from ragbench.evaluation.measures import (
     section_run,
     unjudged,
 )
-from ragbench.types import Query, QueryState, Ranking
+from ragbench.search.engine.pipeline import start
 
 TREC_NAMES = {
     "nDCG@5": "ndcg_cut_5",

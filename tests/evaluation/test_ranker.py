@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ragbench.errors import BenchmarkError, ConfigError
-from ragbench.evaluation.ranker import Sample, Spec, learn, values_with
-from ragbench.ranking import trees
+from ragbench.base.errors import BenchmarkError, ConfigError
+from ragbench.fit.ranker import Sample, Spec, learn, values_with
+from ragbench.search.ranking import trees
 
 QUICK = Spec(rounds=20, smallest=5)
 

@@ -11,22 +11,22 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ragbench import app
-from ragbench.comparison import statistics
-from ragbench.comparison.table import table
-from ragbench.configuration import Settings
-from ragbench.errors import ConfigError, ResultsError
+from ragbench.base.errors import ConfigError, ResultsError
+from ragbench.config import composition
+from ragbench.config.settings import Settings
+from ragbench.evidence import statistics
+from ragbench.evidence.table import table
 from ragbench.experiment import ablate
 from ragbench.experiment.ablate import Ablation
-from ragbench.experiment.measurements import PER_QUERY_COLUMNS, Measurements
+from ragbench.results.measurements import PER_QUERY_COLUMNS, Measurements
 from ragbench.workbench import Experiment
 
 N = 40
 
 
 def planned(*overrides: str, candidates: ablate.Candidates | None = None) -> Ablation:
-    base = app.compose(list(overrides))
-    return ablate.plan(base, app.compose, candidates)
+    base = composition.compose(list(overrides))
+    return ablate.plan(base, composition.compose, candidates)
 
 
 def stages(settings: Settings) -> set[str]:
@@ -81,7 +81,7 @@ def results_of(
 @pytest.mark.parametrize("words", [("+exp=all", "design=leave_one_out"), ("+exp=baseline", "design=add_one")])
 def test_the_arms_are_those_their_overrides_compose(words: tuple[str, ...]) -> None:
     for arm in planned(*words, "factors=[p1,p8,p11,p13,graph,dynamic_weights]").settings[::3]:
-        assert app.compose(arm.overrides).config == arm.config
+        assert composition.compose(arm.overrides).config == arm.config
 
 
 def test_parameters_of_a_factor_go_with_it(added: Ablation) -> None:
@@ -93,7 +93,7 @@ def test_parameters_of_a_factor_go_with_it(added: Ablation) -> None:
     ]
     without = next(each for each in by_name.values() if "p6" not in stages(each))
     assert "p6.depth=20" not in without.overrides
-    assert app.compose(without.overrides).config == without.config
+    assert composition.compose(without.overrides).config == without.config
 
 
 def test_each_arm_differs_from_the_base_by_its_factor(added: Ablation) -> None:
@@ -116,7 +116,7 @@ def test_arms_of_ones_own_are_factors_like_switches() -> None:
     everything = by_name[crossed.settings[-1].name]
     assert dict(everything.pipeline.stages)["p6"].depth == 50 and everything.config["cut"]["top_n"] == 200
     assert "p10" in stages(everything)
-    assert app.compose(everything.overrides).config == everything.config
+    assert composition.compose(everything.overrides).config == everything.config
     added = {each.name: each for each in Experiment.ablate("+exp=baseline", candidates=candidates).settings}
     assert list(added) == ["none", "deep", "wide"] and "p6" in stages(added["deep"])
     with pytest.raises(ConfigError, match="--arm p6 has the name of a key of the configuration"):

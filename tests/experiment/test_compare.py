@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ragbench.base.errors import BenchmarkError, ResultsError
 from ragbench.benchmark.benchmark import Benchmark
-from ragbench.comparison import statistics
-from ragbench.comparison.statistics import Comparison
-from ragbench.comparison.table import table
-from ragbench.errors import BenchmarkError, ResultsError
-from ragbench.evaluation import measures
-from ragbench.experiment import verdicts
-from ragbench.experiment.compare import GatheredArms, gather, trec_eval_order
-from ragbench.experiment.measurements import Measurements
+from ragbench.evidence import statistics
+from ragbench.evidence.statistics import Comparison
+from ragbench.evidence.table import table
 from ragbench.experiment.run import run
+from ragbench.measure import measures
+from ragbench.results import verdicts
+from ragbench.results.compare import GatheredArms, gather, trec_eval_order
+from ragbench.results.measurements import Measurements
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from math import factorial
 import numpy as np
 import pytest
 
-from ragbench.errors import ConfigError
+from ragbench.base.errors import ConfigError
 from ragbench.experiment.design import (
     DESIGNS,
     AddOne,

@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
-from ragbench import locations
-from ragbench.experiment import environment
+from ragbench.base import locations
+from ragbench.results import environment
 
 
 def test_versions_are_those_installed() -> None:

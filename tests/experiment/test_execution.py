@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from ragbench import app
+from ragbench.base.errors import ArmsFailed, ConfigError
 from ragbench.benchmark.benchmark import Benchmark
-from ragbench.configuration import Settings
-from ragbench.engine.executor import Outcome
-from ragbench.errors import ArmsFailed, ConfigError
+from ragbench.config import composition
+from ragbench.config.settings import Settings
 from ragbench.experiment.execution import dispatch, groups
-from ragbench.experiment.measurements import Measurements
 from ragbench.experiment.run import run
 from ragbench.experiment.worker import Failure
+from ragbench.results.measurements import Measurements
+from ragbench.search.engine.executor import Outcome
 
 # Stages for tests of what goes wrong, in a module that workers can import as a user's own stages are.
 TROUBLE = '''
@@ -62,7 +62,7 @@ def compose(tmp_path: Path, workplace: Path) -> Callable[..., list[Settings]]:
         around = [f"paths.results={tmp_path / kind}", f"paths.index={workplace / 'index'}"]
         around += [f"paths.cache={workplace / 'cache'}", "split=all", "latency.enabled=false", f"execution={kind}"]
         around += [] if kind == "local" else ["execution.workers=2"]
-        return app.sweep([*arms, *around, *overrides])
+        return composition.sweep([*arms, *around, *overrides])
 
     return made
 
@@ -149,7 +149,7 @@ def test_a_failed_arm_is_reported_after_the_others(
 
 
 def test_the_command_line_answers_with_one(tmp_path: Path, workplace: Path, trouble, capsys) -> None:
-    from ragbench import cli
+    from ragbench.commands import cli
 
     vault = Path(__file__).parent.parent / "data" / "vault"
     queries = tmp_path / "queries.csv"
@@ -208,7 +208,7 @@ def test_an_idle_worker_helps_the_busiest_from_its_end() -> None:
 
 
 def test_groups_hold_every_arm_once_and_neighbours_together() -> None:
-    settings = app.sweep(["p2=on,off", "p3=on,off", "fuse.k=20,60", "p12=on,off"])
+    settings = composition.sweep(["p2=on,off", "p3=on,off", "fuse.k=20,60", "p12=on,off"])
     for count in (1, 2, 3, 16, 40):
         parts = groups(settings, count)
         assert 1 <= len(parts) <= count
@@ -234,6 +234,6 @@ def test_what_cannot_be_is_one_sentence() -> None:
         ),
     ):
         with pytest.raises(ConfigError, match=said):
-            spec_of(app.compose(overrides))
+            spec_of(composition.compose(overrides))
     with pytest.raises(ConfigError, match="execution cannot be 'dask': the choices are joblib, local, ray"):
-        app.compose(["execution=dask"])
+        composition.compose(["execution=dask"])

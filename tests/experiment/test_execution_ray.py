@@ -16,8 +16,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ragbench import app
-from ragbench.errors import ConfigError
+from ragbench.base.errors import ConfigError
+from ragbench.config import composition
 from ragbench.experiment import execution_ray
 from ragbench.experiment.execution import spec_of
 
@@ -101,7 +101,7 @@ def test_an_address_must_have_a_port() -> None:
 def test_a_missing_extra_names_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ConfigError, match=r"^execution=ray needs Ray, .* run pip install 'ragbench\[ray\]'$"):
-        spec_of(app.compose(["execution=ray"]))
+        spec_of(composition.compose(["execution=ray"]))
 
 
 @NEEDS_RAY

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from ragbench import locations
+from ragbench.base import locations
 from ragbench.benchmark.benchmark import Benchmark
-from ragbench.comparison.arms import Arms
-from ragbench.experiment import ledger, verdicts
-from ragbench.experiment.measurements import Measurements
+from ragbench.evidence.arms import Arms
 from ragbench.experiment.run import run
+from ragbench.results import ledger, verdicts
+from ragbench.results.measurements import Measurements
 
 
 def test_looks_are_counted_once_for_each_benchmark(tmp_path: Path) -> None:

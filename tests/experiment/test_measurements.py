@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragbench.benchmark.pool import read_run
-from ragbench.evaluation.measures import decreasing
-from ragbench.experiment import measurements, store
-from ragbench.experiment.measured_data import benchmark_of
-from ragbench.experiment.measurements import PER_QUERY_COLUMNS, Measurements
+from ragbench.measure.measures import decreasing
+from ragbench.results import measurements, store
+from ragbench.results.measured_data import benchmark_of
+from ragbench.results.measurements import PER_QUERY_COLUMNS, Measurements
 
 
 def made(folder: Path, arms: tuple[str, ...] = ("b", "a")) -> Measurements:

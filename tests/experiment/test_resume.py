@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ragbench import app
 from ragbench.benchmark.load import load
+from ragbench.config import composition
 from ragbench.experiment import plan
 from ragbench.experiment.ablate import plan as planned
 
@@ -74,8 +74,8 @@ def explain(words) -> Callable[[Path], str]:
     """What --explain-plan says for a folder of results."""
 
     def said(results: Path) -> str:
-        base = app.compose([*words, f"paths.results={results}"])
-        settings = planned(base, app.compose).settings
+        base = composition.compose([*words, f"paths.results={results}"])
+        settings = planned(base, composition.compose).settings
         return plan.explain(settings, load(base.config["data"]), "ablate")
 
     return said

@@ -16,10 +16,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragbench import files
-from ragbench.errors import ResultsError
-from ragbench.experiment import store
-from ragbench.experiment.store import RunFolder
+from ragbench.base import files
+from ragbench.base.errors import ResultsError
+from ragbench.results import store
+from ragbench.results.store import RunFolder
 
 PLAN = "0123456789abcdef"
 

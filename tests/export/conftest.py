@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from ragbench import app
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.load import load
-from ragbench.configuration import Settings
-from ragbench.experiment.measurements import Measurements
+from ragbench.config import composition
+from ragbench.config.settings import Settings
 from ragbench.experiment.run import run
 from ragbench.export import bundle, measured_arm
+from ragbench.results.measurements import Measurements
 
 HANDBOOK = Path(__file__).parent.parent / "data" / "phases"
 PRESETS = {"baseline": (), "phase4": ("p1=off", "p6.depth=3"), "lexical_v3": (), "librarian_rerank": ()}
@@ -33,7 +33,7 @@ QUESTIONS = {
 @pytest.fixture(scope="session")
 def composed() -> Callable[..., Settings]:
     """The settings for overrides, composed once."""
-    return cache(lambda *overrides: app.compose(overrides))
+    return cache(lambda *overrides: composition.compose(overrides))
 
 
 @pytest.fixture(scope="session")
@@ -61,7 +61,7 @@ def finished(handbook_folder: Path, workplace: Path) -> Measurements:
         "tracking.uri=http://name:secret@tracking.example.org",
         *("latency.queries=2", "latency.rounds=2", "latency.warmup=1", "latency.cold_start=false"),
     ]
-    settings = [app.compose([f"+exp={name}", *more, *around]) for name, more in PRESETS.items()]
+    settings = [composition.compose([f"+exp={name}", *more, *around]) for name, more in PRESETS.items()]
     return run(settings, load(settings[0].config["data"]), say=lambda sentence: None)
 
 

@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 import yaml
 
+from ragbench.base.errors import BundleError, ResultsError
 from ragbench.benchmark.benchmark import Benchmark
-from ragbench.errors import BundleError, ResultsError
-from ragbench.experiment import store
-from ragbench.experiment.measurements import Measurements
 from ragbench.export import bundle, measured_arm
 from ragbench.export.bundle import _cautions
+from ragbench.results import store
+from ragbench.results.measurements import Measurements
 
 
 @pytest.fixture

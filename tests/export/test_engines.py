@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from ragbench.errors import ConfigError
+from ragbench.base.errors import ConfigError
+from ragbench.base.types import Query, QueryState, Ranking
 from ragbench.export import elasticsearch, hybrid, opensearch, qdrant
 from ragbench.index.analyzers import analyze, analyzer
-from ragbench.stages.fuse import Fuse
-from ragbench.types import Query, QueryState, Ranking
+from ragbench.search.stages.fuse import Fuse
 
 MODULES = {"opensearch": opensearch, "elasticsearch": elasticsearch, "qdrant": qdrant}
 PRESETS = ("baseline", "recommended", "phase4", "lexical_v3", "librarian_rerank", "hyde")

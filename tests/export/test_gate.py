@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.errors import ConfigError, ResultsError
+from ragbench.base.errors import ConfigError, ResultsError
 from ragbench.export.gate import Limits, gate
 from ragbench.export.measured_arm import MeasuredArm, find
 

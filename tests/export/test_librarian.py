@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from ragbench import locations
+from ragbench.base import locations
 from ragbench.export.librarian import render
 
 # Every key of "Updated config.json".

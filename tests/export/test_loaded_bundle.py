@@ -16,13 +16,13 @@ import pytest
 import yaml
 
 import ragbench
+from ragbench.base.errors import BundleError, ConfigError, IndexError_
 from ragbench.benchmark.pool import read_run
 from ragbench.boundary.sealed import write_sealed
 from ragbench.boundary.trust import trust
-from ragbench.errors import BundleError, ConfigError, IndexError_
-from ragbench.experiment.measurements import Measurements
 from ragbench.export import bundle
 from ragbench.export.loaded_bundle import LoadedBundle
+from ragbench.results.measurements import Measurements
 
 
 @pytest.fixture(scope="module")
@@ -189,7 +189,7 @@ from pathlib import Path
 
 Path({mark!r}).write_text("ran")
 
-from ragbench.stages.cut import Cut
+from ragbench.search.stages.cut import Cut
 
 
 @dataclass(frozen=True)
@@ -207,8 +207,13 @@ def test_an_untrusted_bundle_can_neither_execute_nor_send(
     monkeypatch.syspath_prepend(str(tmp_path))
     path = copied / bundle.CONFIG
     config = yaml.safe_load(path.read_text())
-    hyde = {"_target_": "ragbench.stages.hyde.SupposeAnswer", "endpoint": "http://127.0.0.1:9/v1", "model": "m"}
-    live = {"_target_": "ragbench.stages.live.LiveCommand", "program": ["touch", str(mark)], "hits": "h", "text": "t"}
+    hyde = {"_target_": "ragbench.search.stages.hyde.SupposeAnswer", "endpoint": "http://127.0.0.1:9/v1", "model": "m"}
+    live = {
+        "_target_": "ragbench.search.stages.live.LiveCommand",
+        "program": ["touch", str(mark)],
+        "hits": "h",
+        "text": "t",
+    }
     for changed, said in (
         ({"cut": {**config["cut"], "_target_": "evil_to_load.Mine"}}, "evil_to_load.Mine, which is no class of"),
         ({"hyde": hyde}, "hyde.endpoint sends texts to a server"),

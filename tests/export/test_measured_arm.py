@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.errors import ConfigError, ResultsError
+from ragbench.base.errors import ConfigError, ResultsError
 from ragbench.export import measured_arm
 from ragbench.export.provenance import sentences
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragbench import locations
-from ragbench.errors import ConfigError
+from ragbench.base import locations
+from ragbench.base.errors import ConfigError
 from ragbench.export.ragdocs import _comment, _toml, render, values
 from ragbench.export.ragdocs_keys import VERSIONS
 

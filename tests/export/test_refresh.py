@@ -13,13 +13,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ragbench.engine.answer import as_mapping
-from ragbench.errors import BundleError, CorpusError
+from ragbench.base.errors import BundleError, CorpusError
 from ragbench.export import bundle
 from ragbench.export import generation as generations
 from ragbench.export.loaded_bundle import load
 from ragbench.export.refresh import Refresher
 from ragbench.export.verify import verify
+from ragbench.search.engine.answer import as_mapping
 
 ASKED = ("how do programs prove their identity", "cache", "zebra crossing", "why are requests slow")
 

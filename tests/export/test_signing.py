@@ -13,8 +13,8 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 import ragbench
-from ragbench import cli
-from ragbench.errors import BundleError, RagbenchError
+from ragbench.base.errors import BundleError, RagbenchError
+from ragbench.commands import cli
 from ragbench.export import bundle, signing
 from ragbench.export import generation as generations
 from ragbench.export.loaded_bundle import load
@@ -68,7 +68,7 @@ def alter_record(folder: Path) -> None:
 
 def alter_configuration(folder: Path) -> None:
     path = folder / bundle.CONFIG
-    path.write_text(path.read_text().replace("ragbench.stages", "evil.stages", 1))
+    path.write_text(path.read_text().replace("ragbench.search.stages", "evil.stages", 1))
 
 
 def alter_texts(folder: Path) -> None:

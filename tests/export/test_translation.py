@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from ragbench.export.translation import Reading, flat_index
-from ragbench.stages.cut import Cut
-from ragbench.stages.dense import RetrieveDense
-from ragbench.stages.fuse import Fuse
-from ragbench.stages.mmr import Diversify
+from ragbench.search.stages.cut import Cut
+from ragbench.search.stages.dense import RetrieveDense
+from ragbench.search.stages.fuse import Fuse
+from ragbench.search.stages.mmr import Diversify
 
 
 @pytest.fixture

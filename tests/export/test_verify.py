@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ragbench.base.errors import BundleError, ConfigError
+from ragbench.base.types import Query
 from ragbench.boundary.sealed import read_sealed, write_sealed
-from ragbench.errors import BundleError, ConfigError
 from ragbench.export import bundle
 from ragbench.export.bundle import Golden
 from ragbench.export.verify import same_ranking, verify
-from ragbench.types import Query
 
 
 def outcomes(folder: Path, **options) -> dict[str, tuple[str, str]]:

@@ -17,14 +17,14 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from ragbench import cli
-from ragbench.engine.answer import as_mapping
+from ragbench.base.types import Hit, StoredDocument
+from ragbench.commands import cli
 from ragbench.export import measured_arm
 from ragbench.export.loaded_bundle import LoadedBundle, load
+from ragbench.search.engine.answer import as_mapping
 from ragbench.serving.http import create_app
 from ragbench.serving.mcp import create_server
 from ragbench.serving.service import SearchService
-from ragbench.types import Hit, StoredDocument
 
 # A preset and a question that has hits of this kind there.
 QUESTIONS = {

@@ -29,7 +29,8 @@ from typing import Any
 
 import yaml
 
-from ragbench import cli, locations
+from ragbench.base import locations
+from ragbench.commands import cli
 
 FOLDER = Path(__file__).parent / "bad_inputs"
 CONF = locations.configuration()

@@ -27,12 +27,11 @@ from typing import Any
 import pandas as pd
 import psutil
 
-from ragbench.errors import RagbenchError, ResultsError
-from ragbench.experiment import measurements, store
+from ragbench.base.errors import RagbenchError, ResultsError
+from ragbench.base.files import digest
 from ragbench.export import bundle
-from ragbench.files import digest
 from ragbench.index.artefacts import ArtefactStore
-from ragbench.tuning import report
+from ragbench.results import measurements, searches, store
 from tests.faults import bad_inputs
 
 SEED = 13
@@ -301,8 +300,8 @@ def tables(folder: Path) -> dict[str, bytes]:
 
 def trials(root: Path) -> list[list[Any]]:
     """The trials of the only search below a folder: numbers, values, objectives."""
-    (folder,) = [path.parent for path in root.glob(f"tune/*/{report.RECORD}")]
-    report.read(folder)
+    (folder,) = [path.parent for path in root.glob(f"tune/*/{searches.RECORD}")]
+    searches.read(folder)
     frame = pd.read_csv(folder / "trials.csv")
     return json.loads(
         frame[[name for name in frame.columns if name != "seconds" and "ms" not in name]].to_json(orient="values")

@@ -20,7 +20,7 @@ from pathlib import Path
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from ragbench.errors import RagbenchError
+from ragbench.base.errors import RagbenchError
 from ragbench.export import signing
 from ragbench.export.loaded_bundle import load
 from ragbench.export.memory import Memory

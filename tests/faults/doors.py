@@ -27,22 +27,22 @@ import yaml
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from fastapi.testclient import TestClient
 
-from ragbench import project
+from ragbench.base.errors import RagbenchError
 from ragbench.benchmark.lines import read_objects
 from ragbench.boundary import trust
 from ragbench.boundary.sealed import write_sealed
+from ragbench.config import project
 from ragbench.corpus.frontmatter import split_frontmatter
-from ragbench.errors import RagbenchError
 from ragbench.export import bundle, signing
 from ragbench.export import generation as generations
 from ragbench.export.loaded_bundle import load, settings_of
 from ragbench.index.artefacts import ArtefactStore
-from ragbench.live import command, http
-from ragbench.live.answers import Reading
-from ragbench.live.asking import Unanswered
 from ragbench.models.chat import ChatSpec, EndpointModel
 from ragbench.models.endpoint import EndpointEncoder
 from ragbench.models.folder import ModelFolder
+from ragbench.search.live import command, http
+from ragbench.search.live.answers import Reading
+from ragbench.search.live.asking import Unanswered
 from ragbench.serving.http import create_app as create_service
 from ragbench.serving.service import SearchService
 from ragbench.studio.app import Studio

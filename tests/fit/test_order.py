@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ragbench.errors import BenchmarkError, ConfigError
-from ragbench.evaluation.ranker import Sample, values_with
+from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.fit import order, order_sheet
 from ragbench.fit.order import Collection, Part
-from ragbench.ranking import trees
+from ragbench.fit.ranker import Sample, values_with
+from ragbench.search.ranking import trees
 
 QUICK = replace(order.SPEC, rounds=40, smallest=5)
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragbench.errors import ConfigError
+from ragbench.base.errors import ConfigError
 from ragbench.index.analyzers import ANALYZERS, analyze, analyzer
 
 

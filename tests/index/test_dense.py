@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ragbench.errors import ConfigError
+from ragbench.base.errors import ConfigError
 from ragbench.index.dense import DenseIndex, DenseSpec, build_dense
 from ragbench.index.neighbours import probes_for
 

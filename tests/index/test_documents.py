@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from ragbench.base.types import Document, Filters
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.index.documents import listed_document, rows_of_documents, stored_document
 from ragbench.index.index import Index
-from ragbench.types import Document, Filters
 
 
 def targets(document: Document) -> set[str | None]:

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ragbench.base.types import Chunk, Document, DocumentMetadata, Filters, Section
 from ragbench.index.chunks import ChunkTable, build_chunks
 from ragbench.index.filters import Facets
-from ragbench.types import Chunk, Document, DocumentMetadata, Filters, Section
 
 
 def document(docno: str, frontmatter: dict[str, Any], tags: tuple[str, ...] = ()) -> Document:

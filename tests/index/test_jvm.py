@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.errors import IndexError_, JavaError
+from ragbench.base.errors import IndexError_, JavaError
 from ragbench.index import jvm
 
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ragbench.errors import ConfigError, IndexError_
+from ragbench.base.errors import ConfigError, IndexError_
 from ragbench.index import jvm, lexical
 from ragbench.index.lexical import Bm25F, LexicalIndex, LexicalSpec, build_lexical
 

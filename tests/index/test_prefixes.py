@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ragbench.base.types import Chunk, Document
 from ragbench.index.chunks import ChunkTable, build_chunks
 from ragbench.index.prefixes import (
     DISTANCE_WEIGHT,
@@ -17,7 +18,6 @@ from ragbench.index.prefixes import (
     tag_forms,
     tokens,
 )
-from ragbench.types import Chunk, Document
 
 BODY = {"body": 1.0}
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.errors import ConfigError, IndexError_
+from ragbench.base.errors import ConfigError, IndexError_
 from ragbench.index.artefact import Artefact
 from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.remote import POINTER, RemoteStore
@@ -207,14 +207,14 @@ def test_a_foreign_archive_cannot_leave_its_folder(tmp_path: Path) -> None:
 
 
 def test_the_setting_reaches_the_store(tmp_path: Path) -> None:
-    from ragbench import app
-    from ragbench.arm_builder import store_of
+    from ragbench.config import composition
+    from ragbench.config.arm_builder import store_of
 
-    settings = app.compose([f"artefacts.url={tmp_path}/shared", f"paths.results={tmp_path}/results"])
+    settings = composition.compose([f"artefacts.url={tmp_path}/shared", f"paths.results={tmp_path}/results"])
     made = store_of(settings, print)
     assert made.remote is not None
     assert made.remote.url == f"{tmp_path}/shared"
     made.get("words", 1, filling("hello"))
     (pointer,) = (tmp_path / "shared").rglob(POINTER)
     assert list(json.loads(pointer.read_text())) == ["archive"]
-    assert store_of(app.compose([]), print).remote is None
+    assert store_of(composition.compose([]), print).remote is None

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.errors import ConfigError, IndexError_
+from ragbench.base.errors import ConfigError, IndexError_
 from ragbench.index.shards import Sharding, Shards
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ragbench import app
-from ragbench.errors import IndexError_, ModelError
+from ragbench.base.errors import IndexError_, ModelError
+from ragbench.config import composition
 from ragbench.experiment.run import run
 from ragbench.index import shared_caches
 from ragbench.index.remote import RemoteStore
@@ -99,7 +99,7 @@ def test_an_experiment_embeds_no_query_that_another_machine_has(benchmark_small,
     words = [f"artefacts.url={url}", "latency.enabled=false", "tracking.enabled=false", "split=all"]
 
     def settings(name: str):
-        return [app.compose([*words, f"paths.results={tmp_path / name}"])]
+        return [composition.compose([*words, f"paths.results={tmp_path / name}"])]
 
     first = run(settings("first"), benchmark_small, say=lambda sentence: None)
     assert any(name.startswith("caches/embeddings/") for name in files(url))
@@ -119,7 +119,7 @@ def test_a_store_that_goes_away_loses_no_result(
 ) -> None:
     said: list[str] = []
     words = [f"artefacts.url={tmp_path / 'store'}", f"paths.results={tmp_path / 'results'}", "dense=null"]
-    settings = [app.compose([*words, "latency.enabled=false", "tracking.enabled=false", "split=all"])]
+    settings = [composition.compose([*words, "latency.enabled=false", "tracking.enabled=false", "split=all"])]
 
     def gone(*arguments: object) -> None:
         raise reason("artefacts.url cannot be used")

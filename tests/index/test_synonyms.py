@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.errors import IndexError_
+from ragbench.base.errors import IndexError_
 from ragbench.index import synonyms
 from ragbench.index.synonyms import Synonyms, build_synonyms
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ragbench.base.types import Chunk, Document
 from ragbench.index.chunks import ChunkTable, build_chunks
 from ragbench.index.trigrams import TrigramIndex, build_trigrams, character_trigrams, word_trigrams
-from ragbench.types import Chunk, Document
 
 
 def test_characters_are_lower_cased_and_spaces_leave() -> None:

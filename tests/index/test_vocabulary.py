@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragbench.errors import ConfigError
+from ragbench.base.errors import ConfigError
 from ragbench.index.vocabulary import (
     STOP_WORDS,
     Vocabulary,

@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from ragbench import cli
+from ragbench.commands import cli
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGE = ROOT / "docs" / "first-hour.md"

@@ -5,10 +5,10 @@ import time
 
 import pytest
 
-from ragbench.errors import LiveError
-from ragbench.live import command, http
-from ragbench.live.answers import LiveHit, Reading, fill_in
-from ragbench.live.asking import Asker, Unanswered, secret
+from ragbench.base.errors import LiveError
+from ragbench.search.live import command, http
+from ragbench.search.live.answers import LiveHit, Reading, fill_in
+from ragbench.search.live.asking import Asker, Unanswered, secret
 
 
 def test_templates_are_filled_everywhere_and_a_lone_depth_is_a_number() -> None:

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from ragbench import cli
+from ragbench.base.errors import ArmsFailed, ConfigError, LiveError
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.pool import read_run
-from ragbench.configuration import Settings
-from ragbench.errors import ArmsFailed, ConfigError, LiveError
-from ragbench.evaluation.measures import UNPLACED
-from ragbench.experiment import measurements
+from ragbench.commands import cli
+from ragbench.config.benchmark import load
+from ragbench.config.settings import Settings
 from ragbench.experiment.run import run
+from ragbench.measure.measures import UNPLACED
 from ragbench.report import html
-from ragbench.stages.live import LiveCommand, LiveHttp, LiveMcp
-from ragbench.topics.load import load
+from ragbench.results import measurements
+from ragbench.search.stages.live import LiveCommand, LiveHttp, LiveMcp
 
 HANDBOOK = Path(__file__).parents[1] / "data" / "phases"
 QUESTIONS = (
@@ -181,7 +181,7 @@ def test_what_cannot_be_asked_is_said(make, said: str) -> None:
 
 
 def test_a_stage_answers_state_by_state(index, server) -> None:
-    from ragbench.types import Query, QueryState
+    from ragbench.base.types import Query, QueryState
 
     server.answer = lambda path, parameters, body: {"hits": [{"path": parameters["q"]}, {"path": "index"}]}
     stage = LiveHttp(url=f"{server.url}/?q={{query}}", hits="hits", document="path", per_second=1e6)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.live import mcp
-from ragbench.live.asking import Unanswered
+from ragbench.search.live import mcp
+from ragbench.search.live.asking import Unanswered
 
 PROGRAM = [sys.executable, str(Path(__file__).parent / "mcp_server.py")]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ragbench.live.answers import LiveHit
-from ragbench.live.places import Places
+from ragbench.search.live.answers import LiveHit
+from ragbench.search.live.places import Places
 
 
 @pytest.fixture

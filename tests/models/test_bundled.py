@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from ragbench.errors import ModelError
+from ragbench.base.errors import ModelError
 from ragbench.models import bundled
 from ragbench.models.bundled import BUNDLED, Bundled
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tenacity import wait_fixed
 
-from ragbench.errors import ConfigError, ModelError
+from ragbench.base.errors import ConfigError, ModelError
 from ragbench.models import usage
 from ragbench.models.access import Models
 from ragbench.models.chat import CachedChatModel, ChatSpec, EndpointModel

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ragbench.errors import ModelError
+from ragbench.base.errors import ModelError
 from ragbench.models import bundled
 from ragbench.models.access import Models
 from ragbench.models.draft import DraftEncoder, distil

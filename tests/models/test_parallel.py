@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragbench.errors import ConfigError
+from ragbench.base.errors import ConfigError
 from ragbench.models.parallel import map_in_threads, threads_for
 
 

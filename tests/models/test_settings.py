@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.errors import ModelError
+from ragbench.base.errors import ModelError
 from ragbench.models.folder import ModelFolder
 from ragbench.models.settings import Settings, read_settings
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragbench.errors import ModelError
+from ragbench.base.errors import ModelError
 from ragbench.models.store import Store, key_of
 
 VALUES = {key_of(str(number)): b"v" * 500 + b"%d" % number for number in range(2000)}

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ragbench.errors import ModelError
+from ragbench.base.errors import ModelError
 from ragbench.models.vectors import minor_version, unit_vector
 
 

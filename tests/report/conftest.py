@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from ragbench import app
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.benchmark.native import best_sections
+from ragbench.config import composition
 from ragbench.corpus.reader import read_vault
-from ragbench.experiment import ablate, measurements
-from ragbench.experiment.measurements import Measurements
+from ragbench.experiment import ablate
 from ragbench.experiment.run import run
+from ragbench.results import measurements
+from ragbench.results.measurements import Measurements
 
 TITLE = "<script>document.title='broken'</script>"
 TEXT = (
@@ -54,8 +55,8 @@ def around(workplace: Path) -> list[str]:
 @pytest.fixture(scope="session")
 def ablation(hostile: Benchmark, around: list[str]) -> Measurements:
     """Pairs of p4, p8 and p10, with verdicts, as `ragbench ablate` writes them."""
-    base = app.compose(["+exp=baseline", "design=pairwise", "factors=[p4,p8,p10]", *around])
-    planned = ablate.plan(base, app.compose)
+    base = composition.compose(["+exp=baseline", "design=pairwise", "factors=[p4,p8,p10]", *around])
+    planned = ablate.plan(base, composition.compose)
     quietly = {"command": "ablate", "say": lambda message: None}
     found = run(planned.settings, hostile, conclude=lambda done: ablate.conclude(planned, done), **quietly)
     return measurements.load(found.folder)
@@ -64,7 +65,7 @@ def ablation(hostile: Benchmark, around: list[str]) -> Measurements:
 @pytest.fixture(scope="session")
 def comparison(hostile: Benchmark, around: list[str]) -> Measurements:
     """Two arms side by side, time not measured, one with a hostile name."""
-    first, second = app.compose(["+exp=baseline", *around]), app.compose(["+exp=lexical_only", *around])
+    first, second = composition.compose(["+exp=baseline", *around]), composition.compose(["+exp=lexical_only", *around])
     named = replace(second, name=TITLE)
     quick = [each.with_value("latency.enabled", False) for each in (first, named)]
     return measurements.load(run(quick, hostile, say=lambda message: None).folder)
@@ -74,6 +75,6 @@ def comparison(hostile: Benchmark, around: list[str]) -> Measurements:
 def alone(hostile: Benchmark, around: list[str]) -> Measurements:
     """One arm on a benchmark without judged sections."""
     documents = Benchmark("plain", hostile.documents, hostile.topics, hostile.document_qrels)
-    settings = app.compose(["+exp=lexical_only", *around])
+    settings = composition.compose(["+exp=lexical_only", *around])
     quick = settings.with_value("latency.enabled", False)
     return measurements.load(run([quick], documents, say=lambda message: None).folder)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ragbench.experiment.measurements import Measurements
 from ragbench.report import html
 from ragbench.report.cells import MINUS
+from ragbench.results.measurements import Measurements
 from tests.browser import BROWSER, DRIVER, MISSING, chromium
 
 if TYPE_CHECKING:

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from ragbench import cli, locations
-from ragbench.errors import ConfigError
+from ragbench.base import locations
+from ragbench.base.errors import ConfigError
+from ragbench.commands import cli
 from ragbench.report.conformance_page import FILE, read
 
 ROOT = Path(__file__).resolve().parents[2]

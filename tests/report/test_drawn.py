@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ragbench.experiment.measurements import Measurements
 from ragbench.report import canvas, figures, pareto, picture
+from ragbench.results.measurements import Measurements
 
 PNG = bytes([0x89]) + b"PNG"
 

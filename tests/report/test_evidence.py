@@ -2,9 +2,9 @@
 
 import pytest
 
-from ragbench.errors import ResultsError
-from ragbench.experiment.measurements import Measurements
+from ragbench.base.errors import ResultsError
 from ragbench.report import evidence
+from ragbench.results.measurements import Measurements
 
 
 def test_by_type_splits_the_means(ablation: Measurements) -> None:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from ragbench.experiment.measurements import Measurements
 from ragbench.report.explorer import explorer
+from ragbench.results.measurements import Measurements
 
 
 def test_every_query_with_its_values_and_hits(ablation: Measurements) -> None:

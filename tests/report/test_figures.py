@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ragbench.experiment.measurements import Measurements
 from ragbench.report import canvas, figures, pareto
+from ragbench.results.measurements import Measurements
 
 
 def total(arm: str, p95: float) -> dict[str, object]:

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragbench.experiment import measurements
-from ragbench.experiment.measurements import Measurements
 from ragbench.report import html
+from ragbench.results import measurements
+from ragbench.results.measurements import Measurements
 
 BROKEN = "document.title='broken'"
 

@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-import ragbench.stages
-from ragbench.experiment.measurements import Measurements
+import ragbench.search.stages
 from ragbench.report import references
 from ragbench.report.methods import methods, stages
+from ragbench.results.measurements import Measurements
 
 
 def test_numbers_are_those_of_the_record(ablation: Measurements) -> None:
@@ -51,8 +51,8 @@ def test_stages_are_named_by_class_in_their_order() -> None:
 
 def test_sources_are_of_stages_that_exist() -> None:
     names = set()
-    for module in pkgutil.iter_modules(ragbench.stages.__path__):
-        names |= set(vars(importlib.import_module(f"ragbench.stages.{module.name}")))
+    for module in pkgutil.iter_modules(ragbench.search.stages.__path__):
+        names |= set(vars(importlib.import_module(f"ragbench.search.stages.{module.name}")))
     assert set(references.OF_STAGE) <= names
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from ragbench import cli
-from ragbench.errors import ResultsError
-from ragbench.experiment.measurements import Measurements
+from ragbench.base.errors import ResultsError
+from ragbench.commands import cli
 from ragbench.report import canvas, picture
+from ragbench.results.measurements import Measurements
 
 
 def test_every_arm_is_named_in_words(ablation: Measurements) -> None:

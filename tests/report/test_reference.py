@@ -7,12 +7,14 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from ragbench import app, cli, locations
+from ragbench.base import locations
+from ragbench.commands import cli
 from ragbench.commands.reference import every_preset
+from ragbench.config import composition
+from ragbench.config.benchmark import load
 from ragbench.experiment import ablate
 from ragbench.experiment.run import run
 from ragbench.report.reference import with_effects, with_presets
-from ragbench.topics.load import load
 
 HANDBOOK = Path(__file__).parents[1] / "data" / "phases"
 LEFT_OUT = pd.DataFrame(
@@ -49,7 +51,9 @@ def test_every_preset_is_measured_and_both_grounds() -> None:
     assert set(every_preset()) == names
     assert every_preset()[0] == "baseline"
     for ground in ("baseline", "ragdocs"):
-        factors = ablate.plan(app.compose([f"+exp={ground}", "design=add_one"]), app.compose).design.factors
+        factors = ablate.plan(
+            composition.compose([f"+exp={ground}", "design=add_one"]), composition.compose
+        ).design.factors
         assert {f"p{number}" for number in range(1, 14)} <= set(factors)
 
 

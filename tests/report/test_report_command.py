@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from ragbench import cli
-from ragbench.experiment.measurements import Measurements
+from ragbench.commands import cli
+from ragbench.results.measurements import Measurements
 
 
 def test_the_report_goes_into_the_folder(alone: Measurements, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,11 +10,11 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from ragbench import console
-from ragbench.comparison import own_mean
-from ragbench.experiment import measurements
-from ragbench.experiment.measurements import Measurements
+from ragbench.base import console
+from ragbench.evidence import own_mean
 from ragbench.report import screen
+from ragbench.results import measurements
+from ragbench.results.measurements import Measurements
 
 LOW, HIGH = [0.4, 0.5] * 15, [0.6, 0.7] * 15
 LONG = "baseline p6=on p6.depth=20 fuse.weights.lexical=0.35"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from ragbench.base.errors import ConfigError
 from ragbench.boundary.access import LOOPBACK, Access, Rate, Tokens
-from ragbench.errors import ConfigError
 
 FIRST, SECOND = "a" * 16, "b" * 512
 

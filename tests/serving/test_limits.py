@@ -1,6 +1,6 @@
 import pytest
 
-from ragbench.errors import ConfigError
+from ragbench.base.errors import ConfigError
 from ragbench.serving.limits import Limits
 
 

@@ -14,7 +14,7 @@ from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 
 from ragbench.boundary.access import Access, Tokens
-from ragbench.engine.request import SearchOptions
+from ragbench.search.engine.request import SearchOptions
 from ragbench.serving.http import create_app
 from ragbench.serving.mcp import METRICS, create_server
 from ragbench.serving.messages import SearchAnswer

@@ -8,11 +8,11 @@ from dataclasses import fields
 import pytest
 from pydantic import ValidationError
 
-from ragbench.errors import ConfigError
+from ragbench.base.errors import ConfigError
+from ragbench.search.stages.filters import FilterDocuments
 from ragbench.serving import examples
 from ragbench.serving.limits import Limits
 from ragbench.serving.messages import ListRequest, SearchAnswer, SearchFilters, request_type
-from ragbench.stages.filters import FilterDocuments
 
 REQUEST = request_type(Limits(max_top=5, max_query=20))
 

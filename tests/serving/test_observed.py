@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from ragbench import cli
+from ragbench.commands import cli
 from ragbench.serving import listen, observed
 from ragbench.serving.http import create_app
 

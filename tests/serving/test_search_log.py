@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from mcp import Client
 
-from ragbench.errors import ConfigError
+from ragbench.base.errors import ConfigError
+from ragbench.benchmark.topics import log as topics_log
 from ragbench.serving.mcp import create_server
 from ragbench.serving.search_log import SearchLog
 from ragbench.serving.service import SearchService
-from ragbench.topics import log as topics_log
 
 QUERY = "how do programs prove their identity"
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.engine.pipeline import Pipeline
-from ragbench.errors import BundleError, ConfigError, IndexError_
+from ragbench.base.errors import BundleError, ConfigError, IndexError_
+from ragbench.search.engine.pipeline import Pipeline
 from ragbench.serving.service import SearchService
 
 QUERY = {"query": "how do programs prove their identity", "top_n": 3}

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ragbench.base.types import Chunk, Document, Link, Query, QueryState, Ranking
 from ragbench.index.chunks import ChunkTable, build_chunks
 from ragbench.index.dense import DenseIndex, DenseSpec, build_dense
 from ragbench.index.filters import Facets
@@ -19,7 +20,6 @@ from ragbench.index.names import NoteNames
 from ragbench.index.prefixes import PrefixIndex, build_prefixes
 from ragbench.index.scan import ScanIndex, build_scan
 from ragbench.index.trigrams import TrigramIndex, build_trigrams
-from ragbench.types import Chunk, Document, Link, Query, QueryState, Ranking
 
 
 @dataclass

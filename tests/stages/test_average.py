@@ -2,9 +2,9 @@
 
 import pytest
 
-from ragbench.errors import ConfigError
-from ragbench.stages.average import AverageScores
-from ragbench.types import Ranking
+from ragbench.base.errors import ConfigError
+from ragbench.base.types import Ranking
+from ragbench.search.stages.average import AverageScores
 
 
 @pytest.fixture

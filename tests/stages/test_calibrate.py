@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from ragbench.errors import ConfigError
-from ragbench.stages.calibrate import Calibrate
-from ragbench.types import Ranking
+from ragbench.base.errors import ConfigError
+from ragbench.base.types import Ranking
+from ragbench.search.stages.calibrate import Calibrate
 
 
 @pytest.mark.parametrize(

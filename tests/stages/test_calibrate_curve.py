@@ -1,10 +1,10 @@
-"""Isotonic calibration: curves by hand; fitting them is tested with ragbench.evaluation.calibrate."""
+"""Isotonic calibration: curves by hand; fitting them is tested with ragbench.fit.calibrate."""
 
 import pytest
 
-from ragbench.errors import ConfigError
-from ragbench.stages.calibrate_curve import CalibrateByCurve
-from ragbench.types import Ranking
+from ragbench.base.errors import ConfigError
+from ragbench.base.types import Ranking
+from ragbench.search.stages.calibrate_curve import CalibrateByCurve
 
 X, Y = (0.01, 0.02, 0.04), (0.0, 0.2, 1.0)
 

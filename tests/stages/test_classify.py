@@ -2,8 +2,8 @@
 
 import pytest
 
-from ragbench.errors import ConfigError
-from ragbench.stages.classify import Classify, classify
+from ragbench.base.errors import ConfigError
+from ragbench.search.stages.classify import Classify, classify
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
 import pytest
 
-from ragbench.errors import ConfigError
-from ragbench.stages.code import RetrieveCode
+from ragbench.base.errors import ConfigError
+from ragbench.search.stages.code import RetrieveCode
 
 
 def found(state, index, text: str, **parameters) -> list[str]:

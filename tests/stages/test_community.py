@@ -2,8 +2,8 @@
 
 import pytest
 
-from ragbench.errors import ConfigError
-from ragbench.stages.community import BoostCommunity
+from ragbench.base.errors import ConfigError
+from ragbench.search.stages.community import BoostCommunity
 
 
 @pytest.fixture

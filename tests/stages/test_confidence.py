@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from ragbench.errors import ConfigError
-from ragbench.stages.confidence import FilterByConfidence
+from ragbench.base.errors import ConfigError
+from ragbench.search.stages.confidence import FilterByConfidence
 
 HITS = [(4, 0.9), (7, 0.5), (1, 0.3), (2, 0.2999)]
 

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from ragbench.base.errors import ConfigError
+from ragbench.base.types import Filters
 from ragbench.corpus.librarian_chunking import LibrarianFixedChunker
-from ragbench.engine.hits import join_texts
-from ragbench.errors import ConfigError
 from ragbench.index.index import IndexSpec
-from ragbench.stages.context import AddNeighbours
-from ragbench.types import Filters
+from ragbench.search.engine.hits import join_texts
+from ragbench.search.stages.context import AddNeighbours
 
 
 @pytest.fixture

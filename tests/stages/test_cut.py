@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from ragbench.errors import ConfigError
-from ragbench.stages.cut import Cut
-from ragbench.types import Query, QueryState, Ranking
+from ragbench.base.errors import ConfigError
+from ragbench.base.types import Query, QueryState, Ranking
+from ragbench.search.stages.cut import Cut
 
 
 def test_keeps_the_first() -> None:

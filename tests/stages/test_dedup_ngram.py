@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from ragbench.errors import ConfigError
-from ragbench.stages.dedup_ngram import DropNearCopies
+from ragbench.base.errors import ConfigError
+from ragbench.search.stages.dedup_ngram import DropNearCopies
 
 # 8 trigrams of abcdefghij; without the j 7 of them: Jaccard 7/8. abcxyz shares abc only: 1 of 8 + 4 - 1 = 11.
 TEXTS = ("abcdefghij", "ABC def ghi", "abcxyz", "qrstuv")

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from ragbench.errors import ConfigError
-from ragbench.stages.dedup_semantic import DropParaphrases
+from ragbench.base.errors import ConfigError
+from ragbench.search.stages.dedup_semantic import DropParaphrases
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from ragbench.errors import ConfigError
+from ragbench.base.errors import ConfigError
 from ragbench.index.centroids import Centroids, build_centroids
 from ragbench.index.index import VectorsSpec
-from ragbench.stages.dense import RetrieveDense
+from ragbench.search.stages.dense import RetrieveDense
 
 
 def test_a_hypothesis_is_embedded_as_a_passage_in_place_of_the_query(state, handmade, page) -> None:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragbench.errors import ConfigError
-from ragbench.stages.diverse import KeepDiverse
+from ragbench.base.errors import ConfigError
+from ragbench.search.stages.diverse import KeepDiverse
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given as hypothesis_given
 from hypothesis import strategies as st
 
-from ragbench.errors import ConfigError
-from ragbench.stages.dynamic_weights import WeighByDecisiveness, decisiveness
-from ragbench.types import Query, QueryState, Ranking
+from ragbench.base.errors import ConfigError
+from ragbench.base.types import Query, QueryState, Ranking
+from ragbench.search.stages.dynamic_weights import WeighByDecisiveness, decisiveness
 
 
 def ranking(*scores: float) -> Ranking:

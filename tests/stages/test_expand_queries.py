@@ -7,10 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from ragbench.errors import ConfigError, ModelError
+from ragbench.base.errors import ConfigError, ModelError
+from ragbench.base.types import ExpandedQuery
 from ragbench.models.access import Models
-from ragbench.stages.expand_queries import ExpandQueries
-from ragbench.types import ExpandedQuery
+from ragbench.search.stages.expand_queries import ExpandQueries
 
 ANSWER = """<salient><term>lamps</term><term>DUSK</term><term>moon</term><term>x</term></salient>
 <queries>

@@ -2,8 +2,8 @@
 
 import pytest
 
-from ragbench.errors import ConfigError
-from ragbench.stages.expand_synonyms import ExpandSynonyms
+from ragbench.base.errors import ConfigError
+from ragbench.search.stages.expand_synonyms import ExpandSynonyms
 
 
 def expanded(state, index, text: str, **parameters) -> str:

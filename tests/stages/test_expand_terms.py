@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from ragbench.errors import ConfigError
+from ragbench.base.errors import ConfigError
 from ragbench.index.vocabulary import Vocabulary, build_vocabulary
-from ragbench.stages.expand_terms import ExpandTerms
+from ragbench.search.stages.expand_terms import ExpandTerms
 
 # Terms at these cosines from the query's vector (1, 0); the example of seed 001.
 COSINES = {"indexing": 0.68, "query": 0.62, "performance": 0.58, "database": 0.55, "cooking": 0.2}

@@ -2,12 +2,12 @@
 
 import pytest
 
-from ragbench.errors import ConfigError
-from ragbench.stages.code import RetrieveCode
-from ragbench.stages.dense import RetrieveDense
-from ragbench.stages.filters import FilterDocuments
-from ragbench.stages.lexical import RetrieveLexical
-from ragbench.types import Filters
+from ragbench.base.errors import ConfigError
+from ragbench.base.types import Filters
+from ragbench.search.stages.code import RetrieveCode
+from ragbench.search.stages.dense import RetrieveDense
+from ragbench.search.stages.filters import FilterDocuments
+from ragbench.search.stages.lexical import RetrieveLexical
 
 
 def found(stage, given, index) -> set[str]:

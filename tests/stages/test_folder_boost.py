@@ -2,8 +2,8 @@
 
 import pytest
 
-from ragbench.errors import ConfigError
-from ragbench.stages.folder_boost import BoostFolder
+from ragbench.base.errors import ConfigError
+from ragbench.search.stages.folder_boost import BoostFolder
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragbench.errors import ConfigError
-from ragbench.stages.fuse import Fuse
-from ragbench.stages.stage import Retriever
-from ragbench.types import Query, QueryState, Ranking
+from ragbench.base.errors import ConfigError
+from ragbench.base.types import Query, QueryState, Ranking
+from ragbench.search.stages.fuse import Fuse
+from ragbench.search.stages.stage import Retriever
 
 # Two documents: chunks 0 to 2, and all others.
 INDEX = SimpleNamespace(chunks=SimpleNamespace(document=np.array([0, 0, 0, *[1] * 60], dtype=np.int32)))

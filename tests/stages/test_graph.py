@@ -6,10 +6,10 @@ from functools import partial
 
 import pytest
 
-from ragbench.errors import ConfigError
-from ragbench.stages.fuse import Fuse
-from ragbench.stages.graph import FollowLinks
-from ragbench.types import Filters
+from ragbench.base.errors import ConfigError
+from ragbench.base.types import Filters
+from ragbench.search.stages.fuse import Fuse
+from ragbench.search.stages.graph import FollowLinks
 
 Every = partial(FollowLinks, new_only=False, share=1.0)  # all neighbours, found already or not
 

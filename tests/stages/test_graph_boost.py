@@ -2,8 +2,8 @@
 
 import pytest
 
-from ragbench.errors import ConfigError
-from ragbench.stages.graph_boost import BoostConnected
+from ragbench.base.errors import ConfigError
+from ragbench.search.stages.graph_boost import BoostConnected
 
 
 @pytest.mark.parametrize(

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ragbench import app
-from ragbench.configuration import Settings
-from ragbench.engine.hits import hits
-from ragbench.engine.pipeline import Pipeline, start
-from ragbench.errors import ConfigError
-from ragbench.stages.cut import Cut
-from ragbench.stages.filters import FilterDocuments
-from ragbench.stages.guarantee import GuaranteeNotes
-from ragbench.stages.stage import Stage
-from ragbench.types import ExpandedQuery, Filters, Query
+from ragbench.base.errors import ConfigError
+from ragbench.base.types import ExpandedQuery, Filters, Query
+from ragbench.config import composition
+from ragbench.config.settings import Settings
+from ragbench.search.engine.hits import hits
+from ragbench.search.engine.pipeline import Pipeline, start
+from ragbench.search.stages.cut import Cut
+from ragbench.search.stages.filters import FilterDocuments
+from ragbench.search.stages.guarantee import GuaranteeNotes
+from ragbench.search.stages.stage import Stage
 
 DAY = 86_400.0
 
@@ -139,7 +139,7 @@ LATER = ("p10", "p8.content_hash", "p12", "p8.semantic", "p11", "p8.limit", "con
 
 @lru_cache
 def composed(*overrides: str) -> Settings:
-    return app.compose(list(overrides))
+    return composition.compose(list(overrides))
 
 
 def later_stages() -> dict[str, Stage]:
@@ -218,7 +218,7 @@ def test_filters_never_leak(open_index, conditions: dict[str, Any], preset: str)
 
 
 def test_a_filter_gives_as_many_hits_as_enough_documents_allow(make_index) -> None:
-    plain, filtered = app.sweep(["+exp=librarian_hybrid", "filters=on", "filters.product=guides,null"])
+    plain, filtered = composition.sweep(["+exp=librarian_hybrid", "filters=on", "filters.product=guides,null"])
     index = make_index(plain.index)
     (some,) = plain.pipeline([Query("r", "lamps at dusk")], index)
     (every,) = filtered.pipeline([Query("r", "lamps at dusk")], index)

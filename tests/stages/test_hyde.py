@@ -4,11 +4,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from ragbench.errors import ConfigError, ModelError
+from ragbench.base.errors import ConfigError, ModelError
+from ragbench.base.types import Query, QueryState
 from ragbench.models.chat import ChatSpec
-from ragbench.stages.dense import RetrieveDense
-from ragbench.stages.hyde import SupposeAnswer
-from ragbench.types import Query, QueryState
+from ragbench.search.stages.dense import RetrieveDense
+from ragbench.search.stages.hyde import SupposeAnswer
 
 ENDPOINT = "http://localhost:11434/v1"
 GIVEN = "Add a Tool definition in list_tools() and register it."

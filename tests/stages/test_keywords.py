@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragbench.errors import ConfigError
-from ragbench.stages.keywords import RerankByKeywords
+from ragbench.base.errors import ConfigError
+from ragbench.search.stages.keywords import RerankByKeywords
 
 
 @pytest.mark.parametrize(

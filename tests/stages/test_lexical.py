@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ragbench.errors import ConfigError
+from ragbench.base.errors import ConfigError
+from ragbench.base.types import Ranking
 from ragbench.index.index import Index
 from ragbench.index.lexical import LexicalSpec
-from ragbench.stages.lexical import RetrieveLexical, chunks_of, documents_with_allowed
-from ragbench.types import Ranking
+from ragbench.search.stages.lexical import RetrieveLexical, chunks_of, documents_with_allowed
 
 
 def test_finds_by_any_word(state, index) -> None:

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from ragbench.errors import ConfigError
-from ragbench.stages.merge import MergeScores
-from ragbench.types import ExpandedQuery, Ranking
+from ragbench.base.errors import ConfigError
+from ragbench.base.types import ExpandedQuery, Ranking
+from ragbench.search.stages.merge import MergeScores
 
 
 @pytest.fixture

@@ -2,9 +2,9 @@
 
 import pytest
 
-from ragbench.errors import ConfigError
-from ragbench.stages.normalise import NormaliseScores
-from ragbench.types import Ranking
+from ragbench.base.errors import ConfigError
+from ragbench.base.types import Ranking
+from ragbench.search.stages.normalise import NormaliseScores
 
 
 @pytest.mark.parametrize(

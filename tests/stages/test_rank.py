@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ragbench import locations
-from ragbench.errors import ConfigError
+from ragbench.base import locations
+from ragbench.base.errors import ConfigError
 from ragbench.index.terms import TermIndex, build_terms
-from ragbench.ranking import features, trees
-from ragbench.stages.rank import Rank, rows_of
+from ragbench.search.ranking import features, trees
+from ragbench.search.stages.rank import Rank, rows_of
 
 HEAD = """tree
 version=v4

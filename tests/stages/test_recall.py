@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from ragbench.errors import ConfigError
-from ragbench.stages.recall import RecallBySubstring
-from ragbench.types import ExpandedQuery, Filters
+from ragbench.base.errors import ConfigError
+from ragbench.base.types import ExpandedQuery, Filters
+from ragbench.search.stages.recall import RecallBySubstring
 
 
 @pytest.fixture

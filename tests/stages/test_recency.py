@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from ragbench.errors import ConfigError
-from ragbench.stages.recency import BoostRecent
+from ragbench.base.errors import ConfigError
+from ragbench.search.stages.recency import BoostRecent
 
 DAY = 86_400.0
 NOW = 1_770_000_000.0

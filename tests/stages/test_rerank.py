@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from ragbench.errors import ConfigError
+from ragbench.base.errors import ConfigError
 from ragbench.models.resolve import CrossEncoderSpec
-from ragbench.stages.rerank import Rerank
+from ragbench.search.stages.rerank import Rerank
 
 LOGITS = {"five": 0.0, "six": 2.0, "seven": -1.0, "eight": 9.0, "deep": 200.0, "deeper": 100.0}
 

@@ -24,26 +24,28 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-import ragbench.stages
-from ragbench import app, locations
-from ragbench.configuration import Settings
-from ragbench.engine.executor import Arm, execute
-from ragbench.engine.pipeline import start
-from ragbench.errors import ConfigError
-from ragbench.fingerprint import canonical, short_digest
+import ragbench.search.stages
+from ragbench.base import locations
+from ragbench.base.errors import ConfigError
+from ragbench.base.fingerprint import canonical, short_digest
+from ragbench.base.types import Query, QueryState
+from ragbench.config import composition
+from ragbench.config.settings import Settings
 from ragbench.models.access import Models
 from ragbench.models.chat import EndpointModel
-from ragbench.stages.expand_queries import ExpandQueries
-from ragbench.stages.recall import RecallBySubstring
-from ragbench.stages.stage import Retriever, Stage
-from ragbench.types import Query, QueryState
+from ragbench.search.engine.executor import Arm, execute
+from ragbench.search.engine.pipeline import start
+from ragbench.search.stages.expand_queries import ExpandQueries
+from ragbench.search.stages.recall import RecallBySubstring
+from ragbench.search.stages.stage import Retriever, Stage
 
 CONF = locations.configuration()
-PACKAGE = str(Path(ragbench.stages.__path__[0]).parent)
+PACKAGE = str(Path(ragbench.search.stages.__path__[0]).parent)
 WITH_STAGES = sorted(
     f"{path.parent.name}={path.stem}"
     for path in CONF.glob("*/*.yaml")
-    if path.parent.name not in ("exp", "live") and "_target_: ragbench.stages." in path.read_text(encoding="utf-8")
+    if path.parent.name not in ("exp", "live")
+    and "_target_: ragbench.search.stages." in path.read_text(encoding="utf-8")
 )
 # What a switch needs beside it to be used for real.
 COMPANY = {
@@ -65,7 +67,7 @@ QUERIES = (
 
 @lru_cache(maxsize=256)
 def composed(*overrides: str) -> Settings:
-    return app.compose(list(overrides))
+    return composition.compose(list(overrides))
 
 
 def stages_of(settings_: Settings, group: str | None = None) -> Iterator[tuple[int, str, Stage]]:
@@ -251,8 +253,8 @@ def test_what_is_kept_saves_work_until_it_is_forgotten(make_index, bare, monkeyp
 
 def classes() -> list[type]:
     # Arms that ask a search elsewhere have no index to obey laws over; tests/live has their tests.
-    names = [m.name for m in pkgutil.iter_modules(ragbench.stages.__path__) if m.name != "live"]
-    modules = [importlib.import_module(f"ragbench.stages.{name}") for name in names]
+    names = [m.name for m in pkgutil.iter_modules(ragbench.search.stages.__path__) if m.name != "live"]
+    modules = [importlib.import_module(f"ragbench.search.stages.{name}") for name in names]
     return [
         cls
         for module in modules

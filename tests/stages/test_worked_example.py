@@ -6,11 +6,11 @@ rounds 0.407 and 0.400 up to 0.42 and 0.41, and 0.0676 to 0.09.
 
 import pytest
 
-from ragbench.stages.calibrate import Calibrate
-from ragbench.stages.confidence import FilterByConfidence
-from ragbench.stages.fuse import Fuse
-from ragbench.stages.recency import BoostRecent
-from ragbench.types import Ranking
+from ragbench.base.types import Ranking
+from ragbench.search.stages.calibrate import Calibrate
+from ragbench.search.stages.confidence import FilterByConfidence
+from ragbench.search.stages.fuse import Fuse
+from ragbench.search.stages.recency import BoostRecent
 
 NAMES = ("authentication", "security", "api-reference", "oauth-guide", "deployment")
 NOW, DAY = 1_770_000_000.0, 86_400.0

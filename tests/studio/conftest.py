@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from ragbench import app
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.benchmark.native import best_sections, write_qrels
+from ragbench.config import composition
+from ragbench.config.benchmark import load
 from ragbench.experiment.run import run
 from ragbench.studio.app import Studio, create_app
 from ragbench.studio.guard import Access
 from ragbench.studio.runs import ArmId
-from ragbench.topics.load import load
 from tests.live.conftest import server  # noqa: F401 -- a fixture
 
 TITLE = "<script>document.title='broken'</script>"
@@ -52,7 +52,7 @@ def project(benchmark_small: Benchmark, vault_folder: Path, workplace: Path, tmp
             f"data.qrels={place / 'qrels'}",
         ),
     ]
-    both = [app.compose(["+exp=baseline", *around]), app.compose(["+exp=lexical_only", *around])]
+    both = [composition.compose(["+exp=baseline", *around]), composition.compose(["+exp=lexical_only", *around])]
     hostile = load(both[0].config)
     quiet = {"say": lambda sentence: None}
     run([both[0], replace(both[1], name=TITLE)], hostile, **quiet)

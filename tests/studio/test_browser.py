@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ragbench.experiment import store
+from ragbench.results import store
 from tests.browser import BROWSER, DRIVER, MISSING, chromium
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import httpx
 
-from ragbench import cli
+from ragbench.commands import cli
 from ragbench.workbench.studio_link import link
 
 

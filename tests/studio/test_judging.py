@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
+from ragbench.base.errors import BenchmarkError
 from ragbench.benchmark.pool import read_pool, to_csv
-from ragbench.errors import BenchmarkError
 from ragbench.studio.app import Studio, create_app, url
 from ragbench.studio.runs import ArmId
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from ragbench.comparison.own_mean import mean
+from ragbench.evidence.own_mean import mean
 from ragbench.studio.app import Studio, url
 from ragbench.studio.runs import Runs
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from ragbench import catalogue
+from ragbench.config import catalogue
 from ragbench.studio.app import Studio, create_app, url
 from ragbench.studio.guard import Access
 

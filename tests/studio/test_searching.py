@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from ragbench import app
-from ragbench.errors import ConfigError
+from ragbench.base.errors import ConfigError
+from ragbench.config import composition
 from ragbench.studio.app import Studio, create_app, url
 from ragbench.studio.guard import Access
 from ragbench.studio.searching import split
@@ -46,10 +46,10 @@ def test_a_search_becomes_a_topic_that_data_queries_reads(place, words: tuple[st
     assert "1 topic in" in page.text
     assert client.post("/search/topic", data=said).status_code == 422
     client.post("/search/topic", data={"csrf": studio.access.csrf, "query": "what is not judged"})
-    from ragbench.topics.load import load
+    from ragbench.config.benchmark import load
 
     rest = [word for word in words if not word.startswith(("data.qrels", "data.queries"))]
-    benchmark = load(app.compose([*rest, f"data.queries={studio.searching.topics_file}"]).config)
+    benchmark = load(composition.compose([*rest, f"data.queries={studio.searching.topics_file}"]).config)
     assert [topic.text for topic in benchmark.topics] == ["switch lamps", "what is not judged"]
     assert list(benchmark.document_qrels.values()) == [{"guides/schedules": 1}]
     assert all(json.loads(line) for line in studio.searching.topics_file.read_text().splitlines())

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ragbench.timing import latency, open_loop
-from ragbench.types import QueryState
+from ragbench.base.types import QueryState
+from ragbench.measure import latency, open_loop
 
 
 class Clock:

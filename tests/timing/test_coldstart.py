@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from ragbench import app
-from ragbench.errors import RagbenchError
-from ragbench.timing import coldstart
+from ragbench.base.errors import RagbenchError
+from ragbench.config import composition
+from ragbench.experiment import coldstart
 
 VAULT = Path(__file__).parents[1] / "data" / "vault"
 
 
 def test_times_and_memory_of_its_own_process(workplace: Path, tmp_path: Path) -> None:
     (tmp_path / "queries.csv").write_text("text\nlamps\n")
-    settings = app.compose(
+    settings = composition.compose(
         [
             *("data=vault", f"data.corpus={VAULT}", f"data.queries={tmp_path / 'queries.csv'}"),
             *(f"paths.results={workplace}", "dense=null"),
@@ -33,7 +33,7 @@ def test_times_and_memory_of_its_own_process(workplace: Path, tmp_path: Path) ->
 
 def test_memory_once_used_stays_in_the_peak() -> None:
     code = (
-        "from ragbench.timing.coldstart import peak_memory_bytes\n"
+        "from ragbench.experiment.coldstart import peak_memory_bytes\n"
         "before = peak_memory_bytes()\n"
         "held = bytearray(100 << 20)\n"
         "del held\n"
@@ -44,6 +44,6 @@ def test_memory_once_used_stays_in_the_peak() -> None:
 
 
 def test_a_cold_start_that_fails_names_the_arm(tmp_path: Path) -> None:
-    settings = app.compose(["data=vault", f"data.corpus={tmp_path / 'absent'}", "name=lost"])
+    settings = composition.compose(["data=vault", f"data.corpus={tmp_path / 'absent'}", "name=lost"])
     with pytest.raises(RagbenchError, match="the cold start of 'lost' failed"):
         coldstart.measure(settings, "lamps")

@@ -3,17 +3,16 @@
 import numpy as np
 import pytest
 
-from ragbench.configuration import LatencySpec
-from ragbench.engine.executor import Arm
-from ragbench.engine.pipeline import Pipeline
-from ragbench.errors import ConfigError
+from ragbench.base.errors import ConfigError
+from ragbench.measure.latency import LatencySpec, measure, repeat_sentences
 from ragbench.models.chat import EndpointModel
-from ragbench.stages.cut import Cut
-from ragbench.stages.dense import RetrieveDense
-from ragbench.stages.expand_queries import ExpandQueries
-from ragbench.stages.fuse import Fuse
-from ragbench.stages.lexical import RetrieveLexical
-from ragbench.timing.latency import measure, repeat_sentences
+from ragbench.search.engine.executor import Arm
+from ragbench.search.engine.pipeline import Pipeline
+from ragbench.search.stages.cut import Cut
+from ragbench.search.stages.dense import RetrieveDense
+from ragbench.search.stages.expand_queries import ExpandQueries
+from ragbench.search.stages.fuse import Fuse
+from ragbench.search.stages.lexical import RetrieveLexical
 
 SPEC = LatencySpec(queries=4, rounds=3, warmup=2, cold_start=False)
 DENSE = (("dense", RetrieveDense(depth=5)), ("fuse", Fuse()))

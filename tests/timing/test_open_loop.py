@@ -3,15 +3,14 @@
 import numpy as np
 import pytest
 
-from ragbench.configuration import LatencySpec
-from ragbench.engine.executor import Arm
-from ragbench.engine.pipeline import Pipeline
-from ragbench.errors import ConfigError
-from ragbench.stages.fuse import Fuse
-from ragbench.stages.lexical import RetrieveLexical
-from ragbench.timing import latency
-from ragbench.timing.latency import Timing
-from ragbench.timing.open_loop import Served, measure, poisson_ms, saturation, sentences, simulate, table
+from ragbench.base.errors import ConfigError
+from ragbench.measure import latency
+from ragbench.measure.latency import LatencySpec, Timing
+from ragbench.measure.open_loop import Served, measure, poisson_ms, saturation, sentences, simulate, table
+from ragbench.search.engine.executor import Arm
+from ragbench.search.engine.pipeline import Pipeline
+from ragbench.search.stages.fuse import Fuse
+from ragbench.search.stages.lexical import RetrieveLexical
 
 SPEC = LatencySpec(queries=4, rounds=1, warmup=1, cold_start=False, arrival_qps=(150, 20), arrivals=30)
 
@@ -103,7 +102,7 @@ def test_nothing_is_remembered(arm, benchmark_small, monkeypatch) -> None:
     threads = []
     original = latency.without_caches
     monkeypatch.setattr(
-        "ragbench.timing.open_loop.without_caches", lambda *given: threads.append(given[2]) or original(*given)
+        "ragbench.measure.open_loop.without_caches", lambda *given: threads.append(given[2]) or original(*given)
     )
     measure([arm], [benchmark_small.topics[0].query()], LatencySpec(arrival_qps=200.0, arrivals=2, warmup=0, threads=1))
     assert threads == [1]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ragbench.timing.unasked import Unasked
-from ragbench.types import Query
+from ragbench.base.types import Query
+from ragbench.measure.unasked import Unasked
 
 QUERIES = [Query("a", "rotate the signing key"), Query("b", "restore one table"), Query("c", "backup", kind="term")]
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from ragbench.benchmark.topics.candidates import KINDS, candidates, query
 from ragbench.corpus.reader import parse_document, read_vault
-from ragbench.topics.candidates import KINDS, candidates, query
 
 KEYS = """---
 title: API keys

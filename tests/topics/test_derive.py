@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.benchmark.benchmark import Benchmark, area
 from ragbench.benchmark.check import check
+from ragbench.benchmark.topics.derive import DeriveSpec, choose, derive
+from ragbench.benchmark.topics.topics_file import write
+from ragbench.config.benchmark import documents, load
 from ragbench.corpus.masking import Finder, words
 from ragbench.corpus.reader import read_vault
-from ragbench.errors import BenchmarkError, ConfigError
 from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.index import Index, IndexSpec
-from ragbench.topics.derive import DeriveSpec, choose, derive
-from ragbench.topics.load import documents, load
-from ragbench.topics.topics_file import write
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +86,7 @@ def test_a_topic_whose_source_still_stands_somewhere_is_an_error_of_the_check(pl
 
 def test_the_same_seed_gives_the_same_topics_whatever_the_hash_seed(plain, tmp_path: Path) -> None:
     code = (
-        "from ragbench.topics.load import load\n"
+        "from ragbench.config.benchmark import load\n"
         f"data = {dict(plain.source['data'])!r}\n"
         "print(load({'data': data, 'topics': {'kind': 'derived', 'limit': 30}}).digest)\n"
     )

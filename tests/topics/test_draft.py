@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from ragbench import cli
+from ragbench.base.errors import BenchmarkError
+from ragbench.benchmark.topics.draft import DraftSpec, draft
+from ragbench.benchmark.topics.evidence import Evidence
+from ragbench.commands import cli
 from ragbench.corpus.reader import read_vault
-from ragbench.errors import BenchmarkError
-from ragbench.topics.draft import DraftSpec, draft
-from ragbench.topics.evidence import Evidence
 
 FILLER = " ".join(f"word{number}" for number in range(40))
 QUESTION = "Which tool opens a stuck door?"

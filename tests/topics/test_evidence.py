@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from ragbench import cli
+from ragbench.base.errors import ConfigError
 from ragbench.benchmark.benchmark import Benchmark
-from ragbench.errors import ConfigError
-from ragbench.topics.evidence import unjudged_sections
+from ragbench.benchmark.topics.evidence import unjudged_sections
+from ragbench.commands import cli
 
 
 def test_unjudged_sections_come_first_for_topics_without_an_answer(benchmark_small: Benchmark) -> None:

@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ragbench import cli
+from ragbench.base.errors import BenchmarkError, ConfigError
+from ragbench.benchmark.topics import from_log, log
+from ragbench.benchmark.topics.clicks import Clicks, rates
+from ragbench.benchmark.topics.from_log import LogSpec, choose, finder, proportional
+from ragbench.benchmark.topics.log import Search
+from ragbench.commands import cli
 from ragbench.corpus.reader import read_vault
-from ragbench.errors import BenchmarkError, ConfigError
-from ragbench.topics import from_log, log
-from ragbench.topics.clicks import Clicks, rates
-from ragbench.topics.from_log import LogSpec, choose, finder, proportional
-from ragbench.topics.log import Search
 
 
 def rows(path: Path, *objects: dict) -> Path:

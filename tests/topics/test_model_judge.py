@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ragbench import cli
+from ragbench.base.errors import BenchmarkError
 from ragbench.benchmark.agreement import agreement
 from ragbench.benchmark.model_judge import grade_pool
-from ragbench.comparison.raters import quadratic_kappa, wilson
-from ragbench.errors import BenchmarkError
+from ragbench.commands import cli
+from ragbench.evidence.raters import quadratic_kappa, wilson
 
 HEAD = "qid,query,need,section,heading,text,grade,note\n"
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragbench.topics.personal import personal
+from ragbench.benchmark.topics.personal import personal
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ragbench import app, cli
+from ragbench.base.errors import BenchmarkError
 from ragbench.benchmark.benchmark import Benchmark, Topic
-from ragbench.comparison.arms import Arm, Arms
-from ragbench.comparison.policy import Policy
-from ragbench.comparison.robustness import losses
-from ragbench.errors import BenchmarkError
-from ragbench.topics.perturb import KINDS, variant, with_variants
+from ragbench.benchmark.topics.perturb import KINDS, variant, with_variants
+from ragbench.commands import cli
+from ragbench.config import composition
+from ragbench.evidence.arms import Arm, Arms
+from ragbench.evidence.policy import Policy
+from ragbench.evidence.robustness import losses
 
 TOPIC = Topic("t1", "How do I rotate the signing key?")
 
@@ -64,7 +65,7 @@ def test_variants_have_the_judgments_of_their_topic(benchmark_small: Benchmark) 
 
 
 def test_losses_are_paired_with_the_topics() -> None:
-    policy = Policy.of(app.compose(["statistics.draws=500"]).config)
+    policy = Policy.of(composition.compose(["statistics.draws=500"]).config)
     generator = np.random.default_rng(3)
     values = {f"q{n}": float(value) for n, value in enumerate(generator.uniform(0.4, 0.9, 30))}
     values |= {f"{qid}~typos": value - 0.2 for qid, value in values.items()}

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ragbench import cli
-from ragbench.errors import BenchmarkError
-from ragbench.topics import threads
-from ragbench.topics.threads import Pages, Post, Thread, ThreadSpec
+from ragbench.base.errors import BenchmarkError
+from ragbench.benchmark.topics import threads
+from ragbench.benchmark.topics.threads import Pages, Post, Thread, ThreadSpec
+from ragbench.commands import cli
 
 SITE = "https://docs.lampwork.example/manual"
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ragbench import cli
-from ragbench.experiment import measurements, store
+from ragbench.commands import cli
+from ragbench.results import measurements, store
 
 # MLflow and the libraries below it warn of each other.
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ragbench import cli
+from ragbench.commands import cli
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

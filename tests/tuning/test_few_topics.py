@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import ragbench
+from ragbench.base.errors import BenchmarkError, ConfigError, ResultsError
 from ragbench.benchmark.benchmark import Benchmark
-from ragbench.errors import BenchmarkError, ConfigError, ResultsError
-from ragbench.tuning.objective import searchable
+from ragbench.fit.tuning.objective import searchable
 
 QUESTIONS = """text,relevant
 how do programs prove their identity,authentication.md

@@ -4,12 +4,10 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from ragbench.arm_builder import ArmBuilder
+from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.benchmark.benchmark import Topic
-from ragbench.engine.pipeline import start
-from ragbench.errors import BenchmarkError, ConfigError
-from ragbench.evaluation.measures import MEASURES, document_run, evaluate
-from ragbench.tuning.objective import (
+from ragbench.config.arm_builder import ArmBuilder
+from ragbench.fit.tuning.objective import (
     Cost,
     Objective,
     TrainingValues,
@@ -20,7 +18,9 @@ from ragbench.tuning.objective import (
     time_cost,
     train_only,
 )
-from ragbench.tuning.space import space
+from ragbench.fit.tuning.space import space
+from ragbench.measure.measures import MEASURES, document_run, evaluate
+from ragbench.search.engine.pipeline import start
 
 from ..conftest import ONE_PARAMETER, compose
 

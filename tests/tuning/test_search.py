@@ -12,14 +12,14 @@ from typing import ClassVar
 
 import pytest
 
-from ragbench import app
+from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.benchmark.benchmark import Benchmark, Topic
-from ragbench.errors import BenchmarkError, ConfigError
-from ragbench.tuning import confirm, objective, report
-from ragbench.tuning.objective import train_only
-from ragbench.tuning.outcome import Tuned
-from ragbench.tuning.search import tune
-from ragbench.tuning.space import Parameter
+from ragbench.config import composition
+from ragbench.fit.tuning import confirm, objective, report
+from ragbench.fit.tuning.objective import train_only
+from ragbench.fit.tuning.outcome import Tuned
+from ragbench.fit.tuning.search import tune
+from ragbench.fit.tuning.space import Parameter
 
 from ..conftest import ONE_PARAMETER, compose
 
@@ -125,9 +125,9 @@ def test_every_topic_is_held_out_once_and_groups_stay_whole(tuned, opposed) -> N
 
 
 def test_the_winner_is_confirmed_once_as_an_ordinary_experiment(tuned, opposed) -> None:
-    from ragbench.experiment import compare, measurements
     from ragbench.export import measured_arm
     from ragbench.report import html
+    from ragbench.results import compare, measurements
 
     first = confirm.confirm(tuned, opposed, say=quiet)
     said: list[str] = []
@@ -228,7 +228,7 @@ def test_a_killed_search_ends_whole_and_goes_on(settings_of, opposed, tmp_path: 
     """`kill -9` on one of two processes: the other ends by itself, what was tried is kept, two finish the rest."""
     base = settings_of(tmp_path, *ONE_PARAMETER, "tune.folds=0", "tune.trials=100000", "tune.processes=2")
     context = multiprocessing.get_context("spawn")
-    process = context.Process(target=tune, args=(base, train_only(opposed), app.compose))
+    process = context.Process(target=tune, args=(base, train_only(opposed), composition.compose))
     process.start()
     assert _until(lambda: len(set(_told(tmp_path))) == 2 and len(_told(tmp_path)) >= 8)
     process.kill()

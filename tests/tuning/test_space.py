@@ -2,13 +2,22 @@
 
 import pytest
 
-from ragbench import app
-from ragbench.errors import ConfigError
-from ragbench.tuning.space import Parameter, apply, changed_values, configured_values, overrides, space, suggest, tidy
+from ragbench.base.errors import ConfigError
+from ragbench.config import composition
+from ragbench.fit.tuning.space import (
+    Parameter,
+    apply,
+    changed_values,
+    configured_values,
+    overrides,
+    space,
+    suggest,
+    tidy,
+)
 
 
 def compose(words):
-    return app.compose(words)
+    return composition.compose(words)
 
 
 def of(*words: str):

@@ -5,12 +5,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from ragbench.configuration.sections import SAMPLERS
-from ragbench.errors import ResultsError
-from ragbench.tuning import study
-from ragbench.tuning.objective import Cost, Objective
-from ragbench.tuning.space import Parameter
-from ragbench.tuning.study import Rules, Search, Trial
+from ragbench.base.errors import ResultsError
+from ragbench.config.sections import SAMPLERS
+from ragbench.fit.tuning import study
+from ragbench.fit.tuning.objective import Cost, Objective
+from ragbench.fit.tuning.space import Parameter
+from ragbench.fit.tuning.study import Rules, Search, Trial
 
 QUALITY, SPEED = Objective("ndcg_at_10", "nDCG@10"), Objective("p95_ms", None)
 PARAMETERS = (

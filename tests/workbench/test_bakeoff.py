@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from ragbench.base.errors import ConfigError
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.commands import bakeoff as command
-from ragbench.errors import ConfigError
 from ragbench.workbench.bakeoff import bakeoff
 
 NAMES = ["bge-small-en-v1.5", "BAAI/bge-small-en-v1.5"]

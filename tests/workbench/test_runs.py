@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ragbench import app, cli
-from ragbench.errors import ResultsError
+from ragbench.base.errors import ResultsError
+from ragbench.commands import cli
+from ragbench.config import composition
 from ragbench.workbench.runs import find, named_runs
 
 VALUES = [0.4, 0.5] * 5
@@ -25,7 +26,7 @@ def root(write_results, tmp_path: Path) -> Path:
 
 
 def test_a_folder_a_part_of_its_name_and_its_place(root: Path) -> None:
-    settings = app.compose([f"paths.results={root}"])
+    settings = composition.compose([f"paths.results={root}"])
     runs = root / "runs"
 
     def named(name: str) -> str:
@@ -50,7 +51,7 @@ def test_a_folder_a_part_of_its_name_and_its_place(root: Path) -> None:
 )
 def test_what_names_no_run_is_one_sentence(name: str, said: str, root: Path) -> None:
     with pytest.raises(ResultsError) as caught:
-        find(name, app.compose([f"paths.results={root}"]), print)
+        find(name, composition.compose([f"paths.results={root}"]), print)
     assert said in str(caught.value) and "\n" not in str(caught.value)
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import ragbench
+from ragbench.base.errors import ConfigError, ResultsError
 from ragbench.benchmark.benchmark import Benchmark
-from ragbench.errors import ConfigError, ResultsError
 from ragbench.workbench import Tuning
 
 HANDBOOK = Path(__file__).parents[1] / "data" / "phases"

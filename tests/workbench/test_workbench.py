@@ -11,11 +11,11 @@ import pytest
 
 import ragbench
 from ragbench import Experiment, Own, Results
+from ragbench.base.errors import ConfigError
+from ragbench.base.types import QueryState, Ranking
 from ragbench.benchmark.benchmark import Benchmark
-from ragbench.errors import ConfigError
 from ragbench.index.index import Index
-from ragbench.stages.stage import fused
-from ragbench.types import QueryState, Ranking
+from ragbench.search.stages.stage import fused
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import importlib.util
 from functools import cache
 from typing import Any
 
-from ragbench.errors import ConfigError
+from ragbench.base.errors import ConfigError
 from ragbench.index.part import Part, StoredPart
 
 AnyPart = Part[Any] | StoredPart[Any]

@@ -1,0 +1,1 @@
+"""Values, errors, files, bounds, the terminal: what every other room needs."""

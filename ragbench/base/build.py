@@ -1,0 +1,80 @@
+"""Builds the dataclass that a node of the configuration stands for."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+from ragbench.base.bounds import Refused, check_field, dataclass_in, shown
+from ragbench.base.suggestions import did_you_mean
+
+T = TypeVar("T")
+
+TARGET = "_target_"
+"""The key of a node that names its class."""
+REPLACES = "_replaces_"
+"""In a stage's configuration: entries of `order` that are left out while this stage is on; `*` is all others."""
+
+SOURCES = "sources"
+"""The key of further sources by name, and the entry of `order` that stands for them."""
+SOURCE_KINDS = {
+    "dense": "ragbench.search.stages.dense.RetrieveDense",
+    "lexical": "ragbench.search.stages.lexical.RetrieveLexical",
+}
+"""The classes of further sources, by `kind`."""
+
+
+def build(cls: type[T], values: Mapping[str, Any], where: str) -> T:
+    """Build a dataclass, and the dataclasses in its fields, from plain values; `where` is the key of the values.
+
+    Raises Refused for an unknown or missing key and for a value that its field cannot have.
+    """
+    fields = {field.name: field for field in dataclasses.fields(cls) if field.init}  # type: ignore[arg-type]
+    for key in values:
+        if key not in fields:
+            names = [f"{where}.{name}" for name in fields]
+            raise Refused(where, str(key), f"is unknown{did_you_mean(f'{where}.{key}', names, 'keys')}")
+    for name, field in fields.items():
+        if name not in values and field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
+            raise Refused(where, name, "is missing")
+    built = {
+        name: build(inner, value, f"{where}.{name}")
+        if isinstance(value, Mapping) and (inner := dataclass_in(cls, name))
+        else value
+        for name, value in values.items()
+    }
+    try:
+        return cls(**{name: check_field(cls, name, built[name]) for name in fields if name in built})
+    except Refused as refusal:
+        raise Refused(where, refusal.key, refusal.reason) from None
+
+
+def active(config: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The entries of `order` that are on and not replaced by another, with their configuration."""
+    nodes = dict(_entries_of_order(config))
+    on = {entry: node for entry, node in nodes.items() if isinstance(node, Mapping) and TARGET in node}
+    alone = {entry: node for entry, node in on.items() if "*" in node.get(REPLACES, ())}
+    replaced = {name for node in on.values() for name in node.get(REPLACES, ())}
+    return ((entry, node) for entry, node in (alone or on).items() if entry not in replaced)
+
+
+def _entries_of_order(config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Every entry of `order` with its configuration; `sources` is replaced by the sources in it."""
+    for entry in map(str, config["order"]):
+        if entry != SOURCES:
+            yield entry, value_at(config, entry.split("."))
+            continue
+        for name, node in sorted((config.get(SOURCES) or {}).items()):
+            kind = node.get("kind") if isinstance(node, Mapping) else None
+            if kind not in SOURCE_KINDS:
+                raise Refused(f"{SOURCES}.{name}", "kind", f"must be {' or '.join(SOURCE_KINDS)}, got {shown(kind)}")
+            given = {key: value for key, value in node.items() if key != "kind"}
+            yield f"{SOURCES}.{name}", {**given, TARGET: SOURCE_KINDS[kind], "source": name}
+
+
+def value_at(node: Any, keys: Sequence[str]) -> Any:
+    """The value below a node at a path of keys, None when there is none."""
+    for key in keys:
+        node = node.get(key) if isinstance(node, Mapping) else None
+    return node

@@ -1,0 +1,290 @@
+"""What a person sees: answers and tables on standard output, progress bars and messages on standard error."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.console import Console
+    from rich.table import Table
+
+
+def add_overrides(parser: argparse.ArgumentParser) -> None:
+    """The configuration overrides that most commands take."""
+    parser.add_argument(
+        "overrides",
+        nargs="*",
+        metavar="key=value",
+        help="settings, such as exp=recommended rerank=on (all: ragbench list)",
+    )
+
+
+def add_arms(parser: argparse.ArgumentParser) -> None:
+    """`--arm`, any number of times; `ragbench.config.overrides.named_arms` reads them."""
+    words = 'NAME="WORDS"'
+    parser.add_argument(
+        "--arm",
+        action="append",
+        default=[],
+        metavar=words,
+        help='an arm by name, such as mine="rerank=on" (repeatable)',
+    )
+
+
+def add_experiment(parser: argparse.ArgumentParser) -> None:
+    """What the commands that run arms share: plan, arms, overrides, width, output."""
+    parser.add_argument(
+        "--explain-plan", action="store_true", help="say what would be computed and what reused, and stop"
+    )
+    add_arms(parser)
+    add_overrides(parser)
+    parser.add_argument("--wide", action="store_true", help="print every table instead of one screen")
+    add_output(parser)
+
+
+def add_runs(parser: argparse.ArgumentParser, many: str) -> None:
+    """Runs and overrides in one list of words; `many` is "?" for one run, "*" for several, the newest by default."""
+    named = "a run: its folder, a part of its name, @1 (the newest, the default), @1/ARM; settings"
+    parser.add_argument(
+        "words", nargs="*", metavar="run|key=value", help=named if many == "?" else f"{named}; run files"
+    )
+
+
+def add_model(parser: argparse.ArgumentParser, what: str) -> None:
+    """A language model behind an endpoint, for `what`; `ragbench.models.chat.spec_from_options` reads them."""
+    model = parser.add_argument_group(what)
+    model.add_argument(
+        "--endpoint", metavar="URL", help="an OpenAI-compatible server, such as http://localhost:11434/v1"
+    )
+    model.add_argument("--model", metavar="NAME", help="its model")
+    model.add_argument("--key-variable", metavar="NAME", help="the environment variable that holds its key")
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """`--json` and `--quiet`."""
+    parser.add_argument("--json", action="store_true", help="print the answer as JSON on standard output")
+    parser.add_argument("--quiet", "-q", action="store_true", help="no progress bars")
+
+
+def say(message: str) -> None:
+    """One sentence on standard error."""
+    print(message, file=sys.stderr)
+
+
+def short_path(path: Path) -> str:
+    """A path as short as it can be typed: relative to the working directory where it lies below."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
+
+
+def next_command(words: str) -> None:
+    """Print the command to type next."""
+    print(f"next: ragbench {words}")
+
+
+PROGRESS = "RAGBENCH_PROGRESS"
+"""The environment variable that asks, with the value `lines`, for progress as lines of JSON on standard error."""
+
+
+@contextmanager
+def progress(quiet: bool = False) -> Iterator[Callable[[str, int, int], None]]:
+    """Bars for tasks as they come up, on standard error; nothing when quiet, or neither a terminal nor a notebook.
+
+    `RAGBENCH_PROGRESS=lines` asks for lines of JSON instead: progress (the task), done, total.
+    """
+    if os.environ.get(PROGRESS) == "lines":
+        yield _progress_lines()
+        return
+    if not quiet and "ipykernel" in sys.modules:
+        with _notebook_progress() as report:
+            yield report
+        return
+    if quiet or not sys.stderr.isatty():
+        yield lambda task, done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        tasks: dict[str, Any] = {}
+
+        def report(task: str, done: int, total: int) -> None:
+            if task not in tasks:
+                tasks[task] = bars.add_task(task, total=total)
+            bars.update(tasks[task], completed=done, total=total)
+
+        yield report
+
+
+def _progress_lines() -> Callable[[str, int, int], None]:
+    """Prints a task at its beginning, at its end and at most five times a second."""
+    said: dict[str, float] = {}
+
+    def report(task: str, done: int, total: int) -> None:
+        now = time.monotonic()
+        if done >= total or now - said.get(task, -1.0) >= 0.2:
+            said[task] = now
+            print(json.dumps({"progress": task, "done": done, "total": total}), file=sys.stderr, flush=True)
+
+    return report
+
+
+@contextmanager
+def _notebook_progress() -> Iterator[Callable[[str, int, int], None]]:
+    """Bars as plain HTML that is emptied at the end: a widget would stay in the saved notebook."""
+    from html import escape
+
+    from IPython.display import display
+
+    tasks: dict[str, tuple[int, int]] = {}
+    handle: Any = None
+    drawn = 0.0
+
+    def report(task: str, done: int, total: int) -> None:
+        nonlocal handle, drawn
+        tasks[task] = done, total
+        if handle is None:
+            handle = display({"text/plain": ""}, raw=True, display_id=True)  # type: ignore[no-untyped-call] # IPython's
+        if time.monotonic() - drawn < 0.2:
+            return
+        drawn = time.monotonic()
+        bars = [
+            f"<div>{escape(name)} <progress value='{now}' max='{most}'></progress> {now}/{most}</div>"
+            for name, (now, most) in tasks.items()
+        ]
+        handle.update({"text/plain": "", "text/html": "".join(bars)}, raw=True)
+
+    try:
+        yield report
+    finally:
+        if handle is not None:
+            handle.update({"text/plain": ""}, raw=True)
+
+
+def print_json(value: Any) -> None:
+    """A value as JSON on standard output."""
+    print(json.dumps(value, indent=1, ensure_ascii=False, default=str))
+
+
+def print_table(frame: pd.DataFrame, title: str = "", formats: Mapping[str, str] | None = None) -> None:
+    """A data frame on standard output; numbers to the right, with four decimals unless `formats` says otherwise.
+
+    Columns that do not fit the terminal stand in further tables below, each of which begins with the first column.
+    """
+    from rich.console import Console
+
+    # A pipe has no width: give the table the room it needs.
+    screen = Console(width=None if sys.stdout.isatty() else 240)
+    names = list(frame.columns)
+    while names:
+        fits = _columns_that_fit(screen, frame, names, formats)
+        screen.print(_table(frame, names[:fits], title, formats, screen.width))
+        names, title = ([names[0], *names[fits:]] if fits < len(names) else []), ""
+
+
+def _columns_that_fit(
+    screen: Console, frame: pd.DataFrame, names: Sequence[Any], formats: Mapping[str, str] | None
+) -> int:
+    """How many of the columns fit the width, at least two: numbers whole, texts broken between words."""
+    room = screen.width - 1
+    for place, name in enumerate(names):
+        cells = [str(name), *(_cell(value, (formats or {}).get(str(name))) for value in frame[name])]
+        whole = frame[name].dtype.kind in "fiu"
+        room -= 3 + (max(map(len, cells)) if whole else _longest_word(cells))
+        if room < 0:
+            return min(max(2, place), len(names))
+    return len(names)
+
+
+def _longest_word(cells: Sequence[str]) -> int:
+    """Characters of the longest word."""
+    return max((len(word) for cell in cells for word in cell.split()), default=0)
+
+
+def _table(
+    frame: pd.DataFrame, names: Sequence[Any], title: str, formats: Mapping[str, str] | None, screen_width: int
+) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title or None, title_justify="left")
+    numeric = {name for name in names if frame[name].dtype.kind in "fiu"}
+    cells = {
+        name: [str(name), *(_cell(value, (formats or {}).get(str(name))) for value in frame[name])] for name in names
+    }
+    needed = {name: max(map(len, each)) for name, each in cells.items()}
+    widths = {name: needed[name] if name in numeric else _longest_word(each) for name, each in cells.items()}
+    spare = screen_width - 1 - 3 * len(names) - sum(widths.values())
+    for left, name in enumerate(sorted(names, key=lambda name: needed[name] - widths[name])):
+        more = max(0, min(needed[name] - widths[name], spare // (len(names) - left)))
+        widths[name] += more
+        spare -= more
+    for name in names:
+        justify: Literal["left", "right"] = "right" if name in numeric else "left"
+        width = widths[name] if spare >= 0 else None  # one word is longer than the screen
+        table.add_column(str(name), justify=justify, no_wrap=name in numeric, width=width)
+    for row in zip(*(cells[name][1:] for name in names), strict=True):
+        table.add_row(*map(Text, row))
+    return table
+
+
+def _cell(value: Any, form: str | None) -> str:
+    if value is None or value != value:
+        return ""
+    if isinstance(value, float):
+        return format(value, form or ".4f")
+    return str(value)
+
+
+def columns(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """The columns of these names that exist, in this order."""
+    return frame[[name for name in names if name in frame.columns]]
+
+
+def markdown(frame: pd.DataFrame, formats: Mapping[str, str] | None = None) -> str:
+    """A data frame as a markdown table; numbers with four decimals unless `formats` says otherwise."""
+    names = [str(name) for name in frame.columns]
+    numeric = [frame[name].dtype.kind in "fiu" for name in frame.columns]
+    head = f"| {' | '.join(names)} |"
+    rule = "|" + "|".join("---:" if right else "---" for right in numeric) + "|"
+    rows = [
+        "| "
+        + " | ".join(_cell(row[name], (formats or {}).get(str(name))).replace("|", "\\|") for name in frame.columns)
+        + " |"
+        for row in frame.to_dict(orient="records")
+    ]
+    return "\n".join([head, rule, *rows])
+
+
+def latex(frame: pd.DataFrame) -> str:
+    """A data frame as a LaTeX `tabular` with rules from booktabs."""
+    numeric = [frame[name].dtype.kind in "fiu" for name in frame.columns]
+    lines = [
+        r"\begin{tabular}{" + "".join("r" if right else "l" for right in numeric) + "}",
+        r"\toprule",
+        " & ".join(_escape_latex(str(name)) for name in frame.columns) + r" \\",
+        r"\midrule",
+        *(
+            " & ".join(_escape_latex(_cell(row[name], None)) for name in frame.columns) + r" \\"
+            for row in frame.to_dict(orient="records")
+        ),
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
+    return "\n".join(lines)
+
+
+def _escape_latex(text: str) -> str:
+    for symbol in "&%$#_{}":
+        text = text.replace(symbol, f"\\{symbol}")
+    return text

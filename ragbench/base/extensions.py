@@ -1,0 +1,82 @@
+"""What people add with a decorator, found by name: stages, encoders, re-rankers, measures.
+
+A decorator registers its function or class when the module is imported. Modules are imported automatically when a
+package names them as entry points of the group `ragbench`, or RAGBENCH_PLUGINS lists them (separated by commas).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.metadata
+import inspect
+import os
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Literal
+
+from ragbench.base.errors import ConfigError
+
+Kind = Literal["stage", "encoder", "reranker", "measure"]
+GROUP, VARIABLE = "ragbench", "RAGBENCH_PLUGINS"
+
+_registered: dict[tuple[Kind, str], Any] = {}
+
+
+def register(kind: Kind, name: str, value: Any) -> None:
+    """Keep a value under a name; it replaces an earlier one, because a notebook cell may run again."""
+    _registered[kind, name] = value
+
+
+def find(kind: Kind, name: str) -> Any:
+    """The value registered under a name, or None. Raises ConfigError for a plug-in that fails."""
+    load()
+    return _registered.get((kind, name))
+
+
+def names(kind: Kind) -> list[str]:
+    """All names of a kind."""
+    load()
+    return sorted(name for each, name in _registered if each == kind)
+
+
+def load() -> None:
+    """Import the plug-ins of installed packages and of RAGBENCH_PLUGINS, once. ConfigError for one that fails."""
+    _load_entry_points()
+    for module in filter(None, map(str.strip, os.environ.get(VARIABLE, "").split(","))):
+        _import_module(module)
+
+
+@cache
+def _load_entry_points() -> None:
+    for point in importlib.metadata.entry_points(group=GROUP):
+        try:
+            point.load()
+        except Exception as error:  # code of others, which may fail in any way
+            raise ConfigError(
+                f"the plug-in '{point.name}' cannot be imported ({_error_text(error)}): remove it"
+            ) from error
+
+
+@cache
+def _import_module(name: str) -> None:
+    try:
+        importlib.import_module(name)
+    except Exception as error:  # code of others, which may fail in any way
+        raise ConfigError(
+            f"{VARIABLE} names {name}, which cannot be imported ({_error_text(error)}): correct it"
+        ) from error
+
+
+def _error_text(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
+
+
+def code_digest(function: Callable[..., Any]) -> str:
+    """A digest of what a function does: of its source, or of its instructions when the source is not known."""
+    try:
+        text = inspect.getsource(function)
+    except (OSError, TypeError):
+        code = getattr(function, "__code__", None)
+        text = repr((code.co_code, code.co_consts, code.co_names) if code else function)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -1,0 +1,135 @@
+"""Files and folders that are absent or complete, also after a kill or a power cut, and that show when they changed.
+
+Everything is written under a temporary name, flushed to disk and then renamed."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import shutil
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from ragbench.base.errors import BoundaryError
+
+_NAME_BYTES = 180  # leaves room for the rest of a draft's name below the usual limit of 255
+
+
+class Damaged(ValueError):
+    """A file that is not as it was written; the message says how it differs."""
+
+
+def draft_of(path: Path) -> Path:
+    """A unique temporary name beside `path`: a dot, the name, the process id and random digits."""
+    name = path.name.encode()[:_NAME_BYTES].decode(errors="ignore")
+    return path.with_name(f".{name}.{os.getpid()}-{uuid.uuid4().hex[:8]}")
+
+
+@contextmanager
+def atomic_write(path: Path, durable: bool = True) -> Iterator[Path]:
+    """A draft to write; it is renamed to `path` when the block succeeds, and removed when the block fails.
+
+    A file that replaces another keeps its permissions. `durable` flushes to disk before renaming; without it the reader
+    must be able to tell that a file is incomplete.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = draft_of(path)
+    try:
+        yield draft
+        if path.exists():
+            draft.chmod(path.stat().st_mode)
+        if durable:
+            flush(draft)
+        draft.replace(path)
+        if durable:
+            flush(path.parent)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def write_text(path: Path, text: str, durable: bool = True) -> None:
+    """Write a UTF-8 file that is either absent or complete."""
+    with atomic_write(path, durable) as draft:
+        draft.write_text(text, encoding="utf-8", newline="")
+
+
+def publish_folder(draft: Path, folder: Path) -> None:
+    """Flush a complete folder to disk and rename it to `folder`, which must not exist."""
+    for path in [*draft.rglob("*"), draft]:
+        flush(path)
+    draft.rename(folder)
+    flush(folder.parent)
+
+
+def flush(path: Path) -> None:
+    """Wait until a file or the names in a folder are on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def file_version(path: Path) -> tuple[int, int] | None:
+    """Inode and time of change, which differ when another file takes its place; None when there is no file."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns
+
+
+def remove_drafts(folder: Path) -> None:
+    """Remove the drafts of killed processes from a folder that only this process uses."""
+    for path in folder.rglob(".*.*-????????"):
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def resolved(path: Path) -> Path:
+    """A path without links and dots. Raises OSError for a loop of links."""
+    try:
+        return path.resolve()
+    except RuntimeError:  # what Python 3.11 raises for a loop
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path)) from None
+
+
+def why_unreadable(error: Exception) -> str:
+    """Why a file cannot be read, in words: the message of the system, or what is wrong with its content."""
+    if isinstance(error, OSError):
+        return (error.strerror or "the system refuses").lower()
+    if isinstance(error, BoundaryError):
+        return str(error)
+    if isinstance(error, UnicodeDecodeError):
+        return "not valid UTF-8"
+    if isinstance(error, Damaged):
+        return str(error).partition(" ")[2]
+    return f"{error} is missing" if isinstance(error, KeyError) else "unexpected structure"
+
+
+def digest(path: Path) -> str:
+    """A digest of a file's content, 32 hexadecimal digits."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+
+
+def sha256(path: Path) -> str:
+    """The SHA-256 of a file's content, 64 hexadecimal digits, as other programs compute it."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def check_digests(folder: Path, expected: Mapping[str, str]) -> None:
+    """Raise Damaged, with its name, for a file below `folder` that is missing or does not have its digest."""
+    for name, known in expected.items():
+        path = folder / name
+        if not path.is_file():
+            raise Damaged(f"{name} is missing")
+        if digest(path) != known:
+            raise Damaged(f"{name} has changed since it was written")

@@ -1,0 +1,48 @@
+"""Folders: the configuration and the built-in benchmark lie beside the package in a checkout, inside it in a wheel."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+PROJECT_FILE = "ragbench.yaml"
+_PACKAGE = Path(__file__).resolve().parent.parent
+
+
+def checkout() -> Path | None:
+    """The root of the checkout that the package is imported from, None for an installed wheel."""
+    root = _PACKAGE.parent
+    return root if (root / "pyproject.toml").is_file() and (root / "conf" / "config.yaml").is_file() else None
+
+
+def configuration() -> Path:
+    """The folder of Hydra's configuration."""
+    root = checkout()
+    return root / "conf" if root else _PACKAGE / "conf"
+
+
+def builtin() -> Path:
+    """The folder that holds `corpus` and `qrels` of the built-in benchmark."""
+    return checkout() or _PACKAGE / "builtin"
+
+
+def ledger() -> Path:
+    """The folder for what must outlive results: `.ragbench` beside the project file, else `state`."""
+    here = Path.cwd().absolute()
+    for place in (here, *here.parents):
+        if (place / PROJECT_FILE).is_file():
+            return place / ".ragbench"
+    return state()
+
+
+def results() -> Path:
+    """The default folder for everything a run writes: `results` of the checkout, else of the working directory."""
+    return (checkout() or Path.cwd()) / "results"
+
+
+def state() -> Path:
+    """The folder of what this user's commands remember: trusted projects, the newest generations of bundles.
+
+    That is `ragbench` in `XDG_STATE_HOME`, or in `~/.local/state`.
+    """
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "ragbench"

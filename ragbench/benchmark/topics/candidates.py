@@ -1,0 +1,132 @@
+"""Texts of a collection that read like a query for one of its documents: the sources of derived topics.
+
+Known-item topics need no judge: the text was written about one document, which is then the answer. Azzopardi, de Rijke
+and Balog, SIGIR 2007; texts of links as queries: Dang and Croft, WSDM 2010.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from ragbench.base.types import Document
+from ragbench.corpus.markdown import is_mdx
+from ragbench.corpus.masking import Finder, words
+from ragbench.corpus.metadata import read_metadata
+from ragbench.corpus.prose import Sentence, sentences
+from ragbench.corpus.sections import body_start, section_id
+
+Kind = Literal["description", "alias", "link", "question", "first_sentence"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+Titles = Mapping[str, str]
+"""The title of every document by docno."""
+
+_ADDRESS = re.compile(r"[/\\]|://|\.(?:md|markdown|html?)\b", re.IGNORECASE)
+_LEADS_ON = re.compile(
+    r"^(?:(?:for|to)\b[^,]{0,60},\s*)?(?:please\s+)?(?:see|refer to|read|check|visit|cf\.?)\b\s*(?:also\b\s*)?:?\s*",
+    re.IGNORECASE,
+)
+_LEADS_OUT = re.compile(r"[\s,;:(]*\b(?:for that\s+)?(?:see|cf|refer to|start at)\s*(?:also)?[\s,:.)]*$", re.IGNORECASE)
+_MARKS = re.compile(
+    r"""\{\{.*?\}\} | \[![A-Za-z]+\][+-]?         # shortcodes, call-outs
+      | (?<![\w:]):[a-z][a-z0-9_+-]*:(?![\w:])   # emoji and icons by name
+      | \A\[[^\[\]]*\]\Z""",
+    re.VERBOSE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A query and its only answer: `text` as a person may type it, `masked` the text to remove from the documents.
+
+    `docno` is the document that answers it; `target` is that docno, or a section id where a section answers.
+    """
+
+    kind: Kind
+    docno: str
+    target: str
+    text: str
+    masked: str
+
+
+def candidates(documents: Sequence[Document], kinds: Sequence[Kind] = KINDS) -> Iterator[Candidate]:
+    """All candidates of the given kinds, in the order of the documents."""
+    titles = {document.docno: document.title for document in documents}
+    for document in documents:
+        spoken = list(sentences(document.text, is_mdx(document.path))) if {"link", "first_sentence"} & {*kinds} else []
+        for kind in kinds:
+            yield from _SOURCES[kind](document, spoken, titles)
+
+
+def _descriptions(document: Document, _: Sequence[Sentence], __: Titles) -> Iterator[Candidate]:
+    """The first sentence of the frontmatter's description; all of it is masked."""
+    whole = read_metadata(document.frontmatter).description
+    first = next((sentence.text for sentence in sentences(whole)), "")
+    if first:
+        yield Candidate("description", document.docno, document.docno, query(first), whole)
+
+
+def _aliases(document: Document, _: Sequence[Sentence], __: Titles) -> Iterator[Candidate]:
+    for alias in read_metadata(document.frontmatter).aliases:
+        if not _ADDRESS.search(alias):  # static sites keep old addresses there
+            yield Candidate("alias", document.docno, document.docno, query(alias), alias)
+
+
+def _links(document: Document, spoken: Sequence[Sentence], titles: Titles) -> Iterator[Candidate]:
+    """Sentences that begin or end with a link to another document: they say something about that document.
+
+    Its name, and words that only announce the link, are left out.
+    """
+    targets = {(link.kind, link.text): link.target for link in document.links}
+    for sentence in spoken:
+        if len(sentence.links) != 1:
+            continue
+        ((link, label),) = sentence.links
+        target = targets.get((link.kind, link.text))
+        before, _, after = sentence.text.partition(label)
+        if target is None or target == document.docno or (words(before) and words(after)):
+            continue
+        named = link.kind != "markdown" and link.text.startswith(label)  # shown as its address
+        if named or any(name in Finder([words(label)]) for name in (target, titles[target])):
+            label = " "
+        text = _LEADS_OUT.sub("", _LEADS_ON.sub("", f"{before}{label}{after}"))
+        yield Candidate("link", target, target, query(text), sentence.raw)
+
+
+def _questions(document: Document, _: Sequence[Sentence], __: Titles) -> Iterator[Candidate]:
+    """Headings below the first level that end in a question mark and are followed by text."""
+    for section in document.sections:
+        title = section.path[-1] if section.path else ""
+        asks = section.level > 1 and title.rstrip().endswith(("?", "\uff1f"))
+        if asks and body_start(document.text, section) < section.end:
+            yield Candidate("question", document.docno, section_id(document, section), query(title), title)
+
+
+def _first_sentences(document: Document, spoken: Sequence[Sentence], _: Titles) -> Iterator[Candidate]:
+    first = next((each for each in spoken if n_words(query(each.text))), None)
+    if first is not None:
+        yield Candidate("first_sentence", document.docno, document.docno, query(first.text), first.raw)
+
+
+_SOURCES: Mapping[Kind, Callable[[Document, Sequence[Sentence], Titles], Iterator[Candidate]]] = {
+    "description": _descriptions,
+    "alias": _aliases,
+    "link": _links,
+    "question": _questions,
+    "first_sentence": _first_sentences,
+}
+
+
+def query(text: str) -> str:
+    """A text as a query: on one line, without shortcodes, marks of call-outs, icons and punctuation at its ends.
+
+    Of a text that is all in brackets nothing is left: `[Available since 2.0]`.
+    """
+    return " ".join(_MARKS.sub(" ", text).split()).strip(" .:;,\u2013\u2014\u2026\u3002*_\"'-")
+
+
+def n_words(text: str) -> int:
+    """How many words a text has."""
+    return len(words(text))

@@ -1,0 +1,146 @@
+"""Variants of topics as people may type them: with typing errors, in other case, as keywords, reordered, in quotes.
+
+These changes keep the meaning of a query, except `drop`; libraries of augmentations use language models, which change
+it. Seeded by topic and kind, so a topic has the same variants in every benchmark.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Literal, get_args
+
+from ragbench.base.errors import BenchmarkError
+from ragbench.base.fingerprint import shuffle_key
+from ragbench.benchmark.benchmark import Benchmark, Topic
+
+Kind = Literal["typos", "case", "keywords", "word_order", "quotes", "drop"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+PERTURBED = "perturbed"
+SEPARATOR = "~"
+"""Between the qid of a topic and the kind of its variant."""
+
+_PLAIN = re.compile(r"[^\W\d_]{4,}")  # a word that may get a typing error; shorter words and code do not
+_WORDS_PER_SLIP = 5
+_FUNCTION = frozenset(
+    re.findall(
+        r"\w+",
+        """a an the and or but of to in on at by for from with without about into over under is are was were be been
+        being am do does did done has have had can could should would will may might must shall i me my we us our
+        you your it its this that these those there here he she they them what which who whom whose when where
+        why how if then than as so not no please tell""",
+    )
+)
+
+
+def with_variants(benchmark: Benchmark, kinds: Sequence[Kind], seed: int) -> Benchmark:
+    """The benchmark with a variant of every topic for each kind that changes its text.
+
+    A variant has the judgments and the split of its topic, but not its hypothesis, which was written for other words.
+    """
+    made = [
+        replace(
+            topic,
+            qid=f"{topic.qid}{SEPARATOR}{kind}",
+            text=text,
+            hypothesis=None,
+            provenance=PERTURBED,
+            group=_group(topic),
+        )
+        for topic in benchmark.topics
+        for kind in kinds
+        if (text := variant(topic, kind, seed)) != topic.text
+    ]
+    if not made:
+        raise BenchmarkError(f"no topic of '{benchmark.name}' changes by {', '.join(kinds)}: name other kinds")
+    bases = {each.qid: each.qid.rpartition(SEPARATOR)[0] for each in made}
+
+    def with_variants_of(qrels: Mapping[str, Mapping[str, int]]) -> dict[str, Mapping[str, int]]:
+        return {**qrels, **{qid: qrels[base] for qid, base in bases.items() if base in qrels}}
+
+    return replace(
+        benchmark,
+        topics=(*(replace(topic, group=_group(topic)) for topic in benchmark.topics), *made),
+        document_qrels=with_variants_of(benchmark.document_qrels),
+        section_qrels=with_variants_of(benchmark.section_qrels),
+        source=None,
+        quotes=(
+            *benchmark.quotes,
+            *(
+                replace(quote, qid=qid)
+                for qid, base in bases.items()
+                for quote in benchmark.quotes
+                if quote.qid == base
+            ),
+        ),
+    )
+
+
+def variant(topic: Topic, kind: Kind, seed: int) -> str:
+    """The text of a topic changed in one way; the same text where that changes nothing."""
+    return _CHANGES[kind](topic.text, random.Random(bytes.fromhex(shuffle_key(seed, f"{kind} {topic.qid}"))))
+
+
+def _typos(text: str, chance: random.Random) -> str:
+    """A typing error in a fifth of the words, at least in one: two letters swapped, one left out or one doubled."""
+    places = list(_PLAIN.finditer(text))
+    n = min(len(places), max(1, len(text.split()) // _WORDS_PER_SLIP))
+    for match in sorted(chance.sample(places, n), key=lambda each: -each.start()):
+        text = f"{text[: match.start()]}{_slip(match[0], chance)}{text[match.end() :]}"
+    return text
+
+
+def _slip(word: str, chance: random.Random) -> str:
+    place = chance.randrange(1, len(word) - 1)
+    kind = chance.choice(("swap", "omit", "double"))
+    if kind == "swap" and word[place] != word[place + 1]:
+        return f"{word[:place]}{word[place + 1]}{word[place]}{word[place + 2 :]}"
+    if kind == "double":
+        return f"{word[:place]}{word[place]}{word[place:]}"
+    return f"{word[:place]}{word[place + 1 :]}"
+
+
+def _case(text: str, _: random.Random) -> str:
+    """The text in lower case; in upper case if it is in lower case already."""
+    return text.lower() if text != text.lower() else text.upper()
+
+
+def _keywords(text: str, _: random.Random) -> str:
+    """The text without function words and question marks; unchanged if nothing else is left."""
+    kept = [word.strip("?!,;:") for word in text.split() if word.strip("?!,;:.'\"").casefold() not in _FUNCTION]
+    return " ".join(word for word in kept if word) or text
+
+
+def _word_order(text: str, chance: random.Random) -> str:
+    listed = text.rstrip("?!.").split()
+    chance.shuffle(listed)
+    return " ".join(listed)
+
+
+def _quotes(text: str, _: random.Random) -> str:
+    return f'"{text}"'
+
+
+def _drop(text: str, chance: random.Random) -> str:
+    """The text without one of its words of four letters or more; unchanged if it has fewer than two of these."""
+    places = list(_PLAIN.finditer(text))
+    if len(places) < 2:
+        return text
+    gone = chance.choice(places)
+    return " ".join(f"{text[: gone.start()]}{text[gone.end() :]}".split())
+
+
+_CHANGES: Mapping[Kind, Callable[[str, random.Random], str]] = {
+    "typos": _typos,
+    "case": _case,
+    "keywords": _keywords,
+    "word_order": _word_order,
+    "quotes": _quotes,
+    "drop": _drop,
+}
+
+
+def _group(topic: Topic) -> str:
+    return topic.group or topic.qid

@@ -1,0 +1,154 @@
+"""The command line: find the sub-command, run it, turn errors into one sentence.
+
+Exit codes: 0 done, 1 a check (verify, gate, data check) or an arm failed, 2 bad input or a missing part, 130
+interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import re
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from ragbench.base import processes
+from ragbench.base.errors import ArmsFailed, ConfigError, RagbenchError
+from ragbench.base.exit_codes import BAD_INPUT, FAILED, INTERRUPTED
+from ragbench.base.suggestions import did_you_mean, nearest
+from ragbench.commands import SUMMARY
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one sentence."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise ConfigError with what is wrong and what may have been meant."""
+        raise ConfigError(self._sentence(message))
+
+    def _sentence(self, message: str) -> str:
+        help_ = f"{self.prog} --help shows what it takes"
+        if found := re.fullmatch(r"unrecognized arguments: (.*)", message, re.DOTALL):
+            word = found[1].split()[0]
+            near = did_you_mean(word, re.findall(r"--[\w-]+", self.format_help()), "options")
+            return f"{self.prog} takes no {word[:60]}{near if word.startswith('-') else f': {help_}'}"
+        if found := re.fullmatch(r"argument ([^:]*): invalid (int|float) value: (.*)", message, re.DOTALL):
+            return f"{found[1]} must be a {'whole ' if found[2] == 'int' else ''}number, got {found[3][:60]}"
+        if found := re.fullmatch(r"argument ([^:]*): invalid choice: '(.*)' \(choose from (.*)\)", message, re.DOTALL):
+            near = did_you_mean(found[2], found[3].replace("'", "").split(", "))
+            return f"{found[1]} cannot be '{found[2][:60]}'{near}"
+        if found := re.fullmatch(r"the following arguments are required: (.*)", message):
+            return f"{found[1]} is missing: {help_}"
+        return f"{' '.join(message.split())[:200]}: {help_}"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    # Small matrix products are slower on several threads, and far slower when another process wants the cores.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    if not words or words[0] in ("-h", "--help", "help"):
+        print(_overview())
+        return 0
+    if words[0] == "--version":
+        from importlib.metadata import version
+
+        print(f"ragbench {version('ragbench')}")
+        return 0
+    command = words[0]
+    if command not in SUMMARY:
+        return _refuse(f"there is no command '{' '.join(command.split())[:60]}'{_suggestion(command)}")
+    module = importlib.import_module(f"ragbench.commands.{command.replace('-', '_')}")
+    parser = _Parser(
+        prog=f"ragbench {command}",
+        description=module.DESCRIPTION,
+        epilog=module.EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    module.add_arguments(parser)
+    parser.add_argument("--verbose", "-v", action="store_true", help="what libraries log, and where an error came from")
+    try:
+        parsed = parser.parse_intermixed_args(words[1:])
+    except SystemExit as stop:  # --help
+        return int(stop.code or 0)
+    except ConfigError as error:
+        return _refuse(str(error))
+    if parsed.verbose:
+        import logging
+
+        logging.basicConfig(level=logging.INFO)
+    try:
+        return int(module.main(parsed))
+    except RagbenchError as error:
+        if parsed.verbose:
+            import traceback
+
+            traceback.print_exc()
+        return _refuse(str(error), FAILED if isinstance(error, ArmsFailed) else BAD_INPUT)
+    except BrokenPipeError:
+        # The reader of a pipe has gone (`ragbench list | head`); keep the interpreter from complaining at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        if parsed.verbose:
+            raise
+        where = f"{error.filename} " if error.filename else "a file "
+        reason = (error.strerror or str(error)).lower()
+        return _refuse(f"{where}cannot be used ({reason}): check the path, its permissions and free space")
+    except KeyboardInterrupt:
+        return _refuse("interrupted; finished parts are kept", INTERRUPTED)
+
+
+def _refuse(sentence: str, code: int = BAD_INPUT) -> int:
+    """Say why nothing was done, in the log where the command keeps one (`--json-log`).
+
+    Characters that would end or colour the line are shown as their codes.
+    """
+    import logging
+
+    signs = "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in sentence)
+    line = signs.encode(errors="backslashreplace").decode()
+    log = logging.getLogger("ragbench")
+    if log.handlers:
+        log.error(line)
+    else:
+        print(f"ragbench: {line}", file=sys.stderr)
+    return code
+
+
+def _suggestion(command: str) -> str:
+    known = list(SUMMARY)
+    if "=" in command or command.startswith("+"):
+        return f"; did you mean ragbench run {' '.join(command.split())[:60]}?"
+    near = nearest(command, known)
+    return did_you_mean(command, known, "commands") if near else f"; the commands are {', '.join(known)}"
+
+
+def entry() -> None:
+    """The console script."""
+    if "_ARGCOMPLETE" in os.environ:
+        from ragbench.commands import completer as completion
+
+        completion.answer()
+    processes.end_on_signals()
+    raise SystemExit(main())
+
+
+def _overview() -> str:
+    width = max(map(len, SUMMARY))
+    lines = [f"  {name.ljust(width)}  {summary}" for name, summary in SUMMARY.items()]
+    return "\n".join(
+        [
+            "usage: ragbench COMMAND [key=value ...] [options]",
+            "",
+            "Find out which retrieval ideas improve search over your markdown documentation.",
+            "",
+            *lines,
+            "",
+            "ragbench COMMAND --help explains a command with examples. First run: ragbench run exp=baseline",
+            "Exit codes: 0 done, 1 a check (data check, verify, gate) or an arm failed, 2 bad input or a missing part,",
+            "3 too little is known for gate to say, 130 interrupted.",
+        ]
+    )

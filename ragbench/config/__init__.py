@@ -1,0 +1,1 @@
+"""Words become objects once: what can be configured, the project file, composition, the settings of an arm."""

@@ -1,0 +1,89 @@
+"""Makes arms from settings over one benchmark, one store of artefacts and one set of models, which all arms share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ragbench.base.errors import ConfigError, IndexError_, ModelError
+from ragbench.base.fingerprint import digest
+from ragbench.benchmark.benchmark import Benchmark
+from ragbench.config.settings import Settings
+from ragbench.index.artefacts import ArtefactStore
+from ragbench.index.index import Index, IndexSpec
+from ragbench.index.remote import RemoteStore
+from ragbench.models.access import Models
+from ragbench.search.engine.executor import Arm
+
+Progress = Callable[[str, int, int], None]
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class ArmBuilder:
+    """Builds the arms of settings; keeps the indexes and models that they share while an experiment runs."""
+
+    benchmark: Benchmark
+    store: ArtefactStore
+    models: Models
+    progress: Progress | None = None
+
+    @staticmethod
+    def of(settings: Settings, benchmark: Benchmark, progress: Progress | None = None, say: Say = print) -> ArmBuilder:
+        """A builder that works in the folders that the settings name."""
+        return ArmBuilder(benchmark, store_of(settings, say), Models(cache=settings.cache_folder), progress)
+
+    def arms(self, settings: Sequence[Settings]) -> list[Arm]:
+        """One arm for each of the settings; arms with equal index specifications share an index, others its parts."""
+        built: dict[str, Index] = {}
+        opened: dict[Hashable, Any] = {}
+
+        def index(spec: IndexSpec) -> Index:
+            key = digest(spec)
+            if key not in built:
+                built[key] = Index(
+                    spec,
+                    self.benchmark.collection,
+                    lambda: self.benchmark.documents,
+                    self.store,
+                    self.models,
+                    self.progress,
+                    settings[0].sharding,
+                    opened,
+                )
+            return built[key]
+
+        masked = any(topic.masked for topic in self.benchmark.topics)
+        for each in settings:
+            if masked and each.pipeline.live:
+                raise ConfigError(
+                    f"arm '{each.name}' is a live search, in which the sources of derived topics are not masked: "
+                    "measure it on topics that persons wrote, or on those of a search log"
+                )
+        return [Arm(each.name, each.pipeline, index(each.index)) for each in settings]
+
+
+def fetch_caches(store: ArtefactStore, models: Models) -> None:
+    """Download the caches of other machines from the shared store, if any. IndexError_ if it cannot be used."""
+    if store.remote is not None and models.cache is not None:
+        from ragbench.index import shared_caches
+
+        shared_caches.fetch(store.remote, models.cache)
+
+
+def share_caches(store: ArtefactStore, models: Models) -> None:
+    """Upload the caches to the shared store, if there is one; a failure is a warning, so that no result is lost."""
+    if store.remote is not None and models.cache is not None:
+        from ragbench.index import shared_caches
+
+        try:
+            shared_caches.publish(store.remote, models.cache)
+        except (IndexError_, ModelError) as error:
+            store.say(f"warning: the caches were not shared: {error}")
+
+
+def store_of(settings: Settings, say: Say) -> ArtefactStore:
+    """The store of index artefacts that the settings name."""
+    url = settings.config.get("artefacts", {}).get("url")
+    return ArtefactStore(settings.index_folder, say, RemoteStore(str(url), say) if url else None)

@@ -1,0 +1,65 @@
+"""What a configuration needs, and whether whoever asked for it may have that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ragbench.base.build import TARGET, build, value_at
+from ragbench.base.errors import ConfigError
+from ragbench.boundary.capabilities import Capability, needs_below
+from ragbench.config.catalogue import SPECS
+from ragbench.config.registry import class_named
+from ragbench.config.settings import Settings
+
+_DATA = {
+    "url": Capability.SENDS,
+    "cache": Capability.WRITES,
+    **dict.fromkeys(("corpus", "queries", "qrels", "folder", "docs", "topics"), Capability.READS),
+}
+"""Options of the loaders, which are functions and have no fields."""
+
+Needed = Mapping[str, tuple[Capability, Any]]
+"""By key, what its value needs, and the value."""
+
+
+def needs_of_search(settings: Settings) -> Needed:
+    """All that is not pure in a pipeline and its index. Builds dataclasses, reads no file and asks nobody."""
+    found = [need for name, stage in settings.pipeline for need in needs_below(stage, name)]
+    found += needs_below(settings.index, "index")
+    return {key: (need, value) for key, need, value in found}
+
+
+def needs_of(settings: Settings) -> Needed:
+    """The same of a whole configuration: also its data, its folders and its services."""
+    found: list[tuple[str, Capability, Any]] = []
+    for section, target in SPECS.items():
+        node = value_at(settings.config, section.split("."))
+        if isinstance(node, Mapping):
+            found += needs_below(build(class_named(target, section), node, section), section)
+    data = settings.config.get("data") or {}
+    found += [(f"data.{key}", need, data[key]) for key, need in _DATA.items() if data.get(key)]
+    return {**needs_of_search(settings), **{key: (need, value) for key, need, value in found}}
+
+
+def require_within(settings: Settings, may: frozenset[Capability], base: Settings | None = None) -> None:
+    """Raise ConfigError for the first value that needs more than `may` allows; those of `base` stay."""
+    known = needs_of(base) if base is not None else {}
+    for key, (need, value) in needs_of(settings).items():
+        if need not in may and known.get(key) != (need, value):
+            raise ConfigError(f"{key} {need}, which is not allowed here: leave it out")
+
+
+def require_plain(words: Iterable[str]) -> None:
+    """Raise ConfigError for a word that would import code or read the environment while it is composed."""
+    for word in words:
+        if reason := why_not_plain(word):
+            raise ConfigError(f"'{word[:80]}' {reason}, which is not allowed here: leave it out")
+
+
+def why_not_plain(word: str) -> str:
+    """What a word does while it is composed; empty for one that only sets a value or chooses an option."""
+    key = word.partition("=")[0]
+    if TARGET in word or "_partial_" in word or key.lstrip("+~").startswith("hydra"):
+        return "names code to import"
+    return "has a ${...}, which can read the environment" if "${" in word else ""

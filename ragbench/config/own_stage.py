@@ -1,0 +1,154 @@
+"""A function as a stage: `@ragbench.stage` makes it a switch with the name of the function, on the command line too.
+
+    @ragbench.stage(before="cut")
+    def demote_changelogs(query, hits, factor: float = 0.5):
+        return [hit.score * (factor if "changelog" in hit.docno else 1) for hit in hits]
+
+It gets the query's text and the hits after fusion, best first, and returns a new score for each; None drops the hit.
+Further parameters have defaults and are keys of the configuration: `demote_changelogs=on demote_changelogs.factor=0.3`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from ragbench.base import extensions
+from ragbench.base.bounds import Checked
+from ragbench.base.errors import ConfigError
+from ragbench.base.suggestions import did_you_mean
+from ragbench.base.types import QueryState, Ranking
+from ragbench.config.settings import Settings
+from ragbench.search.stages.stage import fused
+
+if TYPE_CHECKING:
+    from ragbench.index.index import Index
+
+_CODE = "code"
+
+
+@dataclass(frozen=True)
+class FoundHit:
+    """A hit as a function sees it; `rank` begins at 1, `tags` and `frontmatter` are those of its document."""
+
+    docno: str
+    path: str
+    title: str
+    header_path: tuple[str, ...]
+    text: str
+    score: float
+    rank: int
+    frontmatter: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class FunctionStage(Checked):
+    """A stage that calls a function; its field `code` is a digest of the function, so that results belong to it."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"chunks"})
+    requires: ClassVar[frozenset[str]] = frozenset({"fused"})
+    provides: ClassVar[frozenset[str]] = frozenset()
+    forbids: ClassVar[Mapping[str, str]] = {}
+    function: ClassVar[Callable[..., Any]]
+    current: ClassVar[str] = ""
+    place: ClassVar[Mapping[str, str]] = {}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if getattr(self, _CODE) != self.current:
+            raise ConfigError(
+                f"the code of stage '{type(self).__name__}' has changed since this configuration was written: run again"
+            )
+
+    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
+        """Give the hits of every state new scores."""
+        return [replace(state, fused=self._rescored(state, index)) for state in states]
+
+    def describe(self) -> str:
+        """Its name and parameters."""
+        given = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != _CODE}
+        return " ".join([type(self).__name__, *(f"{name}={value}" for name, value in given.items())])
+
+    def _rescored(self, state: QueryState, index: Index) -> Ranking:
+        ranking, table = fused(state), index.chunks
+        hits = []
+        pairs = zip(ranking.chunks.tolist(), ranking.scores.tolist(), strict=True)
+        for rank, (chunk, score) in enumerate(pairs, start=1):
+            document = int(table.document[chunk])
+            names = (table.docnos[document], table.paths[document], table.titles[document])
+            texts = table.header_path(chunk), table.text(chunk)
+            hits.append(FoundHit(*names, *texts, score, rank, table.frontmatter_of(document)))
+        given = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != _CODE}
+        scores = list(type(self).function(state.query.text, tuple(hits), **given))
+        if len(scores) != len(hits):
+            name = type(self).__name__
+            raise ConfigError(f"stage '{name}' must give a score for each of {len(hits)} hits, gave {len(scores)}")
+        stays = [score is not None for score in scores]
+        values = np.array([score for score in scores if score is not None], dtype=np.float32)
+        if not np.isfinite(values).all():
+            raise ConfigError(f"stage '{type(self).__name__}' gave a score that is not finite: give a number, or None")
+        return Ranking.of(ranking.chunks[np.array(stays, dtype=np.bool_)], values)
+
+
+def stage(function: Callable[..., Any] | None = None, *, before: str | None = None, after: str | None = None) -> Any:
+    """Make a function a stage before or after an entry of `order` (before `cut` when neither is given).
+
+    The function's name becomes a class: `demote_changelogs(factor=0.3)` is a stage. Raises ConfigError for a function
+    without `query` and `hits`, or with a further parameter that has no default.
+    """
+    if before is not None and after is not None:
+        raise ConfigError("say where the stage goes with before= or after=, not both")
+    if function is None:
+        return lambda inner: stage(inner, before=before, after=after)
+    _, *rest = parameters = list(inspect.signature(function).parameters.values())
+    if len(parameters) < 2 or any(each.default is inspect.Parameter.empty for each in rest[1:]):
+        raise ConfigError(f"stage '{function.__name__}' must take (query, hits) and parameters with defaults")
+    code = extensions.code_digest(function)
+    fields = [(each.name, _type_of(each), dataclasses.field(default=each.default)) for each in rest[1:]]
+    made = dataclasses.make_dataclass(
+        function.__name__,
+        [*fields, (_CODE, str, dataclasses.field(default=code))],
+        bases=(FunctionStage,),
+        namespace={
+            "function": staticmethod(function),
+            "current": code,
+            "place": {"after": after} if after else {"before": before or "cut"},
+            "__doc__": function.__doc__ or f"The function {function.__name__} as a stage.",
+            "__module__": function.__module__,
+        },
+        frozen=True,
+    )
+    made.__qualname__ = function.__qualname__
+    extensions.register("stage", function.__name__, made)
+    return made
+
+
+def _type_of(parameter: inspect.Parameter) -> Any:
+    given = parameter.annotation
+    return type(parameter.default) if given is inspect.Parameter.empty else given
+
+
+def insert(settings: Settings, name: str, node: Mapping[str, Any], place: Mapping[str, str]) -> Settings:
+    """The settings with a stage in the pipeline; `place` is {"before": ENTRY} or {"after": ENTRY}.
+
+    Raises ConfigError for a name that is taken and for an unknown entry.
+    """
+    if name in settings.config:
+        raise ConfigError(f"'{name}' is taken in the configuration: give the stage another name")
+    order = list(settings.config["order"])
+    ((where, neighbour),) = place.items()
+    if neighbour not in order:
+        raise ConfigError(f"'{neighbour}' is not an entry of order{did_you_mean(neighbour, order, 'entries')}")
+    order.insert(order.index(neighbour) + (where == "after"), name)
+    return replace(settings, config={**settings.config, name: node, "order": order})
+
+
+def node_of(made: Any) -> dict[str, Any]:
+    """A stage as a node of the configuration."""
+    kind = type(made)
+    return {"_target_": f"{kind.__module__}.{kind.__qualname__}", **dataclasses.asdict(made)}

@@ -1,0 +1,136 @@
+"""The project file, `ragbench.yaml`: words that are put before those of every command in its folder or below.
+
+    data: vault                 # a line for each word of a command, as it would be typed
+    data.corpus: notes          # paths are relative to the folder of the file
+    topics: derived
+    paths.results: results
+    gate: results/runs/20260101-120000-run/arms/rerank   # what `ragbench gate` compares with: ragbench gate --pin
+    arms:                       # what `ragbench run` measures; the first is the baseline
+      baseline: exp=baseline
+      rerank: exp=baseline rerank=on
+
+Typed words win; a typed `data=...` leaves out every `data.` line.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ragbench.base.errors import BoundaryError, ConfigError
+from ragbench.base.files import why_unreadable, write_text
+from ragbench.base.locations import PROJECT_FILE
+from ragbench.boundary.paths import regular_file
+from ragbench.boundary.trust import is_trusted, trust_own
+from ragbench.boundary.yaml import read_yaml_file
+from ragbench.config.catalogue import Catalogue, numbered
+from ragbench.config.overrides import key_of, words
+
+FILE = PROJECT_FILE
+_ARMS, _GATE = "arms", "gate"
+_PATHS = ("data.corpus", "data.queries", "data.qrels", "data.folder", "paths.results", "paths.index", "paths.cache")
+_MOST_BYTES = 1_000_000
+_HEAD = """# Every ragbench command run in this folder, or below it, begins with these words; typed ones win.
+# All keys: ragbench list parameters. What they make: ragbench config
+"""
+_ARMS_HEAD = """# What `ragbench run` measures when no arm is typed; the first is the baseline.
+"""
+
+
+@dataclass(frozen=True)
+class Project:
+    """The words of a project by key, the words of its arms by name, and the folder that `gate` compares with."""
+
+    file: Path
+    values: Mapping[str, Any] = field(default_factory=dict)
+    arms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    gate: Path | None = None
+
+    def words(self, typed: Sequence[str], known: Catalogue) -> list[str]:
+        """The words of the project with absolute paths, then the typed ones; a typed choice leaves out all below it."""
+        taken = {key_of(each) for each in typed}
+        kept = [key for key in self.values if not {numbered(key), numbered(key.split(".")[0])} & taken]
+        return [*words({key: self._absolute(key, self.values[key]) for key in kept}, known), *typed]
+
+    def _absolute(self, key: str, value: Any) -> Any:
+        if key not in _PATHS or not isinstance(value, str):
+            return value
+        return str((self.file.parent / Path(value).expanduser()).resolve())
+
+    def write(self) -> None:
+        """Write the file."""
+        import yaml
+
+        text = _HEAD + yaml.safe_dump(dict(self.values), sort_keys=False, allow_unicode=True, width=1000)
+        if self.arms:
+            arms = {name: shlex.join(words) for name, words in self.arms.items()}
+            text += _ARMS_HEAD + yaml.safe_dump({_ARMS: arms}, sort_keys=False, allow_unicode=True, width=1000)
+        write_text(self.file, text)
+        trust_own(self.file)  # what a command of this user has written
+
+
+def pin(folder: Path) -> Path:
+    """Keep the folder of a run or arm as what `ragbench gate` compares with; returns the project file.
+
+    The line is replaced or added, everything else in the file stays; a file is begun where there is no project.
+    """
+    known = find()
+    file = known.file if known else Path.cwd() / FILE
+    try:
+        place = folder.resolve().relative_to(file.parent.resolve())
+    except ValueError:
+        place = folder.resolve()
+    line = f"{_GATE}: {json.dumps(str(place))}"
+    old = file.read_text(encoding="utf-8") if known else ""
+    own = not known or is_trusted(file)
+    kept = [each for each in old.splitlines() if not each.startswith(f"{_GATE}:")]
+    first = next((at for at, each in enumerate(kept) if each.startswith(f"{_ARMS}:")), len(kept))
+    write_text(file, "\n".join([*kept[:first], line, *kept[first:]]) + "\n")
+    if own:
+        trust_own(file)  # a pin grants nothing: a file of somebody else is asked about as before
+    return file
+
+
+def data_words(typed: Sequence[str], keys: Collection[str] = ("data", "links")) -> str:
+    """The typed words that name the data, to be repeated in a shell; none where a project file names it."""
+    if find() is not None:
+        return ""
+    return "".join(f" {shlex.quote(word)}" for word in typed if key_of(word).split(".")[0] in keys)
+
+
+def find(start: Path | None = None) -> Project | None:
+    """The project of a folder (by default the working directory): the nearest file in it or above; None without one."""
+    folder = (start or Path.cwd()).absolute()
+    for place in (folder, *folder.parents):
+        try:
+            if regular_file(place / FILE):
+                return read(place / FILE)
+        except BoundaryError as error:
+            raise ConfigError(f"{place / FILE} is {error}: put a project file there, or remove it") from None
+    return None
+
+
+def read(file: Path) -> Project:
+    """The project in a file. Raises ConfigError for one that cannot be read."""
+    try:
+        values = read_yaml_file(file, max_bytes=_MOST_BYTES)
+    except (OSError, BoundaryError) as error:
+        raise ConfigError(
+            f"{file} cannot be read ({why_unreadable(error)}): correct it, or write it again with ragbench init"
+        ) from None
+    if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):
+        raise ConfigError(f"{file} must hold lines such as `data: vault`: correct it, or run ragbench init again")
+    arms, gate = values.pop(_ARMS, None) or {}, values.pop(_GATE, None)
+    if gate is not None and not isinstance(gate, str):
+        raise ConfigError(f"{file}: gate must be the folder of a run or of an arm: write it with ragbench gate --pin")
+    if not isinstance(arms, dict) or not all(isinstance(words, str) for words in arms.values()):
+        raise ConfigError(f"{file}: arms must be lines such as `mine: exp=baseline rerank=on`")
+    try:
+        made = {str(name): tuple(shlex.split(words)) for name, words in arms.items()}
+        return Project(file, values, made, None if gate is None else (file.parent / gate).resolve())
+    except ValueError:
+        raise ConfigError(f"{file}: a quote among the arms is not closed") from None

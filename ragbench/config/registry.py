@@ -1,0 +1,64 @@
+"""The class that a node of the configuration names, and which classes may be named where importing is not granted."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from ragbench.base import extensions
+from ragbench.base.build import REPLACES, SOURCE_KINDS, TARGET, build
+from ragbench.base.errors import ConfigError
+from ragbench.boundary.capabilities import Capability, granted
+from ragbench.config import catalogue
+from ragbench.config.catalogue import SPECS
+
+
+def make(node: Mapping[str, Any], where: str) -> Any:
+    """Build the dataclass that `node['_target_']` names from the other keys of the node."""
+    cls = class_named(str(node[TARGET]), f"{where}.{TARGET}")
+    return build(cls, {key: value for key, value in node.items() if key not in (TARGET, REPLACES)}, where)
+
+
+def class_named(path: str, where: str) -> type:
+    """The dataclass of a dotted path; `where` is the key that holds the path, for messages.
+
+    Importing runs code: where executing is not granted, only classes of the catalogue and of extensions are named.
+    """
+    path = _renamed(path)
+    if Capability.EXECUTES not in granted() and not is_catalogued(path):
+        raise ConfigError(
+            f"{where} names {path}, which is no class of the configuration or of an installed extension: only what "
+            "you type yourself, or trust, may import it"
+        )
+    module_name, _, class_name = path.rpartition(".")
+    try:
+        cls = getattr(importlib.import_module(module_name), class_name)
+    except (ImportError, AttributeError, ValueError):
+        raise ConfigError(f"{where} names {path}, which cannot be imported") from None
+    if not (isinstance(cls, type) and dataclasses.is_dataclass(cls)):
+        raise ConfigError(f"{where} names {path}, which is not a dataclass")
+    return cls
+
+
+def is_catalogued(target: str) -> bool:
+    """Whether a class is named by a file of the configuration, or registered by an installed extension."""
+    if target in SPECS.values() or target in SOURCE_KINDS.values() or target in _targets(catalogue.read().version):
+        return True
+    stages = (extensions.find("stage", name) for name in extensions.names("stage"))
+    return target in {f"{each.__module__}.{each.__qualname__}" for each in stages}
+
+
+@lru_cache(maxsize=4)
+def _targets(version: Sequence[object]) -> frozenset[str]:
+    known = catalogue.read()
+    of_groups = {target for group in known.groups for option in group.options for target in option.targets}
+    return frozenset(of_groups | set(known.targets))
+
+
+def _renamed(target: str) -> str:
+    """The class under its present name: bundles and files of people still hold the name before rooms were united."""
+    old = "ragbench.stages."
+    return f"ragbench.search.stages.{target.removeprefix(old)}" if target.startswith(old) else target

@@ -1,0 +1,165 @@
+"""One composed configuration as objects: its pipeline, its index, the way it is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ragbench.base import locations
+from ragbench.base.build import active, build, value_at
+from ragbench.base.errors import ConfigError
+from ragbench.config.registry import make
+from ragbench.config.sections import ExecutionSpec, TuneSpec
+from ragbench.index.dense import DenseSpec
+from ragbench.index.index import IndexSpec, VectorsSpec
+from ragbench.index.lexical import LexicalSpec
+from ragbench.index.shards import Sharding
+from ragbench.index.texts import PassageTemplate
+from ragbench.index.vocabulary import VocabularySpec
+from ragbench.measure import measures
+from ragbench.measure.latency import LatencySpec
+from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, check_name
+from ragbench.search.engine.pipeline import Pipeline
+from ragbench.search.stages.dense import RetrieveDense
+from ragbench.search.stages.fuse import Fuse
+from ragbench.search.stages.lexical import RetrieveLexical
+from ragbench.search.stages.stage import Retriever, Stage
+
+_SOURCES = (RetrieveDense, RetrieveLexical)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One composed configuration under a name; `config` is plain and resolved, `overrides` are the words it is from."""
+
+    name: str
+    config: Mapping[str, Any]
+    overrides: tuple[str, ...] = ()
+
+    @cached_property
+    def pipeline(self) -> Pipeline:
+        """The stages that are on, in the configured order; fusion gets the sources that it asks for exact scores."""
+        stages = tuple(self._stages())
+        sources = tuple(stage for _, stage in stages if isinstance(stage, Retriever))
+        return Pipeline(
+            tuple(
+                (name, replace(stage, sources=sources) if isinstance(stage, Fuse) and stage.asks else stage)
+                for name, stage in stages
+            )
+        )
+
+    @cached_property
+    def index(self) -> IndexSpec:
+        """The specification of the index, with the switches that work at index time (P2, P13)."""
+        node = self.config["index"]
+        passage = build(PassageTemplate, node["passage"], "index.passage")
+        indexes = ((stage.source, stage.index) for _, stage in self.pipeline if isinstance(stage, _SOURCES))
+        return IndexSpec(
+            chunker=make(self._optional("p13", "chunking") or node["chunking"], "index.chunking"),
+            lexical=build(LexicalSpec, node["lexical"], "index.lexical"),
+            dense=build(DenseSpec, node["dense"], "index.dense"),
+            encoder=build(EncoderSpec, node["encoder"], "index.encoder"),
+            passage=replace(passage, headings=passage.headings or bool(self._optional("p2", "headings"))),
+            vocabulary=build(VocabularySpec, node["vocabulary"], "index.vocabulary"),
+            sources=tuple(sorted((source, index) for source, index in indexes if index is not None)),
+        )
+
+    @cached_property
+    def sharding(self) -> Sharding:
+        """How a large index is built; the content of the index does not depend on it."""
+        return build(Sharding, self.config["index"].get("build", {}), "index.build")
+
+    @cached_property
+    def latency(self) -> LatencySpec:
+        """How time is measured."""
+        return build(LatencySpec, self.config["latency"], "latency")
+
+    @cached_property
+    def tune(self) -> TuneSpec:
+        """How to search for parameters."""
+        return build(TuneSpec, self.config["tune"], "tune")
+
+    @cached_property
+    def execution(self) -> ExecutionSpec:
+        """Where arms are computed."""
+        return build(ExecutionSpec, self.config.get("execution", {}), "execution")
+
+    @property
+    def split(self) -> str:
+        """The split of the topics to measure on: train, test or all."""
+        return str(self.config["split"])
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """The measures asked for."""
+        return tuple(str(measure) for measure in self.config["measures"])
+
+    @property
+    def context_tokens(self) -> int:
+        """How many tokens of hits a reader reads, for the recall of passages."""
+        return int(self.config["context_tokens"])
+
+    @property
+    def results(self) -> Path:
+        """The folder for everything a run writes."""
+        given = self.config["paths"]["results"]
+        return Path(given) if given else locations.results()
+
+    @property
+    def ledger(self) -> Path:
+        """The folder of the ledger of looks, whatever the results folder is."""
+        return locations.ledger()
+
+    @property
+    def index_folder(self) -> Path:
+        """The folder of index artefacts."""
+        given = self.config["paths"]["index"]
+        return Path(given) if given else self.results / "index"
+
+    @property
+    def cache_folder(self) -> Path:
+        """The folder of the embedding and score caches."""
+        given = self.config["paths"]["cache"]
+        return Path(given) if given else self.results / "cache"
+
+    def with_value(self, key: str, value: Any) -> Settings:
+        """The same settings with another value for an existing key such as `hyde.text`."""
+
+        def changed(node: Mapping[str, Any], path: Sequence[str]) -> Mapping[str, Any]:
+            return {**node, path[0]: changed(node[path[0]], path[1:]) if len(path) > 1 else value}
+
+        return Settings(self.name, changed(self.config, key.split(".")), self.overrides)
+
+    def check(self) -> Settings:
+        """Build every value once, so that errors are raised before any work starts; returns the same settings."""
+        measures.check(self.measures)
+        for source in ("", *(name for name, spec in self.index.sources if isinstance(spec, VectorsSpec))):
+            check_name(self.index.vectors(source).encoder.name, "encoder")
+        for model in self.pipeline.models:
+            if isinstance(model, CrossEncoderSpec):
+                check_name(model.name, "cross-encoder")
+        return self
+
+    def _stages(self) -> Iterator[tuple[str, Stage]]:
+        order = self.config["order"]
+        repeated = [entry for entry in order if order.count(entry) > 1]
+        if repeated:
+            raise ConfigError(f"order names '{repeated[0]}' more than once")
+        for entry, node in active(self.config):
+            stage = make({**node, "fields": self._fields(node)} if entry == "lexical" else node, entry)
+            if not isinstance(stage, Stage):
+                raise ConfigError(f"{entry}._target_ is not a stage: {node['_target_']} lacks the stage protocol")
+            yield entry, stage
+
+    def _fields(self, node: Mapping[str, Any]) -> dict[str, float]:
+        """The weights of the lexical fields, with those of P4 and P9 where they are on."""
+        fields = dict(node.get("fields", {}))
+        for switch in ("p4", "p9"):
+            fields.update(self._optional(switch, "fields") or {})
+        return fields
+
+    def _optional(self, *keys: str) -> Any:
+        return value_at(self.config, keys)

@@ -1,1 +1,0 @@
-"""Measures, diagnosis, calibration, and what is learned from judged queries."""

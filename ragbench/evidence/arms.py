@@ -1,0 +1,234 @@
+"""The comparison of arms: their measured values, judged against a base. All commands use this module."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragbench.base.errors import ResultsError
+from ragbench.evidence.contrast import Contrast
+from ragbench.evidence.cost import Cost, Times, cost
+from ragbench.evidence.policy import Policy
+from ragbench.evidence.verdict import Level, Verdict, judge
+from ragbench.measure.levels import DOCUMENT, PASSAGE, enough
+from ragbench.measure.machine import share_lost
+from ragbench.measure.measures import PRIMARY, if_useful
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LATENCY = "latency.parquet"
+Values = Mapping[str, float]
+"""Values of a measure by qid."""
+
+
+class Measured(Protocol):
+    """The parts of a finished run that a comparison reads; `ragbench.results.measurements.Measurements` has them."""
+
+    @property
+    def record(self) -> Mapping[str, Any]:
+        """The record of the run."""
+
+    @property
+    def arms(self) -> list[str]:
+        """The arms, in the order they were given."""
+
+    def values(self, arm: str, measure: str, split: str, level: str) -> pd.Series:
+        """One measure of one arm by qid."""
+
+    def arm_tables(self, name: str, columns: Sequence[str]) -> pd.DataFrame:
+        """A table that arms wrote."""
+
+    def config(self, arm: str) -> Mapping[str, Any]:
+        """The configuration of an arm."""
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One arm: values by level and qid, samples of its time, its configuration.
+
+    `useful` are the values if unjudged hits were as useful as judged ones. `times` is None where it was not timed.
+    """
+
+    levels: Mapping[str, Values]
+    useful: Mapping[str, Values] = field(default_factory=dict)
+    times: Times | None = None
+    config: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class JudgedContrast:
+    """A contrast with its comparisons by level and its verdict."""
+
+    contrast: Contrast
+    levels: Mapping[str, Level]
+    verdict: Verdict
+
+    @property
+    def cost(self) -> Cost:
+        """The time that it adds to p95, and its budget."""
+        return self.verdict.cost
+
+
+@dataclass(frozen=True)
+class Arms:
+    """Arms over the same topics, and the policy that judges them.
+
+    All arms are one family. `asked` are those whose verdicts are wanted, all when empty: the others only take part in
+    the family, so that an arm has the verdict of its run whoever asks for it, alone or with others. `family` names it.
+    """
+
+    arms: Mapping[str, Arm]
+    policy: Policy
+    asked: tuple[str, ...] = ()
+    family: str = ""
+
+    @staticmethod
+    def of(measured: Measured, policy: Policy | None = None, split: str = "all") -> Arms:
+        """The arms of a finished run, judged by the policy it recorded unless another is given, at its look."""
+        configs = {arm: measured.config(arm) for arm in measured.arms}
+        policy = policy or Policy.of(configs[measured.arms[0]])
+        policy = replace(policy, **(measured.record.get("look") or {}))
+        samples = measured.arm_tables(LATENCY, ("arm", "qid", "total"))
+        machine = of_machine(measured.record)
+        times = {name: replace(machine, samples=each) for name, each in samples.groupby("arm")} if len(samples) else {}
+        names = {DOCUMENT: policy.measure, PASSAGE: PRIMARY}
+
+        def of_level(arm: str, name: Any) -> dict[str, Values]:
+            found = {level: measured.values(arm, name(measure), split, level) for level, measure in names.items()}
+            most = max(map(len, found.values()))
+            return {level: _plain(values) for level, values in found.items() if enough(len(values), most)}
+
+        found = {
+            arm: Arm(of_level(arm, str), of_level(arm, if_useful), times.get(arm), configs[arm])
+            for arm in measured.arms
+        }
+        return Arms(found, policy, family=f"in the run of {len(found)} arms" if len(found) > 2 else "")
+
+    def showing(self, asked: Iterable[str]) -> Arms:
+        """The same family, with verdicts of some arms only."""
+        return replace(self, asked=tuple(asked))
+
+    @property
+    def levels(self) -> dict[str, str]:
+        """The levels that every arm was measured at, with the measure of each; documents always."""
+        shared = set.intersection(*(set(arm.levels) for arm in self.arms.values()))
+        measures = {DOCUMENT: self.policy.measure, PASSAGE: PRIMARY}
+        return {level: measure for level, measure in measures.items() if level in shared or level == DOCUMENT}
+
+    def against(self, base: str | None = None) -> list[JudgedContrast]:
+        """Every other arm against one, by default the first that is asked for: one family, those asked for shown."""
+        shown = self.asked or tuple(self.arms)
+        base = base if base is not None else shown[0]
+        if base not in self.arms:
+            raise ResultsError(f"there is no arm '{base}' to compare with; arms: {', '.join(self.arms)}")
+        judged = self.judge([Contrast.of(arm, base) for arm in self.arms if arm != base])
+        return [each for each in judged if each.contrast.factors[0] in shown]
+
+    def judge(self, contrasts: Sequence[Contrast]) -> list[JudgedContrast]:
+        """The verdicts on contrasts as one family; none where no values exist. Raises as `levels_of`."""
+        effect = self.policy.statistics.smallest_effect
+        found = self.levels_of(contrasts)
+        family = self._family(len(contrasts))
+        return [
+            JudgedContrast(contrast, levels, judge(levels, self._cost(contrast), effect, family))
+            for contrast, levels in zip(contrasts, found, strict=bool(found))
+        ]
+
+    def levels_of(self, contrasts: Sequence[Contrast]) -> list[dict[str, Level]]:
+        """The comparisons of contrasts by level: all contrasts and both levels are one family.
+
+        Empty where no values exist. Raises ResultsError for an arm without values where others have some.
+        """
+        if not contrasts or not self.judgeable:
+            return []
+        rows = [(contrast, level) for contrast in contrasts for level in self.levels]
+        pairs = [self._pair(contrast, level, useful=False) for contrast, level in rows]
+        compared = self.policy.compare(np.stack([plus for plus, _ in pairs]), np.stack([minus for _, minus in pairs]))
+        levels: list[dict[str, Level]] = [{} for _ in contrasts]
+        for number, ((contrast, level), comparison) in enumerate(zip(rows, compared, strict=True)):
+            useful = self._if_useful(contrast, level)
+            found = Level(level, self.levels[level], comparison, useful)
+            levels[number // len(self.levels)][level] = found
+        return levels
+
+    @property
+    def judgeable(self) -> bool:
+        """Whether there is any value to judge by."""
+        return bool(self._qids())
+
+    def differences(self, contrast: Contrast, level: str) -> tuple[tuple[str, ...], NDArray[np.float64]]:
+        """All topics, and the contrast of each at a level: NaN where it has no value."""
+        plus, minus = self._pair(contrast, level, useful=False)
+        return self._qids(), plus - minus
+
+    def matrix(self, level: str) -> NDArray[np.float64]:
+        """The values of every arm by topic, (arms, topics): NaN where the level has none."""
+        qids = self._qids()
+        return np.stack([self._values(arm, level, qids, useful=False) for arm in self.arms])
+
+    def _family(self, comparisons: int) -> str:
+        """What a verdict was judged with, and what that look cost, in words."""
+        alone = comparisons == 1
+        judged = "as a pair of its own" if alone else f"one of {comparisons} comparisons judged together"
+        return ", ".join(filter(None, ("" if alone else self.family, judged, self.policy.price)))
+
+    def _cost(self, contrast: Contrast) -> Cost:
+        times = {arm: known.times for arm, known in self.arms.items() if known.times is not None}
+        sides = [[self.arms[arm].config or {} for arm in side] for side in (contrast.plus, contrast.minus)]
+        return cost(contrast, times, self.policy.budget_ms(*sides), self.policy.seed)
+
+    def _qids(self) -> tuple[str, ...]:
+        """All topics with a value at any level, sorted: a column is the same topic at every level."""
+        return tuple(sorted({q for arm in self.arms.values() for values in arm.levels.values() for q in values}))
+
+    def _pair(self, contrast: Contrast, level: str, *, useful: bool) -> tuple[NDArray[np.float64], ...]:
+        """Both sides of a contrast over all topics, NaN where the level has no value."""
+        qids = self._qids()
+        return tuple(
+            sum((weight * self._values(arm, level, qids, useful) for arm, weight in side.items()), np.zeros(len(qids)))
+            for side in (contrast.plus, contrast.minus)
+        )
+
+    def _values(self, arm: str, level: str, qids: Iterable[str], useful: bool) -> NDArray[np.float64]:
+        known = self.arms[arm].useful if useful else self.arms[arm].levels
+        first = next(iter(self.arms.values())).levels.get(level, {})
+        values = known.get(level, {})
+        if not values:
+            raise ResultsError(f"arm '{arm}' has no {self.levels[level]} of {level}s: it failed or never ran; run it")
+        if odd := sorted(set(values) ^ set(first)):
+            raise ResultsError(
+                f"arm '{arm}' and arm '{next(iter(self.arms))}' do not share topic '{odd[0]}': run both over the same "
+                "topics"
+            )
+        return np.array([values.get(qid, np.nan) for qid in qids], dtype=np.float64)
+
+    def _if_useful(self, contrast: Contrast, level: str) -> float | None:
+        """The effect if unjudged hits were as useful as judged ones; None where that is unknown."""
+        if any(level not in self.arms[arm].useful for arm in contrast.weights):
+            return None
+        plus, minus = self._pair(contrast, level, useful=True)
+        return float(np.nanmean(plus - minus))
+
+
+def of_machine(record: Mapping[str, Any]) -> Times:
+    """The machine on which a run was timed, by its record, without samples."""
+    import pandas as pd
+
+    observed, environment = record.get("machine") or {}, record.get("environment") or {}
+    named = f"{environment.get('processor', '')}, {environment.get('cpus', '')} processors"
+    lost = max((share_lost(observed[name]) for name in ("before", "timing") if observed.get(name)), default=0.0)
+    return Times(pd.DataFrame(), named, disturbed(record), lost)
+
+
+def disturbed(record: Mapping[str, Any]) -> str:
+    """How others disturbed the machine while a run was timed, by its record; empty when they did not."""
+    return str((record.get("machine") or {}).get("busy") or "")
+
+
+def _plain(values: pd.Series) -> dict[str, float]:
+    return {str(qid): float(value) for qid, value in values.items()}

@@ -1,0 +1,58 @@
+"""The comparison for each query type, with a warning where a type has few queries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ragbench.base.errors import BenchmarkError
+from ragbench.evidence.policy import Policy
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FEW = 25
+"""Below this many topics conclusions are unstable. Buckley and Voorhees, SIGIR 2000."""
+
+UNTYPED = "(none)"
+COLUMNS = ("kind", "n", "warning", "arm", "mean", "difference", "low", "high")
+
+
+def types(kinds: Sequence[str | None]) -> dict[str, NDArray[np.bool_]]:
+    """The queries of every type as a mask over all queries, bool (n,), types in alphabetical order."""
+    names = np.array([kind or UNTYPED for kind in kinds], dtype=object)
+    return {str(name): names == name for name in sorted(set(names))}
+
+
+def warning(kind: str, n: int) -> str:
+    """A warning for a type with few queries; empty for others."""
+    if n >= FEW:
+        return ""
+    return f"only {n} {'query' if n == 1 else 'queries'} of type '{kind}': at least {FEW} make a conclusion stable"
+
+
+def by_type(values: Mapping[str, ArrayLike], base: str, kinds: Sequence[str | None], policy: Policy) -> pd.DataFrame:
+    """Every type and arm: kind, n, warning, arm, mean, difference from the base with its interval (low, high).
+
+    `values` (n,) by arm and `kinds` belong to the same queries in the same order. The arms of a type are one family,
+    different types are not: use this table to explore, not to decide.
+    """
+    import pandas as pd
+
+    stacked = np.stack([np.asarray(each, dtype=np.float64) for each in values.values()])
+    if stacked.shape[1] != len(kinds):
+        raise BenchmarkError(
+            f"{stacked.shape[1]} values and {len(kinds)} query types cannot be paired; give every query one of each"
+        )
+    place = list(values).index(base)
+    rows = []
+    for kind, mask in types(kinds).items():
+        here = stacked[:, mask]
+        against = np.broadcast_to(here[place], here.shape)
+        for arm, each in zip(values, policy.compare(here, against), strict=True):
+            means = (arm, each.mean_candidate, each.difference, each.ci_low, each.ci_high)
+            rows.append((kind, each.n, warning(kind, each.n), *means))
+    return pd.DataFrame(rows, columns=list(COLUMNS))

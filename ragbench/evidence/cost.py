@@ -1,0 +1,167 @@
+"""What a change adds to the p95 of a query, and whether that is within its budget.
+
+A disturbed machine is no veto. Arms are timed side by side, so most of what others take falls on all of them alike; the
+interval is widened by what the disturbance may have moved, and the cost is open only where it then holds the budget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from ragbench.evidence.contrast import Contrast
+from ragbench.measure.intervals import FEWEST, Samples, weighted_sum
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Axis = Literal["within", "over", "open"]
+
+
+@dataclass(frozen=True)
+class Added:
+    """Milliseconds added to p95 (negative: saved) with their interval, infinite where the queries are too few."""
+
+    p95_ms: float
+    low_ms: float
+    high_ms: float
+
+    @property
+    def text(self) -> str:
+        """As a person reads it: `+12 ms [+9, +16]`."""
+        interval = f"[{self.low_ms:+.0f}, {self.high_ms:+.0f}]"
+        return f"{self.p95_ms:+.0f} ms {interval if self.known else f'(an interval takes {FEWEST} queries)'}"
+
+    @property
+    def known(self) -> bool:
+        """Whether there is an interval."""
+        return bool(np.isfinite(self.high_ms))
+
+
+@dataclass(frozen=True)
+class Cost:
+    """The cost axis of a verdict. `budget_ms` is None without a limit, `added` None where nothing can be said.
+
+    `unknown` says why not; `disturbed` how the machine was disturbed, which has widened the interval by `noise_ms` on
+    either side. `queries` is the number that was timed.
+    """
+
+    added: Added | None
+    budget_ms: float | None
+    unknown: str = "time was not measured"
+    disturbed: str = ""
+    noise_ms: float = 0.0
+    queries: int = 0
+
+    @property
+    def axis(self) -> Axis:
+        """Within, over, or open: not known, or the interval contains the budget."""
+        if self.budget_ms is None:
+            return "within"
+        if self.added is None or not self.added.known:
+            return "open"
+        if self.added.low_ms > self.budget_ms:
+            return "over"
+        return "within" if self.added.high_ms <= self.budget_ms else "open"
+
+    @property
+    def text(self) -> str:
+        """The axis with its reason: `p95 +12 ms [+9, +16], within the budget of +50 ms`."""
+        time = self.unknown if self.added is None else f"p95 {self.added.text}{self._noise}"
+        if self.budget_ms is None:
+            return f"{time}, no budget is set"
+        if self.added is None:
+            return f"{time}, the budget is +{self.budget_ms:g} ms"
+        where = {"within": "within", "over": "over", "open": "perhaps over"}[self.axis]
+        return f"{time}, {where} the budget of +{self.budget_ms:g} ms"
+
+    @property
+    def remedy(self) -> str:
+        """What settles an open cost."""
+        if self.disturbed:
+            return "Repeat the command on a quieter machine to decide: computed results are kept"
+        if self.added is not None and self.added.known:
+            return f"Ask more queries to decide: latency.queries={2 * max(self.queries, FEWEST)}"
+        if 0 < self.queries < FEWEST:
+            return f"Ask at least {FEWEST} queries to decide: latency.queries={FEWEST}, and a log or more topics"
+        return "Time it: repeat the command with latency.enabled=true"
+
+    @property
+    def _noise(self) -> str:
+        return f" (with {self.noise_ms:.0f} ms for noise: {self.disturbed})" if self.disturbed else ""
+
+
+@dataclass(frozen=True)
+class Times:
+    """The timed queries of an arm, (qid, total) in milliseconds, and the machine that they were timed on.
+
+    `machine` identifies it: times of unlike machines are not compared. `disturbed` says how others disturbed it, ""
+    when they did not; `lost` is the share of the time that they took.
+    """
+
+    samples: pd.DataFrame
+    machine: str = ""
+    disturbed: str = ""
+    lost: float = 0.0
+
+
+def cost(contrast: Contrast, times: Mapping[str, Times], budget_ms: float | None, seed: int) -> Cost:
+    """What a contrast adds to p95, against a budget; `times` are those of the arms that were timed."""
+    weights = {arm: weight for arm, weight in contrast.weights.items() if weight}
+    if not weights or any(arm not in times for arm in weights):
+        return Cost(None, budget_ms)
+    used = [times[arm] for arm in weights]
+    machines = list(dict.fromkeys(each.machine for each in used))
+    if len(machines) > 1:
+        return Cost(None, budget_ms, f"the times are of unlike machines ({'; '.join(machines)}) and not compared")
+    found = added_p95(contrast, {arm: times[arm].samples for arm in weights}, seed)
+    if found is None:
+        return Cost(None, budget_ms, "the arms were timed on different queries")
+    queries = len(set.intersection(*(set(each.samples["qid"]) for each in used)))
+    if not found.known:
+        return Cost(found, budget_ms, queries=queries)
+    disturbed = next((each.disturbed for each in used if each.disturbed), "")
+    noise = noise_ms(weights, times) if disturbed else 0.0
+    wider = Added(found.p95_ms, round(found.low_ms - noise, 6), round(found.high_ms + noise, 6))
+    return Cost(wider, budget_ms, disturbed=disturbed, noise_ms=noise, queries=queries)
+
+
+def noise_ms(weights: Mapping[str, float], times: Mapping[str, Times]) -> float:
+    """How far a disturbed machine may have moved an added p95, in milliseconds.
+
+    Half the range of the difference over the rounds, in each of which all arms were timed side by side, and of every
+    arm the share of its p95 that others took.
+    """
+    by_round = {arm: _p95_by_round(times[arm].samples) for arm in weights}
+    rounds = min(map(len, by_round.values()))
+    added = [sum(weight * by_round[arm][number] for arm, weight in weights.items()) for number in range(rounds)]
+    spread = (max(added) - min(added)) / 2 if added else 0.0
+    taken = sum(abs(weight) * times[arm].lost * max(by_round[arm]) for arm, weight in weights.items() if by_round[arm])
+    return round(float(spread + taken), 6)
+
+
+def _p95_by_round(samples: pd.DataFrame) -> list[float]:
+    rounds = samples.groupby("qid").cumcount()
+    return [float(np.percentile(each, 95)) for _, each in samples["total"].groupby(rounds.to_numpy())]
+
+
+def added_p95(contrast: Contrast, times: Mapping[str, pd.DataFrame], seed: int) -> Added | None:
+    """The difference in p95 with its 95% interval (`ragbench.measure.intervals`); None where no query is shared.
+
+    `times` has the samples of every arm: qid and total, in milliseconds.
+    """
+    weights = {arm: weight for arm, weight in contrast.weights.items() if weight}
+    if not weights or any(arm not in times for arm in weights):
+        return None
+    samples = {
+        arm: Samples(times[arm]["qid"].tolist(), times[arm]["total"].to_numpy(dtype=np.float64)) for arm in weights
+    }
+    if not set.intersection(*(set(each.qids) for each in samples.values())):
+        return None
+    found = weighted_sum([(samples[arm], weight) for arm, weight in weights.items()], seed)
+    if np.isnan(found["p95_high"]):
+        return Added(round(found["p95"], 6), -np.inf, np.inf)
+    return Added(*(round(found[name], 6) for name in ("p95", "p95_low", "p95_high")))

@@ -1,0 +1,131 @@
+"""Several arms as one field: how likely each is the best, which are ruled out, and how many topics are missing.
+
+An arm is ruled out when another is significantly better at one level and not significantly worse at the other; all
+pairs of the field are one family. The probability of being best is the share of bootstrap samples of the topics in
+which an arm has the largest mean; arms with equal means share it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragbench.evidence.arms import Arms
+from ragbench.evidence.chance import resamples
+from ragbench.evidence.contrast import Contrast
+from ragbench.evidence.power import queries_needed
+from ragbench.evidence.statistics import TIE
+from ragbench.measure.levels import DOCUMENT, PASSAGE
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Floats = NDArray[np.float64]
+
+FEWEST = 3
+"""The fewest arms of a field; with fewer, the verdict says enough."""
+MOST = 24
+"""The most arms of which some are ruled out: at most 276 pairs are compared."""
+COLUMNS = ("arm", "mean", "best", "passage_mean", "passage_best", "ruled_out_by", "more_topics")
+
+
+def field(arms: Arms) -> pd.DataFrame:
+    """A row for every arm, the most likely best first, with `COLUMNS`; no rows for fewer than `FEWEST` arms.
+
+    `best` is the probability of being the best by documents; `passage_best` by passages, NaN where these were not
+    measured. `more_topics` is how many more topics would separate the arm from the one with the largest mean; NaN for
+    that arm, for arms that are ruled out, and for arms whose difference is too small to matter.
+    """
+    import pandas as pd
+
+    if arms.asked:
+        arms = replace(arms, arms={arm: arms.arms[arm] for arm in arms.asked}, asked=())
+    if len(arms.arms) < FEWEST or not arms.judgeable:
+        return pd.DataFrame(columns=list(COLUMNS))
+    chances = {level: _best(arms, level) for level in arms.levels}
+    out = _ruled_out(arms) if len(arms.arms) <= MOST else {}
+    more = _more_topics(arms, out)
+    absent = dict.fromkeys(arms.arms, (np.nan, np.nan))
+    rows = [
+        (arm, *chances[DOCUMENT][arm], *chances.get(PASSAGE, absent)[arm], out.get(arm, ""), more.get(arm, np.nan))
+        for arm in arms.arms
+    ]
+    frame = pd.DataFrame(rows, columns=list(COLUMNS))
+    return frame.sort_values(["best", "mean"], ascending=False, kind="stable", ignore_index=True)
+
+
+def _best(arms: Arms, level: str) -> dict[str, tuple[float, float]]:
+    """The mean of every arm and the probability that it is the best."""
+    values = arms.matrix(level)
+    values = values[:, ~np.isnan(values).any(axis=0)]
+    won, draws = np.zeros(len(values)), 0
+    for counts in resamples(values.shape[1], len(values), arms.policy.statistics.draws, arms.policy.seed):
+        means = values @ counts / values.shape[1]
+        first = means >= means.max(axis=0) - TIE
+        won += (first / first.sum(axis=0)).sum(axis=1)
+        draws += counts.shape[1]
+    found = zip(arms.arms, values.mean(axis=1), won / draws, strict=True)
+    return {arm: (round(float(mean), 12), round(float(share), 6)) for arm, mean, share in found}
+
+
+def _ruled_out(arms: Arms) -> dict[str, str]:
+    """The arms that are ruled out, each with the arm that rules it out by the largest effect on documents."""
+    found: dict[str, tuple[float, str]] = {}
+    pairs = list(combinations(arms.arms, 2))
+    for pair, levels in zip(pairs, arms.levels_of([Contrast.of(*pair) for pair in pairs]), strict=True):
+        up, down = (any(getattr(level, side) for level in levels.values()) for side in ("better", "worse"))
+        if up != down:
+            better, worse = pair if up else reversed(pair)
+            effect = abs(levels[DOCUMENT].comparison.difference)
+            if effect > found.get(worse, (-1.0, ""))[0]:
+                found[worse] = effect, better
+    return {arm: better for arm, (_, better) in found.items()}
+
+
+def _more_topics(arms: Arms, out: dict[str, str]) -> dict[str, float]:
+    """How many more topics would separate each arm from the leader, by documents."""
+    pairs = len(arms.levels) * len(arms.arms) * (len(arms.arms) - 1) // 2
+    policy = arms.policy.statistics
+    means = dict(zip(arms.arms, np.nanmean(arms.matrix(DOCUMENT), axis=1), strict=True))
+    leader = max((arm for arm in arms.arms if arm not in out), key=lambda arm: means[arm], default="")
+    found: dict[str, float] = {}
+    for arm in arms.arms:
+        if arm in out or arm == leader or not leader:
+            continue
+        _, differences = arms.differences(Contrast.of(leader, arm), DOCUMENT)
+        known = differences[~np.isnan(differences)]
+        effect = abs(float(known.mean()))
+        if len(known) > 1 and effect >= max(policy.smallest_effect, TIE):
+            needed = queries_needed(effect, float(known.std(ddof=1)), confidence=policy.confidence, family=pairs)
+            found[arm] = float(max(0, needed - len(known)))
+    return found
+
+
+def sentences(frame: pd.DataFrame) -> list[str]:
+    """The field in words: which arms lead, which are ruled out, and what more topics would show."""
+    if not len(frame):
+        return []
+    out = frame[frame["ruled_out_by"] != ""]
+    left = frame[frame["ruled_out_by"] == ""]
+    said = [
+        f"Best of {len(frame)} by documents: "
+        + ", ".join(f"{r['arm']} ({r['best']:.0%})" for r in left.to_dict("records"))
+        + "."
+    ]
+    if len(out):
+        said.append(
+            "Ruled out: " + ", ".join(f"{r['arm']} (by {r['ruled_out_by']})" for r in out.to_dict("records")) + "."
+        )
+    lacking = left["more_topics"].dropna()
+    if len(lacking):
+        said.append(
+            f"To separate the others from the first takes {int(lacking.min()):,} more topics such as these for one of "
+            f"them, {int(lacking.max()):,} for all whose difference matters."
+        )
+    elif len(left) > 1:
+        said.append("The differences of the rest are too small to matter.")
+    return said

@@ -1,0 +1,98 @@
+"""Whether the two halves of a benchmark agree: effects on train and test, and whether they differ by more than chance.
+
+A permutation test: topics are assigned to the halves at random many times, in the same way for all rows. p is adjusted
+for the family by the largest statistic (Westfall and Young, as in `ragbench.evidence.chance`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragbench.evidence.arms import Arms
+from ragbench.evidence.chance import tail_p
+from ragbench.evidence.contrast import Contrast
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Floats = NDArray[np.float64]
+
+TRAIN, TEST = "train", "test"
+LEAST = 5
+"""The fewest topics in a half for which the halves are compared."""
+COLUMNS = ("factor", "level", "train", "n_train", "test", "n_test", "p")
+_BLOCK = 1_000
+
+
+def halves(arms: Arms, contrasts: Sequence[Contrast], splits: Mapping[str, str]) -> pd.DataFrame:
+    """A row for every contrast and level: the mean effect on train and on test, and p that both are equal; `COLUMNS`.
+
+    `splits` has the split of a topic by qid. Levels at which a half has fewer than `LEAST` topics are left out.
+    """
+    import pandas as pd
+
+    names, rows = [], []
+    for contrast in contrasts:
+        for level in arms.levels:
+            qids, differences = arms.differences(contrast, level)
+            sides = np.array([splits.get(qid, "") for qid in qids])
+            known = sides[~np.isnan(differences)]
+            if min((known == side).sum() for side in (TRAIN, TEST)) >= LEAST:
+                names.append((":".join(contrast.factors), level))
+                rows.append((differences, sides))
+    if not rows:
+        return pd.DataFrame(columns=list(COLUMNS))
+    differences = np.stack([values for values, _ in rows])
+    in_train = rows[0][1] == TRAIN
+    present = ~np.isnan(differences)
+    p = heterogeneity(
+        np.where(present, differences, 0.0), present, in_train, arms.policy.seed, arms.policy.statistics.draws
+    )
+    found = []
+    for name, values, known, chance in zip(names, differences, present, p, strict=True):
+        train, test = values[known & in_train], values[known & ~in_train]
+        found.append((*name, float(train.mean()), len(train), float(test.mean()), len(test), float(chance)))
+    return pd.DataFrame(found, columns=list(COLUMNS)).round({"train": 12, "test": 12})
+
+
+def sentences(frame: pd.DataFrame, alpha: float = 0.05) -> list[str]:
+    """A sentence for every effect on which the halves disagree."""
+    return [
+        f"{row['factor']}: {row['level']}s {row['train']:+.3f} on train and {row['test']:+.3f} on test topics "
+        f"(p = {row['p']:.2g}): the halves disagree, so look at which topics it helps before you rely on the mean"
+        for row in frame.to_dict(orient="records")
+        if row["p"] <= alpha
+    ]
+
+
+def heterogeneity(
+    differences: Floats, present: NDArray[np.bool_], in_train: NDArray[np.bool_], seed: int, draws: int
+) -> Floats:
+    """p for every row of (k, n) that both halves have the same mean: a permutation test, adjusted for the rows.
+
+    The statistic is Welch's t; its square is Cochran's Q of two groups (W. G. Cochran, Biometrics 10, 1954).
+    """
+    observed = _statistic(differences, present, in_train[:, np.newaxis].astype(np.float64))[:, 0]
+    generator, largest = np.random.default_rng([seed, 2]), []
+    for start in range(0, draws, _BLOCK):
+        dealt = np.stack([generator.permutation(in_train) for _ in range(min(_BLOCK, draws - start))], axis=1)
+        largest.append(_statistic(differences, present, dealt.astype(np.float64)).max(axis=0))
+    return tail_p(observed, np.concatenate(largest))
+
+
+def _statistic(differences: Floats, present: NDArray[np.bool_], first: Floats) -> Floats:
+    """|Welch's t| of every row for every column of `first`, shape (n, deals): 1 for queries in the first half."""
+    squares, counted = differences**2, present.astype(np.float64)
+
+    def moments(side: Floats) -> tuple[Floats, Floats]:
+        n = np.maximum(counted @ side, 1.0)
+        mean = differences @ side / n
+        return mean, np.maximum(squares @ side / n - mean**2, 0.0) / np.maximum(n - 1, 1.0)
+
+    (one, spread), (other, spread_of_other) = moments(first), moments(1.0 - first)
+    error = np.sqrt(spread + spread_of_other)
+    return np.asarray(np.abs(one - other) / np.where(error > 0, error, np.inf), dtype=np.float64)

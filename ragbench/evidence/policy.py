@@ -1,0 +1,113 @@
+"""What a verdict depends on besides the measurements: one policy, read from the configuration that a run recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from annotated_types import Interval
+from numpy.typing import ArrayLike
+
+from ragbench.base.bounds import Checked, Count, Weight
+from ragbench.base.build import active, build
+from ragbench.evidence.statistics import Comparison, compare_all
+from ragbench.measure.measures import PRIMARY
+
+
+@dataclass(frozen=True)
+class StatisticsSpec(Checked):
+    """How certain a verdict is. `draws`: sign patterns and bootstrap samples; `confidence`: of intervals and tests.
+
+    `smallest_effect`: smaller differences do not matter, in the unit of the primary measure.
+    """
+
+    draws: Count = 10_000
+    confidence: Annotated[float, Interval(gt=0.5, lt=1)] = 0.95
+    smallest_effect: Weight = 0.02
+
+
+@dataclass(frozen=True)
+class BudgetSpec(Checked):
+    """How much a change may add to the p95 of a query, in milliseconds; None sets no limit. Seed 000.
+
+    A change that turns re-ranking on may add the larger of the two.
+    """
+
+    p95_ms: Weight | None = 50.0
+    rerank_p95_ms: Weight | None = 150.0
+
+    @property
+    def of_rerank_ms(self) -> float | None:
+        """The budget of a change that turns re-ranking on."""
+        return None if self.p95_ms is None or self.rerank_p95_ms is None else max(self.p95_ms, self.rerank_p95_ms)
+
+
+@dataclass(frozen=True)
+class Policy:
+    """The confidence a difference needs, the size below which it does not matter, and what it may cost.
+
+    `share` of 1 - confidence is what this look at test topics may err in, and `left` what later looks may: see
+    `ragbench.results.ledger`. Bounds for "not worse" are those of one comparison and have the whole.
+    """
+
+    measure: str
+    statistics: StatisticsSpec
+    budget: BudgetSpec
+    seed: int = 13
+    share: float = 1.0
+    left: float = 1.0
+
+    @property
+    def confidence(self) -> float:
+        """The confidence that this look needs."""
+        return 1 - (1 - self.statistics.confidence) * self.share
+
+    @property
+    def price(self) -> str:
+        """What this look costs and leaves, in words; empty for one that has the whole."""
+        if self.share >= 1:
+            return ""
+        whole = 1 - self.statistics.confidence
+        return f"at this look p <= {whole * self.share:.2g} decides and {whole * self.left:.2g} is left"
+
+    @staticmethod
+    def of(config: Mapping[str, Any]) -> Policy:
+        """The policy of a configuration."""
+        return Policy(
+            primary(config),
+            build(StatisticsSpec, config["statistics"], "statistics"),
+            build(BudgetSpec, config["budget"], "budget"),
+            int(config["seed"]),
+        )
+
+    def compare(self, candidates: ArrayLike, baselines: ArrayLike) -> list[Comparison]:
+        """Compare row by row as one family (`compare_all`) with the seed, draws and confidence of the policy."""
+        spec = self.statistics
+        return compare_all(
+            candidates,
+            baselines,
+            seed=self.seed,
+            draws=spec.draws,
+            confidence=self.confidence,
+            alone=spec.confidence,
+        )
+
+    def budget_ms(self, plus: Iterable[Mapping[str, Any]], minus: Iterable[Mapping[str, Any]]) -> float | None:
+        """Milliseconds that the change from configurations `minus` to `plus` may add to p95; None without a limit.
+
+        A change that turns re-ranking on has another budget.
+        """
+        turned_on = all(map(reranks, plus)) and not any(map(reranks, minus))
+        return self.budget.of_rerank_ms if turned_on else self.budget.p95_ms
+
+
+def primary(config: Mapping[str, Any]) -> str:
+    """The document measure that verdicts use: `primary`, else nDCG@10, else the first measure listed."""
+    names = [str(name) for name in config["measures"]]
+    return str(config.get("primary") or (PRIMARY if PRIMARY in names else names[0]))
+
+
+def reranks(config: Mapping[str, Any]) -> bool:
+    """Whether a configuration re-ranks with a cross-encoder; False for an empty configuration."""
+    return bool(config) and any(str(node["_target_"]).endswith(".Rerank") for _, node in active(config))

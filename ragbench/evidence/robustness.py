@@ -1,0 +1,47 @@
+"""What arms lose when topics are typed differently: each variant against its topic, all as one family."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ragbench.base.errors import ResultsError
+from ragbench.evidence.arms import Arms
+from ragbench.measure.levels import DOCUMENT
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COLUMNS = ("kind", "arm", "n", "topics", "variants", "loss", "low", "high", "p")
+
+
+def losses(arms: Arms, variants: Mapping[str, Mapping[str, str]]) -> pd.DataFrame:
+    """A row for every kind and arm, with `COLUMNS`, by documents. `variants[kind][qid]` is the variant of topic `qid`.
+
+    `topics` and `variants` are means over the `n` topics that have the variant; `loss` is variants minus topics, with
+    an interval that holds together with all others. Raises ResultsError where no topic has a value.
+    """
+    import pandas as pd
+
+    qids = sorted({qid for each in variants.values() for qid in each})
+    rows: list[tuple[str, str]] = [(kind, arm) for kind in variants for arm in arms.arms]
+    values = {arm: known.levels.get(DOCUMENT, {}) for arm, known in arms.arms.items()}
+
+    def of(arm: str, names: Sequence[str | None]) -> list[float]:
+        return [np.nan if name is None else values[arm].get(name, np.nan) for name in names]
+
+    changed = np.array([of(arm, [variants[kind].get(qid) for qid in qids]) for kind, arm in rows], dtype=float)
+    before = np.array([of(arm, qids) for _, arm in rows], dtype=float)
+    before[np.isnan(changed)] = np.nan
+    changed[np.isnan(before)] = np.nan
+    kept = ~np.isnan(changed).all(axis=1)
+    if not kept.any():
+        raise ResultsError("no topic with an answer has a variant: name other kinds")
+    compared = arms.policy.compare(changed[kept], before[kept])
+    found = [
+        (*row, e.n, e.mean_baseline, e.mean_candidate, e.difference, e.ci_low, e.ci_high, e.p_value)
+        for row, e in zip([row for row, keep in zip(rows, kept, strict=True) if keep], compared, strict=True)
+    ]
+    return pd.DataFrame(found, columns=list(COLUMNS))

@@ -1,0 +1,75 @@
+"""Verdicts as one table, the same for runs, ablations, comparisons and searches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ragbench.evidence.arms import JudgedContrast
+from ragbench.evidence.verdict import Level
+from ragbench.measure.levels import DOCUMENT, PASSAGE
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_OF_LEVEL = ("effect", "ci_low", "ci_high", "p", "n", "wins", "ties", "losses", "mde", "mean", "baseline", "useful")
+_PREFIX = {DOCUMENT: "", PASSAGE: "passage_"}
+COLUMNS = (
+    *("kind", "factor", "other", "verdict", "quality", "cost"),
+    *(f"{prefix}{name}" for prefix in _PREFIX.values() for name in _OF_LEVEL),
+    *("standard_error", "aliases", "latency_ms", "latency_low", "latency_high", "budget_ms", "reason"),
+)
+"""`kind` is main or interaction; an interaction has no verdict. Columns of passages begin with `passage_`, columns of
+documents have no prefix. `p` is adjusted for the family; NaN: not measured, or unknown."""
+WORDS = ("kind", "factor", "other", "verdict", "quality", "cost", "aliases", "reason")
+"""The columns that are texts."""
+
+
+def table(judged: Sequence[JudgedContrast], standard_errors: Mapping[str, float] | None = None) -> pd.DataFrame:
+    """One row for every contrast, with `COLUMNS`; `standard_errors` are those of a design that samples arms."""
+    import pandas as pd
+
+    rows = [_row(each, (standard_errors or {}).get(each.contrast.factors[0], np.nan)) for each in judged]
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _row(judged: JudgedContrast, standard_error: float) -> dict[str, Any]:
+    (factor, *others), verdict = judged.contrast.factors, judged.verdict
+    added = judged.cost.added
+    said = {"verdict": verdict.outcome, "quality": verdict.quality, "cost": verdict.cost.axis, "reason": verdict.reason}
+    row: dict[str, Any] = {
+        "kind": "interaction" if others else "main",
+        "factor": factor,
+        "other": ":".join(others),
+        **(dict.fromkeys(said, "") if others else said),
+        "standard_error": standard_error,
+        "aliases": " = ".join(":".join(alias) for alias in judged.contrast.aliases),
+        "latency_ms": np.nan if added is None else added.p95_ms,
+        "latency_low": added.low_ms if added is not None and added.known else np.nan,
+        "latency_high": added.high_ms if added is not None and added.known else np.nan,
+        "budget_ms": np.nan if judged.cost.budget_ms is None else judged.cost.budget_ms,
+    }
+    for level, prefix in _PREFIX.items():
+        values = _of_level(judged.levels[level]) if level in judged.levels else dict.fromkeys(_OF_LEVEL, np.nan)
+        row |= {f"{prefix}{name}": value for name, value in values.items()}
+    return row
+
+
+def _of_level(level: Level) -> dict[str, float]:
+    found = level.comparison
+    return {
+        "effect": found.difference,
+        "ci_low": found.ci_low,
+        "ci_high": found.ci_high,
+        "p": found.p_value,
+        "n": found.n,
+        "wins": found.wins,
+        "ties": found.ties,
+        "losses": found.losses,
+        "mde": found.mde,
+        "mean": found.mean_candidate,
+        "baseline": found.mean_baseline,
+        "useful": np.nan if level.useful is None else level.useful,
+    }

@@ -1,0 +1,199 @@
+"""The verdict: two axes and one word that say what a comparison means for a decision.
+
+Quality is better, worse, equivalent or open; cost is within, over or open. Quality is judged at two levels, whole
+documents and passages as the reader gets them. A change is better where one level is surely better and the other is
+shown not to lose as much as the smallest effect that matters; otherwise what harms passages could be adopted for its
+documents, whenever there are too few topics to be sure of the harm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from ragbench.evidence.cost import Cost
+from ragbench.evidence.power import FEW
+from ragbench.evidence.statistics import Comparison
+
+Quality = Literal["better", "worse", "equivalent", "open"]
+Outcome = Literal["adopt", "reject", "equivalent", "inconclusive"]
+OUTCOMES: tuple[Outcome, ...] = ("adopt", "equivalent", "inconclusive", "reject")
+"""Ordered from acceptance to rejection."""
+
+
+@dataclass(frozen=True)
+class Level:
+    """A comparison at one level. `useful` is the effect if unjudged hits were as useful as judged ones at their rank.
+
+    The measured effect counts unjudged hits as useless: judging them can show effects between the two. None where all
+    hits are judged, or the measure has no such value.
+    """
+
+    name: str
+    measure: str
+    comparison: Comparison
+    useful: float | None = None
+
+    @property
+    def sign_is_sure(self) -> bool:
+        """Whether the effect has the same sign with unjudged hits useless and with them useful."""
+        return self.useful is None or self.useful * self.comparison.difference > 0
+
+    @property
+    def worse(self) -> bool:
+        """Whether the candidate is significantly worse, even by little."""
+        return self._sure and self.comparison.difference < 0
+
+    @property
+    def better(self) -> bool:
+        """Whether the candidate is significantly better, even by little."""
+        return self._sure and self.comparison.difference > 0
+
+    def at_least(self) -> float:
+        """The lower bound of the effect, whether unjudged hits are useless or useful; NaN where there is none."""
+        found = self.comparison
+        if found.ties == found.n >= 3:
+            return 0.0
+        return found.at_least + min(0.0, 0.0 if self.useful is None else self.useful - found.difference)
+
+    def not_worse(self, margin: float) -> bool:
+        """Whether a loss of `margin` or more is ruled out, at the confidence of one comparison alone."""
+        return bool(self.at_least() > -margin)
+
+    def quality(self, smallest_effect: float) -> Quality:
+        """The quality at this level; equivalent means that the effect is smaller than the smallest one of interest.
+
+        Equivalence is shown by two one-sided tests (Schuirmann, J. Pharmacokinetics and Biopharmaceutics 15, 1987).
+        """
+        found = self.comparison
+        if found.ties == found.n:
+            return "equivalent" if found.n >= FEW else "open"
+        if np.isnan(found.ci_low):
+            return "open"
+        if -smallest_effect < found.narrow_low and found.narrow_high < smallest_effect:
+            return "equivalent"
+        if not self._sure:
+            return "open"
+        return "better" if found.difference > 0 else "worse"
+
+    @property
+    def _sure(self) -> bool:
+        return self.comparison.p_value <= 1 - self.comparison.confidence + 1e-12 and self.sign_is_sure
+
+    def text(self, smallest_effect: float) -> str:
+        """The numbers and what they mean: `documents +0.031 [+0.012, +0.050], p = 0.002: better`."""
+        found, quality = self.comparison, self.quality(smallest_effect)
+        if found.ties == found.n:
+            return f"{self.name}s: none of {found.n} queries changed"
+        numbers = f"{self.name}s {found.difference:+.3f} [{found.ci_low:+.3f}, {found.ci_high:+.3f}], {p_text(found)}"
+        if found.n < 3:
+            return f"{self.name}s {found.difference:+.3f}: {found.n} topics are too few to decide"
+        if not self.sign_is_sure:
+            return (
+                f"{numbers}: open, as the effect is {self.useful:+.3f} if unjudged hits are as useful as judged ones; "
+                "pool and judge them"
+            )
+        if quality == "equivalent":
+            return f"{numbers}: surely smaller than {smallest_effect:g}"
+        return f"{numbers}: {quality}"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Quality, cost, the outcome in one word, the reason, and the family it was judged with."""
+
+    quality: Quality
+    cost: Cost
+    outcome: Outcome
+    reason: str
+    family: str = ""
+
+
+def judge(levels: Mapping[str, Level], cost: Cost, smallest_effect: float, family: str = "") -> Verdict:
+    """The verdict on a change from its comparisons by level and its cost; `family` says what it was judged with."""
+    found = tuple(levels.values())
+    quality = combine(found, smallest_effect)
+    outcome = _outcome(quality, cost)
+    texts = "; ".join(level.text(smallest_effect) for level in found)
+    within = f" ({family})" if family else ""
+    sentences = [f"Quality {quality}: {texts}{within}.", f"Cost {cost.axis}: {cost.text}."]
+    if quality == "open":
+        sentences += _unproven(found, smallest_effect)
+        if power := power_sentence(found):
+            sentences += [power, *more_topics(found, smallest_effect)]
+    if quality in ("better", "equivalent") and cost.axis == "open":
+        sentences.append(f"{cost.remedy}.")
+    return Verdict(quality, cost, outcome, " ".join(sentences), family)
+
+
+def _unproven(levels: tuple[Level, ...], smallest_effect: float) -> list[str]:
+    """What keeps a gain at one level from counting: the other one may lose."""
+    gain = [level for level in levels if level.quality(smallest_effect) == "better"]
+    said = []
+    for level in levels if gain else ():
+        if level not in gain and not level.not_worse(smallest_effect):
+            bound = level.at_least()
+            could = "" if np.isnan(bound) else f": they could lose {-bound:.3f}"
+            said.append(
+                f"The gain of {gain[0].name}s does not count before {level.name}s are shown to lose less than "
+                f"{smallest_effect:g}{could}."
+            )
+    return said
+
+
+def combine(levels: tuple[Level, ...], smallest_effect: float) -> Quality:
+    """One quality for all levels: worse if any is worse; better if one is better and no other one may lose.
+
+    "May lose": it is significantly worse, or a loss of `smallest_effect` is not ruled out. This needs no correction for
+    several levels or arms: all conditions must hold at once (Berger, Technometrics 24, 1982).
+    """
+    found = [level.quality(smallest_effect) for level in levels]
+    if "worse" in found:
+        return "worse"
+    if set(found) == {"equivalent"}:
+        return "equivalent"
+    may_lose = any(level.worse or not level.not_worse(smallest_effect) for level in levels)
+    return "better" if "better" in found and not may_lose else "open"
+
+
+def _outcome(quality: Quality, cost: Cost) -> Outcome:
+    if cost.axis == "over" or quality == "worse":
+        return "reject"
+    if quality == "better":
+        return "adopt" if cost.axis == "within" else "inconclusive"
+    return "equivalent" if quality == "equivalent" and cost.axis == "within" else "inconclusive"
+
+
+def more_topics(levels: tuple[Level, ...], smallest_effect: float) -> list[str]:
+    """How many more topics would settle it: `About 340 more topics such as these would show a difference of 0.020.`
+
+    Uses the first level whose detectable effect is known, documents before passages. The target is the difference
+    found, but at least the smallest that matters; the detectable effect shrinks with the root of the number of topics.
+    Empty where no detectable effect is known, or where judgments are missing and not topics.
+    """
+    known = next((level for level in levels if not np.isnan(level.comparison.mde)), None)
+    if known is None or not known.sign_is_sure:
+        return []
+    found, target = known.comparison, max(abs(known.comparison.difference), smallest_effect)
+    lacking = int(np.ceil(found.n * ((found.mde / target) ** 2 - 1))) if target > 0 else 0
+    return (
+        [f"About {lacking:,} more topics such as these would show a difference of {target:.3f}."] if lacking > 0 else []
+    )
+
+
+def power_sentence(levels: tuple[Level, ...]) -> str:
+    """The differences that this many topics can show: `84 topics show differences of 0.07 (documents) or more.`"""
+    known = [level for level in levels if not np.isnan(level.comparison.mde)]
+    if not known:
+        n = max((level.comparison.n for level in levels), default=0)
+        return f"{n} topics, few of which changed, do not say what difference they could show." if n else ""
+    told = " and ".join(f"{level.comparison.mde:.3f} ({level.name}s)" for level in known)
+    return f"{known[0].comparison.n} topics reliably show differences of {told} or more."
+
+
+def p_text(comparison: Comparison) -> str:
+    """`p = 0.012`, never 0."""
+    return "p < 0.0001" if comparison.p_value < 0.0001 else f"p = {comparison.p_value:.2g}"

@@ -1,0 +1,375 @@
+"""Learn an order from judged queries: LambdaMART over the fused ranking, with an unbiased estimate of its gain.
+
+Trees are added to the fused score (Burges, 2010, and Ke et al., LightGBM, 2017), so that few judgments change little.
+The number of trees is chosen by cross-validation inside the topics that are learned from; what is reported of a topic
+always comes from a model that was fitted without it and its group.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragbench.base.bounds import Checked, Count, Factor, Natural, Positive, Share, Weight
+from ragbench.base.errors import BenchmarkError
+from ragbench.benchmark.benchmark import topic_area
+from ragbench.measure.gains import ndcg
+from ragbench.search.ranking import features, trees
+from ragbench.search.stages.rank import Rank, rows_of
+from ragbench.search.stages.stage import fused
+
+if TYPE_CHECKING:
+    from ragbench.base.types import QueryState
+    from ragbench.benchmark.benchmark import Benchmark
+    from ragbench.index.index import Index
+
+Values = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+Progress = Callable[[str, int, int], None]
+
+FEWEST = 20
+"""Nothing is learned from fewer topics: folds of less than four show nothing."""
+_INNER = 3  # folds to choose the number of trees
+_SHARES = (0.25, 0.5, 0.75, 1.0)  # of the topics, for the learning curve
+
+
+@dataclass(frozen=True)
+class Spec(Checked):
+    """How trees grow: at most `rounds` trees of `leaves` leaves with at least `smallest` documents, weighted by `rate`.
+
+    `prior` is the weight of the fused score, `depth` the number of hits to order, `l2` shrinks leaves, `share` is the
+    share of the features that a split may use. With `recency` the model reads how old documents are. Defaults were
+    chosen on the training topics of the built-in benchmark.
+    """
+
+    prior: Weight = 2.0
+    depth: Count = 100
+    rounds: Count = 200
+    leaves: Count = 8
+    rate: Positive = 0.06
+    smallest: Count = 15
+    l2: Weight = 5.0
+    share: Share = 0.5
+    folds: Factor = 5
+    recency: bool = False
+    seed: Natural = 13
+
+    def features(self, sources: Sequence[str]) -> tuple[str, ...]:
+        """What the trees read of these sources."""
+        return features.names(sources, self.recency)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Judged queries: the features of their candidates, the grades of these and of all relevant documents.
+
+    One entry a query in all sequences. `rest` are the grades of documents below the candidates, in order.
+    """
+
+    features: tuple[str, ...]
+    qids: tuple[str, ...]
+    groups: tuple[str, ...]
+    areas: tuple[str, ...]
+    rows: tuple[Values, ...]
+    norms: tuple[Values, ...]
+    grades: tuple[Numbers, ...]
+    rest: tuple[tuple[int, ...], ...]
+    ideals: tuple[tuple[int, ...], ...]
+
+    def __len__(self) -> int:
+        return len(self.qids)
+
+    def value(self, place: int, scores: Values) -> float:
+        """nDCG@10 of one query with its candidates ordered by scores; equal ones keep the order of fusion."""
+        order = np.argsort(-scores, kind="stable")
+        return ndcg([*map(float, self.grades[place][order]), *map(float, self.rest[place])], self.ideals[place])
+
+    @cached_property
+    def fused(self) -> Values:
+        """nDCG@10 of every query as it was fused."""
+        return np.array([self.value(place, self.norms[place]) for place in range(len(self))])
+
+    def reading(self, names: tuple[str, ...]) -> Sample:
+        """The same queries with these features only."""
+        places = [self.features.index(name) for name in names]
+        return replace(self, features=names, rows=tuple(rows[:, places] for rows in self.rows))
+
+    def from_order(self, stage: Rank) -> Sample:
+        """The same queries, to learn from where the order of `stage` ends: `norms` are its scores over its prior.
+
+        What is learned with the prior of the stage is added to its trees.
+        """
+        grown, prior = trees.parse(stage.trees), stage.prior
+        read = self.reading(grown.features).rows
+        return replace(self, norms=tuple(n + grown(rows) / prior for n, rows in zip(self.norms, read, strict=True)))
+
+    @staticmethod
+    def joined(samples: Sequence[Sample]) -> Sample:
+        """The queries of several samples with the same features, in order."""
+        columns = ("qids", "groups", "areas", "rows", "norms", "grades", "rest", "ideals")
+        return Sample(samples[0].features, *(tuple(chain(*(getattr(each, c) for each in samples))) for c in columns))
+
+
+def sample(
+    states: Sequence[QueryState],
+    index: Index,
+    benchmark: Benchmark,
+    depth: int,
+    wanted: Callable[[Sequence[str]], tuple[str, ...]] = features.names,
+) -> Sample:
+    """What can be learned from fused states; queries without a relevant document or without a hit are left out.
+
+    `wanted` gives the names of the features for the names of the sources, sorted.
+    """
+    names = wanted(sorted({source for state in states for source in state.rankings}))
+    topics = {topic.qid: topic for topic in benchmark.topics}
+    docnos = index.chunks.docnos
+    found: list[tuple[Any, ...]] = []
+    for state in states:
+        qid = state.query.qid
+        grades = {docno: max(0, grade) for docno, grade in benchmark.document_qrels.get(qid, {}).items()}
+        if not any(grades.values()) or not len(fused(state)):
+            continue
+        candidates, rows = rows_of(state, index, names, depth)
+        ranked = candidates.documents.tolist()
+        known = set(ranked)
+        below = dict.fromkeys(index.chunks.document[fused(state).chunks].tolist())
+        found.append(
+            (
+                qid,
+                topics[qid].group or qid,
+                topic_area(grades),
+                rows,
+                candidates.norm,
+                np.array([grades.get(docnos[row], 0) for row in ranked], dtype=np.int64),
+                tuple(grades.get(docnos[row], 0) for row in below if row not in known),
+                tuple(grade for grade in grades.values() if grade > 0),
+            )
+        )
+    columns = zip(*found, strict=True) if found else ((),) * 8
+    return Sample(names, *(tuple(column) for column in columns))
+
+
+@dataclass(frozen=True)
+class Point:
+    """The learning curve at a number of topics: nDCG@10 of topics left out, with the learned order and as fused."""
+
+    topics: int
+    learned: float
+    fused: float
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A model, and what it gains on queries that it was not fitted on.
+
+    `held_out`, shape (n,), has nDCG@10 of every query by a model of other groups; `by_folder` by a model of other
+    folders, None where all documents are in one. `importance` is each feature's share of the gain of all splits.
+    """
+
+    model: str
+    trees: int
+    fused: Values
+    held_out: Values
+    by_folder: Values | None
+    curve: tuple[Point, ...]
+    importance: Mapping[str, float]
+
+    def rank(self, spec: Spec) -> Rank:
+        """The stage that uses the model."""
+        return Rank(self.model, prior=spec.prior, depth=spec.depth)
+
+    @property
+    def pays(self) -> bool:
+        """Whether held-out topics gain on average: the end of the learning curve is above fusion."""
+        return float(self.held_out.mean() - self.fused.mean()) > 0
+
+    def more(self, topics: int = 25) -> float | None:
+        """The estimated gain of this many more topics (gains grow with their logarithm); None without a curve."""
+        if len(self.curve) < 3:
+            return None
+        counts, gains = zip(*((math.log(each.topics), each.learned) for each in self.curve[1:]), strict=True)
+        slope = float(np.polyfit(counts, gains, 1)[0])
+        return max(0.0, slope * math.log(1 + topics / self.curve[-1].topics))
+
+
+def learn(judged: Sample, spec: Spec, progress: Progress | None = None) -> Learned:
+    """Learn from all queries of a sample, and estimate by cross-validation over groups and over folders.
+
+    Raises BenchmarkError for fewer than FEWEST queries or fewer groups than folds.
+    """
+    everything = np.arange(len(judged))
+    if len(judged) < FEWEST or len(set(judged.groups)) < spec.folds:
+        raise BenchmarkError(
+            f"a ranking is learned from at least {FEWEST} judged training topics of {spec.folds:g} groups, and there "
+            f"are {len(judged)} of {len(set(judged.groups))}: judge more with `ragbench judge`, or try data.resplit=1"
+        )
+    outer = _folds(judged.groups, everything, int(spec.folds), spec.seed)
+    several = len(set(judged.areas)) > 1
+    areas = _folds(judged.areas, everything, min(int(spec.folds), len(set(judged.areas))), spec.seed) if several else []
+    total, done = len(outer) * len(_SHARES) + len(areas) + 1, 0
+
+    def fit(chosen: Numbers) -> tuple[str, int, Mapping[str, float]]:
+        nonlocal done
+        model = _fit(judged, chosen, spec)
+        done += 1
+        if progress is not None:
+            progress("learning to rank", done, total)
+        return model
+
+    curve: dict[float, list[tuple[int, Numbers, Values]]] = {}
+    for held in outer:
+        others = np.setdiff1d(everything, held)
+        for share in _SHARES:
+            chosen = _part(judged.groups, others, share, spec.seed)
+            curve.setdefault(share, []).append((len(chosen), held, values_of(judged, held, fit(chosen)[0], spec.prior)))
+    by_folder = np.zeros(len(judged)) if several else None
+    for held in areas:
+        assert by_folder is not None
+        by_folder[held] = values_of(judged, held, fit(np.setdiff1d(everything, held))[0], spec.prior)
+    held_out = np.zeros(len(judged))
+    for _, held, values in curve[1.0]:
+        held_out[held] = values
+    points = []
+    for parts in curve.values():
+        learned = float(np.concatenate([values for *_, values in parts]).mean())
+        points.append(Point(round(float(np.mean([n for n, *_ in parts]))), learned, float(judged.fused.mean())))
+    model, rounds, importance = fit(everything)
+    return Learned(model, rounds, judged.fused, held_out, by_folder, tuple(points), importance)
+
+
+def values_with(judged: Sample, stage: Rank) -> Values:
+    """nDCG@10 of every query with the order of a stage that reads features of the sample."""
+    return values_of(judged.reading(stage.features), np.arange(len(judged)), stage.trees, stage.prior)
+
+
+def values_of(judged: Sample, places: Numbers, model: str, prior: float) -> Values:
+    """nDCG@10 of the queries at `places`, ordered by `prior` times the fused score plus the trees of a model."""
+    grown = trees.parse(model)
+    return np.array(
+        [judged.value(place, prior * judged.norms[place] + grown(judged.rows[place])) for place in places.tolist()]
+    )
+
+
+def grow(judged: Sample, places: Numbers, spec: Spec, weights: Values | None = None) -> tuple[str, Values]:
+    """The text of `spec.rounds` trees grown from the queries at `places`, and what each feature's splits gain.
+
+    `weights`, shape (n,), says how much each query of the sample counts.
+    """
+    return _grown(judged, places, spec, spec.rounds, weights)
+
+
+def _grown(
+    judged: Sample, places: Numbers, spec: Spec, rounds: int, weights: Values | None = None
+) -> tuple[str, Values]:
+    import lightgbm
+
+    booster = lightgbm.train(_parameters(judged, spec), _data(judged, places, spec, weights=weights), rounds)
+    text = trees.without_unused_lines(booster.model_to_string(num_iteration=rounds))
+    return text, np.asarray(booster.feature_importance("gain"), dtype=np.float64)
+
+
+def shares_of_gain(names: Sequence[str], gains: Values) -> dict[str, float]:
+    """The share of each feature in the gain of all splits, largest first, without those that gain nothing."""
+    total = float(gains.sum()) or 1.0
+    shares = {name: round(float(gain) / total, 4) for name, gain in zip(names, gains, strict=True) if gain > 0}
+    return dict(sorted(shares.items(), key=lambda pair: (-pair[1], pair[0])))
+
+
+def _fit(judged: Sample, chosen: Numbers, spec: Spec) -> tuple[str, int, Mapping[str, float]]:
+    """The text of a model of the chosen queries, its number of trees, and the importance of features."""
+    import lightgbm
+
+    inner = _folds(judged.groups, chosen, min(_INNER, len({judged.groups[place] for place in chosen})), spec.seed + 1)
+    curves = []
+    for held in inner:
+        recorded: dict[str, Any] = {}
+        lightgbm.train(
+            _parameters(judged, spec),
+            data := _data(judged, np.setdiff1d(chosen, held), spec),
+            spec.rounds,
+            valid_sets=[_data(judged, held, spec, data)],
+            callbacks=[lightgbm.record_evaluation(recorded)],
+        )
+        (measured,) = recorded["valid_0"].values()
+        curves.append(len(held) * np.array(measured))
+    rounds = int(np.argmax(np.round(np.sum(curves, axis=0), 9))) + 1
+    model, gains = _grown(judged, chosen, spec, rounds)
+    return model, rounds, shares_of_gain(judged.features, gains)
+
+
+def _data(judged: Sample, places: Numbers, spec: Spec, reference: Any = None, weights: Values | None = None) -> Any:
+    import lightgbm
+
+    chosen = places.tolist()
+    sizes = [len(judged.rows[place]) for place in chosen]
+    return lightgbm.Dataset(
+        np.concatenate([judged.rows[place] for place in chosen]),
+        np.concatenate([judged.grades[place] for place in chosen]),
+        group=sizes,
+        weight=None if weights is None else weights[places].repeat(sizes),
+        init_score=spec.prior * np.concatenate([judged.norms[place] for place in chosen]),
+        feature_name=list(judged.features),
+        params={"max_bin": 63, "verbosity": -1, "num_threads": 1, "data_random_seed": spec.seed},
+        reference=reference,
+        free_raw_data=False,
+    )
+
+
+def _parameters(judged: Sample, spec: Spec) -> dict[str, Any]:
+    best = max((int(grades.max()) for grades in judged.grades), default=1)
+    return {
+        "objective": "lambdarank",
+        "label_gain": list(range(best + 1)),  # linear, as nDCG@10 is measured here
+        "lambdarank_truncation_level": 15,
+        "metric": "ndcg",
+        "eval_at": [10],
+        "learning_rate": spec.rate,
+        "num_leaves": spec.leaves,
+        "min_data_in_leaf": spec.smallest,
+        "lambda_l2": spec.l2,
+        "feature_fraction_bynode": spec.share,
+        "max_bin": 63,
+        "seed": spec.seed,
+        "deterministic": True,
+        "force_row_wise": True,
+        "num_threads": 1,  # the sums, and so the bytes, are the same on every machine with any number of processors
+        "verbosity": -1,
+    }
+
+
+def _folds(names: Sequence[str], places: Numbers, count: int, seed: int) -> list[Numbers]:
+    """Places in `count` parts of similar size, those of one name together; drawn by the seed."""
+    members = _by_name(names, places)
+    drawn = np.random.default_rng(seed).permutation(len(members))
+    order = sorted(zip(drawn.tolist(), sorted(members), strict=True))
+    parts: list[list[int]] = [[] for _ in range(count)]
+    for _, name in sorted(order, key=lambda pair: (-len(members[pair[1]]), pair[0])):
+        min(parts, key=len).extend(members[name])
+    return [np.array(sorted(part), dtype=np.int64) for part in parts if part]
+
+
+def _part(names: Sequence[str], places: Numbers, share: float, seed: int) -> Numbers:
+    """A share of the places, those of one name together, drawn by the seed; at least two names."""
+    members = _by_name(names, places)
+    drawn = np.random.default_rng(seed).permutation(sorted(members)).tolist()
+    chosen: list[int] = []
+    for number, name in enumerate(drawn):
+        if number >= 2 and len(chosen) >= share * len(places):
+            break
+        chosen += members[name]
+    return np.array(sorted(chosen), dtype=np.int64)
+
+
+def _by_name(names: Sequence[str], places: Numbers) -> dict[str, list[int]]:
+    members: dict[str, list[int]] = {}
+    for place in places.tolist():
+        members.setdefault(names[place], []).append(place)
+    return members

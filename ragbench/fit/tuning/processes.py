@@ -1,0 +1,131 @@
+"""Searches side by side: this process, and others that share its journal."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+from ragbench.base.processes import end_with
+from ragbench.benchmark.benchmark import Benchmark
+from ragbench.config.arm_builder import ArmBuilder, Progress, Say, fetch_caches, share_caches
+from ragbench.config.sections import ExecutionSpec
+from ragbench.config.settings import Settings
+from ragbench.experiment.execution import spec_of
+from ragbench.fit.tuning import study
+from ragbench.fit.tuning.objective import TrainingValues
+from ragbench.fit.tuning.study import Rules, Search
+from ragbench.models.parallel import threads_for
+
+Job = tuple[Settings, Rules, Benchmark, Sequence[Search], Path, float, int]
+"""The arguments of `_beside`."""
+
+
+def search_all(
+    rules: Rules,
+    train: Benchmark,
+    searches: Sequence[Search],
+    values: TrainingValues,
+    journal: Path,
+    processes: int,
+    progress: Progress | None,
+    say: Say,
+) -> dict[str, Any]:
+    """Run all searches to their end, in this process and in others beside it; returns Optuna's studies by name.
+
+    The others are `processes` - 1 processes of this machine, or with `execution=ray` tasks of a Ray cluster, whose
+    machines must share the journal's folder.
+    """
+    storage = study.open_storage(journal)
+    studies = {search.name: study.open_study(storage, search, rules, values.base) for search in searches}
+    begun = {name: study.trials_in(opened, "RUNNING") for name, opened in studies.items()}  # before others begin theirs
+    memory, execution = sum(session.limit_bytes for session in values.sessions), spec_of(values.base)
+    count = _count(processes, execution)
+    jobs = [
+        (values.base, rules, train, _rotate(searches, n, count), journal.absolute(), memory, n) for n in range(1, count)
+    ]
+    beside = _spawn(jobs) if execution.kind != "ray" else _on_ray(jobs, execution)
+    with beside as failures:
+        for search in searches:
+            report = _reporter(progress, search) if progress is not None else None
+            study.optimise(studies[search.name], search, rules, values, report=report, begun=begun[search.name])
+        if failures():
+            say("a process of the search failed (see above); the others did its trials")
+    return studies
+
+
+def _count(processes: int, execution: ExecutionSpec) -> int:
+    """How many processes search, including this one: at least as many as `execution` has workers."""
+    if execution.kind == "local":
+        return processes
+    # The workers of a cluster that runs elsewhere leave this machine its processors.
+    return max(processes, (execution.workers or threads_for(None)) + (execution.address is not None))
+
+
+@contextmanager
+def _spawn(jobs: Sequence[Job]) -> Iterator[Callable[[], int]]:
+    """Start processes of this machine; yields a function that waits for them and returns how many failed."""
+    # No fork: a Java machine does not survive it.
+    context = multiprocessing.get_context("spawn")
+    others = [context.Process(target=_here_beside, args=(os.getpid(), *job), daemon=True) for job in jobs]
+    for other in others:
+        other.start()
+
+    def failures() -> int:
+        for other in others:
+            other.join()
+        return sum(bool(other.exitcode) for other in others)
+
+    try:
+        yield failures
+    finally:
+        for other in others:
+            if other.is_alive():
+                other.terminate()
+                other.join()
+
+
+def _on_ray(jobs: Sequence[Job], execution: ExecutionSpec) -> AbstractContextManager[Callable[[], int]]:
+    from ragbench.experiment import execution_ray
+
+    return execution_ray.tasks(_beside, jobs, execution.address)
+
+
+def _here_beside(parent: int, *job: Any) -> None:
+    """`_beside` in a process of this machine, which ends with the one that started it."""
+    end_with(parent)
+    _beside(*job)
+
+
+def _beside(
+    base: Settings,
+    rules: Rules,
+    train: Benchmark,
+    searches: Sequence[Search],
+    journal: Path,
+    memory: float,
+    number: int,
+) -> None:
+    """Take part in the searches, in another process with another Java machine."""
+    measures = [each.measure for each in rules.objectives if each.measure is not None]
+    builder = ArmBuilder.of(base, train)
+    fetch_caches(builder.store, builder.models)
+    values = TrainingValues(base, rules.parameters, train, builder, measures, memory)
+    storage = study.open_storage(journal)
+    for search in searches:
+        opened = study.open_study(storage, search, rules, base)
+        study.optimise(opened, search, rules, values, process=number)
+    share_caches(builder.store, builder.models)
+
+
+def _rotate(searches: Sequence[Search], number: int, processes: int) -> list[Search]:
+    """The searches in another order for every process, so that two work on the same one as late as possible."""
+    begin = number * len(searches) // processes
+    return [*searches[begin:], *searches[:begin]]
+
+
+def _reporter(progress: Progress, search: Search) -> Callable[[int], None]:
+    return lambda done: progress(f"search over {search.name}", done, search.trials)

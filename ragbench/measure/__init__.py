@@ -1,0 +1,1 @@
+"""Measures, losses by stage, and times of one arm."""

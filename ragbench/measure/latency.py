@@ -1,0 +1,222 @@
+"""Latency of single queries, each asked for the first time.
+
+Protocol: warm up, then rounds; in every round every arm answers a variant of every sampled query that nobody asked
+before (`ragbench.measure.unasked`), arms in a new seeded order for each query, so that a slow moment of the machine
+affects all arms alike. Models run without caches on disk and with pinned threads; the memory of earlier queries
+(`ragbench.base.query_memory`) is cleared before each query. In the last round some variants are asked twice more: with
+that memory cleared, which shows what is remembered elsewhere, and with it filled. Garbage collection stays on. The time
+is service time in a closed loop: the next query starts when the last one is answered. Cold starts are measured
+separately, in a fresh process (`ragbench.experiment.coldstart`).
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ragbench.base import query_memory
+from ragbench.base.bounds import Checked, Count, Natural, Positive, Seed
+from ragbench.measure.intervals import Floats, Samples, summary
+from ragbench.measure.unasked import Unasked
+from ragbench.search.engine.executor import Arm
+from ragbench.search.engine.pipeline import start
+from ragbench.search.stages.stage import Stage, wait
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ragbench.base.types import Query
+
+TOTAL = "total"
+NOTABLE = 0.1
+"""Both first and repeated times are reported where they differ by more than this share of the first."""
+REMEMBERED, REMEMBERED_MS = 0.2, 1.0
+"""Something remembers queries outside the query memory if known ones save more than this share and these ms of p50."""
+MOST_AGAIN = 40
+"""The most queries that are asked again."""
+
+
+@dataclass(frozen=True)
+class LatencySpec(Checked):
+    """How to measure. `queries`: how many are sampled, 72 bear an interval of p95; `rounds`: how often each is asked.
+
+    `warmup`: queries before. `arrival_qps`: rates of arrival for the open loop (`ragbench.measure.open_loop`), None to
+    leave it out; `arrivals`: queries sent at each rate.
+    """
+
+    enabled: bool = True
+    queries: Count = 80
+    rounds: Count = 2
+    warmup: Natural = 10
+    threads: Count = 1
+    seed: Seed = 13
+    cold_start: bool = True
+    arrival_qps: Positive | tuple[Positive, ...] | None = None
+    arrivals: Count = 100
+
+    @property
+    def rates(self) -> tuple[float, ...]:
+        """The rates of the open loop, ascending, each once."""
+        given = self.arrival_qps
+        return tuple(sorted(set(given))) if isinstance(given, tuple) else () if given is None else (given,)
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Samples of one arm: milliseconds of shape (samples, stages + 1), the last column for the whole query.
+
+    `again_ms`: times of repeated queries, one each, of shape (queries, stages + 1); no rows when none was repeated.
+    `known_ms`: times of the same queries when they were known and the query memory was cleared; `new_ms`: when they
+    were new, in the same round.
+    """
+
+    arm: str
+    columns: tuple[str, ...]
+    qids: tuple[str, ...]
+    samples_ms: Floats
+    again_ms: Floats
+    known_ms: Floats = field(default_factory=lambda: np.empty((0, 1)))
+    new_ms: Floats = field(default_factory=lambda: np.empty((0, 1)))
+
+    def samples(self, column: str = TOTAL) -> Samples:
+        """The times of one stage, or of the whole query, with their queries."""
+        return Samples(self.qids, self.samples_ms[:, self.columns.index(column)])
+
+    def frame(self) -> pd.DataFrame:
+        """One row for every sample: arm, qid, then a column for every stage and `total`."""
+        import pandas as pd
+
+        frame = pd.DataFrame(self.samples_ms, columns=list(self.columns))
+        frame.insert(0, "qid", self.qids)
+        frame.insert(0, "arm", self.arm)
+        return frame
+
+    def table(self) -> list[dict[str, object]]:
+        """A row for every stage and the whole.
+
+        `summary` of new queries; `again_p50` and `again_p95` of repeats; of the same queries `known_p50`, known and
+        with the query memory cleared, and `new_p50`, when they were new.
+        """
+        rows: list[dict[str, object]] = []
+        for place, stage in enumerate(self.columns):
+            rows.append({"arm": self.arm, "stage": stage, **summary(self.samples(stage))})
+            if len(self.again_ms) and len(self.known_ms):
+                p50, p95 = np.percentile(self.again_ms[:, place], [50, 95])
+                rows[-1] |= {"again_p50": float(p50), "again_p95": float(p95)}
+                rows[-1]["known_p50"] = float(np.median(self.known_ms[:, place]))
+                rows[-1]["new_p50"] = float(np.median(self.new_ms[:, place]))
+        return rows
+
+
+def measure(
+    arms: Sequence[Arm],
+    queries: Sequence[Query],
+    spec: LatencySpec,
+    progress: Callable[[str, int, int], None] | None = None,
+    again: bool = True,
+) -> dict[str, Timing]:
+    """Time every arm over a seeded sample of the queries; `again`: also ask up to `MOST_AGAIN` of them again."""
+    chance = random.Random(spec.seed)
+    sample = list(queries) if len(queries) <= spec.queries else chance.sample(list(queries), spec.queries)
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(limits=spec.threads):
+        fresh = without_caches(arms, sample[: spec.warmup], spec.threads)
+        first, new, known, second = (_by_arm(fresh) for _ in range(4))
+        asked = [(number, query) for number in range(spec.rounds) for query in sample]
+        repeated = range(len(asked) - len(sample), len(asked) - len(sample) + MOST_AGAIN) if again else range(0)
+        unasked = Unasked(sample, (query.text for query in queries))
+        for done, (_, query) in enumerate(asked, start=1):
+            for arm in chance.sample(fresh, len(fresh)):
+                variant = unasked.of(query)
+                first[arm.name].append(time_new(arm, variant))
+                if done - 1 in repeated:
+                    new[arm.name].append(first[arm.name][-1])
+                    known[arm.name].append(time_new(arm, variant))
+                    second[arm.name].append(time_query(arm, variant))
+            if progress is not None:
+                progress("timing queries", done, len(asked))
+    qids = tuple(query.qid for _, query in asked)
+    found = {}
+    for arm in fresh:
+        columns = (*(_column(name, stage) for name, stage in arm.pipeline), TOTAL)
+        lists = (each[arm.name] for each in (first, second, known, new))
+        times = (np.array(each, dtype=np.float64).reshape(-1, len(columns)) for each in lists)
+        found[arm.name] = Timing(arm.name, columns, qids, *times)
+    return found
+
+
+def _by_arm(arms: Sequence[Arm]) -> dict[str, list[list[float]]]:
+    return {arm.name: [] for arm in arms}
+
+
+def _column(name: str, stage: Stage) -> str:
+    """The name of a stage, marked for a live search: its time includes the network."""
+    return f"{name} (end to end)" if getattr(stage, "outside", False) else name
+
+
+def without_caches(arms: Sequence[Arm], warmup: Sequence[Query], threads: int) -> list[Arm]:
+    """The arms with models that read no cache on disk, warmed up with some queries."""
+    bare = {id(arm.index.models): arm.index.models.uncached(threads) for arm in arms}
+    fresh = [Arm(arm.name, arm.pipeline, arm.index.with_models(bare[id(arm.index.models)])) for arm in arms]
+    for arm in fresh:
+        arm.index.prepare(arm.pipeline.needs)
+        for query in warmup:
+            arm.pipeline([query], arm.index)
+    return fresh
+
+
+def time_new(arm: Arm, query: Query) -> list[float]:
+    """The times of a query with the query memory cleared, that of plug-ins too."""
+    arm.index.memory.forget()
+    query_memory.OF_PLUGINS.forget()
+    return time_query(arm, query)
+
+
+def time_query(arm: Arm, query: Query) -> list[float]:
+    """Milliseconds of every stage and of the whole for one query."""
+    for _, stage in arm.pipeline:
+        wait(stage)
+    clock = time.perf_counter_ns
+    marks = [clock()]
+    for _ in arm.pipeline.steps(start([query]), arm.index):
+        marks.append(clock())
+    times = [(after - before) / 1e6 for before, after in itertools.pairwise(marks)]
+    return [*times, (marks[-1] - marks[0]) / 1e6]
+
+
+def repeat_sentences(table: pd.DataFrame) -> list[str]:
+    """A sentence for every arm whose times differ when a query is repeated, from the latency table of a run."""
+    if "again_p50" not in table:
+        return []
+    said = []
+    for row in table[table["stage"] == TOTAL].to_dict("records"):
+        ratios = [abs(row[f"again_{name}"] - row[name]) / max(row[name], 1e-9) for name in ("p50", "p95")]
+        if max(ratios) > NOTABLE:
+            said.append(
+                f"{row['arm']}: p50 {row['p50']:.1f} ms and p95 {row['p95']:.1f} ms for a new query, "
+                f"{row['again_p50']:.1f} and {row['again_p95']:.1f} ms when it is asked again"
+            )
+    return [*said, *_remembered(table)]
+
+
+def _remembered(table: pd.DataFrame) -> list[str]:
+    """A sentence for every arm in which something remembers queries and does not say so."""
+    if "known_p50" not in table:
+        return []
+    said = []
+    for row in table[table["stage"] == TOTAL].to_dict("records"):
+        saved = row["new_p50"] - row["known_p50"]
+        if saved > max(REMEMBERED * row["new_p50"], REMEMBERED_MS):
+            said.append(
+                f"{row['arm']}: something remembers queries: p50 {row['new_p50']:.1f} ms for a query that nobody asked "
+                f"before, {row['known_p50']:.1f} ms for the same one known. New ones count; a plug-in remembers with "
+                "ragbench.remember"
+            )
+    return said

@@ -1,0 +1,56 @@
+"""The levels at which a run is judged: documents, their sections, and quotes from them.
+
+Passages as the reader gets them are a fourth level, in `ragbench.measure.passages`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ragbench.measure import measures
+from ragbench.measure.measures import Run
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ragbench.base.types import QueryState
+    from ragbench.benchmark.benchmark import Benchmark, Qrels
+    from ragbench.index.chunks import ChunkTable
+
+DOCUMENT, SECTION, QUOTE, PASSAGE = "document", "section", "quote", "passage"
+FEWEST = 3
+"""A level with fewer topics shows nothing, and is left out where more topics have judged documents."""
+
+
+def enough(topics: int, most: int) -> bool:
+    """Whether a level with this many topics counts, where the level with the most topics has `most`."""
+    return topics > 0 and topics >= min(FEWEST, most)
+
+
+@dataclass(frozen=True)
+class Level:
+    """What was found at a level, and its judgments."""
+
+    name: str
+    run: Run
+    qrels: Qrels
+
+    def evaluate(self, names: Sequence[str], unanswerable: Collection[str]) -> pd.DataFrame:
+        """qid, level, measure, value; without the topics that are not judged at this level."""
+        frame = measures.evaluate(self.run, self.qrels, names, unanswerable)
+        frame.insert(0, "level", self.name)
+        return frame
+
+
+def levels(states: Sequence[QueryState], table: ChunkTable, benchmark: Benchmark) -> list[Level]:
+    """A run at every level; quotes only where there are some."""
+    found = [
+        Level(DOCUMENT, measures.document_run(states, table), benchmark.document_qrels),
+        Level(SECTION, measures.section_run(states, table), benchmark.section_qrels),
+    ]
+    if quotes := benchmark.quotes_by_topic:
+        qrels = {qid: {quote.id: 1 for quote in each} for qid, each in quotes.items()}
+        found.append(Level(QUOTE, measures.quote_run(states, table, quotes), qrels))
+    return found

@@ -1,0 +1,231 @@
+"""Measures of a run against judgments, by ir_measures, for every query.
+
+Documents are scored by their best chunk; sections by the best chunk that overlaps them; quotes by the first chunk that
+covers at least half of them. Topics without a relevant judgment are not measured, with these exceptions: `Hits@10`
+counts the hits of every query, and `Silence` says whether there were none for a topic that is known to have no answer;
+`FalseSilence` does for a topic that has one. `Unjudged@10` is always added: an unjudged hit counts as not relevant.
+Where some hits were judged useless, nDCG@10 is also given as if every unjudged hit were as useful as judged ones at
+its rank (`if_useful`).
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragbench.base.errors import ConfigError
+from ragbench.base.types import QueryState, Ranking
+from ragbench.measure.gains import DEPTH, ndcg_if_useful, typical_gains, useless_known
+from ragbench.measure.own_measures import is_own, value
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from ir_measures.measures import Measure
+
+    from ragbench.benchmark.benchmark import Qrels
+    from ragbench.benchmark.quotes import Quote
+    from ragbench.index.chunks import ChunkTable
+
+PRIMARY = "nDCG@10"
+MEASURES = ("nDCG@5", PRIMARY, "RR", "R@10", "R@100", "P@5", "AP", "Success@1", "Judged@10")
+SILENCE = "Silence"
+FALSE_SILENCE = "FalseSilence"
+HITS = "Hits@10"
+ANSWERED = (SILENCE, FALSE_SILENCE, HITS)
+"""Always there: 1 for no hit where there is no answer, 1 for no hit where there is one, hits among the first ten."""
+UNJUDGED = "Unjudged@10"
+"""Hits without a judgment among the first ten of a query, divided by ten: places left empty are not unjudged."""
+
+STRANGER = "?"
+"""The first character of the name of a hit outside the collection; live searches may return such hits."""
+UNPLACED = "Unplaced@10"
+"""Hits outside the collection among the first ten of a query, divided by ten; measured where there are any."""
+
+Run = Mapping[str, Sequence[tuple[str, float]]]
+"""By qid, (id, score) with strictly decreasing scores."""
+
+
+def metric_name(measure: str) -> str:
+    """A measure's name as MLflow accepts it: `ndcg_at_10`."""
+    return measure.lower().replace("@", "_at_").replace("(", "_").replace(")", "").replace("=", "_").replace(",", "_")
+
+
+def document_run(states: Iterable[QueryState], table: ChunkTable) -> dict[str, list[tuple[str, float]]]:
+    """The run over documents: each by its best chunk."""
+    docnos = table.docnos
+    return {
+        state.query.qid: decreasing(_first(state, ((docnos[row],) for row in table.document[_chunks(state)].tolist())))
+        for state in states
+    }
+
+
+def section_run(states: Iterable[QueryState], table: ChunkTable) -> dict[str, list[tuple[str, float]]]:
+    """The run over sections: each by the best chunk that overlaps it; those of one chunk in document order."""
+    sections = table.section_ids
+    return {
+        state.query.qid: decreasing(_first(state, (sections[chunk] for chunk in _chunks(state).tolist())))
+        for state in states
+    }
+
+
+def quote_run(
+    states: Iterable[QueryState], table: ChunkTable, quotes: Mapping[str, Sequence[Quote]]
+) -> dict[str, list[tuple[str, float]]]:
+    """The run over hits, of the topics with quotes: a hit that covers at least half of a quote has the quote's name.
+
+    Others have the name of their chunk; so does a hit whose quotes earlier hits covered: it takes a place for nothing.
+    """
+    run = {}
+    for state in states:
+        wanted = list(quotes.get(state.query.qid, ()))
+        if not wanted:
+            continue
+        hits: list[tuple[str, float]] = []
+        for chunk, score, stranger in state.hits_with_strangers():
+            if stranger:
+                hits.append((f"{STRANGER}{stranger}", score))
+                continue
+            docno, span = table.docno(chunk), table.span(chunk)
+            covered = [quote for quote in wanted if quote.docno == docno and quote.covered_by(*span)]
+            wanted = [quote for quote in wanted if quote not in covered]
+            hits += [(quote.id, score) for quote in covered] or [(table.chunk_ids[chunk], score)]
+        run[state.query.qid] = decreasing(hits)
+    return run
+
+
+def _chunks(state: QueryState) -> NDArray[np.int32]:
+    return (state.fused or Ranking.empty()).chunks
+
+
+def _first(state: QueryState, names: Iterable[Sequence[str]]) -> Iterable[tuple[str, float]]:
+    """The names of the hits, in order, each once; `names` has the names of every hit inside the collection."""
+    best: dict[str, float] = {}
+    named = iter(names)
+    for _, score, stranger in state.hits_with_strangers():
+        for name in (f"{STRANGER}{stranger}",) if stranger else next(named):
+            best.setdefault(name, score)
+    return best.items()
+
+
+def decreasing(scored: Iterable[tuple[str, float]]) -> list[tuple[str, float]]:
+    """The same order with scores that strictly decrease, so that no tool can order ties in another way.
+
+    They decrease even in single precision, in which trec_eval compares them.
+    """
+    hits = list(scored)
+    values = np.array([score for _, score in hits], dtype=np.float32)
+    if not (values[1:] < values[:-1]).all():
+        values = _lowered(values)
+    return [(name, value) for (name, _), value in zip(hits, values.tolist(), strict=True)]
+
+
+def _lowered(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Every value that is not below the one before it becomes the next smaller number of single precision.
+
+    A number's bits, read as an integer without their sign, are its place among the numbers of single precision.
+    """
+    bits = values.view(np.int32).astype(np.int64)
+    places = np.where(bits < 0, -(bits & 0x7FFFFFFF), bits)
+    ranks = np.arange(len(values))
+    places = np.minimum.accumulate(places + ranks) - ranks
+    return np.where(places < 0, -places | 0x80000000, places).astype(np.uint32).view(np.float32)
+
+
+def evaluate(
+    run: Run, qrels: Qrels, measures: Sequence[str] = MEASURES, unanswerable: Collection[str] = ()
+) -> pd.DataFrame:
+    """One row for every query and measure: qid, measure, value; see above for the measures that are added.
+
+    Queries in `unanswerable` have `Silence`; others without a relevant judgment have `Hits@10` only. Scores that are
+    equal are ordered as trec_eval orders them, by docno.
+    """
+    import ir_measures
+    import pandas as pd
+
+    answerable = sorted(qid for qid in run if any(grade > 0 for grade in qrels.get(qid, {}).values()))
+    # Numbered: the program that computes a measure may accept only numbers as ids of queries.
+    judged = {str(number): dict(qrels[qid]) for number, qid in enumerate(answerable)}
+    scored = {str(number): dict(run[qid]) or {"": 0.0} for number, qid in enumerate(answerable)}
+    rows = [(qid, UNJUDGED, unjudged(run[qid], qrels[qid])) for qid in answerable]
+    if any(name.startswith(STRANGER) for hits in run.values() for name, _ in hits):
+        rows += [(qid, UNPLACED, sum(name.startswith(STRANGER) for name, _ in run[qid][:10]) / 10) for qid in run]
+    own = [name for name in measures if is_own(name)]
+    rows += [(qid, name, value(name, run[qid], qrels[qid])) for name in own for qid in answerable]
+    parsed = {name: parse(name) for name in measures if name not in (UNJUDGED, if_useful(PRIMARY), *own)}
+    values: dict[tuple[str, str], float] = {}
+    for together in _by_call(parsed):
+        names = {parsed[name].NAME: name for name in together}
+        try:
+            for each in ir_measures.iter_calc([parsed[name] for name in together], judged, scored):
+                values[names[each.measure.NAME], answerable[int(each.query_id)]] = float(each.value)
+        except subprocess.CalledProcessError as error:
+            raise ConfigError(f"{', '.join(together)}: {error.cmd[0]} failed on these results; leave it out") from None
+    for name in parsed:
+        # Without hits none lacks a judgment: an arm that returns nothing is worse, not less judged.
+        silence = 1.0 if name.startswith("Judged@") else 0.0
+        rows += [(qid, name, values.get((name, qid), 0.0) if run[qid] else silence) for qid in answerable]
+    if PRIMARY in parsed and useless_known(judged.values()):
+        rows += _if_useful({qid: run[qid] for qid in answerable}, qrels)
+    rows += [(qid, SILENCE, float(not run[qid])) for qid in sorted(set(run) & set(unanswerable) - set(answerable))]
+    rows += [(qid, FALSE_SILENCE, float(not run[qid])) for qid in answerable]
+    rows += [(qid, HITS, float(min(10, len(run[qid])))) for qid in sorted(run)]
+    return pd.DataFrame(rows, columns=["qid", "measure", "value"])
+
+
+def if_useful(measure: str) -> str:
+    """The name of a measure's value if every unjudged hit were as useful as judged ones at its rank."""
+    return f"{measure} if useful"
+
+
+def _if_useful(run: Run, qrels: Qrels) -> list[tuple[str, str, float]]:
+    gains: dict[str, list[float | None]] = {
+        qid: [max(0, qrels[qid][name]) if name in qrels[qid] else None for name, _ in hits[:DEPTH]]
+        for qid, hits in run.items()
+    }
+    typical = typical_gains(list(gains.values()))
+    ideal = {qid: [float(grade) for grade in qrels[qid].values() if grade > 0] for qid in run}
+    return [(qid, if_useful(PRIMARY), ndcg_if_useful(gains[qid], ideal[qid], typical)) for qid in run]
+
+
+def parse(name: str) -> Measure:
+    """The measure of a name. Raises ConfigError when ir_measures does not know or cannot compute it."""
+    import ir_measures
+
+    pipeline: Any = ir_measures.DefaultPipeline
+    try:
+        measure: Any = ir_measures.parse_measure(name)
+        measure.validate_params()
+        known = pipeline.supports(measure) and measure.params.get("cutoff", 1) >= 1
+    except (NameError, ValueError, KeyError, SyntaxError, AssertionError):
+        known = False
+    if not known:
+        raise ConfigError(f"'{name}' is not a measure that ir_measures can compute; examples: {', '.join(MEASURES)}")
+    found: Measure = measure
+    return found
+
+
+def check(names: Iterable[str]) -> None:
+    """Raise ConfigError for a measure that cannot be computed, before any work starts."""
+    for name in names:
+        if name not in (UNJUDGED, if_useful(PRIMARY)) and not is_own(name):
+            parse(name)
+
+
+def _by_call(parsed: Mapping[str, Measure]) -> list[list[str]]:
+    """The names in groups without two variants of a measure: one call may swap the values of two variants."""
+    groups: list[dict[str, str]] = []
+    for name, measure in parsed.items():
+        group = next((each for each in groups if str(measure.NAME) not in each), None)
+        if group is None:
+            groups.append(group := {})
+        group[str(measure.NAME)] = name
+    return [list(group.values()) for group in groups]
+
+
+def unjudged(hits: Sequence[tuple[str, float]], grades: Mapping[str, int], depth: int = 10) -> float:
+    """The hits among the first `depth` that have no judgment, divided by `depth`; from 0 to 1."""
+    return sum(name not in grades for name, _ in hits[:depth]) / depth

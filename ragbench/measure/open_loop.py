@@ -1,0 +1,182 @@
+"""Open loop: queries arrive independently of answers, and one worker answers them in order.
+
+Arrivals are a Poisson process, seeded, the same for every arm. The response time of a query runs from its arrival to
+its answer: waiting in the queue, then service. A closed loop, where the next query comes when the last is answered,
+hides the waiting.
+
+Saturation: an arm keeps up with a rate when its load there, rate times mean service time as measured at that rate, is
+below 1; otherwise the queue grows for as long as queries come (Loynes 1962). The saturation point is the largest of
+the given rates, in ascending order, before the first that it does not keep up with.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ragbench.base import query_memory
+from ragbench.measure.intervals import Floats, Samples, summary
+from ragbench.measure.latency import LatencySpec, Timing, without_caches
+from ragbench.measure.unasked import Unasked
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ragbench.base.types import Query
+    from ragbench.search.engine.executor import Arm
+
+COLUMNS = (
+    *("arm", "qps", "queries", "load", "keeps_up", "p50", "p50_low", "p50_high", "p95", "p95_low", "p95_high", "p99"),
+    *("mean", "service", "waiting_p95", "queue_at_end", "expected_p95"),
+)
+
+
+@dataclass(frozen=True)
+class Served:
+    """Queries one arm answered at one rate: milliseconds since the start, of shape (n,), in order of arrival."""
+
+    arm: str
+    qps: float
+    arrived: Floats
+    begun: Floats
+    answered: Floats
+
+    @property
+    def response_ms(self) -> Floats:
+        """From arrival to answer."""
+        return self.answered - self.arrived
+
+    @property
+    def load(self) -> float:
+        """Rate times mean service time: the share of time that the worker needs."""
+        return self.qps * float((self.answered - self.begun).mean()) / 1e3
+
+    @property
+    def keeps_up(self) -> bool:
+        """Whether the queue stays finite at this rate."""
+        return self.load < 1
+
+    @property
+    def queue_at_end(self) -> int:
+        """How many queries were unanswered when the last one arrived, including it."""
+        return int((self.answered > self.arrived[-1]).sum())
+
+
+def measure(
+    arms: Sequence[Arm],
+    queries: Sequence[Query],
+    spec: LatencySpec,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> list[Served]:
+    """Send `spec.arrivals` queries at every rate of `spec.rates` to every arm in turn; arms in a new order per rate."""
+    from threadpoolctl import threadpool_limits
+
+    chance, unasked = random.Random(spec.seed), Unasked(queries)
+    served: list[Served] = []
+    total = len(spec.rates) * len(arms)
+    with threadpool_limits(limits=spec.threads):
+        fresh = without_caches(arms, queries[: spec.warmup], spec.threads)
+        for qps in spec.rates:
+            arrivals = poisson_ms(qps, spec.arrivals, spec.seed)
+            asked = chance.choices(queries, k=spec.arrivals)
+            for arm in chance.sample(fresh, len(fresh)):
+                served.append(serve(arm, qps, [unasked.of(query) for query in asked], arrivals))
+                if progress is not None:
+                    progress("serving arrivals", len(served), total)
+    return served
+
+
+def poisson_ms(qps: float, n: int, seed: int) -> Floats:
+    """`n` arrivals of a Poisson process within `n / qps` seconds, in milliseconds, in order.
+
+    For a given number, arrivals of a Poisson process are uniform, so the rate is exactly `qps` for any `n`.
+    """
+    return np.sort(np.random.default_rng(seed).uniform(0.0, 1e3 * n / qps, n))
+
+
+def serve(arm: Arm, qps: float, queries: Sequence[Query], arrivals_ms: Floats) -> Served:
+    """Answer each query as soon as it has arrived and the one before it is answered."""
+    begun, answered = np.empty(len(queries)), np.empty(len(queries))
+    start = time.perf_counter()
+    for place, (query, arrival) in enumerate(zip(queries, arrivals_ms.tolist(), strict=True)):
+        arm.index.memory.forget()
+        query_memory.OF_PLUGINS.forget()
+        early = arrival / 1e3 - (time.perf_counter() - start)
+        if early > 0:
+            time.sleep(early)
+        begun[place] = (time.perf_counter() - start) * 1e3
+        arm.pipeline([query], arm.index)
+        answered[place] = (time.perf_counter() - start) * 1e3
+    return Served(arm.name, qps, arrivals_ms, begun, answered)
+
+
+def simulate(arrivals_ms: Floats, service_ms: Floats) -> Floats:
+    """Response times of a queue with one worker: wait = max(0, wait before + service before - gap), Lindley 1952."""
+    responses = np.empty(len(arrivals_ms))
+    free = 0.0
+    for place, (arrival, service) in enumerate(zip(arrivals_ms.tolist(), service_ms.tolist(), strict=True)):
+        free = max(free, arrival) + service
+        responses[place] = free - arrival
+    return responses
+
+
+def table(served: Iterable[Served], timings: Mapping[str, Timing], seed: int) -> pd.DataFrame:
+    """One row for every arm and rate with the columns `COLUMNS`, times in milliseconds.
+
+    p50 to mean are response times, with intervals for independent arrivals; `service` is the mean service time,
+    `waiting_p95` that of the wait alone. `expected_p95` is the p95 of the same arrivals in a simulated queue with
+    service times drawn from those of the closed loop (`timings`): a difference means that service times change under
+    load.
+    """
+    import pandas as pd
+
+    rows = []
+    for each in served:
+        responses = Samples([str(place) for place in range(len(each.arrived))], each.response_ms)
+        drawn = np.random.default_rng(seed).choice(timings[each.arm].samples().ms, len(each.arrived))
+        rows.append(
+            {
+                "arm": each.arm,
+                "qps": each.qps,
+                "queries": len(each.arrived),
+                "load": each.load,
+                "keeps_up": each.keeps_up,
+                **summary(responses, seed),
+                "service": float((each.answered - each.begun).mean()),
+                "waiting_p95": float(np.percentile(each.begun - each.arrived, 95)),
+                "queue_at_end": each.queue_at_end,
+                "expected_p95": float(np.percentile(simulate(each.arrived, drawn), 95)),
+            }
+        )
+    order = {arm: place for place, arm in enumerate(timings)}
+    frame = pd.DataFrame(rows, columns=list(COLUMNS))
+    return frame.sort_values(["arm", "qps"], key=lambda c: c.map(order) if c.name == "arm" else c, ignore_index=True)
+
+
+def saturation(frame: pd.DataFrame) -> dict[str, float]:
+    """The largest rate of every arm such that it keeps up with this and all lower given rates; 0 for none."""
+    found = {}
+    for arm, rows in frame.sort_values("qps").groupby("arm", sort=False):
+        steady = rows["keeps_up"].astype(bool).cummin()
+        found[str(arm)] = float(rows["qps"][steady].max()) if steady.any() else 0.0
+    return found
+
+
+def sentences(frame: pd.DataFrame) -> list[str]:
+    """The saturation point of every arm in words."""
+    said = []
+    for arm, qps in saturation(frame).items():
+        rates = frame[frame["arm"] == arm]["qps"]
+        if qps == 0:
+            said.append(f"{arm}: the queue grows already at {rates.min():g} queries a second")
+        elif qps == rates.max():
+            said.append(f"{arm}: keeps up with every rate, the largest {qps:g} queries a second")
+        else:
+            above = rates[rates > qps].min()
+            said.append(f"{arm}: saturates above {qps:g} queries a second; at {above:g} the queue grows")
+    return said

@@ -1,0 +1,167 @@
+"""What the reader gets: hits as they are returned, their length, and the judged parts of documents that they cover.
+
+The units are hits, not sections: a parent chunk with four relevant sections takes one place and gains once. The gain
+of a hit is the best grade among the judged parts that it covers and no earlier hit covered. The ideal order is made
+from the same units, the chunks (or parents) of the arm's own index.
+
+Parts are the judged sections of a topic; where it has none, its quotes, each of grade 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from ragbench.measure.gains import DEPTH, Gains, ndcg, ndcg_if_useful, typical_gains, useless_known
+from ragbench.measure.levels import PASSAGE
+from ragbench.measure.measures import PRIMARY, UNJUDGED, if_useful
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ragbench.base.types import QueryState
+    from ragbench.benchmark.benchmark import Benchmark
+    from ragbench.benchmark.quotes import Quote
+    from ragbench.index.chunks import ChunkTable
+
+TOKENS = f"Tokens@{DEPTH}"
+"""Tokens of the first ten hits, as the encoder counts them."""
+
+Grades = Mapping[str, int]
+Parts = frozenset[str]
+
+
+def recall_within(tokens: int) -> str:
+    """The name of a measure: the share of a topic's grades in the first hits that fit into this many tokens."""
+    return f"Recall@{tokens}tokens"
+
+
+@dataclass(frozen=True)
+class Passages:
+    """The hits of an index as units: what each covers, and how long it is."""
+
+    table: ChunkTable
+    count_tokens: Callable[[str], int]
+    quotes: Mapping[str, Sequence[Quote]]
+
+    @cached_property
+    def _lengths(self) -> dict[int, int]:
+        return {}
+
+    def tokens(self, chunks: Iterable[int]) -> int:
+        """The tokens of some chunks together."""
+        for chunk in chunks:
+            if chunk not in self._lengths:
+                self._lengths[chunk] = self.count_tokens(self.table.text(chunk))
+        return sum(self._lengths[chunk] for chunk in chunks)
+
+    def covered(self, chunks: Iterable[int], quotes: Sequence[Quote] = ()) -> Parts:
+        """The sections that some chunks overlap; with `quotes`, the quotes of which one chunk covers at least half."""
+        if not quotes:
+            return frozenset(part for chunk in chunks for part in self.table.section_ids[chunk])
+        places = [(self.table.docno(chunk), self.table.span(chunk)) for chunk in chunks]
+        return frozenset(
+            quote.id for quote in quotes if any(d == quote.docno and quote.covered_by(*span) for d, span in places)
+        )
+
+    def units(self, docnos: Iterable[str], quotes: Sequence[Quote] = ()) -> list[Parts]:
+        """What each unit of some documents covers: parents where there are any, else chunks."""
+        numbers = [self.table.document_number[docno] for docno in docnos if docno in self.table.document_number]
+        chunks = [chunk for number in numbers for chunk in range(*self.table.chunks_of(number))]
+        parents = self.table.parent
+        units = dict.fromkeys(int(parents[chunk]) if parents[chunk] >= 0 else chunk for chunk in chunks)
+        return [self.covered([unit], quotes) for unit in units]
+
+
+def evaluate(states: Iterable[QueryState], passages: Passages, benchmark: Benchmark, budget: int) -> pd.DataFrame:
+    """qid, level, measure, value: nDCG@10 of passages, their tokens, and the recall within a budget of tokens.
+
+    Only of topics with a relevant part. `Unjudged@10` counts hits that cover no judged part.
+    """
+    import pandas as pd
+
+    answers = [_answer(state, passages, benchmark, budget) for state in states]
+    known = [answer for answer in answers if answer is not None]
+    typical = typical_gains([answer.gains for answer in known])
+    bounded = useless_known(benchmark.section_qrels.get(answer.qid, {}) for answer in known)
+    rows = []
+    for answer in known:
+        values = {
+            PRIMARY: ndcg(answer.gains, answer.ideal),
+            UNJUDGED: sum(gain is None for gain in answer.gains) / DEPTH,
+            TOKENS: float(answer.tokens),
+            recall_within(budget): answer.recall,
+        }
+        if bounded:
+            values[if_useful(PRIMARY)] = ndcg_if_useful(answer.gains, answer.ideal, typical)
+        rows += [(answer.qid, PASSAGE, measure, value) for measure, value in values.items()]
+    return pd.DataFrame(rows, columns=["qid", "level", "measure", "value"])
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """Gains of the first ten hits (None: unjudged), the gains of the ideal order, tokens, recall within the budget."""
+
+    qid: str
+    gains: Gains
+    ideal: Sequence[float]
+    tokens: int
+    recall: float
+
+
+def _answer(state: QueryState, passages: Passages, benchmark: Benchmark, budget: int) -> _Answer | None:
+    """None for a topic without a relevant part."""
+    qid = state.query.qid
+    grades: Grades = benchmark.section_qrels.get(qid, {})
+    quotes: Sequence[Quote] = () if grades else passages.quotes.get(qid, ())
+    if quotes:
+        grades = {quote.id: 1 for quote in quotes}
+    relevant = {part: grade for part, grade in grades.items() if grade > 0}
+    if not relevant:
+        return None
+    docnos = sorted({part.rpartition("#")[0] for part in relevant})
+    gains: list[float | None] = []
+    covered: set[str] = set()
+    within: set[str] = set()
+    spent, tokens = 0, 0
+    chunks = state.fused.chunks.tolist() if state.fused is not None else []
+    for rank, chunk in enumerate(chunks):
+        returned = state.contexts.get(chunk, (chunk,))
+        length = passages.tokens(returned) if rank < DEPTH or spent <= budget else 0
+        spent += length
+        parts = passages.covered(returned, quotes) & set(grades)
+        if rank < DEPTH:
+            tokens += length
+            gains.append(max((grades[part] for part in parts - covered), default=0.0 if parts else None))
+            covered |= parts
+        if spent <= budget:
+            within |= parts
+        elif rank >= DEPTH:
+            break
+    share = sum(relevant.get(part, 0) for part in within) / sum(relevant.values())
+    return _Answer(qid, gains, ideal_gains(passages.units(docnos, quotes), relevant), tokens, share)
+
+
+def ideal_gains(units: Sequence[Parts], relevant: Grades) -> list[float]:
+    """The grades that distinct units can gain, best first: each unit counts one part that it covers, each part once.
+
+    The parts that units can be matched with are the independent sets of a transversal matroid (Edmonds and Fulkerson
+    1965): taking the best grades first, while a matching exists, is best at every rank. No order of hits gains more;
+    where units overlap, the best order may gain less.
+    """
+    of_part = {part: [number for number, unit in enumerate(units) if part in unit] for part in relevant}
+    taken: dict[int, str] = {}
+
+    def matched(part: str, tried: set[int]) -> bool:
+        for unit in of_part[part]:
+            if unit not in tried:
+                tried.add(unit)
+                if unit not in taken or matched(taken[unit], tried):
+                    taken[unit] = part
+                    return True
+        return False
+
+    ordered = sorted(relevant, key=lambda part: (-relevant[part], part))
+    return [float(relevant[part]) for part in ordered if matched(part, set())]

@@ -1,0 +1,1 @@
+"""Finished runs: kept in folders, read for everything that shows them."""

@@ -1,0 +1,73 @@
+"""Check that the data that a command reads are those that a finished run measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ragbench.base.errors import ResultsError
+from ragbench.benchmark.benchmark import Benchmark
+from ragbench.config.benchmark import load
+from ragbench.results.measurements import Measurements
+
+_OF_DATA = ("data=", "data.", "topics=", "topics.")
+
+
+def benchmark_of(results: Measurements, *, judged_since: bool = False) -> Benchmark:
+    """The benchmark that a run recorded, read again; ResultsError when it has changed since.
+
+    With `judged_since` judgments may have changed, documents and topics may not.
+    """
+    benchmark = load(results.config(results.arms[0]))
+    require(results, benchmark, judged_since=judged_since)
+    return benchmark
+
+
+def require(results: Measurements, benchmark: Benchmark, *, judged_since: bool = False) -> None:
+    """Raise ResultsError unless the benchmark is the one a run measured."""
+    recorded = results.record["benchmark"]
+    if recorded["digest"] == benchmark.digest:
+        return
+    if recorded["name"] != benchmark.name:
+        raise ResultsError(
+            f"{results.folder} measured '{recorded['name']}' and not '{benchmark.name}': leave data= out, or name a "
+            f"run over '{benchmark.name}'"
+        )
+    parts = (("documents", benchmark.collection, "collection"), ("topics", benchmark.questions, "questions"))
+    changed = next((what for what, now, key in parts if recorded.get(key) != now), "judgments")
+    if changed != "judgments" or not judged_since:
+        raise ResultsError(
+            f"the {changed} of '{benchmark.name}' have changed since {results.folder} was measured: run it again"
+        )
+
+
+def refuse_other_data(results: Measurements, config: Mapping[str, Any], words: Sequence[str]) -> None:
+    """Raise ResultsError when words of a command name other data than the run measured."""
+    if not names_data(words):
+        return
+    recorded = results.config(results.arms[0])
+    if any(_without_judgments(config[key]) != _without_judgments(recorded[key]) for key in ("data", "topics")):
+        raise ResultsError(
+            f"{results.folder} measured '{results.record['benchmark']['name']}', which these settings do not read: "
+            "leave data= and topics= out, or name a run over those data"
+        )
+
+
+def names_data(words: Sequence[str]) -> bool:
+    """Whether words of a command name data."""
+    return any(word.lstrip("+").startswith(_OF_DATA) for word in words)
+
+
+def _without_judgments(node: Any) -> Any:
+    """The settings of data without those of judgments, to which judgments may be added."""
+    return {key: value for key, value in node.items() if key != "qrels"} if isinstance(node, Mapping) else node
+
+
+def require_same(first: Measurements, other: Measurements) -> None:
+    """Raise ResultsError unless two runs measured the same benchmark."""
+    before, after = (each.record["benchmark"] for each in (first, other))
+    if before["digest"] != after["digest"]:
+        raise ResultsError(
+            f"{first.folder} measured '{before['name']}' ({before['digest'][:12]}) and {other.folder} "
+            f"'{after['name']}' ({after['digest'][:12]}): compare runs over the same documents, topics and judgments"
+        )

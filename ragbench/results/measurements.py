@@ -1,0 +1,218 @@
+"""Measurements as tidy tables and as a folder of plain files.
+
+    <folder>/experiment.json        name, command, benchmark, environment, arms
+    <folder>/summary.csv            arm, level, split, type, measure, mean, n
+    <folder>/latency.csv            arm, stage, p50, p95, p99 ... of the service time in milliseconds
+    <folder>/open_loop.csv          arm, qps, load, p50, p95, p99 ... of the response time in milliseconds
+    <folder>/verdicts.csv           effects, intervals, costs, verdicts; perhaps field.csv, halves.csv, areas.csv
+    <folder>/topics.parquet         qid, split, type, text, need, area
+    <folder>/arms/<arm>/config.yaml, pipeline.txt, run.trec, sections.trec, quotes.trec, metadata.yaml,
+                       per_query.parquet, top.parquet, sources.parquet, diagnosis.parquet, headroom.parquet,
+                       latency.parquet, done.json
+
+`ragbench.results.store` writes the folder and checks that its files are unchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ragbench.base.errors import BoundaryError, ResultsError
+from ragbench.base.files import why_unreadable
+from ragbench.boundary.yaml import read_yaml_file
+from ragbench.measure.measures import HITS, PRIMARY, SILENCE, UNPLACED, Run
+from ragbench.results import ledger, store
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TOPICS, TOP, DIAGNOSIS, PER_QUERY = "topics.parquet", "top.parquet", "diagnosis.parquet", "per_query.parquet"
+SOURCES = "sources.parquet"
+DOCUMENTS, SECTIONS, QUOTES = "run.trec", "sections.trec", "quotes.trec"
+HEADROOM = "headroom.parquet"
+OPEN_LOOP, CONFIG = "open_loop.csv", "config.yaml"
+VERDICTS, FIELD, HALVES, AREAS = "verdicts.csv", "field.csv", "halves.csv", "areas.csv"
+TOPIC_COLUMNS = ("qid", "split", "type", "text", "need", "area")
+PER_QUERY_COLUMNS = ("arm", "level", "split", "type", "qid", "measure", "value")
+
+
+@dataclass(frozen=True)
+class Measurements:
+    """The outcome of an experiment.
+
+    `per_query`: arm, level (document, section, quote or passage), split, type, qid, measure, value. `latency`: arm,
+    stage, p50, p95, p99 and more, in milliseconds; empty when time was not measured.
+    """
+
+    folder: Path
+    record: Mapping[str, Any]
+    per_query: pd.DataFrame
+    latency: pd.DataFrame
+
+    @property
+    def arms(self) -> list[str]:
+        """The arms, in the order they were given."""
+        return [str(arm) for arm in self.record["arms"]]
+
+    def arm_path(self, arm: str) -> Path:
+        """The folder of an arm's files."""
+        return store.arm_path(self.folder, arm)
+
+    def config(self, arm: str) -> Mapping[str, Any]:
+        """The configuration of an arm. Raises ResultsError when it cannot be read."""
+        if arm not in self._configs:
+            self._configs[arm] = _read_config(self.arm_path(arm) / CONFIG)
+        return self._configs[arm]
+
+    @cached_property
+    def _configs(self) -> dict[str, Mapping[str, Any]]:
+        return {}
+
+    @property
+    def topics_origin(self) -> str:
+        """The origin of the topics, such as `derived topics`, for titles of tables; empty for topics of persons."""
+        return str(self.record["benchmark"].get("topics", ""))
+
+    @cached_property
+    def topics(self) -> pd.DataFrame:
+        """qid, split, type, text, need and area of the topics, sorted by qid; texts and areas may be empty."""
+        import pandas as pd
+
+        path = self.folder / TOPICS
+        if path.is_file():
+            found = pd.read_parquet(path).sort_values("qid", ignore_index=True)
+        else:
+            found = self.per_query.drop_duplicates("qid").sort_values("qid", ignore_index=True)
+        return found.assign(**{name: "" for name in TOPIC_COLUMNS if name not in found})[list(TOPIC_COLUMNS)]
+
+    @property
+    def looks(self) -> int:
+        """The number of this look at the test topics of its benchmark, 0 when no test topics were used."""
+        return int(self.record.get("looks", 0))
+
+    @property
+    def look(self) -> str:
+        """This look at the test topics, with its price where it judges arms; empty when no test topics were used."""
+        name = str(self.record["benchmark"]["name"])
+        return ledger.sentence(self.looks, name, int(self.record.get("turn", 0)), self._confidence)
+
+    @property
+    def interval(self) -> str:
+        """The confidence of the intervals of this look, such as `97.5%`."""
+        share = float((self.record.get("look") or {}).get("share", 1.0))
+        return f"{100 * (1 - (1 - self._confidence) * share):.4g}%"
+
+    @property
+    def _confidence(self) -> float:
+        return float(self.config(self.arms[0])["statistics"]["confidence"])
+
+    def title_with_origin(self, title: str) -> str:
+        """A title for a table of these results, with the origin of the topics."""
+        return f"{title}; {self.topics_origin}" if self.topics_origin else title
+
+    def summary(self, by: Sequence[str] = ("split",), level: str = "document") -> pd.DataFrame:
+        """Means over queries: one row per arm (and the columns in `by`), one column per measure, and `n` topics.
+
+        `n` does not count topics without an answer: `Silence` and the number of their hits measure those.
+        """
+        frame = self.per_query[self.per_query["level"] == level]
+        keys = ["arm", *by]
+        means = frame.pivot_table(index=keys, columns="measure", values="value", aggfunc="mean", observed=True)
+        counted = frame[~frame["measure"].isin((SILENCE, HITS, UNPLACED))].groupby(keys, observed=True)["qid"].nunique()
+        means.insert(0, "n", counted.reindex(means.index).fillna(0).astype(int))
+        order = {arm: place for place, arm in enumerate(self.arms)}
+        return means.reset_index().sort_values(["arm", *by], key=lambda c: c.map(order) if c.name == "arm" else c)
+
+    def values(self, arm: str, measure: str = PRIMARY, split: str = "all", level: str = "document") -> pd.Series:
+        """One measure of one arm by qid, sorted by qid."""
+        known = self._series.get((arm, measure, level))
+        if known is None:
+            return self.per_query[:0].set_index("qid")["value"]
+        if split != "all":
+            frame = self.per_query
+            known = known[known.index.isin(frame.loc[frame["split"] == split, "qid"])]
+        return known.copy()
+
+    def arm_tables(self, name: str, columns: Sequence[str], others: bool = False) -> pd.DataFrame:
+        """The tables that arms wrote under a file name as one, with a column `arm`; no rows where no arm wrote one.
+
+        `others` also keeps further columns: an arm that did not write one has NaN there.
+        """
+        import pandas as pd
+
+        if name not in self._tables:
+            paths = {arm: self.arm_path(arm) / name for arm in self.arms}
+            frames = [pd.read_parquet(path).assign(arm=arm) for arm, path in paths.items() if path.is_file()]
+            empty = pd.DataFrame(columns=list(columns))
+            self._tables[name] = pd.concat(frames, ignore_index=True) if frames else empty
+        found = self._tables[name]
+        return found[[*columns, *(each for each in found.columns if others and each not in columns)]]
+
+    @cached_property
+    def _tables(self) -> dict[str, pd.DataFrame]:
+        return {}
+
+    @cached_property
+    def _series(self) -> Mapping[Any, pd.Series]:
+        """By arm, measure and level, the values by qid."""
+        values = self.per_query.set_index("qid").sort_index(kind="stable")
+        return dict(list(values.groupby(["arm", "measure", "level"], sort=False)["value"]))
+
+    def p95_ms(self, arm: str) -> float | None:
+        """The 95th percentile of the time of a whole query in milliseconds, None for an arm that was not timed."""
+        total = self.latency[(self.latency["arm"] == arm) & (self.latency["stage"] == "total")]
+        return float(total["p95"].iloc[0]) if len(total) else None
+
+    @property
+    def open_loop(self) -> pd.DataFrame:
+        """The table of `ragbench.measure.open_loop.table`; empty when no arrival rate was configured."""
+        import pandas as pd
+
+        path = self.folder / OPEN_LOOP
+        return pd.read_csv(path) if path.is_file() else pd.DataFrame({"arm": [], "qps": []})
+
+    @property
+    def peak_memory_mb(self) -> Mapping[str, float]:
+        """By arm, the largest resident set of a process that answers one query, in MiB; empty when not measured."""
+        return {str(arm): float(mb) for arm, mb in self.record.get("peak_memory_mb", {}).items()}
+
+    def _repr_html_(self) -> str:
+        return self.summary().to_html(index=False, float_format="{:.4f}".format, na_rep="")
+
+
+def load(folder: Path) -> Measurements:
+    """Read the results of the run in `folder`. Raises ResultsError when they are damaged."""
+    import pandas as pd
+
+    record = store.read(folder)
+    frames = [pd.read_parquet(store.arm_path(folder, arm) / PER_QUERY) for arm in record["arms"]]
+    latency = folder / "latency.csv"
+    return Measurements(
+        folder,
+        record,
+        pd.concat(frames, ignore_index=True),
+        pd.read_csv(latency) if latency.is_file() else pd.DataFrame({"arm": [], "stage": []}),
+    )
+
+
+def _read_config(path: Path) -> Mapping[str, Any]:
+    try:
+        config = read_yaml_file(path, aliases=True)
+    except (OSError, BoundaryError) as error:
+        reason = why_unreadable(error)
+        raise ResultsError(f"{path} cannot be read ({reason}): run the experiment again") from None
+    return dict(config)
+
+
+def trec(run: Run, tag: str) -> str:
+    """A run in TREC form: qid Q0 id rank score tag, queries sorted, scores in the fewest digits that lose nothing."""
+    lines = (
+        f"{qid} Q0 {target} {rank} {score!r} {tag}\n"
+        for qid in sorted(run)
+        for rank, (target, score) in enumerate(run[qid], start=1)
+    )
+    return "".join(lines)

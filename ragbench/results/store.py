@@ -1,0 +1,329 @@
+"""The folders of results as a store: locks for writers, finished experiments, and checks against damage.
+
+    <root>/runs/<time>-<command>-<name>-<digest>/
+        plan.json               what is measured
+        .lock, running.json     held while a process works here, and which one that is
+        arms/<arm>/done.json    written last of an arm's files; holds their digests
+        experiment.json         the record, written last; holds the digests of all other files
+
+The three JSON files are sealed (`ragbench.base.files`). Without its last file an arm, or an experiment, is not
+finished; with a file that has changed since, it is damaged, and none of its values is used.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import platform
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ragbench.base import files
+from ragbench.base.errors import ResultsError
+from ragbench.base.files import Damaged
+from ragbench.boundary.json import read_json_file
+from ragbench.boundary.sealed import SEAL, read_sealed, write_sealed
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from filelock import FileLock
+
+FORMAT = 2
+RECORD, PLAN, DONE = "experiment.json", "plan.json", "done.json"
+_ARMS, _LOCK, _RUNNING = "arms", ".lock", "running.json"
+_SAFE = re.compile(r"[a-z0-9_][a-z0-9._=+,-]{0,47}")
+_READABLE = 40
+
+Say = Callable[[str], None]
+
+
+def readable(name: str) -> str:
+    """The part of a folder's name that reminds of what it holds: at most 40 characters that every system takes."""
+    return re.sub(r"[^A-Za-z0-9._=+,-]+", "_", name)[:_READABLE].strip(".") or "_"
+
+
+def arm_folder(name: str) -> str:
+    """The folder of an arm: its name where that can be one everywhere, else a readable part and a digest.
+
+    Names that differ give folders that differ, also where a file system knows no upper case.
+    """
+    if _SAFE.fullmatch(name):
+        return name
+    return f"{readable(name)}~{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:10]}"
+
+
+def arm_path(folder: Path, name: str) -> Path:
+    """The folder of an arm's files."""
+    return folder / _ARMS / arm_folder(name)
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The folder of an experiment that this process writes; nobody else does while it is open."""
+
+    path: Path
+
+    def arm(self, name: str) -> RunFolder:
+        """The folder of an arm."""
+        return RunFolder(arm_path(self.path, name))
+
+    def text(self, name: str, text: str) -> None:
+        """Write a text file. It is on the disk when the arm, or the experiment, is finished."""
+        with errors_as_results_error(self.path):
+            files.write_text(self.path / name, text, durable=False)
+
+    def yaml(self, name: str, value: Mapping[str, Any], sort_keys: bool = False) -> None:
+        """Write plain values as YAML, in the same way."""
+        import yaml
+
+        # The C dumper writes the same three times as fast.
+        self.text(name, yaml.dump(value, Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper), sort_keys=sort_keys))
+
+    def table(self, name: str, frame: pd.DataFrame) -> None:
+        """Write a table as Parquet, in the same way."""
+        with errors_as_results_error(self.path), files.atomic_write(self.path / name, durable=False) as draft:
+            frame.to_parquet(draft, index=False)
+
+    def finish_arm(self, key: str) -> None:
+        """Flush all files of this arm to the disk and seal them; `key` identifies what was measured."""
+        with errors_as_results_error(self.path):
+            write_sealed(self.path / DONE, {"key": key, "files": _flush_and_digest(self.path, _files(self.path))})
+
+    def finish(self, record: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Flush all files of the experiment to the disk and seal them; returns the record as it is read."""
+        with errors_as_results_error(self.path):
+            sealed = {
+                f"{_ARMS}/{place.name}/{name}"
+                for place in (arm_path(self.path, arm) for arm in record["arms"])
+                for name in _sealed_files(place)
+            }
+            own = [name for name in _files(self.path) if name not in sealed]
+            value = {**record, "format": FORMAT, "files": _flush_and_digest(self.path, own)}
+            return write_sealed(self.path / RECORD, value)
+
+
+@contextmanager
+def writing(
+    root: Path, command: str, label: str, plan: str, arms: Sequence[str], folder: Path | None, say: Say
+) -> Iterator[RunFolder]:
+    """The folder for an experiment: `folder` when given, that of the same one when it was stopped, else a new one.
+
+    `plan` is a digest of what is measured. Raises ResultsError when it cannot be written.
+    """
+    with errors_as_results_error(folder or root):
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+            path, lock = folder, _lock(folder)
+            if (folder / RECORD).exists():
+                raise ResultsError(f"{folder} holds a finished experiment: name another folder")
+        else:
+            found = _stopped_folder(root, plan, say)
+            if found is not None:
+                say(f"continuing the stopped experiment in {found[0]}")
+            path, lock = found or _new(root, command, label, plan)
+    if lock is None:
+        raise ResultsError(f"another process ({_who(path)}) writes to {path}: wait for it, or name another folder")
+    try:
+        with errors_as_results_error(path):
+            who = {"pid": os.getpid(), "host": platform.node(), "since": time.strftime("%Y-%m-%d %H:%M:%S")}
+            files.write_text(path / _RUNNING, json.dumps(who), durable=False)
+            files.remove_drafts(path)
+            write_sealed(path / PLAN, {"format": FORMAT, "plan": plan, "command": command, "arms": list(arms)})
+        yield RunFolder(path)
+    finally:
+        (path / _RUNNING).unlink(missing_ok=True)
+        lock.release()
+
+
+def stopped(root: Path, plan: str, say: Say = lambda sentence: None) -> Path | None:
+    """The folder of the same experiment below `root` when it was stopped before its end, and nobody works there."""
+    with errors_as_results_error(root):
+        found = _stopped_folder(root, plan, say)
+    if found is None:
+        return None
+    found[1].release()
+    return found[0]
+
+
+def finished(folder: Path, name: str, key: str, say: Say = lambda sentence: None) -> bool:
+    """Whether an arm of a stopped experiment is finished; one that is damaged is not, and is named."""
+    place = arm_path(folder, name)
+    try:
+        done = read_sealed(place / DONE)
+        files.check_digests(place, done["files"])
+    except FileNotFoundError:
+        return False
+    except Damaged as damage:
+        say(f"arm '{name}' in {folder} is damaged ({damage}) and is run again")
+        return False
+    return bool(done["key"] == key)
+
+
+def read(folder: Path) -> dict[str, Any]:
+    """The record of a finished experiment, after all its files were compared with their digests.
+
+    Raises ResultsError where there is none, or where a file is missing or has changed.
+    """
+    try:
+        record = read_sealed(folder / RECORD)
+        files.check_digests(folder, record["files"])
+        for name in record["arms"]:
+            files.check_digests(arm_path(folder, name), _sealed_files(arm_path(folder, name)))
+    except FileNotFoundError:
+        raise ResultsError(
+            f"{folder} holds no results ({RECORD} is missing): name the folder of a finished run"
+        ) from None
+    except Damaged as damage:
+        if _is_older(folder / RECORD):
+            reason = "was written by another version of ragbench"
+            raise ResultsError(f"{folder} {reason}: run the experiment again with this one") from None
+        raise ResultsError(
+            f"the results in {folder} are damaged ({damage}): restore the folder from a copy, or run again"
+        ) from None
+    return record
+
+
+def finished_runs(root: Path) -> list[Path]:
+    """The results folders below `root` that have a record, the newest first."""
+    found = sorted(root.glob(f"runs/*/{RECORD}"), key=lambda path: path.stat().st_mtime, reverse=True)
+    return [record.parent for record in found]
+
+
+def latest(root: Path, say: Say = lambda sentence: None) -> Path:
+    """The newest finished results folder below `root`; damaged ones are named and passed over."""
+    damaged = []
+    for folder in finished_runs(root):
+        try:
+            read_sealed(folder / RECORD)
+        except Damaged:
+            damaged.append(folder)
+            continue
+        _name_damaged(damaged, say)
+        return folder
+    _name_damaged(damaged, say)
+    raise ResultsError(f"no results below {root / 'runs'}: run an experiment first")
+
+
+def _stopped_folder(root: Path, plan: str, say: Say) -> tuple[Path, FileLock] | None:
+    """The folder of a stopped experiment of this plan, and its lock."""
+    damaged = []
+    try:
+        for path in sorted(root.glob(f"runs/*/{PLAN}")):
+            folder = path.parent
+            if (folder / RECORD).exists():
+                continue
+            try:
+                if read_sealed(path)["plan"] != plan:
+                    continue
+            except (Damaged, FileNotFoundError):
+                damaged.append(folder)
+                continue
+            lock = _lock(folder)
+            if lock is None:
+                say(f"the same experiment is running ({_who(folder)}) in {folder}; this one gets a folder of its own")
+            elif (folder / RECORD).exists():  # it came to its end just now
+                lock.release()
+            else:
+                return folder, lock
+    finally:
+        _name_damaged(damaged, say)
+    return None
+
+
+def _new(root: Path, command: str, label: str, plan: str) -> tuple[Path, FileLock | None]:
+    """A folder that did not exist, locked."""
+    name = f"{time.strftime('%Y%m%d-%H%M%S')}-{command}-{readable(label)}-{plan[:8]}"
+    (root / "runs").mkdir(parents=True, exist_ok=True)
+    number = 1
+    while True:
+        folder = root / "runs" / (name if number == 1 else f"{name}-{number}")
+        try:
+            folder.mkdir()
+        except FileExistsError:
+            number += 1
+            continue
+        return folder, _lock(folder)
+
+
+def _lock(folder: Path) -> FileLock | None:
+    """The lock of a folder, held until it is released or the process ends; None while another holds it."""
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(folder / _LOCK, blocking=False)
+    try:
+        lock.acquire()
+    except Timeout:
+        return None
+    return lock
+
+
+def _who(folder: Path) -> str:
+    """The process that writes to a folder."""
+    try:
+        who = read_json_file(folder / _RUNNING)
+        return f"process {who['pid']} on {who['host']} since {who['since']}"
+    except (OSError, ValueError, KeyError, TypeError):
+        return "which one is not known"
+
+
+def _files(folder: Path) -> list[str]:
+    """The files below a folder that count, by name: neither drafts nor locks, nor those that seal them."""
+    names = (path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    return sorted(name for name in names if not name.rpartition("/")[2].startswith(".") and name not in _OUTSIDE)
+
+
+_OUTSIDE = frozenset({RECORD, PLAN, _RUNNING, DONE})
+
+
+def _flush_and_digest(folder: Path, names: Sequence[str]) -> dict[str, str]:
+    """Flush files to the disk; their digests."""
+    for name in names:
+        files.flush(folder / name)
+    for place in sorted({(folder / name).parent for name in names}):
+        files.flush(place)
+    return {name: files.digest(folder / name) for name in names}
+
+
+def _sealed_files(place: Path) -> dict[str, str]:
+    """The digests of an arm's files. Raises Damaged."""
+    try:
+        return dict(read_sealed(place / DONE)["files"])
+    except FileNotFoundError:
+        raise Damaged(f"{_ARMS}/{place.name}/{DONE} is missing") from None
+
+
+def _is_older(record: Path) -> bool:
+    """Whether a record was written before records were sealed."""
+    try:
+        value = read_json_file(record, own=True)
+    except (OSError, ValueError):
+        return False
+    return isinstance(value, dict) and "arms" in value and not {SEAL, "files", "format"} & set(value)
+
+
+def _name_damaged(folders: Sequence[Path], say: Say) -> None:
+    if folders:
+        say(f"warning: passed over results that cannot be read: {', '.join(map(str, folders))}")
+
+
+@contextmanager
+def errors_as_results_error(path: Path) -> Iterator[None]:
+    """Raise ResultsError, in one sentence, for what cannot be written or has changed while it was written."""
+    try:
+        yield
+    except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        remedy = "free space there" if full else "check its permissions"
+        reason = error.strerror or type(error).__name__
+        raise ResultsError(
+            f"results cannot be written to {path} ({reason}): {remedy}, or name another folder with paths.results"
+        ) from None
+    except Damaged as damage:
+        raise ResultsError(f"results in {path} were changed while they were written ({damage}): run again") from None

@@ -1,0 +1,207 @@
+"""The answer to a query: hits with all their properties, and what the stages did."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from ragbench.base.errors import ConfigError
+from ragbench.base.types import CompressionStats, Hit, Query, QueryState
+from ragbench.corpus.words import readable
+from ragbench.search.engine.explanation import explanation
+from ragbench.search.engine.hits import first_hits, hits
+from ragbench.search.engine.pipeline import Pipeline, start
+from ragbench.search.engine.request import RETURN_ALL, SearchOptions, adapted_pipeline
+from ragbench.search.engine.snippet import highlights, snippet
+from ragbench.search.stages.filters import FilterDocuments
+from ragbench.search.stages.guarantee import GuaranteeNotes
+from ragbench.search.stages.rank_v3 import FAILURES, RankCandidates
+
+if TYPE_CHECKING:
+    from ragbench.index.index import Index
+    from ragbench.search.stages.stage import Stage
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A query's hits with what the stages noted, how many hits every filter left and how long each stage took.
+
+    The first `filter_results` hits are notes that the query names or notes of its time range, the others are those that
+    the search ranked; ranks continue over both. `total` counts the hits before the cut to `top_n`, `filters_applied`
+    names the conditions that documents had to meet. `pipeline` says in words how hits were found; `stage_ms` is in
+    milliseconds, in the order of the stages.
+    """
+
+    query: str
+    pipeline: str
+    hits: tuple[Hit, ...]
+    notes: tuple[str, ...]
+    counts: dict[str, int]
+    compression: CompressionStats
+    stage_ms: dict[str, float]
+    filter_results: int
+    total: int
+    filters_applied: dict[str, Any]
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        matches = highlights(self.query)
+        rows = "".join(
+            f"<tr><td>{hit.rank}</td><td><b>{escape(readable(hit.docno))}</b><br>"
+            f"{escape(' > '.join(hit.header_path) or hit.title)}</td>"
+            f"<td>{escape(snippet(hit.text, matches))}</td><td>{escape(', '.join(_how_found(hit)))}</td></tr>"
+            for hit in self.hits
+        )
+        head = "<tr><th>rank</th><th>section</th><th>text</th><th>found by</th></tr>"
+        return f"<p><i>{escape(self.query)}</i></p><table class='ragbench-answer'>{head}{rows}</table>"
+
+
+def answer(
+    query: str | Query,
+    pipeline: Pipeline,
+    index: Index,
+    top_n: int,
+    *,
+    filters: FilterDocuments | None = None,
+    options: SearchOptions | None = None,
+    explain: bool = False,
+    deadline: float | None = None,
+) -> Answer:
+    """The guaranteed hits and the best `top_n` (at least 1) others; with `explain`, each has an explanation.
+
+    `filters` apply to this search only, `options` are its other options. When a pipeline of lexical search v3 fails,
+    the failure is noted and the documents that hold the query are the hits (seed 002, "Failure fallback"). Raises
+    TimeoutError at the first stage that would begin after `deadline` (of `time.monotonic`), ConfigError for an option
+    that the pipeline does not support.
+    """
+    if top_n < 1:
+        raise ConfigError(f"top_n must be at least 1, got {top_n}")
+    options = options or SearchOptions()
+    if options.return_all:
+        top_n = max(top_n, RETURN_ALL)
+    pipeline = adapted_pipeline(pipeline, options, top_n)
+    states = start([query if isinstance(query, Query) else options.query(query)])
+    text = states[0].query.text
+    if filters is not None:
+        states = filters(states, index)
+    stage_ms = {}
+
+    def step(name: str, stage: Stage, states: Sequence[QueryState], index: Index) -> Sequence[QueryState]:
+        if deadline is not None and time.monotonic() > deadline:
+            raise TimeoutError(f"the time limit was reached before the stage {name}")
+        began = time.perf_counter()
+        after = stage(states, index)
+        stage_ms[name] = round(1e3 * (time.perf_counter() - began), 3)
+        return after
+
+    passed = [states[0]]
+    try:
+        passed += (after[0] for _, after in pipeline.steps(states, index, step))
+        final = passed[-1]
+    except (ConfigError, TimeoutError):
+        raise
+    except FAILURES as error:
+        ranks = next((stage for _, stage in pipeline if isinstance(stage, RankCandidates)), None)
+        if ranks is None:
+            raise
+        final, explain = _fallback(passed[0], ranks, pipeline, index, error), False
+    found = hits(final, index, top_n)
+    applied = [filters, *(stage for _, stage in pipeline)]
+    return Answer(
+        query=text,
+        pipeline=repr(pipeline),
+        hits=tuple(_with_explanations(found, passed, pipeline, index, top_n) if explain else found),
+        notes=final.notes,
+        filter_results=sum(hit.guaranteed for hit in found),
+        total=0 if final.fused is None else len(final.fused),
+        filters_applied={
+            name: value
+            for stage in applied
+            if isinstance(stage, FilterDocuments)
+            for name, value in stage.given.items()
+        },
+        counts=dict(final.counts),
+        compression=CompressionStats.of(final),
+        stage_ms=stage_ms,
+    )
+
+
+def _how_found(hit: Hit) -> Sequence[str]:
+    """How the hit was found; with an explanation, the sources and its rank in each."""
+    if hit.explanation is None:
+        return hit.matches
+    return [f"{name} {place.rank}" for name, place in hit.explanation.sources.items()]
+
+
+def _fallback(
+    state: QueryState, ranks: RankCandidates, pipeline: Pipeline, index: Index, error: Exception
+) -> QueryState:
+    """The documents that hold the query, in their order, with the notes that it names; none if that fails, too."""
+    note = f"ranked by place among the files that hold the query, because the search failed: {error}"
+    states = [replace(state, fused=ranks.fallback(state, index)).with_note(note)]
+    for _, stage in pipeline:
+        if isinstance(stage, GuaranteeNotes):
+            states = stage(states, index)
+    return states[0]
+
+
+def _with_explanations(
+    found: Sequence[Hit], passed: Sequence[QueryState], pipeline: Pipeline, index: Index, top_n: int
+) -> Iterator[Hit]:
+    for hit, (chunk, _) in zip(found, first_hits(passed[-1], top_n), strict=True):
+        yield replace(hit, explanation=explanation(chunk, hit.score, pipeline, passed, index))
+
+
+def as_mapping(answer: Answer) -> dict[str, Any]:
+    """The answer as plain values, for JSON."""
+    from pydantic import TypeAdapter
+
+    plain: dict[str, Any] = TypeAdapter(Answer).dump_python(answer, mode="json")
+    return plain
+
+
+def show(answer: Answer, in_full: bool) -> None:
+    """Print the hits: breadcrumb and snippet; in full, also what every stage did."""
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False, soft_wrap=True)
+    if in_full:
+        console.print(Text(answer.pipeline, style="dim"))
+        for note in answer.notes:
+            console.print(Text(f"note: {note}", style="dim"))
+        if answer.counts:
+            counts = ", ".join(f"{name} {n}" for name, n in answer.counts.items())
+            console.print(Text(f"hits: {counts}", style="dim"))
+    if not answer.hits:
+        console.print("no hits")
+    matches = highlights(answer.query)
+    for hit in answer.hits:
+        if answer.filter_results and hit.rank in (1, answer.filter_results + 1):
+            console.print(Text("notes that the query names" if hit.guaranteed else "found by the search", style="bold"))
+        crumb = " > ".join(hit.header_path) or hit.title
+        console.print(Text.assemble((f"{hit.rank:2d}. ", "bold"), (readable(hit.docno), "bold cyan"), "  ", crumb))
+        console.print(Text(f"    {snippet(hit.text, matches)}"))
+        if in_full and (why := hit.explanation) is not None:
+            found = "; ".join(f"{name} rank {place.rank} ({place.score:.4g})" for name, place in why.sources.items())
+            then = " -> ".join(f"{name} {place.rank} ({place.score:.4f})" for name, place in why.stages.items())
+            console.print(Text(f"    found by: {found or 'no source directly'}", style="dim"))
+            console.print(Text(f"    then:     {then}", style="dim"))
+            console.print(Text(f"    because:  {_values_in_line(why.reasons)}", style="dim"))
+            console.print(Text(f"    document: {_values_in_line(asdict(hit.metadata))}", style="dim"))
+
+
+def _values_in_line(values: Mapping[str, Any]) -> str:
+    """Plain values on one line."""
+
+    def in_words(value: Any) -> str:
+        if isinstance(value, Mapping):
+            return "(" + ", ".join(f"{key} {in_words(each)}" for key, each in value.items()) + ")"
+        if isinstance(value, list | tuple):
+            return ", ".join(map(in_words, value)) or "none"
+        return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+    return "; ".join(f"{name} {in_words(value)}" for name, value in values.items() if value != "")

@@ -1,0 +1,80 @@
+"""Chunks of a ranking as hits: with text and context, place in the document, and the sources that found them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ragbench.base.types import Hit, QueryState, Ranking
+
+if TYPE_CHECKING:
+    from ragbench.index.chunks import ChunkTable
+    from ragbench.index.index import Index
+
+
+def hits(state: QueryState, index: Index, top_n: int) -> list[Hit]:
+    """The guaranteed hits of a state, then the first `top_n` others of its fused ranking, without explanations."""
+    places = enumerate(first_hits(state, top_n), start=1)
+    return [_hit(rank, score, chunk, state, index) for rank, (chunk, score) in places]
+
+
+def first_hits(state: QueryState, top_n: int) -> list[tuple[int, float]]:
+    """The chunks of `hits` with their scores."""
+    ranking = state.fused or Ranking.empty()
+    listed = list(zip(ranking.chunks.tolist(), ranking.scores.tolist(), strict=True))
+    guaranteed = [each for each in listed if each[0] in state.guaranteed]
+    return [*guaranteed, *[each for each in listed if each[0] not in state.guaranteed][:top_n]]
+
+
+def _hit(rank: int, score: float, chunk: int, state: QueryState, index: Index) -> Hit:
+    table, facets = index.chunks, index.facets
+    document = int(table.document[chunk])
+    (start, end), (start_line, end_line) = table.span(chunk), table.lines(chunk)
+    named = state.guaranteed.get(chunk)
+    return Hit(
+        rank=rank,
+        score=score,
+        chunk_id=table.chunk_ids[chunk],
+        docno=table.docnos[document],
+        path=str(table.document_value("path", document)),
+        title=table.titles[document],
+        header_path=table.header_path(chunk),
+        heading_level=int(facets.heading_level[chunk]),
+        start=start,
+        end=end,
+        start_line=start_line,
+        end_line=end_line,
+        text=table.text(chunk),
+        context=join_texts(table, state.contexts[chunk]) if chunk in state.contexts else None,
+        matches=(*([named] if named else []), *_sources(chunk, state, table)),
+        guaranteed=named is not None,
+        metadata=facets.metadata_of(document),
+    )
+
+
+def with_children(chunk: int, table: ChunkTable) -> list[int]:
+    """The chunk and, for a parent, its children, which take its place before expansion."""
+    if chunk < table.n_retrievable:
+        return [chunk]
+    return [chunk, *np.flatnonzero(table.parent == chunk).tolist()]
+
+
+def _sources(chunk: int, state: QueryState, table: ChunkTable) -> list[str]:
+    """The sources whose rankings contain the chunk or one of its children, sorted."""
+    members = with_children(chunk, table)
+    return sorted(name for name, ranking in state.rankings.items() if np.isin(ranking.chunks, members).any())
+
+
+def join_texts(table: ChunkTable, chunks: Sequence[int]) -> str:
+    """The texts of chunks of one document in order, overlaps written once, gaps as a blank line."""
+    text, end = "", 0
+    for chunk in chunks:
+        start, stop = table.span(chunk)
+        if not text:
+            text, end = table.text(chunk), stop
+        elif stop > end:
+            text += table.text(chunk)[end - start :] if start <= end else f"\n\n{table.text(chunk)}"
+            end = stop
+    return text

@@ -1,0 +1,142 @@
+"""A pipeline: an ordered, named tuple of stages, checked when it is built."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ragbench.base.errors import ConfigError
+from ragbench.base.fingerprint import canonical, digest
+from ragbench.base.types import Query, QueryState
+from ragbench.models.resolve import CrossEncoderSpec
+from ragbench.search.stages.stage import Stage, models_of
+
+if TYPE_CHECKING:
+    from ragbench.index.index import Index
+    from ragbench.models import CrossEncoder, Encoder
+    from ragbench.models.chat import ChatSpec
+
+
+Step = Callable[[str, Stage, Sequence[QueryState], "Index"], Sequence[QueryState]]
+"""Runs a named stage over states and an index."""
+
+
+def call(name: str, stage: Stage, states: Sequence[QueryState], index: Index) -> Sequence[QueryState]:
+    """The default step: runs the stage and nothing else."""
+    return stage(states, index)
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """Named stages in the order they run.
+
+    Raises ConfigError for an invalid order: a stage whose input no earlier stage provides, a stage that comes too late,
+    a pipeline without fusion.
+    """
+
+    stages: tuple[tuple[str, Stage], ...]
+
+    def __post_init__(self) -> None:
+        provided: dict[str, str] = {}
+        for name, stage in self.stages:
+            for word in sorted(stage.requires - set(provided)):
+                raise ConfigError(
+                    f"stage '{name}' needs {_MEANING.get(word, repr(word))}, which no stage before it provides: "
+                    f"move it further back in `order` or turn on the stage that does"
+                )
+            for word, reason in sorted(stage.forbids.items()):
+                if word in provided:
+                    raise ConfigError(f"stage '{name}' cannot follow '{provided[word]}': {reason}")
+            for word in stage.provides:
+                provided.setdefault(word, name)
+        if "rankings" not in provided:
+            raise ConfigError("the pipeline retrieves nothing: turn on at least one of the retrieving stages")
+        if "fused" not in provided:
+            raise ConfigError("the pipeline has no fusion: turn on the stage 'fuse'")
+
+    def __iter__(self) -> Iterator[tuple[str, Stage]]:
+        return iter(self.stages)
+
+    def __len__(self) -> int:
+        return len(self.stages)
+
+    def __repr__(self) -> str:
+        return ", then ".join(stage.describe() for _, stage in self.stages) + "."
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        items = "".join(f"<li><b>{escape(name)}</b> {escape(stage.describe())}</li>" for name, stage in self.stages)
+        return f"<ol class='ragbench-pipeline'>{items}</ol>"
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The parts of the index that its stages read."""
+        return frozenset().union(*(stage.needs for _, stage in self.stages))
+
+    @property
+    def encoders(self) -> tuple[str, ...]:
+        """The encoders among the parts it needs: that of the index and those of further sources."""
+        return tuple(sorted(need for need in self.needs if need.partition(":")[0] == "encoder"))
+
+    @property
+    def models(self) -> tuple[CrossEncoderSpec | ChatSpec, ...]:
+        """The models that its stages use besides the index's encoder, each once, in order."""
+        return tuple(dict.fromkeys(model for _, stage in self.stages for model in models_of(stage)))
+
+    def digests(self, index: Index) -> dict[str, str]:
+        """The digest of every encoder and cross-encoder that it uses, by name. ModelError when one cannot be found."""
+        used: list[Encoder | CrossEncoder] = [index.part(need) for need in self.encoders]
+        used += [index.cross_encoder(spec) for spec in self.models if isinstance(spec, CrossEncoderSpec)]
+        return {model.name: model.digest for model in used}
+
+    @property
+    def live(self) -> bool:
+        """Whether it asks an external search: such a pipeline cannot be prepared, masked or exported."""
+        return any(getattr(stage, "outside", False) for _, stage in self.stages)
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest over its stages and their parameters."""
+        return digest([[name, canonical(stage)] for name, stage in self.stages])
+
+    def steps(
+        self, states: Sequence[QueryState], index: Index, step: Step = call
+    ) -> Iterator[tuple[str, Sequence[QueryState]]]:
+        """The name of each stage and the states after it, one stage at a time.
+
+        This is the only loop over stages: observers of a pipeline iterate over it. `step` runs a stage.
+        """
+        for name, stage in self.stages:
+            states = step(name, stage, states, index)
+            yield name, states
+
+    def run(self, states: Sequence[QueryState], index: Index, step: Step = call) -> list[QueryState]:
+        """The states after the last stage."""
+        for _, after in self.steps(states, index, step):
+            states = after
+        return list(states)
+
+    def __call__(self, queries: Sequence[Query], index: Index) -> list[QueryState]:
+        """Run queries through every stage."""
+        return self.run(start(queries), index)
+
+
+_MEANING = {
+    "rankings": "a ranking",
+    "fused": "a fused ranking",
+    "calibrated": "calibrated scores",
+    "dense_ranking": "the ranking of source 'dense'",
+}
+
+
+def start(queries: Sequence[Query]) -> list[QueryState]:
+    """The states with which a pipeline begins; the texts lose control characters and outer white space."""
+    return [QueryState(replace(q, text=clean(q.text))) for q in queries]
+
+
+def clean(text: str) -> str:
+    """The text without control characters and outer white space, at most 10,000 characters."""
+    return re.sub(r"[\x00-\x1f\x7f]+", " ", text).strip()[:10_000]

@@ -1,0 +1,170 @@
+"""The options of one search besides its query: the same in Python, over HTTP, over MCP and on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
+
+from ragbench.base.bounds import Checked
+from ragbench.base.errors import ConfigError
+from ragbench.base.types import Query, QueryState, Ranking
+from ragbench.corpus.metadata import Date
+from ragbench.search.engine.pipeline import Pipeline
+from ragbench.search.stages.cut import Cut
+from ragbench.search.stages.dense import RetrieveDense
+from ragbench.search.stages.diverse import KeepDiverse
+from ragbench.search.stages.expand_parents import ExpandToParents
+from ragbench.search.stages.expand_queries import ExpandQueries
+from ragbench.search.stages.filters import FilterDocuments
+from ragbench.search.stages.guarantee import GuaranteeNotes
+from ragbench.search.stages.hyde import SupposeAnswer
+from ragbench.search.stages.keywords import RerankByKeywords
+from ragbench.search.stages.lexical import RetrieveLexical
+from ragbench.search.stages.rank_v3 import RankCandidates
+from ragbench.search.stages.recall import RecallBySubstring
+from ragbench.search.stages.stage import NOTHING, Stage
+
+if TYPE_CHECKING:
+    from ragbench.index.index import Index
+
+Mode = Literal["keyword", "semantic", "hybrid", "rerank"]
+"""Which searches take part: by words, by meaning, both, or by meaning and then re-ranked by words (seed 004)."""
+
+RETURN_ALL = 100
+"""The hits of a search that asks for all (seed 002)."""
+
+_WORDS: tuple[type, ...] = (RetrieveLexical, RankCandidates)
+
+
+@dataclass(frozen=True)
+class SearchOptions(Checked):
+    """The options of a search; for options that are not given the pipeline decides.
+
+    `hypothesis` is a supposed answer, for pipelines with HyDE. `phrasings` are other phrasings of the query, used
+    instead of asking a model, and `salient_terms` its important words and #tags, for pipelines that expand queries
+    (seed 002). `after` (inclusive) and `before` (exclusive) are for pipelines that guarantee notes: the answer is then
+    the notes of that time, without a search. `mode` leaves searches out (seed 004). `return_all` asks for 100 hits of
+    100 recalled notes and 300 ranked chunks (seed 002).
+    """
+
+    hypothesis: str | None = None
+    phrasings: tuple[str, ...] | None = None
+    salient_terms: tuple[str, ...] = ()
+    after: Date | None = None
+    before: Date | None = None
+    mode: Mode | None = None
+    return_all: bool = False
+
+    def in_mode(self, mode: str | None) -> SearchOptions:
+        """The options with this mode, unless they have one. ConfigError for an unknown mode."""
+        return self if self.mode or not mode else replace(self, mode=cast(Mode, mode))
+
+    def query(self, text: str) -> Query:
+        """The query with the hypothesis, phrasings and terms that the caller gives."""
+        return Query("q", text, self.hypothesis, phrasings=self.phrasings, salient_terms=self.salient_terms)
+
+    @property
+    def given(self) -> Mapping[str, Any]:
+        """The options that are set, by name."""
+        named = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in named.items() if value not in (None, (), False)}
+
+
+def adapted_pipeline(pipeline: Pipeline, options: SearchOptions, top_n: int) -> Pipeline:
+    """The pipeline that answers one search for `top_n` hits. ConfigError for an option that it has no stage for."""
+    kinds = {type(stage) for _, stage in pipeline}
+    for names, kind, what in _NEEDS:
+        asked = sorted(set(names) & set(options.given))
+        if asked and kind not in kinds:
+            raise ConfigError(f"{' and '.join(asked)} cannot be used: this pipeline has no stage that {what}")
+    stages = pipeline.stages
+    if options.after is not None or options.before is not None:
+        stages = _time_range_stages(stages, options)
+    elif options.mode is not None:
+        stages = _stages_of_mode(stages, options.mode)
+    if options.return_all:
+        stages = tuple((name, _ALL[type(stage)](stage) if type(stage) in _ALL else stage) for name, stage in stages)
+    else:
+        stages = _with_diverse_end(stages, top_n)
+    return pipeline if stages == pipeline.stages else Pipeline(stages)
+
+
+_NEEDS: Sequence[tuple[Sequence[str], type, str]] = (
+    (("hypothesis",), SupposeAnswer, "embeds one"),
+    (("phrasings", "salient_terms"), ExpandQueries, "expands queries"),
+    (
+        ("after", "before"),
+        GuaranteeNotes,
+        "guarantees notes; filters by date restrict any search",
+    ),
+)
+_ALL: Mapping[type, Callable[[Any], Stage]] = {
+    RecallBySubstring: lambda stage: replace(stage, limit=RETURN_ALL),
+    RankCandidates: lambda stage: replace(stage, depth=3 * RETURN_ALL),
+    KeepDiverse: lambda stage: replace(stage, top_k=RETURN_ALL),
+    RetrieveDense: lambda stage: replace(stage, depth=max(stage.depth, RETURN_ALL)),
+    RetrieveLexical: lambda stage: replace(stage, depth=max(stage.depth, RETURN_ALL)),
+    Cut: lambda stage: replace(stage, top_n=max(stage.top_n, RETURN_ALL)),
+}
+
+_Stages = tuple[tuple[str, Stage], ...]
+
+
+def _time_range_stages(stages: _Stages, options: SearchOptions) -> _Stages:
+    """Return only the notes of a time range, without a search (seed 002, "Time-Range Flow")."""
+    kept: list[tuple[str, Stage]] = [("search", _NoSearch())]
+    for name, stage in stages:
+        if isinstance(stage, FilterDocuments):
+            kept.insert(0, (name, stage))
+        elif isinstance(stage, GuaranteeNotes):
+            kept.append((name, replace(stage, after=options.after, before=options.before)))
+        elif isinstance(stage, Cut):
+            kept.append((name, stage))
+    return tuple(kept)
+
+
+def _with_diverse_end(stages: _Stages, top_n: int) -> _Stages:
+    """If the pipeline keeps diverse hits, but more than requested, add a stage that keeps the requested number."""
+    if not any(isinstance(stage, KeepDiverse) and stage.top_k > top_n for _, stage in stages):
+        return stages
+    ends = (place for place, (_, stage) in enumerate(stages) if isinstance(stage, (ExpandToParents, Cut)))
+    place = next(ends, len(stages))
+    return (*stages[:place], (f"diverse at {top_n}", KeepDiverse(top_k=top_n)), *stages[place:])
+
+
+def _stages_of_mode(stages: _Stages, mode: Mode) -> _Stages:
+    by_words = [name for name, stage in stages if isinstance(stage, _WORDS)]
+    by_meaning = [name for name, stage in stages if isinstance(stage, RetrieveDense)]
+    for missing, wanted, modes in (
+        (not by_words, "by words", ("keyword", "hybrid")),
+        (not by_meaning, "by meaning", ("semantic", "hybrid", "rerank")),
+    ):
+        if missing and mode in modes:
+            raise ConfigError(f"mode {mode} cannot be used: this pipeline does not search {wanted}")
+    left_out = {"keyword": by_meaning, "semantic": by_words, "hybrid": [], "rerank": by_words}[mode]
+    kept = [(name, stage) for name, stage in stages if name not in left_out]
+    if mode != "rerank":
+        kept = [(name, stage) for name, stage in kept if not isinstance(stage, RerankByKeywords)]
+    elif not any(isinstance(stage, RerankByKeywords) for _, stage in kept):
+        place = next((place for place, (_, stage) in enumerate(kept) if isinstance(stage, Cut)), len(kept))
+        kept.insert(place, ("keywords", RerankByKeywords()))
+    return tuple(kept)
+
+
+@dataclass(frozen=True)
+class _NoSearch:
+    """Return an empty ranking."""
+
+    needs: ClassVar[frozenset[str]] = NOTHING
+    requires: ClassVar[frozenset[str]] = NOTHING
+    provides: ClassVar[frozenset[str]] = frozenset({"rankings", "fused"})
+    forbids: ClassVar[Mapping[str, str]] = {}
+
+    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
+        """Give every state an empty ranking."""
+        return [replace(state, fused=Ranking.empty()) for state in states]
+
+    def describe(self) -> str:
+        """In words."""
+        return "search nothing"

@@ -1,0 +1,159 @@
+"""From a hit of another search to a chunk of the collection: by path, address, title or the words of its text."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+from ragbench.corpus.masking import words
+from ragbench.corpus.sections import slug
+from ragbench.search.live.answers import LiveHit
+
+if TYPE_CHECKING:
+    from ragbench.index.chunks import ChunkTable
+
+_SUFFIX = re.compile(r"\.(?:md|markdown|mdx|html?)$")
+_FOLDER_PAGE = re.compile(r"(?:^|/)(?:index|_index|readme)$")
+_ADDRESSES = ("url", "slug", "permalink", "aliases")
+SHINGLE, ENOUGH = 4, 0.5
+"""A text is placed in a chunk that contains at least half (`ENOUGH`) of its runs of four (`SHINGLE`) words."""
+
+
+class Places:
+    """Finds the chunk of a table for a hit of a live search. `prefix` is cut from the paths of its addresses."""
+
+    def __init__(self, table: ChunkTable, prefix: str = "") -> None:
+        """The documents and chunks of a table."""
+        self._table = table
+        self._prefix = prefix.strip("/").casefold()
+
+    def chunk(self, found: LiveHit) -> int | None:
+        """The number of the chunk, None when no document of the collection fits the hit.
+
+        In the document that the hit names: the chunk that shares most of the hit's text, else the first of the section
+        it names, else its first. A hit that names no document is placed by its text alone.
+        """
+        document = self._document(found.document) if found.document else None
+        if document is None:
+            return self._by_text(found.text)
+        first, stop = self._table.chunks_of(document)
+        if first >= stop:
+            return None
+        named = found.section or urlsplit(found.document).fragment
+        shared = self._most_shared(found.text, range(first, stop))
+        section = self._in_section(document, named) if named else None
+        return shared if shared is not None else section if section is not None else first
+
+    def _document(self, name: str) -> int | None:
+        """The row of a document by docno, path, address, title, or an end of its path that no other document has."""
+        keys = [_key(name), self._without_prefix(_key(urlsplit(name).path))]
+        for table, wanted in ((self._by_key, keys), (self._by_title, [name.strip().casefold()])):
+            if found := [table[key] for key in wanted if key in table]:
+                return found[0]
+        parts = keys[1].split("/")
+        # A file name alone is not enough: a page elsewhere may have the same.
+        tails = ("/".join(parts[place:]) for place in range(1, len(parts) - 1))
+        return next((self._by_key[tail] for tail in tails if tail in self._by_key), self._by_tail.get(keys[1]))
+
+    def _without_prefix(self, key: str) -> str:
+        inside = self._prefix and (key == self._prefix or key.startswith(f"{self._prefix}/"))
+        return key[len(self._prefix) :].strip("/") if inside else key
+
+    def _in_section(self, document: int, heading: str) -> int | None:
+        """The first chunk of the section with this anchor or heading."""
+        wanted = slug(heading.rpartition("/")[2])
+        first, stop = self._table.chunks_of(document)
+        anchors, headings = self._anchors[document], self._headings[document]
+        for number, (anchor, text) in enumerate(zip(anchors, headings, strict=True)):
+            if anchor == heading or slug(text) == wanted:
+                return next((c for c in range(first, stop) if number in self._table.sections[c]), None)
+        return None
+
+    def _by_text(self, text: str) -> int | None:
+        shingles = _shingles(text)
+        votes = Counter(chunk for shingle in shingles for chunk in self._chunks_by_shingle.get(shingle, ()))
+        return _winner(votes, len(shingles))
+
+    def _most_shared(self, text: str, chunks: Iterable[int]) -> int | None:
+        shingles = _shingles(text)
+        if not shingles:
+            return None
+        votes = Counter({chunk: len(shingles & _shingles(self._table.text(chunk))) for chunk in chunks})
+        return _winner(votes, len(shingles))
+
+    @cached_property
+    def _by_key(self) -> Mapping[str, int]:
+        """Rows by docno, path and addresses of the frontmatter, without those that several documents have."""
+        pairs = []
+        for row, (docno, path) in enumerate(zip(self._table.docnos, self._table.document_column("path"), strict=True)):
+            pairs += [(_key(docno), row), (_key(path), row)]
+        for row, fields in enumerate(self._table.frontmatter):
+            pairs += [(self._without_prefix(_key(urlsplit(address).path)), row) for address in _addresses(fields)]
+        return _unique(pairs)
+
+    @cached_property
+    def _by_tail(self) -> Mapping[str, int]:
+        """Rows by every end of their docnos."""
+        pairs = []
+        for row, docno in enumerate(self._table.docnos):
+            parts = _key(docno).split("/")
+            pairs += [("/".join(parts[place:]), row) for place in range(1, len(parts))]
+        return _unique(pairs)
+
+    @cached_property
+    def _by_title(self) -> Mapping[str, int]:
+        return _unique((title.casefold(), row) for row, title in enumerate(self._table.titles))
+
+    @cached_property
+    def _anchors(self) -> Sequence[Sequence[str]]:
+        return self._table.document_column("anchors")
+
+    @cached_property
+    def _headings(self) -> Sequence[Sequence[str]]:
+        return self._table.document_column("headings")
+
+    @cached_property
+    def _chunks_by_shingle(self) -> Mapping[tuple[str, ...], Sequence[int]]:
+        found: dict[tuple[str, ...], list[int]] = defaultdict(list)
+        for chunk, text in enumerate(self._table.texts(0, self._table.n_retrievable)):
+            for shingle in _shingles(text):
+                found[shingle].append(chunk)
+        return found
+
+
+def _key(path: str) -> str:
+    """A path in normal form: lower-case, without extension, outer slashes and the file name of an index page."""
+    plain = unquote(path.strip().replace("\\", "/")).casefold().strip("/")
+    return _FOLDER_PAGE.sub("", _SUFFIX.sub("", posixpath.normpath(plain))) if plain else ""
+
+
+def _addresses(fields: Mapping[str, Any]) -> list[str]:
+    values = [fields.get(name) for name in _ADDRESSES]
+    flat = [each for value in values for each in (value if isinstance(value, list) else [value])]
+    return [each for each in flat if isinstance(each, str) and each.strip("/ ")]
+
+
+def _unique(pairs: Iterable[tuple[str, int]]) -> dict[str, int]:
+    rows: dict[str, set[int]] = defaultdict(set)
+    for key, row in pairs:
+        rows[key].add(row)
+    return {key: next(iter(found)) for key, found in rows.items() if len(found) == 1}
+
+
+def _shingles(text: str) -> set[tuple[str, ...]]:
+    """The runs of four words of a text; all words as one run if there are fewer."""
+    found = words(text)
+    if len(found) < SHINGLE:
+        return {found} if found else set()
+    return {found[place : place + SHINGLE] for place in range(len(found) - SHINGLE + 1)}
+
+
+def _winner(votes: Mapping[int, int], n_shingles: int) -> int | None:
+    """The chunk with most votes, the first of equals; None when those are fewer than half of the shingles."""
+    best = min(votes, key=lambda chunk: (-votes[chunk], chunk), default=None)
+    return best if best is not None and votes[best] >= max(1, ENOUGH * n_shingles) else None

@@ -1,0 +1,289 @@
+"""The features of a query's candidate documents; docs/ranking.md describes each.
+
+A candidate is a document, represented by its first chunk in the fused ranking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragbench.base.types import Ranking
+from ragbench.index.terms import FIELDS
+
+if TYPE_CHECKING:
+    from ragbench.base.types import QueryState
+    from ragbench.index.index import Index
+    from ragbench.index.terms import TermIndex
+
+Values = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+
+WINDOW = 16  # terms within which matches count as near each other
+_ABSENT_RANK = 1000.0  # of a document that a source did not return
+_SHORT = ("title", "path", "headings")  # fields of which a query may hold most
+
+BY_SOURCE = ("score", "norm", "rank")
+WORDS = (
+    *(f"cover.{field}" for field in (*FIELDS, "body")),
+    *(f"share.{field}" for field in _SHORT),
+    *("title.exact", "phrase.body", "phrase.run", "near.body", "near.idf"),
+)
+QUERY = ("query.terms", "query.known", "query.idf", "query.exact", "query.place")
+DOCUMENT = (
+    *("document.terms", "document.chunks", "document.hits", "document.depth", "chunk.terms", "chunk.place"),
+    *("links.in", "links.out", "links.rank"),
+)
+AMONG = ("document.share", "links.near", "links.votes")
+"""Of a document among the candidates: its hits' share of the fused score of all hits, from 0 to 1; how many of the
+candidates link to it; the sum of their fused scores, from 0 to 1. Read by orders for several collections."""
+RECENCY = "document.age"
+"""The age of a document in days, from the newest of the collection; only on request."""
+PERCENTILE, GAP = "percentile", "gap"
+"""Last parts of the names of relative features: where a value stands among those of the query's candidates, as the
+share of the others that are lower (equal ones count half); how far it is from the greatest of them."""
+
+
+def names(sources: Sequence[str], recency: bool = False) -> tuple[str, ...]:
+    """The features of these sources, in order."""
+    of_sources = (f"{source}.{name}" for source in ("fused", *sorted(sources)) for name in BY_SOURCE)
+    return (*of_sources, *WORDS, *QUERY, *DOCUMENT, *([RECENCY] if recency else []))
+
+
+def comparable(sources: Sequence[str]) -> tuple[str, ...]:
+    """The features of these sources whose values mean the same in every collection, in order.
+
+    Scores, sizes and numbers of links are relative to those of the query's other candidates.
+    """
+    every = ("fused", *sorted(sources))
+    scores = [f"{source}.score" for source in every]
+    return (
+        *(f"{source}.{name}" for source in every for name in BY_SOURCE if name != "score"),
+        *WORDS,
+        *(f"{name}.{GAP}" for name in scores),
+        *(f"{name}.{PERCENTILE}" for name in (*scores, *DOCUMENT, *AMONG[1:])),
+        AMONG[0],
+        *(name for name in QUERY if name != "query.idf"),
+    )
+
+
+def everything(sources: Sequence[str], recency: bool = False) -> tuple[str, ...]:
+    """Every absolute feature of these sources, in order."""
+    known = names(sources)
+    return (*known, *AMONG, *([RECENCY] if recency else []))
+
+
+def absolute(name: str) -> str:
+    """The feature that a relative feature is made from; any other feature itself."""
+    base, _, last = name.rpartition(".")
+    return base if last in (PERCENTILE, GAP) else name
+
+
+@lru_cache(8)
+def sources_of(features: tuple[str, ...]) -> tuple[str, ...]:
+    """The sources that the features use, sorted, without the fused ranking."""
+    of_sources = set(map(absolute, features)).difference(WORDS, QUERY, DOCUMENT, AMONG, [RECENCY])
+    pairs = (name.rpartition(".")[::2] for name in of_sources)
+    return tuple(sorted({source for source, name in pairs if name in BY_SOURCE} - {"fused"}))
+
+
+@lru_cache(8)
+def _places(wanted: tuple[str, ...]) -> tuple[Numbers, Numbers, Numbers, Numbers]:
+    """Among all features of their sources, the rows of the wanted ones as they are, as percentiles and as gaps.
+
+    The last array has for each wanted feature its row among those three together.
+    """
+    known = everything(sources_of(wanted), RECENCY in wanted)
+    kinds = ("", PERCENTILE, GAP)
+    kind = [kinds.index(name.rpartition(".")[2]) if absolute(name) != name else 0 for name in wanted]
+    rows = [
+        [known.index(absolute(name)) for name, of in zip(wanted, kind, strict=True) if of == each] for each in range(3)
+    ]
+    order = np.argsort(np.argsort(kind, kind="stable"), kind="stable")
+    plain, percentiles, gaps = (np.array(each, dtype=np.int64) for each in rows)
+    return plain, percentiles, gaps, order
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The documents of a ranking's first hits, best first.
+
+    `documents`: rows, shape (n,). `owner`: for every hit the number of its document among these, shape (h,). `first`:
+    for every document its first hit, shape (n,). `leads`: the chunk of that hit, which represents the document, shape
+    (n,). `norm`: the fused score of each lead, from 0 to 1 over the hits, shape (n,).
+    """
+
+    documents: Numbers
+    owner: Numbers
+    first: Numbers
+    leads: Numbers
+    norm: Values
+
+    @staticmethod
+    def of(hits: Ranking, index: Index) -> Candidates:
+        """The candidates of a fused ranking with at least one hit."""
+        owners = index.chunks.document[hits.chunks]
+        firsts = _firsts(owners, index)
+        leading = firsts == np.arange(len(owners))
+        first = leading.nonzero()[0]
+        return Candidates(
+            documents=owners[first].astype(np.int64),
+            owner=(leading.cumsum() - 1)[firsts],
+            first=first,
+            leads=hits.chunks[first].astype(np.int64),
+            norm=_between(hits.scores[first].astype(np.float64), hits),
+        )
+
+
+def _firsts(documents: NDArray[np.integer], index: Index) -> Numbers:
+    """The place at which each document occurs first, shape (n,)."""
+    places = np.arange(len(documents))
+    first = np.empty(index.chunks.n_documents, dtype=np.int64)  # read only where it is written
+    first[documents[::-1]] = places[::-1]  # of several values for a document, the last one stays
+    return np.asarray(first[documents])
+
+
+def table(
+    state: QueryState,
+    hits: Ranking,
+    found: Candidates,
+    index: Index,
+    wanted: tuple[str, ...],
+    signals: tuple[bool, bool],
+) -> Values:
+    """The features `wanted` of every candidate, shape (n, f).
+
+    `hits` is the part of the fused ranking that gave `found`; `signals` says whether the query names something exact,
+    and whether it names a place.
+    """
+    terms: TermIndex = index.part("terms")
+    query = terms.of(state.query.text)
+    unique = np.array(list(dict.fromkeys(query.tolist())), dtype=np.int64)
+    idf = terms.idf(unique)
+    known = np.count_nonzero(unique >= 0) / max(len(unique), 1)
+    of_query = np.array([len(query), known, idf.sum(), *signals], dtype=np.float64)
+    n = len(found.documents)
+    blocks = [
+        np.array([hits.scores[found.first], found.norm, np.arange(1, n + 1)]),
+        *(_of_source(state.rankings.get(source, Ranking.empty()), found, index) for source in sources_of(wanted)),
+        _of_words(query, unique, idf, found, terms),
+        of_query[:, None].repeat(n, axis=1),
+        _of_documents(found, index, terms),
+        _among(hits, found, terms),
+    ]
+    if RECENCY in wanted:
+        blocks.append((index.modified.max() - index.modified[None, found.documents]) / 86400.0)
+    values = np.concatenate(blocks)
+    plain, percentiles, gaps, order = _places(wanted)
+    ahead = values[gaps] - values[gaps].max(axis=1, keepdims=True)
+    return np.concatenate([values[plain], _percentiles(values[percentiles]), ahead])[order].T
+
+
+def _percentiles(values: Values) -> Values:
+    """Of every value of (f, n) the share of the others in its row that are lower; equal ones count half."""
+    ones, others = values[:, :, None], values[:, None, :]
+    lower = np.count_nonzero(ones > others, axis=2) + 0.5 * (np.count_nonzero(ones == others, axis=2) - 1)
+    return np.asarray(lower / max(values.shape[1] - 1, 1), dtype=np.float64)
+
+
+def _of_source(ranking: Ranking, found: Candidates, index: Index) -> Values:
+    """BY_SOURCE: the best score of any of a document's chunks, from 0 to 1 over the ranking, the document's rank."""
+    h, n = len(ranking), len(found.documents)
+    if not h:
+        return np.array([np.zeros(n), np.zeros(n), np.full(n, _ABSENT_RANK)])
+    owners = index.chunks.document[ranking.chunks]
+    firsts = _firsts(np.concatenate([owners, found.documents]), index)
+    ranks = (firsts[:h] == np.arange(h)).cumsum()
+    at = np.minimum(firsts[h:], h - 1)  # an absent one has the score of the last hit
+    present = at == firsts[h:]
+    scores = ranking.scores[at].astype(np.float64)
+    return np.array(
+        [scores, np.where(present, _between(scores, ranking), 0.0), np.where(present, ranks[at], _ABSENT_RANK)]
+    )
+
+
+def _of_words(query: Numbers, unique: Numbers, idf: Values, found: Candidates, terms: TermIndex) -> Values:
+    """WORDS: coverage of the query by fields, weighed by idf, and how close together its terms are in the lead."""
+    n, m, total = len(found.documents), len(unique), float(idf.sum()) or 1.0
+    held, sizes = terms.fields(found.documents, found.leads, unique)
+    cover = held @ idf / total
+    short = [FIELDS.index(field) for field in _SHORT]
+    counts = held[short].sum(axis=2)
+    shares = counts / np.maximum(sizes[short], 1)
+    exact = (shares[0] == 1) & (counts[0] == m) & (m > 0)
+    body, pairs, runs, near, near_idf = np.zeros((5, n))
+    owner, places, which = terms.matches(found.leads, unique, apart=WINDOW)
+    if len(places):
+        covered = np.zeros((n, m), dtype=np.bool_)
+        covered[owner, which] = True
+        body = covered @ idf / total
+        pairs, runs = _phrases(query, unique, places, which, owner, n)
+        near, near_idf = _near(places, which, owner, idf, n)
+    return np.array([*cover, body, *shares, exact, pairs, runs, near, near_idf])
+
+
+def _phrases(
+    query: Numbers, unique: Numbers, places: Numbers, which: Numbers, owner: Numbers, n: int
+) -> tuple[Values, Values]:
+    """The share of the query's adjacent pairs that are adjacent in a text, and the longest such run in terms."""
+    m, number = len(unique), {term: place for place, term in enumerate(unique.tolist())}
+    known = (pair for pair in pairwise(query.tolist()) if min(pair) >= 0)
+    asked = [number[first] * m + number[second] for first, second in known]
+    runs = np.zeros(n)
+    runs[owner] = 1.0
+    if not asked:
+        return np.zeros(n), runs / len(query)
+    pair_of = np.full(m * m, -1)
+    pair_of[asked] = np.arange(len(asked))
+    pair = pair_of[which[:-1] * m + which[1:]]
+    follows = (places[1:] - places[:-1] == 1) & (pair >= 0)
+    seen = np.zeros((n, len(asked)), dtype=np.bool_)
+    seen[owner[1:][follows], pair[follows]] = True
+    # Steps since the last place that does not follow: the length of the run so far.
+    steps = np.arange(1, len(follows) + 1)
+    length = np.where(follows, steps - np.maximum.accumulate(np.where(follows, 0, steps)), 0)
+    np.maximum.at(runs, owner[1:], length + 1.0)
+    return seen.sum(axis=1) / (len(query) - 1), runs / len(query)
+
+
+def _near(places: Numbers, which: Numbers, owner: Numbers, idf: Values, n: int) -> tuple[Values, Values]:
+    """The largest part of the query, by number of terms and by idf, within WINDOW terms of a text."""
+    beyond = int(places[-1]) + 2 * WINDOW
+    following = np.full((len(idf), len(places)), beyond)  # by term, the next place at or after each match
+    following[which, np.arange(len(places))] = places
+    following = np.minimum.accumulate(following[:, ::-1], axis=1)[:, ::-1]
+    inside = following < places + WINDOW
+    number, weight = np.zeros(n), np.zeros(n)
+    np.maximum.at(number, owner, inside.sum(axis=0) / len(idf))
+    np.maximum.at(weight, owner, idf @ inside / (float(idf.sum()) or 1.0))
+    return number, weight
+
+
+def _of_documents(found: Candidates, index: Index, terms: TermIndex) -> Values:
+    """DOCUMENT: properties that do not depend on the query, and the number of the document's hits."""
+    rows = found.documents
+    size, chunks, depth, *links = terms.standing[:, rows]
+    hits = np.bincount(found.owner, minlength=len(rows))
+    place = found.leads - index.chunks.ranges[0][rows]
+    return np.array([size, chunks, hits, depth, terms.length(found.leads), place, *links])
+
+
+def _among(hits: Ranking, found: Candidates, terms: TermIndex) -> Values:
+    """AMONG: what the candidates say about each other."""
+    n = len(found.documents)
+    scaled = _between(hits.scores.astype(np.float64), hits)
+    share = np.bincount(found.owner, scaled, minlength=n) / scaled.sum()
+    source, target = terms.links_among(found.documents)
+    return np.array([share, np.bincount(target, minlength=n), np.bincount(target, found.norm[source], minlength=n)])
+
+
+def _between(scores: Values, ranking: Ranking) -> Values:
+    """Scores of a ranking's hits, from 0 for its last one to 1 for its first."""
+    low, high = float(ranking.scores[-1]), float(ranking.scores[0])
+    return (scores - low) / (high - low) if high > low else np.ones_like(scores)

@@ -1,0 +1,193 @@
+"""Trees of a gradient-boosted model, read from LightGBM's text format and evaluated without the library.
+
+Importing lightgbm would take a second or more; evaluating the trees for a query takes microseconds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import inf, isnan
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragbench.base import locations
+from ragbench.base.errors import ConfigError
+from ragbench.base.fingerprint import text_digest
+
+_HEAD: tuple[str, ...] = ("version", "num_class", "num_tree_per_iteration", "label_index", "max_feature_idx")
+_HEAD += ("objective", "feature_names", "feature_infos")
+_TREE: tuple[str, ...] = ("num_leaves", "num_cat", "split_feature", "threshold", "decision_type", "left_child")
+_TREE += ("right_child", "leaf_value", "is_linear", "shrinkage")
+_NUMERIC = frozenset({"0", "2"})  # kinds of decision: a number is at most the threshold
+MOST_LEAVES = 63  # a leaf is a bit of a number
+_DIGITS = 12  # of the digest of trees in a file
+
+
+@dataclass(frozen=True)
+class Trees:
+    """Trees over named features; a row's value is the sum of the leaves it falls into.
+
+    QuickScorer (Lucchese et al., SIGIR 2015): question q is whether `feature[q]` is above `threshold[q]`, each asked
+    once. Node i of tree t asks `question[i, t]`; where the answer is yes, the leaves below it on the left cannot be
+    reached, and `blocked[i, t]` has their bits. The leftmost of the others gives the value. `leaves` has shape (trees,
+    leaves).
+    """
+
+    features: tuple[str, ...]
+    feature: NDArray[np.int64]
+    threshold: NDArray[np.float64]
+    question: NDArray[np.int64]
+    blocked: NDArray[np.unsignedinteger]
+    leaves: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.leaves)
+
+    def __call__(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The value of every row of features, shapes (n, f) and (n,); fastest where a feature's values are adjacent."""
+        above = (rows.T.take(self.feature, axis=0) > self.threshold[:, None]).view(np.uint8)
+        blocked = np.bitwise_or.reduce(above.take(self.question, axis=0) * self.blocked[:, :, None], axis=0)
+        leaf = np.bitwise_count(blocked & ~(blocked + 1))  # the number of the lowest bit that is not set
+        first = np.arange(len(self))[:, None] * self.leaves.shape[1]
+        # One tree after the other, so that the sum never depends on how many rows there are.
+        return np.asarray(np.add.accumulate(self.leaves.take(first + leaf), axis=0)[-1])
+
+
+def without_unused_lines(text: str) -> str:
+    """The parts of a model's text that prediction needs; LightGBM can still read it."""
+    head, *blocks = text.partition("end of trees")[0].split("Tree=")
+    parts = ["\n".join(["tree", *_lines(head, _HEAD)])]
+    parts += ["\n".join([f"Tree={number}", *_lines(block, _TREE)]) for number, block in enumerate(blocks)]
+    return "\n\n".join(parts) + "\n\nend of trees\n"
+
+
+def _lines(block: str, names: tuple[str, ...]) -> list[str]:
+    return [line.rstrip() for line in block.splitlines() if line.partition("=")[0] in names]
+
+
+def joined(parts: Sequence[tuple[str, float]]) -> str:
+    """The text of one model whose value is the weighted sum of several, given as texts and weights."""
+    heads = [_values(text.partition("Tree=")[0]) for text, _ in parts]
+    ranges: dict[str, str] = {}  # of every feature, the values it had
+    for head in heads:
+        for name, values in zip(head["feature_names"].split(), head["feature_infos"].split(), strict=True):
+            ranges.setdefault(name, values)
+    place = {name: str(number) for number, name in enumerate(ranges)}
+    head = heads[0] | {
+        "max_feature_idx": str(len(ranges) - 1),
+        "feature_names": " ".join(ranges),
+        "feature_infos": " ".join(ranges.values()),
+    }
+    blocks = ["\n".join(["tree", *(f"{name}={head[name]}" for name in _HEAD if name in head)])]
+    for (text, weight), names in zip(parts, (each["feature_names"].split() for each in heads), strict=True):
+        for block in text.partition("end of trees")[0].split("Tree=")[1:]:
+            tree = _values(block)
+            tree["split_feature"] = " ".join(place[names[int(each)]] for each in tree.get("split_feature", "").split())
+            tree["leaf_value"] = " ".join(repr(weight * float(each)) for each in tree["leaf_value"].split())
+            lines = (f"{name}={tree[name]}" for name in _TREE if name in tree)
+            blocks.append("\n".join([f"Tree={len(blocks) - 1}", *lines]))
+    return "\n\n".join(blocks) + "\n\nend of trees\n"
+
+
+def named(name: str, text: str) -> str:
+    """What stands for the trees of conf/rank/<name>.txt in a configuration: the name and a digest of their text."""
+    return f"{name}@{text_digest(text, _DIGITS)}"
+
+
+def file_of(name: str) -> Path:
+    """The file of the trees of a name."""
+    return locations.configuration() / "rank" / f"{name}.txt"
+
+
+@lru_cache(8)
+def text_of(model: str) -> str:
+    """The text of a model: itself, or of the file that `NAME@DIGEST` names. ConfigError for a file with other trees."""
+    name, at, digest = model.partition("@")
+    if not at or not re.fullmatch(r"\w[\w-]*", name) or not re.fullmatch(f"[0-9a-f]{{{_DIGITS}}}", digest):
+        return model
+    try:
+        text = file_of(name).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise ConfigError(
+            f"rank.model is {model}, and {file_of(name)} cannot be read: install ragbench again"
+        ) from None
+    if named(name, text) != model:
+        raise ConfigError(
+            f"rank.model is {model}, and this version of ragbench has other trees in {file_of(name)}: measure again "
+            f"with rank={name}, or use the version that measured it"
+        )
+    return text
+
+
+@lru_cache(8)
+def parse(text: str) -> Trees:
+    """The trees of a model's text. ConfigError for other texts, and for splits that are not numeric."""
+    head, *blocks = text.partition("end of trees")[0].split("Tree=")
+    try:
+        features = tuple(_values(head)["feature_names"].split())
+        trees = [_nodes(_values(block)) for block in blocks]
+        questions = {each for asked, _, _ in trees for each in asked}
+        if not trees or any(feature >= len(features) or isnan(threshold) for feature, threshold in questions):
+            raise ValueError
+    except (KeyError, ValueError, IndexError, RecursionError):
+        raise ConfigError(
+            f"rank.model is not a LightGBM model over numbers with at most {MOST_LEAVES} leaves a tree: "
+            "let `ragbench learn-ranker` write it"
+        ) from None
+    # Smaller trees are padded with a question to which the answer is always no.
+    number = {each: place for place, each in enumerate([(0, inf), *sorted(questions)])}
+    feature, threshold = zip(*number, strict=True)
+    blocked = _table([blocked for _, blocked, _ in trees], 0).T
+    return Trees(
+        features,
+        np.array(feature),
+        np.array(threshold),
+        _table([[number[each] for each in asked] for asked, _, _ in trees], 0).T.copy(),
+        blocked.astype(np.min_scalar_type(int(blocked.max())), order="C"),
+        _table([leaves for _, _, leaves in trees], 0.0),
+    )
+
+
+def _nodes(values: Mapping[str, str]) -> tuple[list[tuple[int, float]], list[int], list[float]]:
+    """The question of each node as (feature, threshold), the leaves it blocks, and the leaves from left to right."""
+    leaves = [float(value) for value in values["leaf_value"].split()]
+    if not 1 <= len(leaves) <= MOST_LEAVES:
+        raise ValueError
+    names = ("split_feature", "threshold", "left_child", "right_child", "decision_type")
+    columns = [values.get(name, "").split() for name in names]
+    if {len(column) for column in columns} != {len(leaves) - 1} or not set(columns[4]) <= _NUMERIC:
+        raise ValueError
+    left, right = ([int(child) for child in column] for column in columns[2:4])
+    order: list[int] = []
+    spans = [0] * len(left)  # bits of the leaves on the left of each node
+
+    def visit(node: int) -> None:
+        if node < 0:
+            order.append(~node)
+            return
+        first = len(order)
+        visit(left[node])
+        spans[node] = sum(1 << leaf for leaf in range(first, len(order)))
+        visit(right[node])
+
+    visit(0 if left else -1)
+    if sorted(order) != list(range(len(leaves))):
+        raise ValueError
+    asked = [(int(feature), float(threshold)) for feature, threshold in zip(*columns[:2], strict=True)]
+    return asked, spans, [leaves[leaf] for leaf in order]
+
+
+def _table(rows: Sequence[Sequence[float]], fill: float) -> NDArray[Any]:
+    """Rows of different lengths as one array, at least one wide."""
+    width = max(1, *map(len, rows))
+    return np.array([[*row, *[fill] * (width - len(row))] for row in rows])
+
+
+def _values(block: str) -> dict[str, str]:
+    return {name: value for name, equals, value in (line.partition("=") for line in block.splitlines()) if equals}

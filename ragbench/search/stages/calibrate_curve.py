@@ -1,0 +1,85 @@
+"""Turn fused scores into confidences by a curve through points, which are given or fitted on judged queries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from ragbench.base.bounds import Checked, Share
+from ragbench.base.errors import ConfigError
+from ragbench.base.types import QueryState, Ranking
+from ragbench.search.stages.stage import NOTHING, fused
+
+if TYPE_CHECKING:
+    from ragbench.index.index import Index
+
+
+@dataclass(frozen=True)
+class CalibrateByCurve(Checked):
+    """Map a fused score by the curve through the points (`x`, `y`), linear between them and constant outside.
+
+    The points are those of seed 001's table of interpretations (`calibration=table`), or `ragbench calibrate` fits them
+    on the training queries by isotonic regression (Zadrozny and Elkan, KDD 2002). A fused score is made of ranks alone,
+    and a query without an answer has a first hit, too, so no curve over such scores can recognise it. `best_of` names a
+    source whose best score can; the curve (`best_x`, `best_y`) maps it to the probability that there is an answer,
+    which multiplies the scores of all hits. `x` and `best_x` increase, `y` and `best_y` lie between 0 and 1 and never
+    decrease.
+    """
+
+    x: tuple[float, ...]
+    y: tuple[Share, ...]
+    best_of: str | None = None
+    best_x: tuple[float, ...] = ()
+    best_y: tuple[Share, ...] = ()
+
+    needs: ClassVar[frozenset[str]] = NOTHING
+    requires: ClassVar[frozenset[str]] = frozenset({"fused"})
+    provides: ClassVar[frozenset[str]] = frozenset({"calibrated"})
+    forbids: ClassVar[Mapping[str, str]] = {"calibrated": "scores have been calibrated already"}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_curve("x", "y")
+        if self.best_of is not None:
+            self._check_curve("best_x", "best_y")
+
+    def _check_curve(self, x_name: str, y_name: str) -> None:
+        x, y = getattr(self, x_name), getattr(self, y_name)
+        if not x or len(x) != len(y):
+            raise self.refused(
+                x_name,
+                f"and {y_name} must hold the same number of points, at least one, got {len(x)} and {len(y)}: "
+                "let `ragbench calibrate` fit them",
+            )
+        if not (np.diff(x) > 0).all():
+            raise self.refused(x_name, "must increase from point to point")
+        if not (np.diff(y) >= 0).all():
+            raise self.refused(y_name, "must never decrease")
+
+    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
+        """Map the scores of every state's fused ranking; order is kept."""
+        return [replace(state, fused=self._calibrated(state)) for state in states]
+
+    def _calibrated(self, state: QueryState) -> Ranking:
+        ranking = fused(state)
+        return Ranking.ordered(ranking.chunks, np.interp(ranking.scores, self.x, self.y) * self._answerable(state))
+
+    def _answerable(self, state: QueryState) -> float:
+        """The probability that the query has an answer, 1 without `best_of`."""
+        if self.best_of is None:
+            return 1.0
+        if self.best_of not in state.rankings:
+            raise ConfigError(
+                f"calibration.best_of names the source '{self.best_of}', which the pipeline does not search: "
+                f"name one of {', '.join(sorted(state.rankings))} or null"
+            )
+        scores = state.rankings[self.best_of].scores
+        return float(np.interp(scores[0], self.best_x, self.best_y)) if len(scores) else self.best_y[0]
+
+    def describe(self) -> str:
+        """In words."""
+        evidence = f", counting the best of {self.best_of}" if self.best_of else ""
+        return f"calibrate by a curve of {len(self.x)} points{evidence}"

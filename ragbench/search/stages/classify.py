@@ -1,0 +1,57 @@
+"""P3: classify the query and weigh the sources accordingly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+from ragbench.base.bounds import Checked, Weight
+from ragbench.base.types import QueryClass, QueryState
+from ragbench.search.stages.signals import names_a_place, names_something_exact
+from ragbench.search.stages.stage import NOTHING
+
+if TYPE_CHECKING:
+    from ragbench.index.index import Index
+
+_SOURCE_OF: Mapping[QueryClass, str] = {"factual": "lexical", "navigational": "graph", "exploratory": "dense"}
+
+
+@dataclass(frozen=True)
+class Classify(Checked):
+    """Classify the query by its form and multiply the weight of the source that is best for its class.
+
+    `factual`, `navigational`, `exploratory`: factors (at least 0) for `lexical`, `graph` and `dense`; seeds 000 and
+    001, P3, have 1.5, 1.5 and 1.3. `override`: take this class for every query.
+    """
+
+    factual: Weight = 1.5
+    navigational: Weight = 1.5
+    exploratory: Weight = 1.3
+    override: QueryClass | None = None
+
+    needs: ClassVar[frozenset[str]] = NOTHING
+    requires: ClassVar[frozenset[str]] = NOTHING
+    provides: ClassVar[frozenset[str]] = frozenset({"class"})
+    forbids: ClassVar[Mapping[str, str]] = {"fused": "the sources' weights would change too late"}
+
+    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
+        """Set the class of every state and the factor of one source."""
+        return [self._classified(state) for state in states]
+
+    def _classified(self, state: QueryState) -> QueryState:
+        found: QueryClass = self.override or classify(state.query.text)
+        source, factor = _SOURCE_OF[found], float(getattr(self, found))
+        noted = replace(state, query_class=found).with_note(f"a {found} query: {source} counts x{factor:g}")
+        return noted.with_weight(source, factor)
+
+    def describe(self) -> str:
+        """In words."""
+        return f"weigh sources for {'a ' + self.override if self.override else 'the kind of'} query"
+
+
+def classify(text: str) -> QueryClass:
+    """The class of a query: factual if it fits, else navigational if it fits, else exploratory."""
+    if names_something_exact(text):
+        return "factual"
+    return "navigational" if names_a_place(text) else "exploratory"

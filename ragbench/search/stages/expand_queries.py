@@ -1,0 +1,130 @@
+"""Query expansion of lexical search v3: other phrasings to recall by, salient terms to rank by."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+from annotated_types import Interval
+
+from ragbench.base.bounds import Count, Positive, Prompt
+from ragbench.base.errors import ModelError
+from ragbench.base.types import ExpandedQuery, QueryState
+from ragbench.models.chat import ChatFields
+from ragbench.search.stages.stage import NOTHING
+
+if TYPE_CHECKING:
+    from ragbench.index.index import Index
+
+PROMPT = """Someone searches their notes with this query: {query}
+
+Name the salient terms of the query: the words and #tags in it that say what is looked for, in their own language, no
+action words, nothing that the query does not hold. Then phrase the query in up to {variants} other ways.
+
+Answer in this form and with nothing else:
+<salient>
+<term>word</term>
+</salient>
+<queries>
+<query>another way to ask</query>
+</queries>"""
+
+_TERM = re.compile(r"#\w[\w/-]*|\w[\w'\u2019.+#/-]*")
+_TRAILING = ".'\u2019-/"
+_VALID = re.compile(r"#\w[\w/-]*|\w[\w \u2019'.+#/-]*")
+
+
+@dataclass(frozen=True)
+class ExpandQueries(ChatFields):
+    """Find the salient terms of the query, and with a model up to `max_variants` (0 to 10) other phrasings of it.
+
+    Seed 002, "Query expansion". The model at `endpoint` answers `prompt` ({query}, {variants}) in `<term>` and
+    `<query>` elements; its terms count if the query holds them. Without an endpoint, or when it fails or takes longer
+    than `timeout_s`, the terms are the words of the query and there are no other phrasings. If the caller gives
+    phrasings, the model is not asked, and salient terms of the caller replace the words of the query; without given
+    phrasings they are added to the terms. Terms have at least `min_term_length` characters; the query is read up to
+    `max_chars`. The latest `cache_size` answers are kept.
+    """
+
+    timeout_s: Positive = 5.0
+    max_tokens: Count = 300
+    prompt: Prompt = PROMPT
+    max_variants: Annotated[int, Interval(ge=0, le=10)] = 3
+    min_term_length: Count = 2
+    max_chars: Count = 1000
+    cache_size: Count = 100
+
+    needs: ClassVar[frozenset[str]] = NOTHING
+    requires: ClassVar[frozenset[str]] = NOTHING
+    provides: ClassVar[frozenset[str]] = frozenset({"expanded"})
+    forbids: ClassVar[Mapping[str, str]] = {
+        "candidates": "candidates have been recalled already",
+        "expanded": "the query has been expanded already",
+    }
+
+    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
+        """Expand the query of every state."""
+        return [self._expanded(state, index) for state in states]
+
+    def _expanded(self, state: QueryState, index: Index) -> QueryState:
+        query = state.query.text[: self.max_chars]
+        given = self._terms(state.query.salient_terms)
+        if state.query.phrasings is not None:
+            phrasings = tuple(dict.fromkeys(each[: self.max_chars] for each in state.query.phrasings if each != query))
+            return replace(state, expanded=ExpandedQuery(query, given or self.fallback(query).salient_terms, phrasings))
+        state = self._ask_model(state, query, index)
+        if not given or state.expanded is None:
+            return state
+        terms = tuple(dict.fromkeys((*state.expanded.salient_terms, *given)))
+        return replace(state, expanded=replace(state.expanded, salient_terms=terms))
+
+    def _ask_model(self, state: QueryState, query: str, index: Index) -> QueryState:
+        """The state with the model's expansion of the query; without a model with the words of the query."""
+        if self.endpoint is None or not query:
+            return replace(state, expanded=self.fallback(query))
+        question = self.prompt.replace("{variants}", str(self.max_variants)).replace("{query}", query)
+        try:
+            found = self.parse(query, index.chat(self.spec(self.endpoint), self.cache_size).complete(question))
+        except ModelError as error:
+            return replace(state, expanded=self.fallback(query)).with_note(f"query not expanded: {error}")
+        note = f"expanded to: {'; '.join(found.queries)}; salient: {', '.join(found.salient_terms) or 'nothing'}"
+        return replace(state, expanded=found).with_note(note)
+
+    def fallback(self, query: str) -> ExpandedQuery:
+        """The words and tags of a query, each once, in order; no other phrasings."""
+        return ExpandedQuery(query, self._terms(found.rstrip(_TRAILING) for found in _TERM.findall(query)))
+
+    def parse(self, query: str, answer: str) -> ExpandedQuery:
+        """The expansion in a model's answer: its terms that the query holds, else the words of the query."""
+        lowered = query.lower()
+        salient = self._terms(term for term in _elements("term", _block("salient", answer)) if term.lower() in lowered)
+        variants: dict[str, str] = {}
+        for phrasing in _elements("query", _block("queries", answer)):
+            if phrasing.lower() != lowered:
+                variants.setdefault(phrasing.lower(), phrasing[: self.max_chars])
+        expanded = tuple(variants.values())[: self.max_variants]
+        return ExpandedQuery(query, salient or self.fallback(query).salient_terms, expanded)
+
+    def _terms(self, found: Iterable[str]) -> tuple[str, ...]:
+        """The valid terms, lower-cased, each once."""
+        lowered = (term.lower() for term in found)
+        return tuple(
+            dict.fromkeys(t for t in lowered if len(t.lstrip("#")) >= self.min_term_length and _VALID.fullmatch(t))
+        )
+
+    def describe(self) -> str:
+        """In words."""
+        asking = f", ask {self.model} for {self.max_variants} phrasings" if self.endpoint else ""
+        return f"find the salient terms{asking}"
+
+
+def _block(name: str, answer: str) -> str:
+    found = re.search(rf"<{name}>(.*?)(?:</{name}>|\Z)", answer, re.DOTALL | re.IGNORECASE)
+    return found[1] if found else ""
+
+
+def _elements(name: str, block: str) -> list[str]:
+    found = re.findall(rf"<{name}>(.*?)</{name}>", block, re.DOTALL | re.IGNORECASE)
+    return [text for text in (" ".join(each.split()) for each in found) if text]

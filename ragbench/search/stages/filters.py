@@ -1,0 +1,116 @@
+"""Filters of P9 and of Librarian: search only among documents that meet conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from annotated_types import Interval
+
+from ragbench.base.bounds import Checked, Holds, Name, Natural, shown
+from ragbench.base.types import Filters, QueryState
+from ragbench.corpus.doc_type import DOC_TYPES
+from ragbench.corpus.metadata import Date, normalise_tags, timestamp
+from ragbench.search.stages.stage import NOTHING
+
+if TYPE_CHECKING:
+    from ragbench.index.index import Index
+
+
+_IS_TYPE = Holds(lambda text: " ".join(text.casefold().split()) in DOC_TYPES, f"must be one of {', '.join(DOC_TYPES)}")
+
+FileType = Annotated[
+    str, Holds(lambda text: text.removeprefix(".").isalnum(), "must be an ending of file names such as .md")
+]
+
+
+@dataclass(frozen=True)
+class FilterDocuments(Checked):
+    """Let every source find only documents that meet all conditions given; seed 000, P9 "Filtering Capability".
+
+    Seed 004, "Enhanced Metadata Filtering", adds the conditions from `doc_type` on and filters after the search; here
+    all filters act inside the search.
+
+    The sources restrict their own search, so that as many hits come back as without filters, if enough documents pass.
+    `category` and `author` are names, `tags` admit a document with any of them or with a tag below one (`auth` admits
+    `auth/tokens`), `modified_after` (inclusive) and `modified_before` (exclusive) are dates such as 2026-01-31.
+    `doc_type` is declared in the frontmatter or inferred (`ragbench.corpus.doc_type`), `product` and `component` are
+    the first and second folder, `min_bytes` and `max_bytes` (inclusive) bound the size of the file, `file_types` are
+    endings such as `.md`, `heading_levels` (0 to 6) admit chunks that begin under a heading of these levels.
+    """
+
+    category: Name | None = None
+    author: Name | None = None
+    tags: tuple[str, ...] = ()
+    modified_after: Date | None = None
+    modified_before: Date | None = None
+    doc_type: Annotated[str, _IS_TYPE] | None = None
+    product: Name | None = None
+    component: Name | None = None
+    min_bytes: Natural | None = None
+    max_bytes: Natural | None = None
+    file_types: tuple[FileType, ...] = ()
+    heading_levels: tuple[Annotated[int, Interval(ge=0, le=6)], ...] = ()
+
+    needs: ClassVar[frozenset[str]] = frozenset({"facets"})
+    requires: ClassVar[frozenset[str]] = NOTHING
+    provides: ClassVar[frozenset[str]] = frozenset({"filters"})
+    forbids: ClassVar[Mapping[str, str]] = {
+        "rankings": "a source has been searched already without the filters",
+        "filters": "filters have been set already",
+    }
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(normalise_tags(self.tags)) < len(self.tags):
+            raise self.refused("tags", f"must be different tags such as [auth, lantern/setup], got {shown(self.tags)}")
+        after, before = self.conditions.modified_after, self.conditions.modified_before
+        if after is not None and before is not None and after >= before:
+            raise self.refused(
+                "modified_after",
+                f"must be earlier than modified_before, got {self.modified_after} and {self.modified_before}",
+            )
+        if self.min_bytes is not None and self.max_bytes is not None and self.min_bytes > self.max_bytes:
+            raise self.refused("min_bytes", f"must be at most max_bytes {self.max_bytes}, got {self.min_bytes}")
+
+    @cached_property
+    def conditions(self) -> Filters:
+        """The conditions in the form that the index reads."""
+        return Filters(
+            category=self.category,
+            author=self.author,
+            tags=normalise_tags(self.tags),
+            modified_after=timestamp(self.modified_after),
+            modified_before=timestamp(self.modified_before),
+            doc_type=self.doc_type,
+            product=self.product,
+            component=self.component,
+            min_bytes=self.min_bytes,
+            max_bytes=self.max_bytes,
+            file_types=tuple("." + name.casefold().removeprefix(".") for name in self.file_types),
+            heading_levels=self.heading_levels,
+        )
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The conditions that are set, by name."""
+        named = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {name: value for name, value in named.items() if value not in (None, ())}
+
+    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
+        """Set the filters of every state."""
+        if self.conditions == Filters():
+            return list(states)
+        passing = int(index.passing(self.conditions).sum())
+        note = f"{passing} of {index.chunks.n_documents} documents pass the filters"
+        return [replace(state, filters=self.conditions).with_note(note) for state in states]
+
+    def describe(self) -> str:
+        """In words."""
+        named = (
+            f"{name} {' or '.join(map(str, value)) if isinstance(value, tuple) else value}"
+            for name, value in self.given.items()
+        )
+        return f"filter by {', '.join(named)}" if self.given else "filter by nothing"

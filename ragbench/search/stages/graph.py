@@ -1,0 +1,109 @@
+"""Graph: add documents linked with those found, one chunk for each."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+import numpy as np
+from annotated_types import Interval
+
+from ragbench.base.bounds import Checked, Count, Share
+from ragbench.base.types import QueryState, Ranking
+
+if TYPE_CHECKING:
+    from ragbench.index.index import Index
+
+SOURCE = "graph"
+
+
+@dataclass(frozen=True)
+class FollowLinks(Checked):
+    """Add the neighbours of the documents found so far as a separate source, whose weight is multiplied by `factor`.
+
+    Seed 001, "Graph Traversal": links are followed both ways for `hops` (1 to 3) from the best `seeds` (at least 1)
+    documents of the other sources; `factor` (0 to 1) is 0.5 there. The score of a neighbour is factor^(hop - 1) / rank
+    of its nearest seed. One chunk represents it, so that a page with many links cannot fill the fusion: the one that
+    another source ranked best, else the one most similar to the seed's best chunk. `new_only`: only documents that no
+    other source found, as the seed intends; else documents found anyway would count twice. `share` (0 to 1) is the
+    greatest share of neighbours among all hits, rounded up.
+    """
+
+    factor: Share = 0.5
+    hops: Annotated[int, Interval(ge=1, le=3)] = 1
+    seeds: Count = 10
+    new_only: bool = True
+    share: Share = 0.2
+
+    needs: ClassVar[frozenset[str]] = frozenset({"chunks", "dense", "graph"})
+    requires: ClassVar[frozenset[str]] = frozenset({"rankings"})
+    provides: ClassVar[frozenset[str]] = frozenset({"graph_ranking"})
+    forbids: ClassVar[Mapping[str, str]] = {"fused": "its ranking would come too late to be fused"}
+
+    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
+        """Add the ranking of source `graph` to every state."""
+        return [
+            state.with_ranking(SOURCE, self._neighbours(state, index)).with_weight(SOURCE, self.factor)
+            for state in states
+        ]
+
+    def _neighbours(self, state: QueryState, index: Index) -> Ranking:
+        best_chunk = _best_chunks(state, index)
+        allowed = index.allowed(state.filters)
+        reached = self._reached(list(best_chunk)[: self.seeds], index)
+        known = best_chunk.keys() if self.new_only else set()
+        order = sorted(reached.keys() - known, key=lambda node: (-reached[node][0], node))
+        pairs = ((_representative(node, reached[node][1], best_chunk, index), reached[node][0]) for node in order)
+        found = ((chunk, score) for chunk, score in pairs if chunk >= 0 and (allowed is None or allowed[chunk]))
+        nearest = list(itertools.islice(found, self._most_neighbours(state)))
+        return Ranking.of([chunk for chunk, _ in nearest], [score for _, score in nearest])
+
+    def _reached(self, seeds: Sequence[int], index: Index) -> dict[int, tuple[float, int]]:
+        """The score of every document that links lead to, and the seed that gives it."""
+        reached: dict[int, tuple[float, int]] = {}
+        for rank, seed in enumerate(seeds, start=1):
+            frontier, seen = {seed}, {seed}
+            for hop in range(self.hops):
+                frontier = {n for node in frontier for n in index.graph.neighbours(node)} - seen
+                seen |= frontier
+                score = self.factor**hop / rank
+                for node in frontier:
+                    if score > reached.get(node, (0.0, 0))[0]:
+                        reached[node] = (score, seed)
+        return reached
+
+    def _most_neighbours(self, state: QueryState) -> int:
+        """The number of neighbours that is `share` of all hits, rounded up."""
+        others = len({int(chunk) for ranking in state.rankings.values() for chunk in ranking.chunks})
+        return math.ceil(self.share * others / (1 - self.share) - 1e-9) if self.share < 1 else sys.maxsize
+
+    def describe(self) -> str:
+        """In words."""
+        return f"follow links for {self.hops} hop{'s' if self.hops > 1 else ''}"
+
+
+def _representative(node: int, seed: int, best_chunk: Mapping[int, int], index: Index) -> int:
+    """The chunk that stands for a document, -1 for a document without chunks."""
+    if node in best_chunk:
+        return best_chunk[node]
+    start, stop = index.graph.chunks_of(node)
+    if stop - start < 2:
+        return start if stop > start else -1
+    vectors = index.dense.vectors
+    return start + int(np.argmax(vectors[start:stop] @ vectors[best_chunk[seed]]))
+
+
+def _best_chunks(state: QueryState, index: Index) -> dict[int, int]:
+    """The best chunk of every document found, documents by their best rank in any source, then by chunk number."""
+    document = index.chunks.document
+    found = sorted(
+        (rank, chunk) for ranking in state.rankings.values() for rank, chunk in enumerate(ranking.chunks.tolist())
+    )
+    best: dict[int, int] = {}
+    for _, chunk in found:
+        best.setdefault(int(document[chunk]), chunk)
+    return best

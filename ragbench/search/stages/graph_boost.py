@@ -1,0 +1,84 @@
+"""Graph boost of lexical search v3: boost documents that are connected with other hits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ragbench.base.bounds import Checked, Count, Factor, Weight
+from ragbench.base.types import QueryState, Ranking
+from ragbench.search.stages.stage import current_ranking, with_current_ranking
+
+if TYPE_CHECKING:
+    from ragbench.index.index import Index
+
+
+@dataclass(frozen=True)
+class BoostConnected(Checked):
+    """Multiply scores by 1 + `strength` * ln(1 + connections), at most `max_factor` (at least 1).
+
+    Seed 002, "Post-ranking adjustments". It reads the first `max_candidates` (at least 1) documents. The connections of
+    one of them are counts of the others, each times its weight (at least 0): those that link to it; those that some
+    document cites together with it; those that share a tag with it. The seed names the three kinds; the weights are
+    those of the program it describes. It acts on the fused ranking, or before fusion on that of `source`.
+    """
+
+    source: str = "lexical"
+    max_candidates: Count = 20
+    strength: Weight = 0.1
+    max_factor: Factor = 1.15
+    backlink: Weight = 1.0
+    cocitation: Weight = 0.5
+    shared_tag: Weight = 0.3
+
+    needs: ClassVar[frozenset[str]] = frozenset({"chunks", "graph"})
+    requires: ClassVar[frozenset[str]] = frozenset({"rankings"})
+    provides: ClassVar[frozenset[str]] = frozenset({"graph_boost"})
+    forbids: ClassVar[Mapping[str, str]] = {
+        "calibrated": "a confidence times 1.15 may exceed 1: boost before it",
+        "graph_boost": "connections have been boosted already",
+        "parents": "it boosts chunks",
+    }
+
+    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
+        """Boost the ranking of every state."""
+        return [self._boosted(state, index) for state in states]
+
+    def factor(self, connections: float) -> float:
+        """The factor for a connection score."""
+        return min(self.max_factor, 1 + self.strength * math.log(1 + connections))
+
+    def _boosted(self, state: QueryState, index: Index) -> QueryState:
+        ranking = current_ranking(state, self.source)
+        factors = {document: self.factor(score) for document, score in self.connections(ranking, index).items()}
+        each = [factors.get(document, 1.0) for document in index.chunks.document[ranking.chunks].tolist()]
+        return with_current_ranking(state, self.source, Ranking.of(ranking.chunks, ranking.scores * each))
+
+    def connections(self, ranking: Ranking, index: Index) -> dict[int, float]:
+        """The connection score of each of the first documents."""
+        found = list(dict.fromkeys(index.chunks.document[ranking.chunks].tolist()))[: self.max_candidates]
+        citing = {document: index.graph.linking_to(document) for document in found}
+        tags = {document: index.graph.tags_of(document) for document in found}
+        scores = {}
+        for one in found:
+            others = [other for other in found if other != one]
+            scores[one] = (
+                self.backlink * sum(other in citing[one] for other in others)
+                + self.cocitation * sum(not citing[one].isdisjoint(citing[other]) for other in others)
+                + self.shared_tag * sum(not tags[one].isdisjoint(tags[other]) for other in others)
+            )
+        return scores
+
+    def explain(self, before: QueryState, index: Index, chunk: int) -> dict[str, Any]:
+        """`graph_boost` of a chunk that was boosted."""
+        ranking = current_ranking(before, self.source)
+        score = self.connections(ranking, index).get(int(index.chunks.document[chunk]), 0.0)
+        if chunk not in ranking.chunks:
+            return {}
+        return {"graph_boost": {"connections": score, "boost_factor": self.factor(score)}} if score else {}
+
+    def describe(self) -> str:
+        """In words."""
+        return f"boost connected documents (at most x{self.max_factor:g})"

@@ -1,0 +1,70 @@
+"""Librarian's re-ranking: of what means the same, what says it in the same words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from ragbench.base.bounds import Checked, Count, Share
+from ragbench.base.types import QueryState, Ranking
+from ragbench.search.stages.stage import fused
+
+if TYPE_CHECKING:
+    from ragbench.index.index import Index
+
+
+@dataclass(frozen=True)
+class RerankByKeywords(Checked):
+    """Order the first `depth` (at least 1) hits by (1 - `weight`) * score + `weight` * keyword score; drop the others.
+
+    Seed 004, feature 1. The keyword score of a text, 0 to 1: the occurrences of every word of the query of at least
+    `min_length` characters, also inside words and in any letter case, at most `cap` for each, divided by `cap` times
+    the number of these words. Hits with a keyword score below `threshold` (0 to 1) are dropped, but not guaranteed
+    ones. The text is that of the hit and of the neighbours returned with it.
+    """
+
+    depth: Count = 50
+    weight: Share = 0.3
+    threshold: Share = 0.1
+    cap: Count = 5
+    min_length: Count = 2
+
+    needs: ClassVar[frozenset[str]] = frozenset({"chunks"})
+    requires: ClassVar[frozenset[str]] = frozenset({"fused"})
+    provides: ClassVar[frozenset[str]] = frozenset({"keywords"})
+    forbids: ClassVar[Mapping[str, str]] = {
+        "keywords": "hits have been re-ranked by keywords already",
+        "parents": "it reads chunks, not their parents",
+    }
+
+    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
+        """Reorder and thin the fused ranking of every state."""
+        return [state.filtered("after_keywords", self._reranked(state, index)) for state in states]
+
+    def score(self, query: str, text: str) -> float:
+        """The keyword score of a text, 0 for a query without words."""
+        words = [word for word in query.lower().split() if len(word) >= self.min_length]
+        lowered = text.lower()
+        found = sum(min(lowered.count(word), self.cap) for word in words)
+        return found / (len(words) * self.cap) if words else 0.0
+
+    def _reranked(self, state: QueryState, index: Index) -> Ranking:
+        ranking = fused(state)
+        guaranteed = np.isin(ranking.chunks, list(state.guaranteed))
+        ranking = ranking.keep(guaranteed | (np.arange(len(ranking)) < self.depth))
+        guaranteed = np.isin(ranking.chunks, list(state.guaranteed))
+        texts = (
+            "\n\n".join(map(index.chunks.text, state.contexts.get(chunk, (chunk,))))
+            for chunk in ranking.chunks.tolist()
+        )
+        found = np.array([self.score(state.query.text, text) for text in texts], dtype=np.float64)
+        stays = guaranteed | (found >= self.threshold)
+        scores = (1 - self.weight) * ranking.scores.astype(np.float64) + self.weight * found
+        return Ranking.of(ranking.chunks[stays], scores[stays])
+
+    def describe(self) -> str:
+        """In words."""
+        return f"re-rank {self.depth} by keywords (at least {self.threshold:g})"

@@ -1,0 +1,122 @@
+"""Order documents by a model learned from judged queries: LambdaMART."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragbench.base.bounds import Checked, Count, Weight
+from ragbench.base.errors import ConfigError
+from ragbench.base.types import QueryState, Ranking
+from ragbench.search.ranking import features, trees
+from ragbench.search.ranking.features import Candidates
+from ragbench.search.stages.signals import names_a_place, names_something_exact
+from ragbench.search.stages.stage import fused
+
+if TYPE_CHECKING:
+    from ragbench.index.index import Index
+
+
+@dataclass(frozen=True)
+class Rank(Checked):
+    """Order the documents of the first `depth` hits by `prior` times their fused score, from 0 to 1, plus `model`.
+
+    `model` is the text of trees that LightGBM learned by LambdaMART (Burges, 2010), as `ragbench learn-ranker` writes
+    it, or `NAME@DIGEST` for those in conf/rank/NAME.txt: without a tree, the order is that of fusion. The features of a
+    document are those of its first hit; its further hits keep the share of the first hit's score that they had in
+    fusion. To an order that has a name, a source that the pipeline does not search is one that found nothing; trees
+    given as text refuse such a pipeline. Scores lie between 0 and 1; hits below `depth` come after all others in the
+    order they had.
+    """
+
+    model: str
+    prior: Weight = 2.0
+    depth: Count = 100
+
+    requires: ClassVar[frozenset[str]] = frozenset({"fused"})
+    provides: ClassVar[frozenset[str]] = frozenset({"ranked"})
+    forbids: ClassVar[Mapping[str, str]] = {
+        "ranked": "hits have been ranked by a model already",
+        "cut": "hits that are cut away cannot be ranked",
+    }
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        sources = features.sources_of(self.features)
+        unknown = set(map(features.absolute, self.features)) - set(features.everything(sources, recency=True))
+        if unknown:
+            raise self.refused("model", f"reads features that this version does not know: {', '.join(sorted(unknown))}")
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The parts of the index that it reads."""
+        return frozenset({"chunks", "terms", *(["modified"] if features.RECENCY in self.features else [])})
+
+    @property
+    def trees(self) -> str:
+        """The text of the trees."""
+        return trees.text_of(self.model)
+
+    @property
+    def name(self) -> str:
+        """The name of the order, empty for trees given as text."""
+        return self.model.partition("@")[0] if self.trees != self.model else ""
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The names of the features that the model reads."""
+        return trees.parse(self.trees).features
+
+    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
+        """Order the hits of every state."""
+        return [replace(state, fused=self._rank(state, index)) for state in states]
+
+    def _rank(self, state: QueryState, index: Index) -> Ranking:
+        ranking = fused(state)
+        if not len(ranking):
+            return ranking
+        absent = set(features.sources_of(self.features)) - set(state.rankings)
+        if absent and not self.name:
+            raise ConfigError(
+                f"rank.model was learned over the source '{min(absent)}', which this pipeline does not search: turn "
+                "it on, or let `ragbench learn-ranker` learn one for this pipeline"
+            )
+        candidates, rows = rows_of(state, index, self.features, self.depth)
+        return reorder(ranking, candidates, self.prior * candidates.norm + trees.parse(self.trees)(rows))
+
+    def describe(self) -> str:
+        """In words."""
+        return f"rank {self.depth} by {len(trees.parse(self.trees))} learned trees"
+
+
+def rows_of(
+    state: QueryState, index: Index, names: tuple[str, ...], depth: int
+) -> tuple[Candidates, NDArray[np.float64]]:
+    """The documents of a state's first `depth` fused hits (at least one hit), and their features."""
+    hits = fused(state).head(depth)
+    candidates = Candidates.of(hits, index)
+    signals = names_something_exact(state.query.text), names_a_place(state.query.text)
+    return candidates, features.table(state, hits, candidates, index, names, signals)
+
+
+def reorder(ranking: Ranking, candidates: Candidates, values: NDArray[np.float64]) -> Ranking:
+    """Order the hits of `candidates` in a fused ranking by the values of their documents, shape (n,)."""
+    depth = len(candidates.owner)
+    scores = ranking.scores[:depth].astype(np.float64)
+    first_scores = scores[candidates.first][candidates.owner]
+    share = np.where((first_scores > 0) & (scores > 0), scores / np.where(first_scores > 0, first_scores, 1.0), 0.5)
+    zero_to_one = 0.5 + 0.5 * values / (1 + np.abs(values))
+    points = zero_to_one[candidates.owner] * np.minimum(share, 1.0)
+    # Of equal points, the better document comes first, and within a document the earlier hit.
+    places = np.lexsort((candidates.owner, -values[candidates.owner], -points))
+    points = points[places].astype(np.float32)
+    rest = ranking.scores[depth:]
+    if len(rest):  # in the same order, below the last ranked hit
+        rest = points[-1] * (rest / rest[0] if rest[0] > 0 and rest[-1] >= 0 else np.ones_like(rest))
+    return Ranking.ordered(
+        np.concatenate([ranking.chunks[:depth][places], ranking.chunks[depth:]]), np.concatenate([points, rest])
+    )

@@ -1,0 +1,52 @@
+"""Recall of lexical search v3: the documents that hold a term, left for ranking."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+from annotated_types import Interval
+
+from ragbench.base.bounds import Checked
+from ragbench.base.types import ExpandedQuery, QueryState
+from ragbench.search.stages.stage import NOTHING
+
+if TYPE_CHECKING:
+    from ragbench.index.index import Index
+
+
+@dataclass(frozen=True)
+class RecallBySubstring(Checked):
+    """Keep at most `limit` (10 to 1000) documents that hold the queries or the salient terms as substrings.
+
+    Seed 002, "Candidate recall": first those whose path holds the most terms, then those whose content does. Terms of
+    less than 3 characters are ignored, or of less than 2 when they hold CJK characters. Without query expansion the
+    query is the only term.
+    """
+
+    limit: Annotated[int, Interval(ge=10, le=1000)] = 200
+
+    needs: ClassVar[frozenset[str]] = frozenset({"scan", "facets"})
+    requires: ClassVar[frozenset[str]] = NOTHING
+    provides: ClassVar[frozenset[str]] = frozenset({"candidates"})
+    forbids: ClassVar[Mapping[str, str]] = {
+        "v3_ranking": "they have been ranked already",
+        "fused": "it would come too late to be ranked",
+    }
+
+    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
+        """Set the candidates of every state."""
+        return [self._recalled(state, index) for state in states]
+
+    def _recalled(self, state: QueryState, index: Index) -> QueryState:
+        expanded = state.expanded or ExpandedQuery(state.query.text)
+        terms = dict.fromkeys(text.lower() for text in (*expanded.queries, *expanded.salient_terms))
+        allowed = None if state.filters is None else index.passing(state.filters)
+        found, by_path = index.scan.recall(terms, self.limit, allowed)
+        note = f"{len(found)} candidates hold a term, {by_path} of them in their path"
+        return replace(state, candidates=found).with_note(note)
+
+    def describe(self) -> str:
+        """In words."""
+        return f"recall {self.limit} documents by substring"

@@ -1,0 +1,81 @@
+"""Recency: boost documents that were changed recently."""
+
+from __future__ import annotations
+
+import datetime
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragbench.base.bounds import Checked, Holds, Share, Weight
+from ragbench.base.types import QueryState, Ranking
+from ragbench.search.stages.stage import fused
+
+if TYPE_CHECKING:
+    from ragbench.index.index import Index
+
+_DAY = 86_400.0
+
+
+def _seconds(date: str) -> float:
+    moment = datetime.datetime.fromisoformat(date)
+    return (moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)).timestamp()
+
+
+def _is_date(text: str) -> bool:
+    try:
+        _seconds(text)
+    except ValueError:
+        return False
+    return True
+
+
+_IS_DATE = Holds(_is_date, "must be an ISO date such as 2026-01-31")
+
+
+@dataclass(frozen=True)
+class BoostRecent(Checked):
+    """Multiply fused scores by 1 + bias * (tier - 1) / 0.5. Seed 001, "Recency Bias".
+
+    `tiers`: (days, multiplier) pairs; a document gets the first tier with at least as many days as its age. Seed 001
+    has 1.2 up to 7 days and 1.1 up to 30. `bias` (0 to 1): 0.5 applies the tiers unchanged, 0 turns them off. `now`: an
+    ISO date from which ages are counted; null takes the clock. A document dated in the future has age 0.
+    """
+
+    bias: Share = 0.5
+    tiers: tuple[tuple[Weight, Weight], ...] = ((7.0, 1.2), (30.0, 1.1))
+    now: Annotated[str, _IS_DATE] | None = None
+
+    needs: ClassVar[frozenset[str]] = frozenset({"chunks", "modified"})
+    requires: ClassVar[frozenset[str]] = frozenset({"fused"})
+    provides: ClassVar[frozenset[str]] = frozenset({"recency"})
+    forbids: ClassVar[Mapping[str, str]] = {
+        "calibrated": "a confidence times 1.2 may exceed 1: boost before calibration",
+        "recency": "recency has been counted already",
+        "parents": "it boosts chunks",
+    }
+
+    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
+        """Boost every state's fused ranking."""
+        factors = self.factors(index.modified, time.time() if self.now is None else _seconds(self.now))
+        document = index.chunks.document
+        return [
+            replace(state, fused=Ranking.of(r.chunks, r.scores * factors[document[r.chunks]]))
+            for state, r in ((state, fused(state)) for state in states)
+        ]
+
+    def factors(self, modified: NDArray[np.float64], now: float) -> NDArray[np.float64]:
+        """The multiplier of every document from its time, seconds since the epoch, shape (n,)."""
+        age = np.maximum(now - modified, 0.0) / _DAY
+        tier = np.ones_like(age)
+        for days, multiplier in sorted(self.tiers, reverse=True):
+            tier[age <= days] = multiplier
+        return 1.0 + self.bias * (tier - 1.0) / 0.5
+
+    def describe(self) -> str:
+        """In words."""
+        return f"boost what is recent (bias {self.bias:g})"

@@ -1,0 +1,98 @@
+"""P6: re-rank by a model that reads query and passage together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+import numpy as np
+from annotated_types import Interval
+from numpy.typing import NDArray
+
+from ragbench.base.bounds import Checked, Count, Weight
+from ragbench.base.types import QueryState, Ranking
+from ragbench.index.texts import PassageTemplate
+from ragbench.models.resolve import CrossEncoderSpec, ModelName
+from ragbench.search.stages.stage import fused
+
+if TYPE_CHECKING:
+    from ragbench.index.chunks import ChunkTable
+    from ragbench.index.index import Index
+
+_IN_CONTEXT = PassageTemplate(title=True, headings=True)
+
+
+@dataclass(frozen=True)
+class Rerank(Checked):
+    """Reorder the first `depth` (at least 1) hits by a cross-encoder; Nogueira and Cho, 2019; seed 000, P6.
+
+    Scores are the sigmoid of the model's logits, between 0 and 1. `max_length` is the number of tokens that the `model`
+    reads of query and passage. `headings`: it reads the document's title and the headings above a passage before the
+    passage. `tail`: with `keep` the hits beyond `depth` follow in their order, their scores scaled to be lower; `drop`
+    returns none of them, as the seed does. `blend`: order the first hits by reciprocal rank fusion (`k`) of their order
+    before and after, for collections on which the cross-encoder alone does not improve a good hybrid.
+    """
+
+    depth: Count = 10
+    model: ModelName = "ms-marco-MiniLM-L-12-v2"
+    max_length: Annotated[int, Interval(ge=8, le=512)] = 256
+    headings: bool = True
+    tail: Literal["keep", "drop"] = "keep"
+    blend: bool = False
+    k: Weight = 60.0
+
+    needs: ClassVar[frozenset[str]] = frozenset({"chunks"})
+    requires: ClassVar[frozenset[str]] = frozenset({"fused"})
+    provides: ClassVar[frozenset[str]] = frozenset({"reranked"})
+    forbids: ClassVar[Mapping[str, str]] = {
+        "reranked": "hits have been re-ranked already",
+        "parents": "the re-ranker reads chunks, not their parents",
+    }
+
+    @property
+    def models(self) -> tuple[CrossEncoderSpec]:
+        """The cross-encoder."""
+        return (CrossEncoderSpec(name=self.model, max_length=self.max_length),)
+
+    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
+        """Reorder every state's fused ranking."""
+        return [replace(state, fused=self._reranked(state, index)) for state in states]
+
+    def _reranked(self, state: QueryState, index: Index) -> Ranking:
+        ranking = fused(state)
+        head = ranking.head(self.depth)
+        if len(head) == 0:
+            return ranking
+        model = index.cross_encoder(self.models[0])
+        logits = model.score(state.query.text, [self._passage(int(chunk), index.chunks) for chunk in head.chunks])
+        order, scores = (self._blend if self.blend else _order_by_logit)(logits.astype(np.float64), head)
+        if self.tail == "drop":
+            return Ranking.ordered(head.chunks[order], scores)
+        tail = ranking.scores[len(head) :].astype(np.float64)
+        highest = max(1.0, float(tail[0])) if len(tail) else 1.0
+        return Ranking.ordered(
+            np.concatenate([head.chunks[order], ranking.chunks[len(head) :]]),
+            np.concatenate([scores, np.maximum(tail, 0.0) / highest * scores[-1]]),
+        )
+
+    def _passage(self, chunk: int, table: ChunkTable) -> str:
+        return _IN_CONTEXT.passage(table, chunk) if self.headings else table.text(chunk)
+
+    def _blend(self, logits: NDArray[np.float64], head: Ranking) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+        """Reciprocal rank fusion of both orders, scaled so that a hit that is first in both has 1."""
+        before = np.arange(1, len(logits) + 1)
+        after = np.empty(len(logits))
+        after[_order_by_logit(logits, head)[0]] = before
+        scores = ((self.k + 1) / 2) * (1 / (self.k + before) + 1 / (self.k + after))
+        order = np.lexsort((head.chunks, -scores))
+        return order, scores[order]
+
+    def describe(self) -> str:
+        """In words."""
+        return f"re-rank {self.depth}{' and blend' if self.blend else ''}"
+
+
+def _order_by_logit(logits: NDArray[np.float64], head: Ranking) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    order = np.lexsort((head.chunks, -logits))
+    return order, 1.0 / (1.0 + np.exp(-np.clip(logits[order], -700, 700)))

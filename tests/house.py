@@ -1,0 +1,46 @@
+"""The rooms of the package, from house.toml, and the table of them: `python -m tests.house` writes it into CONTRIBUTING."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+FILE = Path(__file__).with_name("house.toml")
+PAGE = Path(__file__).resolve().parent.parent / "CONTRIBUTING.md"
+_HEAD = "| room | holds | may import |\n|---|---|---|\n"
+
+
+class Room(NamedTuple):
+    """What a room holds, and all rooms that it may import."""
+
+    holds: str
+    imports: tuple[str, ...]
+
+
+def read() -> dict[str, Room]:
+    """Every room, from top to bottom."""
+    rooms = tomllib.loads(FILE.read_text(encoding="utf-8"))
+    return {name: Room(room["holds"], tuple(room["imports"])) for name, room in rooms.items()}
+
+
+def table(rooms: Mapping[str, Room]) -> str:
+    """The rooms as a table in markdown."""
+    rows = (
+        f"| `{name}` | {room.holds} | {', '.join(f'`{each}`' for each in room.imports) or 'nothing of ours'} |\n"
+        for name, room in rooms.items()
+    )
+    return _HEAD + "".join(rows)
+
+
+def main() -> None:
+    """Replace the table in CONTRIBUTING."""
+    page = PAGE.read_text(encoding="utf-8")
+    pattern = re.escape(_HEAD) + r"(?:\|.*\n)+"
+    PAGE.write_text(re.sub(pattern, lambda found: table(read()), page, count=1), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
