@@ -70,6 +70,7 @@ def _shared_order(arguments: argparse.Namespace) -> int:
     from ragbench.base.bounds import as_options
     from ragbench.base.fingerprint import plain
     from ragbench.config import composition
+    from ragbench.evidence.policy import Policy
     from ragbench.fit import order, order_file, order_sheet
 
     collections = order.read(Path(arguments.collections))
@@ -80,7 +81,7 @@ def _shared_order(arguments: argparse.Namespace) -> int:
     with console.progress(arguments.quiet or arguments.json) as progress:
         parts = [order.part(each, made, spec, progress) for each, made in zip(collections, settings, strict=True)]
         learned = order.learn(parts, spec, progress)
-    statistics = settings[0].statistics
+    statistics = Policy.of(settings[0].config).statistics
     table = order.gains(learned, spec.seed, statistics.draws, statistics.confidence)
     written = []
     if arguments.write:
