@@ -1,4 +1,4 @@
-"""The rooms of the package, from house.toml, and the table of them: `python -m tests.house` writes it into CONTRIBUTING."""
+"""The rooms of the package, from house.toml; `python -m tests.house` writes the table of them into CONTRIBUTING.md."""
 
 from __future__ import annotations
 
