@@ -68,7 +68,7 @@ def test_a_signed_bundle(small_bundle: Path, tmp_path: Path, capsys) -> None:
     assert "--sign is for bundles only, got --format librarian" in capsys.readouterr().err
     assert cli.main(signed) == 0
     names = {path.name for path in (tmp_path / "out").iterdir() if path.is_file()}
-    assert names <= set(signing.require(tmp_path / "out", key.public_key()))
+    assert names <= set(signing.require(tmp_path / "out", key.public_key()).files)
 
 
 def test_a_bundle(small_bundle: Path, tmp_path: Path, capsys) -> None:

@@ -49,7 +49,7 @@ class Made(Measurements):
         return self.configs[arm]
 
     def arm_tables(self, name: str, columns: Sequence[str]) -> pd.DataFrame:
-        rows = [(arm, f"q{n}", ms) for arm, ms in self.times.items() for n in range(20)]
+        rows = [(arm, f"q{n}", ms) for arm, ms in self.times.items() for n in range(80)]
         return pd.DataFrame(rows, columns=["arm", "qid", "total"])[list(columns)]
 
 
@@ -219,7 +219,7 @@ def test_an_arm_that_never_ran_has_no_score(added: Ablation) -> None:
 
 def test_the_conclusion_is_written_beside_the_results(added: Ablation, tmp_path: Path) -> None:
     base = np.linspace(0, 1, N)
-    found = results_of(added, {"none": base, "p6": base, "p10": base}, {})
+    found = results_of(added, {"none": base, "p6": base, "p10": base}, dict.fromkeys(("none", "p6", "p10"), 20.0))
     ablate.conclude(added, replace(found, folder=tmp_path))
     written = pd.read_csv(tmp_path / "verdicts.csv", keep_default_na=False)
     assert written["factor"].tolist() == ["p6", "p10"]

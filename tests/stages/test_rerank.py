@@ -136,7 +136,7 @@ def index_with_models(make_index):
         ({"max_length": 513}, r"max_length"),
         ({"k": -1.0}, r"k must be at least 0, got -1"),
         ({"k": float("nan")}, r"k"),
-        ({"model": " "}, r"model must not be blank"),
+        ({"model": " "}, r"model must name a folder, a bundled model or owner/model of the hub, got ' '"),
     ],
 )
 def test_bad_parameters_are_named(parameters: dict, said: str) -> None:
