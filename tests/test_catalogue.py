@@ -143,7 +143,7 @@ def test_a_long_list_is_shortened() -> None:
 def test_reading_imports_nothing_heavy() -> None:
     code = (
         "import sys\n"
-        "from ragbench import cli\n"
+        "from ragbench.commands import cli\n"
         "assert cli.main(['list', 'switches']) == 0\n"
         "heavy = {'numpy', 'pandas', 'hydra', 'mlflow', 'faiss', 'pydantic'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"

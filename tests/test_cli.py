@@ -89,7 +89,7 @@ def hidden(name):
     return found(name)
 
 importlib.metadata.distribution = hidden
-from ragbench import cli
+from ragbench.commands import cli
 sys.exit(cli.main(sys.argv[1:]))
 """
 

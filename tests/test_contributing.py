@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^ *```(?:python|yaml)\n(.*?)^ *```$", re.M | re.S)
 PLAN = """
-from ragbench import app
+from ragbench.config import composition
 from ragbench.experiment import ablate
 
 ablation = ablate.plan(composition.compose(["archive=on", "archive.factor=0.3"]), composition.compose)

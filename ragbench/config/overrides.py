@@ -105,7 +105,7 @@ def word(key: str, value: object) -> str:
 def words(values: Mapping[str, Any], known: Catalogue) -> list[str]:
     """Plain values by key as words; a mapping turns a switch on and sets its keys.
 
-    >>> from ragbench import catalogue
+    >>> from ragbench.config import catalogue
     >>> words({"rerank": {"depth": 20}, "p5": False}, catalogue.read())
     ['p6=on', 'p6.depth=20', 'p5=off']
     """

@@ -16,7 +16,8 @@ from ragbench.config.arm_builder import Say
 _AGAIN_SECONDS = 5.0
 _PROGRAM = """
 import sys
-from ragbench import cli, processes
+from ragbench.base import processes
+from ragbench.commands import cli
 processes.end_with(int(sys.argv[1]))
 processes.end_on_signals()
 sys.exit(cli.main(sys.argv[2:]))

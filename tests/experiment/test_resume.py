@@ -27,7 +27,7 @@ t4,can lantern play music,,no_answer
 PROGRAM = """
 import os, signal, sys
 from pathlib import Path
-from ragbench import cli
+from ragbench.commands import cli
 
 at, written, replace = int(sys.argv[1]), 0, Path.replace
 

@@ -61,7 +61,8 @@ _SECONDS = 60  # an answer that takes longer is a hang
 PROGRAM = """
 import os, signal, sys, threading, time
 from pathlib import Path
-from ragbench import cli, files, processes
+from ragbench.base import files, processes
+from ragbench.commands import cli
 
 at, steps = int(sys.argv[1]), 0
 if at < 0:
