@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Benchmark
     from ragbench.benchmark.load import load_benchmark
     from ragbench.config.own_stage import stage
+    from ragbench.evaluation.own_measures import measure
     from ragbench.export.loaded_bundle import load
-    from ragbench.measure.own_measures import measure
     from ragbench.models.functions import encoder, reranker
     from ragbench.workbench import Experiment, Own, Results, Tuning, tune
     from ragbench.workbench.bakeoff import bakeoff
@@ -40,7 +40,7 @@ _HOME = {
     "encoder": "ragbench.models.functions",
     "load": "ragbench.export.loaded_bundle",
     "load_benchmark": "ragbench.benchmark.load",
-    "measure": "ragbench.measure.own_measures",
+    "measure": "ragbench.evaluation.own_measures",
     "remember": "ragbench.base.query_memory",
     "reranker": "ragbench.models.functions",
     "stage": "ragbench.config.own_stage",

@@ -14,6 +14,7 @@ from ragbench.config.registry import make
 from ragbench.index.dense import DenseSpec
 from ragbench.index.lexical import LexicalSpec
 from ragbench.index.texts import PassageTemplate
+from ragbench.search.stages.cut import Cut
 
 CONF = locations.configuration()
 # What a file cannot know.
@@ -245,3 +246,7 @@ def test_missing_and_unknown_keys_and_wrong_types() -> None:
         build(DenseSpec, {"m": "32"}, "here")
     with pytest.raises(ConfigError, match="which is not a dataclass"):
         make({"_target_": "pathlib.Path"}, "here")
+
+
+def test_a_class_of_a_stage_is_found_by_its_name_before_the_rooms_were_united() -> None:
+    assert make({"_target_": "ragbench.stages.cut.Cut", "top_n": 7}, "cut") == Cut(top_n=7)

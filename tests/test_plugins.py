@@ -25,8 +25,8 @@ from ragbench.benchmark.benchmark import Benchmark
 from ragbench.commands import cli
 from ragbench.config import composition
 from ragbench.config.own_stage import FunctionStage
+from ragbench.evaluation import measures
 from ragbench.fit import fusion_methods
-from ragbench.measure import measures
 from ragbench.models import endpoint, usage
 from ragbench.models.access import Models
 from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, check_name, load_cross_encoder, load_encoder

@@ -46,7 +46,7 @@ def main(arguments: argparse.Namespace) -> int:
             print(found)
         return 0
     from ragbench.config.benchmark import load
-    from ragbench.measure.classification import agreement
+    from ragbench.evaluation.classification import agreement
 
     asked = any(override.startswith("split=") for override in arguments.overrides)
     settings = composition.compose(arguments.overrides if asked else [*arguments.overrides, "split=train"])

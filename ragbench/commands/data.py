@@ -204,8 +204,8 @@ def _judged(settings: Settings, run: str, overrides: Sequence[str], arguments: a
     from ragbench.base.fingerprint import plain
     from ragbench.base.suggestions import did_you_mean
     from ragbench.benchmark.pool import read_run
+    from ragbench.evaluation.levels import DOCUMENT, SECTION
     from ragbench.evidence.completeness import completeness
-    from ragbench.measure.levels import DOCUMENT, SECTION
     from ragbench.report.evidence import JUDGED
     from ragbench.results import measured_data, measurements
     from ragbench.workbench.runs import find
@@ -252,8 +252,8 @@ def _judged(settings: Settings, run: str, overrides: Sequence[str], arguments: a
 def _power(settings: Settings, run: str, arguments: argparse.Namespace) -> int:
     import pandas as pd
 
+    from ragbench.evaluation.measures import PRIMARY
     from ragbench.evidence.power import minimum_detectable_effect
-    from ragbench.measure.measures import PRIMARY
     from ragbench.results import measurements
     from ragbench.workbench.runs import find
 

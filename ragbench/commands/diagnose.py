@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Read the diagnosis of the arms and print it."""
     from ragbench.base.errors import ResultsError
-    from ragbench.measure import diagnosis, headroom
+    from ragbench.evaluation import diagnosis, headroom
     from ragbench.report import evidence, tables
     from ragbench.results import ledger, measured_data, measurements
     from ragbench.workbench.runs import named_runs, split_words

@@ -97,7 +97,7 @@ def _gain(
 
     import numpy as np
 
-    from ragbench.measure.measures import PRIMARY, document_run, evaluate
+    from ragbench.evaluation.measures import PRIMARY, document_run, evaluate
 
     def gain(rankings: Sequence[Ranking]) -> NDArray[np.float64]:
         run = document_run([replace(s, fused=r) for s, r in zip(states, rankings, strict=True)], table)

@@ -13,14 +13,14 @@ from ragbench.base.build import active, build, value_at
 from ragbench.base.errors import ConfigError
 from ragbench.config.registry import make
 from ragbench.config.sections import ExecutionSpec, TuneSpec
+from ragbench.evaluation import measures
+from ragbench.evaluation.latency import LatencySpec
 from ragbench.index.dense import DenseSpec
 from ragbench.index.index import IndexSpec, VectorsSpec
 from ragbench.index.lexical import LexicalSpec
 from ragbench.index.shards import Sharding
 from ragbench.index.texts import PassageTemplate
 from ragbench.index.vocabulary import VocabularySpec
-from ragbench.measure import measures
-from ragbench.measure.latency import LatencySpec
 from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, check_name
 from ragbench.search.engine.pipeline import Pipeline
 from ragbench.search.stages.dense import RetrieveDense

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.base.errors import ResultsError
+from ragbench.evaluation.levels import DOCUMENT, PASSAGE, enough
+from ragbench.evaluation.machine import share_lost
+from ragbench.evaluation.measures import PRIMARY, if_useful
 from ragbench.evidence.contrast import Contrast
 from ragbench.evidence.cost import Cost, Times, cost
 from ragbench.evidence.policy import Policy
 from ragbench.evidence.verdict import Level, Verdict, judge
-from ragbench.measure.levels import DOCUMENT, PASSAGE, enough
-from ragbench.measure.machine import share_lost
-from ragbench.measure.measures import PRIMARY, if_useful
 
 if TYPE_CHECKING:
     import pandas as pd

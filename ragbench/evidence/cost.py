@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from ragbench.evaluation.intervals import FEWEST, Samples, weighted_sum
 from ragbench.evidence.contrast import Contrast
-from ragbench.measure.intervals import FEWEST, Samples, weighted_sum
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -149,7 +149,7 @@ def _p95_by_round(samples: pd.DataFrame) -> list[float]:
 
 
 def added_p95(contrast: Contrast, times: Mapping[str, pd.DataFrame], seed: int) -> Added | None:
-    """The difference in p95 with its 95% interval (`ragbench.measure.intervals`); None where no query is shared.
+    """The difference in p95 with its 95% interval (`ragbench.evaluation.intervals`); None where no query is shared.
 
     `times` has the samples of every arm: qid and total, in milliseconds.
     """

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ragbench.evaluation.levels import DOCUMENT, PASSAGE
 from ragbench.evidence.arms import Arms
 from ragbench.evidence.chance import resamples
 from ragbench.evidence.contrast import Contrast
 from ragbench.evidence.power import queries_needed
 from ragbench.evidence.statistics import TIE
-from ragbench.measure.levels import DOCUMENT, PASSAGE
 
 if TYPE_CHECKING:
     import pandas as pd

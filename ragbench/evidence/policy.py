@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 
 from ragbench.base.bounds import Checked, Count, Weight
 from ragbench.base.build import active, build
+from ragbench.evaluation.measures import PRIMARY
 from ragbench.evidence.statistics import Comparison, compare_all
-from ragbench.measure.measures import PRIMARY
 
 
 @dataclass(frozen=True)

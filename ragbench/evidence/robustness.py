@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ragbench.base.errors import ResultsError
+from ragbench.evaluation.levels import DOCUMENT
 from ragbench.evidence.arms import Arms
-from ragbench.measure.levels import DOCUMENT
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ragbench.evaluation.levels import DOCUMENT, PASSAGE
 from ragbench.evidence.arms import JudgedContrast
 from ragbench.evidence.verdict import Level
-from ragbench.measure.levels import DOCUMENT, PASSAGE
 
 if TYPE_CHECKING:
     import pandas as pd

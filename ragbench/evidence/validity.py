@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.base.errors import ResultsError
+from ragbench.evaluation.levels import DOCUMENT
 from ragbench.evidence.arms import Arms
 from ragbench.evidence.chance import resamples
 from ragbench.evidence.contrast import Contrast
 from ragbench.evidence.statistics import TIE
-from ragbench.measure.levels import DOCUMENT
 
 if TYPE_CHECKING:
     import pandas as pd

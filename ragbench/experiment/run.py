@@ -19,9 +19,9 @@ from ragbench.benchmark.split import TEST
 from ragbench.benchmark.topics.derive import DeriveSpec, choose
 from ragbench.config.arm_builder import ArmBuilder, Progress, Say, fetch_caches, share_caches
 from ragbench.config.settings import Settings
+from ragbench.evaluation import diagnosis, headroom, latency, levels, measures, open_loop, passages, source_rankings
+from ragbench.evaluation.machine import Watch
 from ragbench.experiment import coldstart, execution
-from ragbench.measure import diagnosis, headroom, latency, levels, measures, open_loop, passages, source_rankings
-from ragbench.measure.machine import Watch
 from ragbench.results import environment, ledger, measurements, store, top_hits, verdicts
 from ragbench.results.measurements import Measurements
 from ragbench.results.store import RunFolder

@@ -37,9 +37,9 @@ from ragbench.boundary.json import read_json_file, read_json_lines, read_text
 from ragbench.boundary.sealed import read_sealed, write_sealed
 from ragbench.boundary.trust import trust_own
 from ragbench.config.arm_builder import ArmBuilder, Progress, Say
+from ragbench.evaluation.measures import PRIMARY, document_run
 from ragbench.export import sbom, signing
 from ragbench.export.measured_arm import Evidence, MeasuredArm
-from ragbench.measure.measures import PRIMARY, document_run
 from ragbench.models.licences import licence_of
 from ragbench.models.resolve import CrossEncoderSpec
 from ragbench.results import environment

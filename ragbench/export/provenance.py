@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
+from ragbench.evaluation.measures import PRIMARY
 from ragbench.export.measured_arm import Evidence, MeasuredArm
-from ragbench.measure.measures import PRIMARY
 
 
 def sentences(measured: MeasuredArm, evidence: Evidence, caution: str | None) -> list[str]:

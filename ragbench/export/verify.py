@@ -11,12 +11,12 @@ from typing import Any, Literal
 from ragbench.base import files
 from ragbench.base.errors import BenchmarkError, BundleError, ConfigError, CorpusError, ModelError, RagbenchError
 from ragbench.config.arm_builder import Progress
+from ragbench.evaluation.intervals import p95_at_least, summary
+from ragbench.evaluation.latency import measure
 from ragbench.export import bundle, generation, signing
 from ragbench.export.bundle import Golden
 from ragbench.export.loaded_bundle import LoadedBundle, documents_of, load, settings_of
 from ragbench.index.artefact import damage_of
-from ragbench.measure.intervals import p95_at_least, summary
-from ragbench.measure.latency import measure
 from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, load_cross_encoder, load_encoder
 from ragbench.results import environment
 from ragbench.search.engine.executor import Arm

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from ragbench.base.errors import ConfigError, ResultsError
 from ragbench.config.arm_builder import Progress
 from ragbench.config.settings import Settings
+from ragbench.evaluation import source_rankings
 from ragbench.evidence.policy import Policy
 from ragbench.fit import fusion_methods
 from ragbench.fit.fusion_methods import Fused
-from ragbench.measure import source_rankings
 from ragbench.results.measurements import SOURCES, Measurements
 from ragbench.search.stages.fuse import Fuse
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ragbench.base.bounds import Checked, Count, Factor, Natural, Positive, Share, Weight
 from ragbench.base.errors import BenchmarkError
 from ragbench.benchmark.benchmark import topic_area
-from ragbench.measure.gains import ndcg
+from ragbench.evaluation.gains import ndcg
 from ragbench.search.ranking import features, trees
 from ragbench.search.stages.rank import Rank, rows_of
 from ragbench.search.stages.stage import fused

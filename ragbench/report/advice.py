@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base.errors import ResultsError
+from ragbench.evaluation import diagnosis, headroom
 from ragbench.evidence import arms
-from ragbench.measure import diagnosis, headroom
 from ragbench.report import evidence
 from ragbench.report.screen import WIDTH
 

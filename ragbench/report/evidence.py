@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
+from ragbench.evaluation import diagnosis
+from ragbench.evaluation.headroom import COLUMNS as HEADROOM_COLUMNS
 from ragbench.evidence import by_type as kinds
 from ragbench.evidence import policy
 from ragbench.evidence.policy import Policy
-from ragbench.measure import diagnosis
-from ragbench.measure.headroom import COLUMNS as HEADROOM_COLUMNS
 from ragbench.results import verdicts
 from ragbench.results.measurements import DIAGNOSIS, HEADROOM, TOP
 from ragbench.results.top_hits import COLUMNS as TOP_COLUMNS

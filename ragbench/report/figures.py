@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ragbench.measure.diagnosis import BURIED, FOUND, FUSED_OUT, NEVER, unit
+from ragbench.evaluation.diagnosis import BURIED, FOUND, FUSED_OUT, NEVER, unit
 from ragbench.report import evidence
 from ragbench.report.canvas import BLUE, GREEN, GREY, OLIVE, PALETTE, RED, finish, labels
 

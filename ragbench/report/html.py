@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from ragbench.base.files import write_text
 from ragbench.boundary.json import read_json
+from ragbench.evaluation.diagnosis import unit
 from ragbench.evidence import areas, field, halves
 from ragbench.evidence.policy import Policy
-from ragbench.measure.diagnosis import unit
 from ragbench.report import evidence, explorer, figures, methods, page, page_tables, pareto, references
 from ragbench.report.cells import Table
 from ragbench.results import measurements, verdicts

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base.build import active
+from ragbench.evaluation.levels import PASSAGE, SECTION
+from ragbench.evaluation.measures import PRIMARY
 from ragbench.evidence import arms
 from ragbench.evidence.by_type import FEW
 from ragbench.evidence.policy import Policy
 from ragbench.evidence.power import POWER
-from ragbench.measure.levels import PASSAGE, SECTION
-from ragbench.measure.measures import PRIMARY
 from ragbench.report import evidence
 from ragbench.report import references as works
 from ragbench.report.cells import join_names

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from ragbench.config.catalogue import label
+from ragbench.evaluation import headroom as room
+from ragbench.evaluation.diagnosis import FOUND, unit
+from ragbench.evaluation.latency import NOTABLE
+from ragbench.evaluation.levels import PASSAGE
+from ragbench.evaluation.measures import ANSWERED, FALSE_SILENCE, HITS, PRIMARY, SILENCE, UNPLACED
+from ragbench.evaluation.passages import TOKENS
 from ragbench.evidence.by_type import FEW
-from ragbench.measure import headroom as room
-from ragbench.measure.diagnosis import FOUND, unit
-from ragbench.measure.latency import NOTABLE
-from ragbench.measure.levels import PASSAGE
-from ragbench.measure.measures import ANSWERED, FALSE_SILENCE, HITS, PRIMARY, SILENCE, UNPLACED
-from ragbench.measure.passages import TOKENS
 from ragbench.report import evidence
 from ragbench.report.cells import MARKS, Cell, Table, direction, interval, join_names, p_value, plain, signed
 from ragbench.report.figures import fate, main_effects

@@ -11,11 +11,11 @@ import numpy as np
 from ragbench.base.console import markdown
 from ragbench.benchmark.split import TEST
 from ragbench.config import catalogue
+from ragbench.evaluation.levels import DOCUMENT, PASSAGE
+from ragbench.evaluation.measures import ANSWERED, PRIMARY
+from ragbench.evaluation.passages import TOKENS
 from ragbench.evidence.arms import Arms
 from ragbench.evidence.table import table as verdict_table
-from ragbench.measure.levels import DOCUMENT, PASSAGE
-from ragbench.measure.measures import ANSWERED, PRIMARY
-from ragbench.measure.passages import TOKENS
 
 if TYPE_CHECKING:
     import pandas as pd

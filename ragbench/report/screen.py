@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ragbench.config.catalogue import label
+from ragbench.evaluation.levels import DOCUMENT, PASSAGE, enough
+from ragbench.evaluation.measures import PRIMARY
 from ragbench.evidence import arms, own_mean
-from ragbench.measure.levels import DOCUMENT, PASSAGE, enough
-from ragbench.measure.measures import PRIMARY
 from ragbench.report import evidence
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ragbench.base.console import columns, print_table
 from ragbench.config.catalogue import label
+from ragbench.evaluation import headroom, latency, open_loop
+from ragbench.evaluation.levels import PASSAGE
+from ragbench.evaluation.measures import ANSWERED, MEASURES, PRIMARY, UNPLACED
+from ragbench.evaluation.passages import TOKENS
 from ragbench.evidence import areas, field, halves
-from ragbench.measure import headroom, latency, open_loop
-from ragbench.measure.levels import PASSAGE
-from ragbench.measure.measures import ANSWERED, MEASURES, PRIMARY, UNPLACED
-from ragbench.measure.passages import TOKENS
 from ragbench.report import evidence
 from ragbench.results import verdicts
 

@@ -12,11 +12,11 @@ from ragbench.base.errors import ResultsError
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.pool import read_run
 from ragbench.benchmark.split import TEST
+from ragbench.evaluation import measures
+from ragbench.evaluation.levels import DOCUMENT
+from ragbench.evaluation.measures import if_useful
 from ragbench.evidence.arms import Arm, Arms
 from ragbench.evidence.policy import Policy
-from ragbench.measure import measures
-from ragbench.measure.levels import DOCUMENT
-from ragbench.measure.measures import if_useful
 from ragbench.results import measured_data, measurements, store
 from ragbench.results.measurements import Measurements
 

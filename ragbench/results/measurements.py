@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from ragbench.base.errors import BoundaryError, ResultsError
 from ragbench.base.files import why_unreadable
 from ragbench.boundary.yaml import read_yaml_file
-from ragbench.measure.measures import HITS, PRIMARY, SILENCE, UNPLACED, Run
+from ragbench.evaluation.measures import HITS, PRIMARY, SILENCE, UNPLACED, Run
 from ragbench.results import ledger, store
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ class Measurements:
 
     @property
     def open_loop(self) -> pd.DataFrame:
-        """The table of `ragbench.measure.open_loop.table`; empty when no arrival rate was configured."""
+        """The table of `ragbench.evaluation.open_loop.table`; empty when no arrival rate was configured."""
         import pandas as pd
 
         path = self.folder / OPEN_LOOP

@@ -13,10 +13,10 @@ from ragbench.benchmark.benchmark import Benchmark, Qrels
 from ragbench.benchmark.judge import grades_of
 from ragbench.benchmark.native import best_sections
 from ragbench.benchmark.pool import read_pool, read_run
+from ragbench.evaluation import measures
 from ragbench.evidence.policy import Policy
 from ragbench.evidence.ppi import prediction_powered_mean
 from ragbench.evidence.raters import kappa_interval, wilson
-from ragbench.measure import measures
 from ragbench.results.measurements import DOCUMENTS, Measurements
 
 if TYPE_CHECKING:

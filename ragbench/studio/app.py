@@ -27,8 +27,8 @@ from ragbench.benchmark.judge import GRADES
 from ragbench.boundary.capabilities import NOTHING, Capability
 from ragbench.config.composition import compose_for
 from ragbench.corpus.words import readable
-from ragbench.measure.levels import DOCUMENT, PASSAGE
-from ragbench.measure.measures import PRIMARY
+from ragbench.evaluation.levels import DOCUMENT, PASSAGE
+from ragbench.evaluation.measures import PRIMARY
 from ragbench.report import advice, html
 from ragbench.report.cells import MARKS, interval, plain, signed
 from ragbench.studio import leaderboard, queries

@@ -26,9 +26,9 @@ from ragbench.benchmark.agreement import Agreement, agreement
 from ragbench.benchmark.benchmark import Benchmark, Qrels, docno_of_section
 from ragbench.benchmark.judge import Item, JudgingSession, grades_of, merge
 from ragbench.benchmark.lines import write_atomically
+from ragbench.evaluation.levels import DOCUMENT
 from ragbench.evidence.arms import Arms, JudgedContrast
 from ragbench.evidence.policy import Policy
-from ragbench.measure.levels import DOCUMENT
 from ragbench.results import compare, measured_data, measurements
 from ragbench.studio.runs import Runs
 

@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ragbench.base.errors import ResultsError
+from ragbench.evaluation.levels import DOCUMENT, PASSAGE
+from ragbench.evaluation.measures import PRIMARY
 from ragbench.evidence.arms import Arms, JudgedContrast
 from ragbench.evidence.own_mean import Mean
 from ragbench.evidence.policy import Policy
-from ragbench.measure.levels import DOCUMENT, PASSAGE
-from ragbench.measure.measures import PRIMARY
 from ragbench.results import measured_data
 from ragbench.studio.runs import ArmId, ListedArm, ListedRun, Runs
 from ragbench.tracking.lead import flat

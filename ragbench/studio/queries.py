@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ragbench.base.errors import ResultsError
-from ragbench.measure.diagnosis import BURIED, FOUND, FUSED_OUT, NEVER
-from ragbench.measure.levels import DOCUMENT
+from ragbench.evaluation.diagnosis import BURIED, FOUND, FUSED_OUT, NEVER
+from ragbench.evaluation.levels import DOCUMENT
 from ragbench.report import evidence
 from ragbench.report.figures import fate
 from ragbench.results.measurements import Measurements

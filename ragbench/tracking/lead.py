@@ -56,7 +56,7 @@ def verdict_metrics(found: Measurements, arm: str) -> dict[str, float]:
 
 def headline(found: Measurements, arm: str) -> dict[str, float]:
     """The metrics of an arm on the parent run: its quality, its p95 and the numbers of its verdict."""
-    from ragbench.measure.measures import PRIMARY, metric_name
+    from ragbench.evaluation.measures import PRIMARY, metric_name
 
     values = found.values(arm, PRIMARY)
     p95 = found.p95_ms(arm)

@@ -10,8 +10,8 @@ from typing import Any
 from ragbench.base import files
 from ragbench.base.errors import ResultsError
 from ragbench.boundary.yaml import read_yaml_file
-from ragbench.measure import open_loop
-from ragbench.measure.measures import metric_name
+from ragbench.evaluation import open_loop
+from ragbench.evaluation.measures import metric_name
 from ragbench.results import measurements, searches, store, verdicts
 from ragbench.results.measurements import Measurements
 from ragbench.tracking import lead

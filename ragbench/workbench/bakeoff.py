@@ -17,7 +17,7 @@ from ragbench.base.errors import ConfigError
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.config import composition
 from ragbench.config.arm_builder import ArmBuilder, Progress, Say
-from ragbench.measure.measures import PRIMARY
+from ragbench.evaluation.measures import PRIMARY
 from ragbench.models import bundled
 from ragbench.workbench.experiment import Experiment
 from ragbench.workbench.results import Results

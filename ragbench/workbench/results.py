@@ -120,7 +120,7 @@ class Results(files.Measurements):
     @property
     def headroom(self) -> pd.DataFrame:
         """What a better order of hits and better retrieval could still add to nDCG@10, a row for every arm."""
-        from ragbench.measure import headroom
+        from ragbench.evaluation import headroom
         from ragbench.report import evidence
 
         return headroom.summary(evidence.headroom(self))

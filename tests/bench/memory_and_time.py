@@ -17,8 +17,8 @@ import numpy as np
 from ragbench.config import composition
 from ragbench.config.arm_builder import ArmBuilder
 from ragbench.config.benchmark import load
-from ragbench.measure.latency import time_new, without_caches
-from ragbench.measure.unasked import Unasked
+from ragbench.evaluation.latency import time_new, without_caches
+from ragbench.evaluation.unasked import Unasked
 
 
 def main() -> None:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
-from ragbench.measure.intervals import Floats, Samples, summary, weighted_sum
+from ragbench.evaluation.intervals import Floats, Samples, summary, weighted_sum
 
 SAMPLES, POPULATION = 400, 400_000
 LEAST = {"p50": 0.92, "p95": 0.93}

@@ -23,9 +23,9 @@ from ragbench.base.types import Document, Query
 from ragbench.config import composition
 from ragbench.corpus.links import resolve_links
 from ragbench.corpus.reader import parse_document
+from ragbench.evaluation.latency import time_query
 from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.index import Index
-from ragbench.measure.latency import time_query
 from ragbench.models.access import Models
 from ragbench.models.resolve import CrossEncoderSpec
 from ragbench.search.engine.executor import Arm

@@ -19,11 +19,11 @@ from ragbench.benchmark.load import load
 from ragbench.config import composition
 from ragbench.config.arm_builder import ArmBuilder
 from ragbench.config.settings import Settings
+from ragbench.evaluation.measures import document_run, evaluate
 from ragbench.fit.tuning import study
 from ragbench.fit.tuning.objective import TrainingValues, mean, objectives, train_only
 from ragbench.fit.tuning.space import configured_values, space
 from ragbench.fit.tuning.study import Rules, Search
-from ragbench.measure.measures import document_run, evaluate
 
 TRIALS = 25
 KEYS = (

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from ragbench.base.types import Query, QueryState, Ranking
+from ragbench.evaluation.measures import document_run, evaluate, section_run
 from ragbench.index.chunks import ChunkTable
-from ragbench.measure.measures import document_run, evaluate, section_run
 from ragbench.results.measurements import trec
 
 CUTOFFS = (1, 3, 5, 10, 20, 100)

@@ -3,7 +3,7 @@
 import pytest
 
 from ragbench.benchmark.benchmark import Topic
-from ragbench.measure.classification import agreement, expected
+from ragbench.evaluation.classification import agreement, expected
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import math
 import pandas as pd
 import pytest
 
+from ragbench.evaluation import source_rankings
 from ragbench.fit import fusion_methods
-from ragbench.measure import source_rankings
 from ragbench.search.stages.fuse import Fuse
 
 RUNS = {

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ragbench.base.types import Query, QueryState, Ranking
-from ragbench.measure.headroom import headroom, lost_topics, sentences, sources, summary
+from ragbench.evaluation.headroom import headroom, lost_topics, sentences, sources, summary
 from ragbench.search.engine.executor import Outcome
 
 # 80 documents of one chunk each.

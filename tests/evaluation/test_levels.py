@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from ragbench.base.types import Query, QueryState, Ranking
 from ragbench.benchmark.quotes import Quote
-from ragbench.measure.levels import levels
+from ragbench.evaluation.levels import levels
 
 
 def by_measure(level, benchmark, names=("RR", "Silence")):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from ragbench.base.errors import ConfigError
 from ragbench.base.types import Query, QueryState, Ranking
-from ragbench.measure.measures import (
+from ragbench.evaluation.measures import (
     FALSE_SILENCE,
     HITS,
     MEASURES,

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from ragbench.base.types import Query, QueryState, Ranking
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.quotes import Quote
-from ragbench.measure import measures
-from ragbench.measure.gains import ndcg, ndcg_if_useful, typical_gains
-from ragbench.measure.passages import TOKENS, Passages, evaluate, ideal_gains, recall_within
+from ragbench.evaluation import measures
+from ragbench.evaluation.gains import ndcg, ndcg_if_useful, typical_gains
+from ragbench.evaluation.passages import TOKENS, Passages, evaluate, ideal_gains, recall_within
 
 LOG2 = math.log2
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from ragbench.base.errors import BenchmarkError, ResultsError
 from ragbench.benchmark.benchmark import Benchmark
+from ragbench.evaluation import measures
 from ragbench.evidence import statistics
 from ragbench.evidence.statistics import Comparison
 from ragbench.evidence.table import table
 from ragbench.experiment.run import run
-from ragbench.measure import measures
 from ragbench.results import verdicts
 from ragbench.results.compare import GatheredArms, gather, trec_eval_order
 from ragbench.results.measurements import Measurements

@@ -14,9 +14,9 @@ from ragbench.benchmark.load import load
 from ragbench.benchmark.pool import read_pool, read_run
 from ragbench.commands import pool as pool_command
 from ragbench.config.settings import Settings
+from ragbench.evaluation import measures
 from ragbench.experiment import plan
 from ragbench.experiment.run import run
-from ragbench.measure import measures
 from ragbench.results import measurements, store
 from ragbench.results.measurements import Measurements
 
@@ -104,7 +104,7 @@ def test_the_machine_is_observed_while_time_is_measured(finished: Measurements) 
 
 
 def test_a_busy_machine_is_told_once(settings_of, benchmark_small, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr("ragbench.measure.machine.MOST_OTHERS", -1.0)
+    monkeypatch.setattr("ragbench.evaluation.machine.MOST_OTHERS", -1.0)
     said: list[str] = []
     settings = settings_of(tmp_path, "p6=off", "split=test")
     found = run([settings], benchmark_small, say=said.append)

@@ -195,7 +195,7 @@ def test_the_latest_is_the_last_that_was_finished_and_is_whole(tmp_path: Path) -
 OTHER = """
 import sys
 from pathlib import Path
-from ragbench.experiment import store
+from ragbench.results import store
 
 with store.writing(Path(sys.argv[1]), "run", "two words", sys.argv[2], ["a"], None, print) as place:
     print(place.path, flush=True)

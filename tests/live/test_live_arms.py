@@ -15,8 +15,8 @@ from ragbench.benchmark.pool import read_run
 from ragbench.commands import cli
 from ragbench.config.benchmark import load
 from ragbench.config.settings import Settings
+from ragbench.evaluation.measures import UNPLACED
 from ragbench.experiment.run import run
-from ragbench.measure.measures import UNPLACED
 from ragbench.report import html
 from ragbench.results import measurements
 from ragbench.search.stages.live import LiveCommand, LiveHttp, LiveMcp

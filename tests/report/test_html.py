@@ -166,7 +166,7 @@ def test_tables_can_be_heard(parsed: Page) -> None:
 def test_equal_results_give_equal_bytes(ablation: Measurements, text: str) -> None:
     code = (
         "import hashlib, sys; from pathlib import Path\n"
-        "from ragbench.experiment import measurements; from ragbench.report import html\n"
+        "from ragbench.results import measurements; from ragbench.report import html\n"
         "page = html.render(measurements.load(Path(sys.argv[1])))\n"
         "print(hashlib.sha256(page.encode()).hexdigest())\n"
     )

@@ -40,7 +40,7 @@ from ragbench.search.stages.recall import RecallBySubstring
 from ragbench.search.stages.stage import Retriever, Stage
 
 CONF = locations.configuration()
-PACKAGE = str(Path(ragbench.search.stages.__path__[0]).parent)
+PACKAGE = str(Path(ragbench.__path__[0]))
 WITH_STAGES = sorted(
     f"{path.parent.name}={path.stem}"
     for path in CONF.glob("*/*.yaml")

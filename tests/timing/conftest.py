@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ragbench.base.types import QueryState
-from ragbench.measure import latency, open_loop
+from ragbench.evaluation import latency, open_loop
 
 
 class Clock:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ragbench.base.errors import ConfigError
-from ragbench.measure.latency import LatencySpec, measure, repeat_sentences
+from ragbench.evaluation.latency import LatencySpec, measure, repeat_sentences
 from ragbench.models.chat import EndpointModel
 from ragbench.search.engine.executor import Arm
 from ragbench.search.engine.pipeline import Pipeline

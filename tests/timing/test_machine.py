@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from ragbench.measure.machine import MachineState, Watch
+from ragbench.evaluation.machine import MachineState, Watch
 
 QUIET = MachineState(seconds=10.0, load=1.1, others=0.2, steal=0.0, switches=3.0, processors=4)
 

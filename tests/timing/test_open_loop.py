@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from ragbench.base.errors import ConfigError
-from ragbench.measure import latency
-from ragbench.measure.latency import LatencySpec, Timing
-from ragbench.measure.open_loop import Served, measure, poisson_ms, saturation, sentences, simulate, table
+from ragbench.evaluation import latency
+from ragbench.evaluation.latency import LatencySpec, Timing
+from ragbench.evaluation.open_loop import Served, measure, poisson_ms, saturation, sentences, simulate, table
 from ragbench.search.engine.executor import Arm
 from ragbench.search.engine.pipeline import Pipeline
 from ragbench.search.stages.fuse import Fuse
@@ -102,7 +102,7 @@ def test_nothing_is_remembered(arm, benchmark_small, monkeypatch) -> None:
     threads = []
     original = latency.without_caches
     monkeypatch.setattr(
-        "ragbench.measure.open_loop.without_caches", lambda *given: threads.append(given[2]) or original(*given)
+        "ragbench.evaluation.open_loop.without_caches", lambda *given: threads.append(given[2]) or original(*given)
     )
     measure([arm], [benchmark_small.topics[0].query()], LatencySpec(arrival_qps=200.0, arrivals=2, warmup=0, threads=1))
     assert threads == [1]

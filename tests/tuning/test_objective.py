@@ -7,6 +7,7 @@ import pytest
 from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.benchmark.benchmark import Topic
 from ragbench.config.arm_builder import ArmBuilder
+from ragbench.evaluation.measures import MEASURES, document_run, evaluate
 from ragbench.fit.tuning.objective import (
     Cost,
     Objective,
@@ -19,7 +20,6 @@ from ragbench.fit.tuning.objective import (
     train_only,
 )
 from ragbench.fit.tuning.space import space
-from ragbench.measure.measures import MEASURES, document_run, evaluate
 from ragbench.search.engine.pipeline import start
 
 from ..conftest import ONE_PARAMETER, compose

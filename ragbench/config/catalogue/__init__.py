@@ -49,7 +49,7 @@ SPECS = {
     "index.vocabulary": "ragbench.index.vocabulary.VocabularySpec",
     "index.encoder": "ragbench.models.resolve.EncoderSpec",
     "index.build": "ragbench.index.shards.Sharding",
-    "latency": "ragbench.measure.latency.LatencySpec",
+    "latency": "ragbench.evaluation.latency.LatencySpec",
 }
 """Sections of config.yaml without `_target_`, and the class that each becomes."""
 

@@ -22,6 +22,8 @@ from ragbench.benchmark.split import TEST
 from ragbench.boundary.sealed import read_sealed, write_sealed
 from ragbench.config.arm_builder import Progress, Say
 from ragbench.config.settings import Settings
+from ragbench.evaluation.levels import DOCUMENT, PASSAGE
+from ragbench.evaluation.measures import SILENCE
 from ragbench.evidence.arms import Arm, Arms, JudgedContrast
 from ragbench.evidence.contrast import Contrast
 from ragbench.evidence.cost import Times
@@ -30,8 +32,6 @@ from ragbench.evidence.verdict import Verdict
 from ragbench.experiment.run import run
 from ragbench.fit.tuning.outcome import PRESET, TUNED, Tuned
 from ragbench.fit.tuning.space import apply, overrides
-from ragbench.measure.levels import DOCUMENT, PASSAGE
-from ragbench.measure.measures import SILENCE
 from ragbench.results import measurements, store
 from ragbench.results.measurements import Measurements
 

@@ -18,11 +18,11 @@ from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.benchmark.split import LEAST, TEST, TRAIN
 from ragbench.config.arm_builder import ArmBuilder, Progress
 from ragbench.config.settings import Settings
+from ragbench.evaluation import latency, passages
+from ragbench.evaluation.intervals import summary
+from ragbench.evaluation.latency import LatencySpec
+from ragbench.evaluation.measures import MEASURES, PRIMARY, SILENCE, check, document_run, evaluate, metric_name
 from ragbench.fit.tuning.space import START, Parameter, Value, Values, apply, configured_values, start_of
-from ragbench.measure import latency, passages
-from ragbench.measure.intervals import summary
-from ragbench.measure.latency import LatencySpec
-from ragbench.measure.measures import MEASURES, PRIMARY, SILENCE, check, document_run, evaluate, metric_name
 from ragbench.search.engine.executor import Arm, Session
 
 if TYPE_CHECKING:

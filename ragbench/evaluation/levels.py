@@ -1,6 +1,6 @@
 """The levels at which a run is judged: documents, their sections, and quotes from them.
 
-Passages as the reader gets them are a fourth level, in `ragbench.measure.passages`.
+Passages as the reader gets them are a fourth level, in `ragbench.evaluation.passages`.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ragbench.measure import measures
-from ragbench.measure.measures import Run
+from ragbench.evaluation import measures
+from ragbench.evaluation.measures import Run
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ragbench.measure.gains import DEPTH, Gains, ndcg, ndcg_if_useful, typical_gains, useless_known
-from ragbench.measure.levels import PASSAGE
-from ragbench.measure.measures import PRIMARY, UNJUDGED, if_useful
+from ragbench.evaluation.gains import DEPTH, Gains, ndcg, ndcg_if_useful, typical_gains, useless_known
+from ragbench.evaluation.levels import PASSAGE
+from ragbench.evaluation.measures import PRIMARY, UNJUDGED, if_useful
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ragbench.base import query_memory
-from ragbench.measure.intervals import Floats, Samples, summary
-from ragbench.measure.latency import LatencySpec, Timing, without_caches
-from ragbench.measure.unasked import Unasked
+from ragbench.evaluation.intervals import Floats, Samples, summary
+from ragbench.evaluation.latency import LatencySpec, Timing, without_caches
+from ragbench.evaluation.unasked import Unasked
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,7 +1,7 @@
 """Latency of single queries, each asked for the first time.
 
 Protocol: warm up, then rounds; in every round every arm answers a variant of every sampled query that nobody asked
-before (`ragbench.measure.unasked`), arms in a new seeded order for each query, so that a slow moment of the machine
+before (`ragbench.evaluation.unasked`), arms in a new seeded order for each query, so that a slow moment of the machine
 affects all arms alike. Models run without caches on disk and with pinned threads; the memory of earlier queries
 (`ragbench.base.query_memory`) is cleared before each query. In the last round some variants are asked twice more: with
 that memory cleared, which shows what is remembered elsewhere, and with it filled. Garbage collection stays on. The time
@@ -22,8 +22,8 @@ import numpy as np
 
 from ragbench.base import query_memory
 from ragbench.base.bounds import Checked, Count, Natural, Positive, Seed
-from ragbench.measure.intervals import Floats, Samples, summary
-from ragbench.measure.unasked import Unasked
+from ragbench.evaluation.intervals import Floats, Samples, summary
+from ragbench.evaluation.unasked import Unasked
 from ragbench.search.engine.executor import Arm
 from ragbench.search.engine.pipeline import start
 from ragbench.search.stages.stage import Stage, wait
@@ -46,7 +46,7 @@ MOST_AGAIN = 40
 class LatencySpec(Checked):
     """How to measure. `queries`: how many are sampled, 72 bear an interval of p95; `rounds`: how often each is asked.
 
-    `warmup`: queries before. `arrival_qps`: rates of arrival for the open loop (`ragbench.measure.open_loop`), None to
+    `warmup`: queries before. `arrival_qps`: rates of arrival for the open loop (`ragbench.evaluation.open_loop`), None to
     leave it out; `arrivals`: queries sent at each rate.
     """
 

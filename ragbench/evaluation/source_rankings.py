@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ragbench.measure.measures import document_run
+from ragbench.evaluation.measures import document_run
 
 if TYPE_CHECKING:
     import pandas as pd

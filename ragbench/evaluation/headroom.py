@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ragbench.measure.diagnosis import FOUND, Trail, trails
-from ragbench.measure.gains import DEPTH, ndcg
+from ragbench.evaluation.diagnosis import FOUND, Trail, trails
+from ragbench.evaluation.gains import DEPTH, ndcg
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,7 +30,7 @@ def headroom(outcome: Outcome, table: ChunkTable, qrels: Qrels) -> pd.DataFrame:
 
     nDCG@10 of the documents as they are ranked, in the best order of the first 10, 20 and 50, and in the best order of
     everything that a source found; recall of each source and of all together; the stage at which the topic was lost,
-    where no relevant document is among the first 10 (`outcome` and `stage` as in `ragbench.measure.diagnosis`).
+    where no relevant document is among the first 10 (`outcome` and `stage` as in `ragbench.evaluation.diagnosis`).
     """
     import pandas as pd
 

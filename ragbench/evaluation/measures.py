@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from ragbench.base.errors import ConfigError
 from ragbench.base.types import QueryState, Ranking
-from ragbench.measure.gains import DEPTH, ndcg_if_useful, typical_gains, useless_known
-from ragbench.measure.own_measures import is_own, value
+from ragbench.evaluation.gains import DEPTH, ndcg_if_useful, typical_gains, useless_known
+from ragbench.evaluation.own_measures import is_own, value
 
 if TYPE_CHECKING:
     import pandas as pd
