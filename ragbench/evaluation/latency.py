@@ -46,8 +46,8 @@ MOST_AGAIN = 40
 class LatencySpec(Checked):
     """How to measure. `queries`: how many are sampled, 72 bear an interval of p95; `rounds`: how often each is asked.
 
-    `warmup`: queries before. `arrival_qps`: rates of arrival for the open loop (`ragbench.evaluation.open_loop`), None to
-    leave it out; `arrivals`: queries sent at each rate.
+    `warmup`: queries before. `arrival_qps`: rates of arrival for the open loop (`ragbench.evaluation.open_loop`), None
+    to leave it out; `arrivals`: queries sent at each rate.
     """
 
     enabled: bool = True
