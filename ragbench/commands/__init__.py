@@ -13,6 +13,7 @@ SUMMARY = {
     "report": "write a finished run as one HTML file that opens offline",
     "diagnose": "say at which stage relevant sections or documents were lost, and what could still be gained",
     "advise": "say what is worth trying next on a finished run, with the commands",
+    "atlas": "what is known of every change from other collections, and what to expect on yours",
     "search": "search the collection and see why each hit is there",
     "data": "check a benchmark, split it, compare two judges",
     "topics": "derive topics from the documents, and show which kinds are short",

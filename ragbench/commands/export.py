@@ -36,6 +36,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", metavar="PATH", type=Path, help="where to write (default: below the run)")
     parser.add_argument("--baseline", metavar="ARM", help="the arm that it must be better than (default: the first)")
     parser.add_argument("--force", action="store_true", help="export although its gain is not established")
+    parser.add_argument(
+        "--on-expectation", action="store_true", help="export although its gain is open, if the atlas expects one"
+    )
     parser.add_argument("--without-index", action="store_true", help="leave the index out of a bundle")
     parser.add_argument("--sign", type=Path, metavar="FILE", help="sign the bundle with this Ed25519 key (PEM)")
     console.add_output(parser)
@@ -56,6 +59,7 @@ def main(arguments: argparse.Namespace) -> int:
             version=arguments.version,
             baseline=arguments.baseline,
             force=arguments.force,
+            on_expectation=arguments.on_expectation,
             include_index=not arguments.without_index,
             sign=arguments.sign,
             progress=progress,
