@@ -24,7 +24,7 @@ EXAMPLES = """examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The pool and what to do with it; the data are those it was pooled from, unless others are named."""
-    parser.add_argument("pool", help="a CSV that `ragbench pool` wrote")
+    parser.add_argument("pool", help="a CSV that `ragbench data pool` wrote")
     parser.add_argument("--merge", action="store_true", help="merge the grades instead of grading")
     console.add_model(parser, "grade with a language model; queries and sections are sent to it")
     parser.add_argument("--sample", type=int, default=20, metavar="N", help="topics that a person judges, too (20)")
