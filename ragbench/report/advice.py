@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ragbench.base import fewest
 from ragbench.base.errors import ResultsError
 from ragbench.evaluation import diagnosis, headroom
 from ragbench.evidence import arms
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
     from ragbench.results.measurements import Measurements
 
-FEW_TOPICS = 50
 _WORTH = 0.02  # nDCG@10; a smaller possible gain is not worth a lever
 _LOST = 0.05  # share of the relevant sections that a stage may drop without being named
 _JUDGED = 0.5
@@ -113,10 +113,10 @@ def _measuring(run: _Run) -> Iterator[Lever]:
             (),
         )
     topics = int(run.room["topics"])
-    if topics < FEW_TOPICS:
+    if topics < fewest.ADVICE:
         yield Lever(
             "judge more topics",
-            f"{topics} topics have a relevant document; fewer than {FEW_TOPICS} show large differences only",
+            f"{topics} topics have a relevant document; fewer than {fewest.ADVICE} show large differences only",
             None,
             ("ragbench topics derive", f"ragbench data pool {shlex.quote(str(run.results.folder))}"),
         )
