@@ -185,10 +185,10 @@ def write(atlas: Atlas, docs: Path) -> list[Path]:
 def _replace(path: Path, text: str) -> None:
     """Put text between `<!-- atlas -->` and `<!-- /atlas -->`."""
     page = path.read_text(encoding="utf-8")
-    pattern = re.compile(f"<!-- {MARK} -->.*?<!-- /{MARK} -->", re.DOTALL)
+    pattern = re.compile(f"<!-- {MARK} -->.*?<!-- end of {MARK} -->", re.DOTALL)
     if not pattern.search(page):
-        raise ConfigError(f"{path} has no <!-- {MARK} --> and <!-- /{MARK} --> to write between: add the two lines")
-    files.write_text(path, pattern.sub(lambda found: f"<!-- {MARK} -->\n{text}\n<!-- /{MARK} -->", page, count=1))
+        raise ConfigError(f"{path} has no <!-- {MARK} --> and <!-- end of {MARK} --> to write between: add the two lines")
+    files.write_text(path, pattern.sub(lambda found: f"<!-- {MARK} -->\n{text}\n<!-- end of {MARK} -->", page, count=1))
 
 
 def _pictures(atlas: Atlas) -> dict[str, str]:
