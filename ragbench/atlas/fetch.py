@@ -1,4 +1,4 @@
-"""Documentation inside published packages: fetch the archive with the registry's own client, check it, take the markdown.
+"""Documentation in published packages: fetch the archive with the registry's client, check it, take the markdown.
 
 The archive must have the digest that `collections.yaml` pins. Nothing in it is run; only markdown files are written.
 """
@@ -79,7 +79,9 @@ def _archive(place: Path, name: str, about: Mapping[str, Any]) -> Path:
         raise BenchmarkError(f"npm fetched {spec}, but not as {path.name}: remove {place} and try again")
     found = hashlib.sha512(path.read_bytes()).hexdigest()
     if found != about["sha512"]:
-        raise BenchmarkError(f"{path} is not the pinned archive (its SHA-512 begins {found[:12]}): remove it, try again")
+        raise BenchmarkError(
+            f"{path} is not the pinned archive (its SHA-512 begins {found[:12]}): remove it, try again"
+        )
     return path
 
 

@@ -49,9 +49,7 @@ def values_of(runs: Iterable[Measurements]) -> pd.DataFrame:
     return pd.DataFrame(columns).dropna()
 
 
-def facts(
-    benchmark: Benchmark, about: Mapping[str, Any], topics: int, questions: str | None = None
-) -> dict[str, Any]:
+def facts(benchmark: Benchmark, about: Mapping[str, Any], topics: int, questions: str | None = None) -> dict[str, Any]:
     """The row of a collection; `about` has what its documents do not tell: kind, source, licence and so on."""
     asked = questions or ("derived" if benchmark.provenance else "people")
     if asked not in QUESTIONS:

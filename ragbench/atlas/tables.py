@@ -21,7 +21,17 @@ EFFECTS, COLLECTIONS = "effects.csv", "collections.csv"
 EFFECT_COLUMNS = ("collection", "base", "change", "topics", "mean", "effect", "error", "better", "worse")
 COLLECTION_COLUMNS = (
     *("collection", "questions", "kind", "software", "language", "documents", "topics", "median_words"),
-    *("links_per_document", "code_share", "query_words", "learned", "source", "licence", "digest", "version", "command"),
+    *(
+        "links_per_document",
+        "code_share",
+        "query_words",
+        "learned",
+        "source",
+        "licence",
+        "digest",
+        "version",
+        "command",
+    ),
 )
 QUESTIONS = ("people", "authors", "derived")
 """Who wrote the topics: people who asked in public; authors of documents or benchmarks; a rule, from the documents."""
@@ -70,9 +80,7 @@ class Atlas:
         joined = self.effects.merge(facts, on="collection", how="inner")
         return {(str(base), str(change)): each for (base, change), each in joined.groupby(["base", "change"])}
 
-    def rows(
-        self, change: str, base: str = BASE, questions: str | None = None, learned: bool = False
-    ) -> pd.DataFrame:
+    def rows(self, change: str, base: str = BASE, questions: str | None = None, learned: bool = False) -> pd.DataFrame:
         """The effects of a change with the facts of their collections; of one kind of `questions` only where named.
 
         Collections that the learned order was learned from do not tell what it brings: where only one of change and
@@ -90,7 +98,7 @@ class Atlas:
         found = self.rows(change, base, questions)
         if len(found) < 2:
             return None
-        return meta.pool(found["effect"].to_numpy(), found["error"].to_numpy())
+        return pooled(found)
 
     def prior(self, change: str, base: str, questions: str) -> tuple[Pooled, str] | None:
         """What is known of a change for topics of one kind, and in words of what; None below `meta.FEWEST` collections.
@@ -122,7 +130,8 @@ class Atlas:
             for name in MODERATORS
         }
         properties["people's questions"] = (found["questions"] == "people").astype(float).tolist()
-        return meta.moderate(found["effect"].tolist(), found["error"].tolist(), properties)
+        errors = meta.steadied(found["error"].to_numpy(), found["topics"].to_numpy())
+        return meta.moderate(found["effect"].tolist(), errors.tolist(), properties)
 
     def changes(self, base: str = BASE) -> list[str]:
         """The changes that were measured against a base, in the order of `changes.yaml`, others last."""
@@ -131,6 +140,11 @@ class Atlas:
         known = {change for each, change in self._by_change if each == base}
         order = [name for name in changes.changes() if name in known]
         return [*order, *sorted(known - set(order))]
+
+
+def pooled(rows: pd.DataFrame) -> Pooled:
+    """Rows of effects pooled, a row per collection."""
+    return meta.pool(rows["effect"].to_numpy(), meta.steadied(rows["error"].to_numpy(), rows["topics"].to_numpy()))
 
 
 WORDS = {"people": "people's questions", "authors": "authors' words", "derived": "derived topics"}

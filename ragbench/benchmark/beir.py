@@ -34,9 +34,10 @@ def load_beir(
     """Read a BEIR folder; files may be packed (`.jsonl.gz`, `.tsv.gz`).
 
     `qrels` names the files in `qrels/` (or paths) to use; each is a split named as the file up to its first dot, or as
-    the mapping's key says; where none is named, a file that judges none of the topics is left out. `grades` maps the collection's grades where they mean something else (such as 1 for the
-    best). `markdown` and `title_in_text`: see `Form`. With `unknown_topics="warn"` judgments of unknown
-    topics are left out. With `topics=False` only the documents are read. Raises BenchmarkError with file and line.
+    the mapping's key says; where none is named, a file that judges none of the topics is left out. `grades` maps the
+    collection's grades where they mean something else (such as 1 for the best). `markdown` and `title_in_text`: see
+    `Form`. With `unknown_topics="warn"` judgments of unknown topics are left out. With `topics=False` only the
+    documents are read. Raises BenchmarkError with file and line.
     """
     if not folder.is_dir():
         raise BenchmarkError(f"{folder} is not a folder: data.folder must hold corpus.jsonl, queries.jsonl and qrels/")

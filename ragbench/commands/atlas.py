@@ -33,7 +33,7 @@ _ACTIONS = ("screen", "show", "add", "fetch", "measure", "page")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The action, what it takes, and options."""
     parser.add_argument("action", nargs="?", default="screen", metavar="ACTION", help=f"{', '.join(_ACTIONS)}")
-    parser.add_argument("words", nargs="*", metavar="WORD", help="a change, a run, names or a file of collections")
+    parser.add_argument("words", nargs="*", metavar="WORD key=value", help="a change, a run, names or files of collections")
     parser.add_argument("--questions", choices=("people", "authors", "derived"), help="only topics of this kind")
     parser.add_argument("--base", metavar="PRESET", help="plain_hybrid (default), baseline or recommended")
     parser.add_argument("--groups", nargs="+", metavar="GROUP", default=(), help="of measure: only these groups")
@@ -78,8 +78,12 @@ def _screen(arguments: argparse.Namespace) -> int:
     for line in atlas_page.lines(frame):
         print(line)
     print()
-    print("helps: collections with a gain; mean: pooled; new: where the effect on another collection is expected (.95).")
-    print("Expected from elsewhere, no verdict: measure your own topics. - : fewer than 10 collections, nothing claimed.")
+    print(
+        "helps: collections with a gain; mean: pooled; new: where the effect on another collection is expected (.95)."
+    )
+    print(
+        "Expected from elsewhere, no verdict: measure your own topics. - : fewer than 10 collections, nothing claimed."
+    )
     console.next_command("atlas show recommended")
     return 0
 

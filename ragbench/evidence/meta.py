@@ -7,11 +7,11 @@ and the prediction interval of Partlett and Riley (Statistics in Medicine 36, 20
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ragbench.base.errors import ResultsError
 
@@ -47,7 +47,7 @@ class Pooled:
         return self.collections >= FEWEST
 
 
-def pool(effects: Sequence[float], errors: Sequence[float], confidence: float = 0.95) -> Pooled:
+def pool(effects: ArrayLike, errors: ArrayLike, confidence: float = 0.95) -> Pooled:
     """Pool effects with their standard errors, one of each per collection. Raises ResultsError below two."""
     from scipy import stats
 
@@ -149,7 +149,7 @@ class Moderator:
 
 
 def moderate(
-    effects: Sequence[float], errors: Sequence[float], properties: dict[str, Sequence[float]]
+    effects: ArrayLike, errors: ArrayLike, properties: Mapping[str, ArrayLike]
 ) -> list[Moderator]:
     """Slopes of standardised properties, shrunk to 0: together they are expected to explain no more than tau.
 
@@ -175,7 +175,24 @@ def moderate(
     ]
 
 
-def _checked(effects: Sequence[float], errors: Sequence[float]) -> tuple[Floats, Floats]:
+def steadied(errors: ArrayLike, topics: ArrayLike) -> Floats:
+    """Standard errors that few topics do not distort, shape (collections,).
+
+    A change that altered one topic of thirty, or none, is not known as exactly as its own spread says. The variance by
+    topic of all collections counts in each like `_STEADY` topics of its own.
+    """
+    n = np.asarray(topics, dtype=np.float64)
+    variances = np.asarray(errors, dtype=np.float64) ** 2 * n
+    common = float(n @ variances / n.sum())
+    mixed = ((n - 1) * variances + _STEADY * common) / (n - 1 + _STEADY)
+    found: Floats = np.sqrt(mixed / n)
+    return found
+
+
+_STEADY = 20
+
+
+def _checked(effects: ArrayLike, errors: ArrayLike) -> tuple[Floats, Floats]:
     """Effects and variances as arrays; a standard error of 0 becomes the smallest that can be told from 0."""
     found, given = np.asarray(effects, dtype=np.float64), np.asarray(errors, dtype=np.float64)
     if found.shape != given.shape or found.ndim != 1 or len(found) < 2:

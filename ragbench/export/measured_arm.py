@@ -120,8 +120,8 @@ def require_gain(found: Evidence, force: bool, advice: Advice | None = None) -> 
         if advice.expected.better >= SURE:
             return f"Exported on expectation, not on a verdict ({found.lacking}): {advice.sentence}."
         raise ConfigError(
-            f"the gain of this configuration over {found.baseline} is neither established ({found.lacking}) nor expected "
-            f"with probability {SURE:g} ({advice.sentence}): judge more topics, or add --force"
+            f"the gain of this configuration over {found.baseline} is neither established ({found.lacking}) nor "
+            f"expected with probability {SURE:g} ({advice.sentence}): judge more topics, or add --force"
         )
     if not force:
         raise ConfigError(

@@ -61,7 +61,7 @@ def measure(
     progress: Progress | None = None,
     say: Say = console.say,
 ) -> Atlas:
-    """Measure every group of changes on every collection where it is lacking; return the tables of all that is finished.
+    """Measure every group of changes on every collection where it is lacking; return the tables of what is finished.
 
     `words` are overrides for all, such as `paths.cache=...` or `execution=ray`. A collection that fails is named, and
     the others are measured. Groups come one after the other over all collections, so that something whole exists early.

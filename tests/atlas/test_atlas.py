@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from ragbench.atlas import changes, fetch, gather
+from ragbench.atlas import changes, fetch, tables
 from ragbench.atlas.tables import COLLECTION_COLUMNS, EFFECT_COLUMNS, QUESTIONS, Atlas, effects_of
 from ragbench.base.errors import BenchmarkError, ConfigError, ResultsError
 from ragbench.config import composition
@@ -120,7 +120,7 @@ def test_own_measurements_count_and_replace_those_of_the_same_collection(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     before = Atlas.load()
     own = made([0.5])
-    own.write(gather.own_folder())
+    own.write(tables.own_folder())
     after = Atlas.load()
     assert len(after.collections) == len(before.collections) + 1
     assert len(after.rows("p8")) == len(before.rows("p8")) + 1
@@ -134,7 +134,12 @@ def test_a_package_that_is_not_the_pinned_one_is_refused(tmp_path: Path, monkeyp
     place = tmp_path / "archives" / "guide-1.0.0.tgz"
     place.parent.mkdir()
     with tarfile.open(place, "w:gz") as archive:
-        for name, text in (("docs/a.md", "# A\n"), ("docs/deep/b.md", "# B\n"), ("src/c.md", "# C\n"), ("docs/d.js", "")):
+        for name, text in (
+            ("docs/a.md", "# A\n"),
+            ("docs/deep/b.md", "# B\n"),
+            ("src/c.md", "# C\n"),
+            ("docs/d.js", ""),
+        ):
             member = tarfile.TarInfo(f"package/{name}")
             member.size = len(text)
             archive.addfile(member, io.BytesIO(text.encode()))
@@ -142,7 +147,7 @@ def test_a_package_that_is_not_the_pinned_one_is_refused(tmp_path: Path, monkeyp
         archive.addfile(out, io.BytesIO())
     digest = hashlib.sha512(place.read_bytes()).hexdigest()
     about = {"package": "npm:guide@1.0.0", "sha512": digest, "folder": "docs", "licence": "MIT", "kind": "guides"}
-    about |= {"software": True, "language": "en"}
+    about |= {"software": "true", "language": "en"}
     monkeypatch.setattr(fetch, "pinned", lambda: {"guide": about, "other": about | {"sha512": "0"}})
     with pytest.raises(BenchmarkError, match="leads out of its folder"):
         fetch.fetch(tmp_path, ["guide"])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ragbench.base.errors import ResultsError
-from ragbench.evidence.meta import Expected, expect, moderate, pool
+from ragbench.evidence.meta import Expected, expect, moderate, pool, steadied
 
 EFFECTS = [0.05, 0.01, -0.02, 0.11, 0.04, 0.03, 0.08, -0.01, 0.06, 0.02, 0.00, 0.05]
 ERRORS = [0.02, 0.015, 0.02, 0.03, 0.01, 0.025, 0.02, 0.015, 0.03, 0.01, 0.02, 0.015]
@@ -41,6 +41,13 @@ def test_the_prediction_is_wider_than_the_mean_where_collections_differ() -> Non
 def test_a_change_that_alters_nothing_has_no_infinite_weight() -> None:
     found = pool([0.0, 0.05, 0.05], [0.0, 0.001, 0.001])
     assert 0.0 < found.effect < 0.05
+
+
+def test_a_collection_where_no_topic_changed_is_not_known_exactly() -> None:
+    # variances by topic .04, .04 and 0 with 25 topics each: .08 / 3 in common, counted as 20 topics beside 24
+    found = steadied([0.04, 0.04, 0.0], [25, 25, 25])
+    assert found[0] == pytest.approx(((24 * 0.04 + 20 * 0.08 / 3) / 44 / 25) ** 0.5)
+    assert found[2] == pytest.approx((20 * 0.08 / 3 / 44 / 25) ** 0.5)
 
 
 def test_one_collection_cannot_be_pooled() -> None:
