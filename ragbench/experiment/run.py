@@ -236,7 +236,7 @@ def _write_arm(
     table = arm.index.chunks
     frames = []
     for level in levels.levels(outcome.final, table, benchmark):
-        # Written without judgments, too: `ragbench pool` reads from it what must still be judged.
+        # Written without judgments, too: `ragbench data pool` reads from it what must still be judged.
         place.text(_RUN_FILES[level.name], measurements.trec(level.run, "ragbench"))
         if level.name == levels.DOCUMENT or level.qrels:
             frames.append(level.evaluate(settings.measures, benchmark.unanswerable))
