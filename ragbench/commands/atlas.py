@@ -33,7 +33,7 @@ _ACTIONS = ("screen", "show", "add", "fetch", "measure", "page")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The action, what it takes, and options."""
     parser.add_argument("action", nargs="?", default="screen", metavar="ACTION", help=f"{', '.join(_ACTIONS)}")
-    parser.add_argument("words", nargs="*", metavar="WORD key=value", help="a change, a run, names or files of collections")
+    parser.add_argument("words", nargs="*", metavar="WORD key=value", help="a change, runs, names, files")
     parser.add_argument("--questions", choices=("people", "authors", "derived"), help="only topics of this kind")
     parser.add_argument("--base", metavar="PRESET", help="plain_hybrid (default), baseline or recommended")
     parser.add_argument("--groups", nargs="+", metavar="GROUP", default=(), help="of measure: only these groups")
