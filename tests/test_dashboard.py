@@ -95,7 +95,7 @@ def test_no_parameter_in_which_two_arms_differ_is_lost(compared: Measurements) -
 
 @pytest.fixture
 def served(compared: Measurements) -> Iterator[str]:
-    """The page that `ragbench ui` names, while its server runs."""
+    """The page that `ragbench track ui` names, while its server runs."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     command = [
@@ -151,11 +151,11 @@ def test_a_sweep_says_how_to_open_the_page(
     assert cli.main(["run", "-m", "exp=lexical_only", "lexical.k1=0.9,1.2", *notes, *places]) == 0
     out = capsys.readouterr().out.splitlines()
     assert out[-2].startswith("next: ragbench export ")
-    assert out[-1] == f"next: ragbench ui paths.results={tmp_path}"
+    assert out[-1] == f"next: ragbench track ui paths.results={tmp_path}"
     assert cli.main(["ablate", "exp=lexical_only", "design=add_one", "factors=[p4]", *notes, *places]) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == f"next: ragbench ui paths.results={tmp_path}"
+    assert capsys.readouterr().out.splitlines()[-1] == f"next: ragbench track ui paths.results={tmp_path}"
     assert (
         cli.main(["run", "-m", "lexical.k1=0.9,1.2", "exp=lexical_only", *notes, *places, "tracking.enabled=false"])
         == 0
     )
-    assert "ragbench ui" not in capsys.readouterr().out
+    assert "ragbench track ui" not in capsys.readouterr().out

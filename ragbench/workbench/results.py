@@ -74,7 +74,7 @@ class Results(files.Measurements):
 
         config = self.config(self.arms[0])
         named = {"paths.results": config["paths"]["results"], "tracking.uri": config["tracking"]["uri"]}
-        return " ".join(["ui", *(shlex.quote(f"{key}={value}") for key, value in named.items() if value)])
+        return " ".join(["track", "ui", *(shlex.quote(f"{key}={value}") for key, value in named.items() if value)])
 
     @property
     def design(self) -> str:
@@ -153,10 +153,10 @@ class Results(files.Measurements):
         return wide.reindex(columns=[(arm, column) for arm in shown for column in shown_columns])
 
     def report(self) -> Path:
-        """Write the report, one HTML file that opens offline; its path."""
+        """Write the report, one HTML file that opens offline; its path. Parts that cannot be made are said."""
         from ragbench.report import html
 
-        return html.write(self.folder)
+        return html.write(self.folder, say=console.say)
 
     def export(
         self,

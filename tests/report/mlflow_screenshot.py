@@ -28,7 +28,7 @@ def main(work: Path, out: Path) -> None:
         subprocess.run([*ragbench, *RUN, f"paths.results={work}"], check=True)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    command = [*ragbench, "ui", "--port", str(port), f"paths.results={work}"]
+    command = [*ragbench, "track", "ui", "--port", str(port), f"paths.results={work}"]
     with (
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process,
         tempfile.TemporaryDirectory() as profile,

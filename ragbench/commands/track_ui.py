@@ -1,4 +1,4 @@
-"""`ragbench ui`."""
+"""`ragbench track ui`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ DESCRIPTION = """Open MLflow on the store that the runs were written to, on this
 
 Of every arm it has the parameters, the measures, the files and the data; arms are compared side by side."""
 EXAMPLES = """examples:
-  ragbench ui
-  ragbench ui --port 5005 paths.results=/data/results
+  ragbench track ui
+  ragbench track ui --port 5005 paths.results=/data/results
 """
 
 
