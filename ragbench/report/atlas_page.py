@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 _NAMES = 27
 PAGE, MARK = "atlas.md", "atlas"
 _PROPOSALS = tuple(f"p{number}" for number in range(1, 14))
-_PARTS = ("documents", "rank", "convex", "technical")
 
 
 def known(atlas: Atlas, base: str = BASE, questions: str | None = None) -> pd.DataFrame:
@@ -201,17 +200,21 @@ def _pictures(atlas: Atlas) -> dict[str, str]:
         if row["collections"] >= meta.FEWEST
     ]
     found = {"atlas.svg": svg(rows, "Change of nDCG@10 on plain_hybrid: mean [.95], and a new collection (thin)")}
-    for change in ("recommended", *_PROPOSALS, "graph", "community"):
-        table = by_collection(atlas, change)
-        if len(table) < meta.FEWEST:
-            continue
+    for change in _pictured(atlas):
         kept = [
-            Line(f"{row['collection']}", row["effect"], row["low"], row["high"], None, _size(row["topics"]))
-            for row in table.to_dict(orient="records")
+            Line(str(row["collection"]), row["effect"], row["low"], row["high"], None, _size(row["topics"]))
+            for row in by_collection(atlas, change).to_dict(orient="records")
             if not row[""]
         ]
         found[f"atlas-{change}.svg"] = svg(kept, f"{change} on plain_hybrid: change of nDCG@10 by collection")
     return found
+
+
+def _pictured(atlas: Atlas) -> list[str]:
+    """The changes that get a figure of their own: known from enough collections, and not without any effect."""
+    ideas = ("recommended", "recommended-rank", *_PROPOSALS, "graph", "community")
+    rows = {change: atlas.rows(change) for change in ideas}
+    return [change for change, found in rows.items() if len(found) >= meta.FEWEST and found["effect"].any()]
 
 
 def _size(topics: float) -> float:
@@ -253,6 +256,7 @@ def page(atlas: Atlas) -> str:
         "![Every change: the mean and what to expect on a new collection](images/atlas.svg)",
         "## Every change on `plain_hybrid`",
         _table(known(atlas)),
+        f"By collection: {', '.join(f'[{each}](images/atlas-{each}.svg)' for each in _pictured(atlas))}.",
         "## By the kind of topics",
         *(
             f"### {WORDS[kind].capitalize()}\n\n{_table(known(atlas, questions=kind))}"
