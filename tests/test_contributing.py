@@ -33,21 +33,15 @@ def project(tmp_path: Path) -> Path:
     (tmp_path / "tests" / "stages").mkdir(parents=True)
     for name in ("pyproject.toml", "tests/conftest.py", "tests/stages/conftest.py"):
         shutil.copy(ROOT / name, tmp_path / name)
-    (tmp_path / "conf" / "archive").mkdir()
-    for name, text in {
-        "ragbench/search/stages/archive.py": stage,
-        "conf/archive/on.yaml": switch,
-        "conf/archive/off.yaml": "{}\n",
-        "tests/stages/test_archive.py": test,
-    }.items():
+    for name, text in {"ragbench/search/stages/archive.py": stage, "tests/stages/test_archive.py": test}.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
+    with (tmp_path / "conf" / "switches.yaml").open("a", encoding="utf-8") as switches:
+        switches.write(f"\n{switch}")
     config = tmp_path / "conf" / "config.yaml"
     text = config.read_text(encoding="utf-8")
-    for line, before in (('- archive: "off"', "- tune:"), ("- archive", "- cut\n")):
-        assert f"`{line}`" in section
-        assert text.count(f"  {before}") == 1
-        text = text.replace(f"  {before}", f"  {line}\n  {before}")
-    config.write_text(text, encoding="utf-8")
+    assert "`- archive` before `- cut`" in section
+    assert text.count("  - cut\n") == 1
+    config.write_text(text.replace("  - cut\n", "  - archive\n  - cut\n"), encoding="utf-8")
     return tmp_path
 
 
