@@ -134,7 +134,7 @@ class TrackingSpec(Checked):
 class PathsSpec(Checked):
     """The folders for results, index artefacts and caches."""
 
-    # everything a run writes; `results` of the checkout or the working directory when null
+    # everything a run writes; `results` of the project, else of the working directory, when null
     results: Place | None = None
     index: Place | None = None  # index artefacts; <results>/index when null
     cache: Place | None = None  # embeddings and re-ranking scores; <results>/cache when null
