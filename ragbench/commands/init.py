@@ -90,8 +90,8 @@ def _opened(folder: Path, kind: str, data: Mapping[str, Any]) -> tuple[Sequence[
         found = load_benchmark(data["data"], **values)
         said = [f"{folder}: {kind}, {len(found.documents):,} documents, {len(found.topics):,} topics"]
         return said, grouped_by_kind(found.warnings)
-    places = (Path(values[key]) if key in values else None for key in ("queries", "qrels"))
-    seen = survey(Path(values["corpus"]), *places, include=values.get("include", MARKDOWN))
+    queries, qrels = (Path(values[key]) if key in values else None for key in ("queries", "qrels"))
+    seen = survey(Path(values["corpus"]), queries, qrels, values.get("include", MARKDOWN))
     none = [] if "queries" in values else ["no queries: topics are derived from the notes themselves"]
     return [*seen.said, *none], seen.warnings
 
