@@ -148,9 +148,7 @@ class Moderator:
     high: float
 
 
-def moderate(
-    effects: ArrayLike, errors: ArrayLike, properties: Mapping[str, ArrayLike]
-) -> list[Moderator]:
+def moderate(effects: ArrayLike, errors: ArrayLike, properties: Mapping[str, ArrayLike]) -> list[Moderator]:
     """Slopes of standardised properties, shrunk to 0: together they are expected to explain no more than tau.
 
     The prior of each slope is normal with the standard deviation tau / sqrt(number of properties); the constant has
