@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from ragbench.base import console
 
+if TYPE_CHECKING:
+    from ragbench.results.measurements import Measurements
+
+_DECISIONS = 5  # of an arm
 DESCRIPTION = """Say at which stage relevant sections were lost, for all queries of a finished run or for one of them.
 
 Documents take the place of sections where few topics have judged sections. Headroom says what ordering and retrieval
@@ -63,7 +69,18 @@ def main(arguments: argparse.Namespace) -> int:
     else:
         lost = diagnosis.losses(fates).rename(columns={"sections": unit})
         console.print_table(lost, f"Relevant {unit} by what became of them", {"share": ".1%"})
-        print("\n".join(diagnosis.sentences(fates)))
+        print("\n".join([*diagnosis.sentences(fates), *_decisions(loaded, arms)]))
     if len(room):
         tables.show_headroom(room)
     return 0
+
+
+def _decisions(loaded: Measurements, arms: Sequence[str]) -> Iterator[str]:
+    """What stages decided by query, and for how many of an arm's queries, the most frequent first."""
+    from ragbench.boundary.yaml import read_yaml_file
+    from ragbench.results.measurements import METADATA
+
+    for arm in arms:
+        notes = read_yaml_file(loaded.arm_path(arm) / METADATA).get("notes") or {}
+        for note, queries in sorted(notes.items(), key=lambda pair: -pair[1])[:_DECISIONS]:
+            yield f"{arm}: {queries} queries: {note}"

@@ -247,7 +247,8 @@ def _write_arm(
     per_query = per_query[list(measurements.PER_QUERY_COLUMNS)]
     place.yaml("config.yaml", plain(settings.config), sort_keys=True)
     place.text("pipeline.txt", f"{arm.pipeline!r}\n")
-    place.yaml("metadata.yaml", _ir_metadata(settings, arm, benchmark, surroundings))
+    decided = Counter(note for state in outcome.final for note in state.notes)
+    place.yaml(measurements.METADATA, {**_ir_metadata(settings, arm, benchmark, surroundings), "notes": dict(decided)})
     place.table(measurements.PER_QUERY, per_query)
     place.table(measurements.TOP, top_hits.top_hits(outcome.final, table, benchmark))
     place.table(measurements.SOURCES, source_rankings.frame(outcome, table))

@@ -37,6 +37,7 @@ HEADROOM = "headroom.parquet"
 OPEN_LOOP, CONFIG = "open_loop.csv", "config.yaml"
 VERDICTS, FIELD, HALVES, AREAS = "verdicts.csv", "field.csv", "halves.csv", "areas.csv"
 TOPIC_COLUMNS = ("qid", "split", "type", "text", "need", "area")
+METADATA = "metadata.yaml"
 PER_QUERY_COLUMNS = ("arm", "level", "split", "type", "qid", "measure", "value")
 
 

@@ -142,3 +142,15 @@ def index_with_models(make_index):
 def test_bad_parameters_are_named(parameters: dict, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         Rerank(**parameters)
+
+
+def test_a_clear_lead_is_not_read(state, index, fixed) -> None:
+    stage = Rerank(depth=3, headings=False, gap=0.1)
+    close, clear, single = stage(
+        [state(fused=[(0, 0.9), (1, 0.82)]), state(fused=[(0, 0.9), (1, 0.8)]), state(fused=[(0, 0.9)])], index
+    )
+    assert [chunk for chunk, _ in pairs(close.fused)] == [1, 0] and close.notes == ()
+    assert pairs(clear.fused) == [(0, pytest.approx(0.9)), (1, pytest.approx(0.8))]
+    assert clear.notes == ("the first hit leads by more than 10%: not re-ranked",)
+    assert single.fused.chunks.tolist() == [0] and single.notes == ()
+    assert len(fixed.asked) == 3

@@ -10,7 +10,7 @@ import numpy as np
 from annotated_types import Interval
 from numpy.typing import NDArray
 
-from ragbench.base.bounds import Checked, Count, Weight
+from ragbench.base.bounds import Checked, Count, Share, Weight
 from ragbench.base.types import QueryState, Ranking
 from ragbench.index.texts import PassageTemplate
 from ragbench.models.resolve import CrossEncoderSpec, ModelName
@@ -31,7 +31,9 @@ class Rerank(Checked):
     reads of query and passage. `headings`: it reads the document's title and the headings above a passage before the
     passage. `tail`: with `keep` the hits beyond `depth` follow in their order, their scores scaled to be lower; `drop`
     returns none of them, as the seed does. `blend`: order the first hits by reciprocal rank fusion (`k`) of their order
-    before and after, for collections on which the cross-encoder alone does not improve a good hybrid.
+    before and after, for collections on which the cross-encoder alone does not improve a good hybrid. `gap`: only
+    queries whose second score is within this share of the first are read; the others keep their order and scores, and
+    a note says so.
     """
 
     depth: Count = 10
@@ -41,6 +43,7 @@ class Rerank(Checked):
     tail: Literal["keep", "drop"] = "keep"  # hits beyond depth follow; drop: they are left out (seed 001)
     blend: bool = False  # fuse the order before with the order after
     k: Weight = 60.0
+    gap: Share = 1.0  # read only where the second score is within this share of the first; 1: always
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks"})
     requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
@@ -57,7 +60,16 @@ class Rerank(Checked):
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Reorder every state's fused ranking."""
-        return [replace(state, fused=self._reranked(state, index)) for state in states]
+        clear = f"the first hit leads by more than {self.gap:.0%}: not re-ranked"
+        return [
+            state.with_note(clear) if self._leads(state) else replace(state, fused=self._reranked(state, index))
+            for state in states
+        ]
+
+    def _leads(self, state: QueryState) -> bool:
+        """Whether the first score is further above the second than `gap` allows."""
+        scores = fused(state).scores
+        return self.gap < 1 and len(scores) > 1 and float(scores[0] - scores[1]) > self.gap * float(scores[0])
 
     def _reranked(self, state: QueryState, index: Index) -> Ranking:
         ranking = fused(state)
