@@ -36,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", metavar="PATH", type=Path, help="where to write (default: below the run)")
     parser.add_argument("--baseline", metavar="ARM", help="the arm that it must be better than (default: the first)")
     parser.add_argument("--force", action="store_true", help="export although its gain is not established")
+    parser.add_argument("--cost-open", action="store_true", help="export what is surely better, its time not known")
     parser.add_argument("--without-index", action="store_true", help="leave the index out of a bundle")
     parser.add_argument("--sign", type=Path, metavar="FILE", help="sign the bundle with this Ed25519 key (PEM)")
     console.add_output(parser)
@@ -56,6 +57,7 @@ def main(arguments: argparse.Namespace) -> int:
             version=arguments.version,
             baseline=arguments.baseline,
             force=arguments.force,
+            cost_open=arguments.cost_open,
             include_index=not arguments.without_index,
             sign=arguments.sign,
             progress=progress,
