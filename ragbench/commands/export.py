@@ -46,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="X",
         help="nDCG@10 that a translation may lose without --force (default 0.005)",
     )
+    parser.add_argument("--cost-open", action="store_true", help="export what is surely better, its time not known")
     parser.add_argument("--without-index", action="store_true", help="leave the index out of a bundle")
     parser.add_argument("--sign", type=Path, metavar="FILE", help="sign the bundle with this Ed25519 key (PEM)")
     console.add_output(parser)
@@ -67,6 +68,7 @@ def main(arguments: argparse.Namespace) -> int:
             baseline=arguments.baseline,
             force=arguments.force,
             max_loss=arguments.max_loss,
+            cost_open=arguments.cost_open,
             include_index=not arguments.without_index,
             sign=arguments.sign,
             progress=progress,

@@ -27,6 +27,7 @@ EXAMPLES = """examples:
   ragbench run -m exp=baseline,phase1 split=test   confirm on the test topics
   ragbench run --arm off="" --arm deep="rerank=on rerank.depth=50"     arms by name; words outside are shared by all
   ragbench run latency.enabled=false split=train baseline and recommended: quality only, on the training topics
+  ragbench run --time-again @1                   the times of the newest run anew, on a quieter machine
   ragbench run exp=phase1 latency.arrival_qps=[5,10,20]     also the response time when queries queue
 """
 
@@ -34,6 +35,7 @@ EXAMPLES = """examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Overrides, `-m` and output options."""
     parser.add_argument("-m", "--multirun", action="store_true", help="run every combination of comma-separated values")
+    parser.add_argument("--time-again", metavar="RUN", help="time the arms of a finished run anew: its quality is kept")
     console.add_experiment(parser)
 
 
@@ -42,6 +44,8 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.base.errors import ConfigError
     from ragbench.workbench import Experiment
 
+    if arguments.time_again:
+        return _time_again(arguments)
     if arguments.arm and arguments.multirun:
         raise ConfigError("--arm and -m do not go together: name every arm, or sweep values")
     if arguments.arm:
@@ -55,6 +59,25 @@ def main(arguments: argparse.Namespace) -> int:
         return 0
     with console.progress(arguments.quiet or arguments.json) as progress:
         results = experiment.run(progress)
+    return _print(results, arguments)
+
+
+def _time_again(arguments: argparse.Namespace) -> int:
+    """The arms of a finished run, timed anew."""
+    from ragbench.base.errors import ConfigError
+    from ragbench.workbench.experiment import time_again
+    from ragbench.workbench.runs import named_runs
+
+    if arguments.arm or arguments.multirun or arguments.explain_plan:
+        raise ConfigError("--time-again times the arms of a run: leave --arm, -m and --explain-plan out")
+    (folder,), _ = named_runs([arguments.time_again, *arguments.overrides], most=1)
+    with console.progress(arguments.quiet or arguments.json) as progress:
+        results = time_again(folder, progress)
+    return _print(results, arguments)
+
+
+def _print(results: Results, arguments: argparse.Namespace) -> int:
+    """The results as JSON or as a screen."""
     verdicts = results.verdicts
     if arguments.json:
         console.print_json(

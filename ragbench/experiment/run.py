@@ -11,16 +11,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragbench.base.errors import BenchmarkError, ConfigError
+from ragbench.base.errors import BenchmarkError, ConfigError, ResultsError
 from ragbench.base.fingerprint import digest, plain
 from ragbench.base.types import Query
 from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic, topic_area
 from ragbench.benchmark.split import TEST
 from ragbench.benchmark.topics.derive import DeriveSpec, choose
 from ragbench.config.arm_builder import ArmBuilder, Progress, Say, fetch_caches, share_caches
+from ragbench.config.benchmark import load
 from ragbench.config.settings import Settings
 from ragbench.evaluation import diagnosis, headroom, latency, levels, measures, open_loop, passages, source_rankings
 from ragbench.evaluation.machine import Watch
+from ragbench.evidence.arms import LATENCY
 from ragbench.experiment import coldstart, execution
 from ragbench.results import environment, ledger, measurements, store, top_hits, verdicts
 from ragbench.results.measurements import Measurements
@@ -103,6 +105,36 @@ def run(
         found = _conclude(planned, place, quality, times, conclude)
     share_caches(builder.store, builder.models)
     return found
+
+
+def time_again(finished: Measurements, progress: Progress | None = None, say: Say = print) -> Measurements:
+    """Time the arms of a finished run anew, in a run of its own with the values that the finished one measured.
+
+    Raises ResultsError for an ablation, and for documents or topics that have changed since.
+    """
+    record, names = finished.record, finished.arms
+    if record["command"] != "run":
+        raise ResultsError(
+            f"{finished.folder} is of ragbench {record['command']}: only those of ragbench run are timed again"
+        )
+    settings = [
+        Settings(name, {**finished.config(name), "name": name}, tuple(record["overrides"][name])).with_value(
+            "latency.enabled", True
+        )
+        for name in names
+    ]
+    benchmark = load(settings[0].config)
+    if benchmark.digest != record["benchmark"]["digest"]:
+        raise ResultsError(f"the data of {finished.folder} has changed since: measure it again with ragbench run")
+    builder = ArmBuilder.of(settings[0], benchmark, progress, say)
+    planned = plan(settings, "run", builder)
+    identity, label = digest([planned.digest, "timed again", finished.folder.name]), f"{len(names)}-arms-timed-again"
+    with store.writing(finished.folder.parents[1], "run", label, identity, names, None, say) as place:
+        place.copy(finished.folder, names, (measurements.TOPICS,), without=LATENCY)
+        for _, arm in planned.arms.values():
+            arm.index.prepare(arm.pipeline.needs)
+        times = _measure_time(planned, place, progress, say)
+        return _conclude(planned, place, finished.per_query, times, verdicts.against_first)
 
 
 def _measure_quality(planned: Plan, place: RunFolder, progress: Progress | None, say: Say) -> pd.DataFrame:

@@ -24,6 +24,7 @@ FORMATS: Mapping[str, str] = {
     "qdrant": ".qdrant.json",
 }
 """The formats with the endings of their file names."""
+_ALIASES = {"bundle": "ragbench"}
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,7 @@ def write(
     baseline: str | None = None,
     force: bool = False,
     max_loss: float = MAX_LOSS,
+    cost_open: bool = False,
     include_index: bool = True,
     sign: Path | None = None,
     progress: Progress | None = None,
@@ -62,10 +64,11 @@ def write(
 
     `version` is the version of the system that will read the file, if its keys depend on it (None: the newest); `sign`
     is the file of a private key to sign a bundle with. Raises ConfigError for an unknown format or version and, without
-    `force`, for a gain over `baseline` (default: the run's first arm) that is not established, or a translation that
-    loses more than `max_loss` of nDCG@10; ResultsError for an unknown arm; BundleError when a bundle's folder exists.
+    `force`, for a gain over `baseline` (default: the run's first arm) that is not established (`cost_open` is enough
+    where only the time is not known), or a translation that loses more than `max_loss` of nDCG@10; ResultsError for an
+    unknown arm; BundleError when a bundle's folder exists.
     """
-    form: Format | None = next((each for each in get_args(Format) if each == format), None)
+    form: Format | None = next((each for each in get_args(Format) if each == _ALIASES.get(format, format)), None)
     if form is None:
         raise ConfigError(f"--format must be one of {', '.join(FORMATS)}, got {format}")
     if version is not None and form != "ragdocs":
@@ -76,7 +79,7 @@ def write(
     if found.settings.pipeline.live:
         raise ConfigError(f"arm '{found.name}' is a live search, which runs elsewhere already: export another arm")
     evidence = measured_arm.evidence(found, baseline)
-    caution = measured_arm.require_gain(evidence, force)
+    caution = measured_arm.require_gain(evidence, force, cost_open)
     place = out or found.results.folder / "exports" / f"{arm_folder(found.name)}{FORMATS[form]}"
     if form == "ragbench":
         missing = _bundle(found, place, evidence, caution, include_index, sign, progress, say)

@@ -6,7 +6,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 from ragbench.base import console
 from ragbench.base.build import build
@@ -29,6 +30,9 @@ from ragbench.search.engine.request import SearchOptions
 from ragbench.workbench import where
 from ragbench.workbench.own_stage import Own
 from ragbench.workbench.results import Results
+
+if TYPE_CHECKING:
+    from ragbench.tracking import Target
 
 Design = Literal["leave_one_out", "add_one", "pairwise", "factorial", "fractional", "shapley"]
 Split = Literal["train", "test", "all"]
@@ -197,16 +201,7 @@ class Experiment:
             progress=progress,
             say=say,
         )
-        results = Results(**{field.name: getattr(measured, field.name) for field in dataclasses.fields(measured)})
-        if len(self.settings) > 1:
-            try:
-                results.report()
-            except (RagbenchError, OSError) as error:
-                say(f"warning: the report could not be written ({error}); results are kept: ragbench report makes it")
-        if tracked:
-            run_id = tracking.log(tracking.target_of(shared), measured.folder, say)
-            results = dataclasses.replace(results, tracking_run=run_id)
-        return results
+        return _reported(measured, tracking.target_of(shared) if tracked else None, say)
 
     def _conclude(self, found: files.Measurements) -> None:
         if self.ablation:
@@ -238,6 +233,32 @@ class Experiment:
             f"<dt><b>{escape(name)}</b></dt><dd>{p._repr_html_()}</dd>" for name, p in self.pipelines.items()
         )
         return f"<dl class='ragbench-experiment'>{shown}</dl>"
+
+
+def time_again(folder: Path, progress: Progress, say: Say = console.say) -> Results:
+    """The results of a finished run with times measured anew, and its verdicts with these: a run of its own."""
+    from ragbench import tracking
+    from ragbench.experiment.run import time_again as measure
+
+    finished = files.load(folder)
+    shared = Settings("", finished.config(finished.arms[0]))
+    measured = measure(finished, progress, say)
+    return _reported(measured, tracking.target_of(shared) if shared.config["tracking"]["enabled"] else None, say)
+
+
+def _reported(measured: files.Measurements, target: Target | None, say: Say) -> Results:
+    """The results with their report written, and logged to MLflow where a target is given."""
+    from ragbench import tracking
+
+    results = Results(**{field.name: getattr(measured, field.name) for field in dataclasses.fields(measured)})
+    if len(results.arms) > 1:
+        try:
+            results.report()
+        except (RagbenchError, OSError) as error:
+            say(f"warning: the report could not be written ({error}); results are kept: ragbench report makes it")
+    if target is not None:
+        results = dataclasses.replace(results, tracking_run=tracking.log(target, measured.folder, say))
+    return results
 
 
 def _on_split(settings: Settings, split: str) -> Settings:
