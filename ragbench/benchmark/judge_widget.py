@@ -16,7 +16,7 @@ def judge_widget(path: Path) -> Any:
     try:
         import ipywidgets
     except ImportError:
-        raise ConfigError("the notebook widget needs ipywidgets: pip install ipywidgets") from None
+        raise ConfigError("the notebook widget needs ipywidgets: pip install 'ragbench[notebooks]'") from None
 
     session = JudgingSession(Path(path))
     view = ipywidgets.HTML()
