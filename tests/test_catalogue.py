@@ -17,7 +17,7 @@ from ragbench.config import catalogue, composition
 
 FOUND = catalogue.read()
 CONF = locations.configuration()
-KEPT_IN_CODE = {"ExpandQueries": {"prompt"}, "Fuse": {"sources"}}
+KEPT_IN_CODE = {"ExpandQueries": {"prompt"}, "Fuse": {"sources"}, "Calibrate": {"noise"}, "CalibrateByCurve": {"noise"}}
 """Fields by class that no file gives: too long for one (`+expansion.prompt=...` sets it), or known to the pipeline."""
 
 

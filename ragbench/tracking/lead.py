@@ -17,7 +17,7 @@ NOTE = "mlflow.note.content"
 """The tag that MLflow shows as a run's description."""
 
 _SHOWN = 80
-_AROUND = ("tune", "paths", "tracking", "execution", "artefacts", "name", "order")
+_AROUND = ("modes", "tune", "paths", "tracking", "execution", "artefacts", "name", "order")
 _ROOM = 8000  # characters of a tag
 _EFFECTS = ("effect", "ci_low", "ci_high", "p", "passage_effect", "latency_ms")
 

@@ -28,7 +28,7 @@ __all__ += ["label", "numbered", "read"]
 
 _ROOT = Path(__file__).resolve().parents[3]
 
-_SECTIONS = "ragbench.config.sections"
+_SECTIONS, _MODES = "ragbench.config.sections", "ragbench.search.engine.modes"
 Tree = Mapping[str, "Tree | None"]
 SPECS = {
     "topics": "ragbench.benchmark.topics.derive.DeriveSpec",
@@ -50,6 +50,7 @@ SPECS = {
     "index.encoder": "ragbench.models.resolve.EncoderSpec",
     "index.build": "ragbench.index.shards.Sharding",
     "latency": "ragbench.evaluation.latency.LatencySpec",
+    **{f"modes.{mode}": f"{_MODES}.ModeSpec" for mode in ("keyword", "semantic", "hybrid", "rerank")},
 }
 """Sections of config.yaml without `_target_`, and the class that each becomes."""
 

@@ -35,6 +35,7 @@ class RetrieveCode(Retriever):
     min_match: Share = 0.5
     language: Name | None = None
 
+    by: ClassVar[str] = "words"
     source: ClassVar[str] = "code"
     needs: ClassVar[frozenset[str]] = frozenset({"chunks", "code"})
 
