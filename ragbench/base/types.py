@@ -270,9 +270,10 @@ class QueryState:
     its own weights (1 when absent). `rankings` holds one ranking by source; `fused` is the ranking after fusion and
     every later stage, None before it. `unanimous` is the fused score of a hit that every source with hits ranks
     first, 0 where scores were fused instead of ranks. `counts` lists (filter, hits left) in the order applied; the
-    first entry is `original_count`, the hits before any filter. `clusters_merged` counts the hits that semantic deduplication merged.
-    `guaranteed` are hits that no later stage may drop, each with how the query named it (`title-match`). `notes` say in
-    words what a stage decided, for explanations. `expanded` is the query with other phrasings, None before expansion.
+    first entry is `original_count`, the hits before any filter. `clusters_merged` counts the hits that semantic
+    deduplication merged. `guaranteed` are hits that no later stage may drop, each with how the query named it
+    (`title-match`). `notes` say in words what a stage decided, for explanations. `expanded` is the query with other
+    phrasings, None before expansion.
     `candidates` are the documents, by row, that recall left to rank, None for all. `contexts` lists, by hit, the chunks
     whose texts are returned for it, in text order, the hit itself included. `strangers` are hits of a live search that
     lie in no document of the collection: the number of hits of `fused` before each, and its name.

@@ -50,6 +50,6 @@ class Noise:
         self._dense = dense
 
     def deviations(self, query: NDArray[np.float32], chunks: NDArray[np.int32]) -> float:
-        """How many standard deviations above noise the best cosine of a unit vector (dim,) with chunks, at least one, is."""
+        """By how many standard deviations the best cosine of a unit vector (dim,) with n > 0 chunks is above noise."""
         best = float((self._dense.vectors[chunks] @ query).max())
         return (best - self.mean) / max(self.deviation, _LEAST_DEVIATION)
