@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
+from ragbench.base import fewest
 from ragbench.config.catalogue import label
 from ragbench.evaluation import headroom as room
 from ragbench.evaluation.diagnosis import FOUND, unit
@@ -14,7 +15,6 @@ from ragbench.evaluation.latency import NOTABLE
 from ragbench.evaluation.levels import PASSAGE
 from ragbench.evaluation.measures import ANSWERED, FALSE_SILENCE, HITS, PRIMARY, SILENCE, UNPLACED
 from ragbench.evaluation.passages import TOKENS
-from ragbench.evidence.by_type import FEW
 from ragbench.report import evidence
 from ragbench.report.cells import MARKS, Cell, Table, direction, interval, join_names, p_value, plain, signed
 from ragbench.report.figures import fate, main_effects
@@ -175,7 +175,8 @@ def arms(results: Measurements) -> Table:
         cells += [Cell(plain(_at(passages, arm, name), 0 if name == TOKENS else 3)) for name in context]
         cells.append(Cell(f"{results.record['index_bytes'][arm] / 1e6:.1f}"))
         if results.peak_memory_mb:
-            cells.append(Cell(f"{results.peak_memory_mb[arm]:.0f}"))
+            # A search that runs elsewhere has its memory there.
+            cells.append(Cell(plain(results.peak_memory_mb.get(arm, math.nan), 0)))
         rows.append(tuple(cells))
     return Table("Means over all measured topics", tuple(columns), tuple(rows))
 
@@ -210,7 +211,11 @@ def kinds(results: Measurements, of: Literal["type", "area"]) -> tuple[Table, st
         rows.append(tuple(line))
     columns = [(f"{each['kind']} ({each['n']}{', few' if each['warning'] else ''})", "") for each in groups]
     few = [f"{each['kind']} {each['n']}" for each in groups if each["warning"]]
-    said = f"By {of}: {join_names(few)}. It takes at least {FEW} queries to make a conclusion stable." if few else ""
+    said = (
+        f"By {of}: {join_names(few)}. It takes at least {fewest.CONCLUSION} queries to make a conclusion stable."
+        if few
+        else ""
+    )
     table = Table(
         f"{evidence.primary(results)} by {'query type' if of == 'type' else of} (number of queries)",
         (("Configuration", ""), *columns),

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from ragbench.base import console
 from ragbench.base.build import build
-from ragbench.base.errors import ConfigError
+from ragbench.base.errors import ConfigError, RagbenchError
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.split import TRAIN, has_halves
 from ragbench.config import catalogue, composition
@@ -26,6 +26,7 @@ from ragbench.results import verdicts
 from ragbench.search.engine.answer import Answer, answer
 from ragbench.search.engine.pipeline import Pipeline
 from ragbench.search.engine.request import SearchOptions
+from ragbench.workbench import where
 from ragbench.workbench.own_stage import Own
 from ragbench.workbench.results import Results
 
@@ -180,6 +181,8 @@ class Experiment:
         if tracked:
             tracking.check(tracking.target_of(shared))
         warnings = grouped_by_kind(self.benchmark.warnings)
+        for sentence in where.sentences(shared, given=self.given is not None):
+            say(sentence)
         for warning in warnings[:_WARNINGS]:
             say(f"warning: {warning}")
         if len(warnings) > _WARNINGS:
@@ -196,7 +199,10 @@ class Experiment:
         )
         results = Results(**{field.name: getattr(measured, field.name) for field in dataclasses.fields(measured)})
         if len(self.settings) > 1:
-            results.report()
+            try:
+                results.report()
+            except (RagbenchError, OSError) as error:
+                say(f"warning: the report could not be written ({error}); results are kept: ragbench report makes it")
         if tracked:
             run_id = tracking.log(tracking.target_of(shared), measured.folder, say)
             results = dataclasses.replace(results, tracking_run=run_id)

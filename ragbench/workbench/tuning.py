@@ -24,6 +24,7 @@ from ragbench.config.overrides import word
 from ragbench.fit.tuning import confirm, report, search
 from ragbench.fit.tuning.confirm import Confirmation
 from ragbench.fit.tuning.outcome import Tuned
+from ragbench.workbench import where
 from ragbench.workbench.results import Results
 
 if TYPE_CHECKING:
@@ -123,6 +124,8 @@ def tune(
         tracking.check(tracking.target_of(base))
     whole = benchmark or load(base.config)
     seen, held_out = searchable(whole)
+    for sentence in where.sentences(base, given=benchmark is not None):
+        say(sentence)
     if held_out:
         confirm.check(base, whole)
     else:
@@ -134,7 +137,7 @@ def tune(
         confirmation = confirm.confirm(tuned, whole, plain=plain, progress=progress, say=say)
     report.write(tuned, confirmation)
     if confirmation is not None:
-        html.write(confirmation.results.folder)
+        html.write(confirmation.results.folder, say=say)
     tuning = Tuning(tuned, confirmation)
     if tracked:
         run_id = tracking.log(tracking.target_of(base), tuned.folder, say)
