@@ -15,6 +15,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^ *```(?:python|yaml)\n(.*?)^ *```$", re.M | re.S)
+SECOND = "### A second one"
 PLAN = """
 from ragbench.config import composition
 from ragbench.experiment import ablate
@@ -26,7 +27,7 @@ print(ablation.design.factors, [repr(arm.pipeline) for arm in ablation.settings]
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    section = PAGE[PAGE.index("## Adding a stage") : PAGE.index("An idea that works at index time")]
+    section = PAGE[PAGE.index("## Adding a stage") : PAGE.index(SECOND)]
     stage, switch, test = (textwrap.dedent(body) for body in BLOCK.findall(section))
     for folder in ("ragbench", "conf"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
@@ -69,6 +70,29 @@ def test_the_printed_stage_passes_its_printed_test_and_is_varied_by_an_ablation(
     said = python(project, "-c", PLAN)
     assert said.startswith("('archive',) ")
     assert said.count("demote archived x0.3") == 1
+
+
+def test_the_second_printed_stage_passes_its_printed_test_and_is_a_switch(project: Path) -> None:
+    section = PAGE[PAGE.index(SECOND) : PAGE.index("An idea that works at index time")]
+    stage, test = (textwrap.dedent(body) for body in BLOCK.findall(section))
+    (project / "ragbench/search/stages/title_start.py").write_text(stage, encoding="utf-8")
+    (project / "tests/stages/test_title_start.py").write_text(test, encoding="utf-8")
+    switch = project / "conf" / "title_start"
+    switch.mkdir()
+    target = re.search(r"_target_: [\w.]+", section)
+    assert target is not None and "`factor: 1.5`" in section
+    (switch / "on.yaml").write_text(f"{target[0]}\nfactor: 1.5\n", encoding="utf-8")
+    (switch / "off.yaml").write_text("{}\n", encoding="utf-8")
+    config = project / "conf" / "config.yaml"
+    text = config.read_text(encoding="utf-8")
+    for line, before in (('- title_start: "off"', "- tune:"), ("- title_start", "- calibration\n")):
+        assert f"`{line}`" in section
+        assert text.count(f"  {before}") == 1
+        text = text.replace(f"  {before}", f"  {line}\n  {before}")
+    config.write_text(text, encoding="utf-8")
+    python(project, "-m", "pytest", "-q", "-n", "0", "tests/stages/test_title_start.py")
+    said = python(project, "-m", "ragbench", "list", "config", "title_start=on", "title_start.factor=3")
+    assert "boost titles that begin with the query x3" in said
 
 
 def test_no_other_document_uses_its_name() -> None:

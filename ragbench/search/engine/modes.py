@@ -12,7 +12,7 @@ from ragbench.search.stages.average import AverageScores
 from ragbench.search.stages.cut import Cut
 from ragbench.search.stages.expand_parents import ExpandToParents
 from ragbench.search.stages.keywords import RerankByKeywords
-from ragbench.search.stages.stage import Stage
+from ragbench.search.stages.stage import Fact, Stage
 
 Mode = Literal["keyword", "semantic", "hybrid", "rerank"]
 """Which searches take part: by words, by meaning, both, or by meaning and then re-ranked by words (seed 004)."""
@@ -71,4 +71,4 @@ def _reranked(stages: Stages, pipeline: Pipeline) -> Stages:
 
 def _of_own_scores(stage: Stage) -> Stage:
     """For a stage that fuses rankings, one that averages their scores; any other as it is."""
-    return stage if "fused" not in stage.provides or isinstance(stage, AverageScores) else AverageScores()
+    return stage if Fact.FUSED not in stage.provides or isinstance(stage, AverageScores) else AverageScores()

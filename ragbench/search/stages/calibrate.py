@@ -11,7 +11,7 @@ import numpy as np
 from ragbench.base.bounds import Checked, Natural, Positive
 from ragbench.base.types import QueryState, Ranking
 from ragbench.search.stages import votes
-from ragbench.search.stages.stage import Retriever, fused
+from ragbench.search.stages.stage import Fact, Retriever, fused
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -32,9 +32,9 @@ class Calibrate(Checked):
     lists: Natural = 2
     noise: Mapping[str, str] = field(default_factory=dict)
 
-    requires: ClassVar[frozenset[str]] = frozenset({"fused"})
-    provides: ClassVar[frozenset[str]] = frozenset({"calibrated"})
-    forbids: ClassVar[Mapping[str, str]] = {"calibrated": "scores have been calibrated already"}
+    requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
+    provides: ClassVar[frozenset[str]] = frozenset({Fact.CALIBRATED})
+    forbids: ClassVar[Mapping[str, str]] = {Fact.CALIBRATED: "scores have been calibrated already"}
 
     @property
     def needs(self) -> frozenset[str]:

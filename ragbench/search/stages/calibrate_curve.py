@@ -12,7 +12,7 @@ from ragbench.base.bounds import Checked, Natural, Share
 from ragbench.base.errors import ConfigError
 from ragbench.base.types import QueryState, Ranking
 from ragbench.search.stages import votes
-from ragbench.search.stages.stage import Retriever, fused
+from ragbench.search.stages.stage import Fact, Retriever, fused
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -39,9 +39,9 @@ class CalibrateByCurve(Checked):
     lists: Natural = 0
     noise: Mapping[str, str] = field(default_factory=dict)
 
-    requires: ClassVar[frozenset[str]] = frozenset({"fused"})
-    provides: ClassVar[frozenset[str]] = frozenset({"calibrated"})
-    forbids: ClassVar[Mapping[str, str]] = {"calibrated": "scores have been calibrated already"}
+    requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
+    provides: ClassVar[frozenset[str]] = frozenset({Fact.CALIBRATED})
+    forbids: ClassVar[Mapping[str, str]] = {Fact.CALIBRATED: "scores have been calibrated already"}
 
     def __post_init__(self) -> None:
         super().__post_init__()

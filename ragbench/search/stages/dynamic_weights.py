@@ -10,7 +10,7 @@ import numpy as np
 
 from ragbench.base.bounds import Checked, Positive, Share, Weight
 from ragbench.base.types import QueryState, Ranking
-from ragbench.search.stages.stage import NOTHING
+from ragbench.search.stages.stage import NOTHING, Fact
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -32,9 +32,9 @@ class WeighByDecisiveness(Checked):
     weights: Mapping[str, Weight] = field(default_factory=dict)
 
     needs: ClassVar[frozenset[str]] = NOTHING
-    requires: ClassVar[frozenset[str]] = frozenset({"rankings"})
-    provides: ClassVar[frozenset[str]] = frozenset({"dynamic_weights"})
-    forbids: ClassVar[Mapping[str, str]] = {"fused": "the sources' weights would change too late"}
+    requires: ClassVar[frozenset[str]] = frozenset({Fact.RANKINGS})
+    provides: ClassVar[frozenset[str]] = frozenset({Fact.DYNAMIC_WEIGHTS})
+    forbids: ClassVar[Mapping[str, str]] = {Fact.FUSED: "the sources' weights would change too late"}
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Weigh the sources of every state."""

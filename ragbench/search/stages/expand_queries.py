@@ -13,7 +13,7 @@ from ragbench.base.bounds import Count, Positive, Prompt
 from ragbench.base.errors import ModelError
 from ragbench.base.types import ExpandedQuery, QueryState
 from ragbench.models.chat import ChatFields
-from ragbench.search.stages.stage import NOTHING
+from ragbench.search.stages.stage import NOTHING, Fact
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -58,10 +58,10 @@ class ExpandQueries(ChatFields):
 
     needs: ClassVar[frozenset[str]] = NOTHING
     requires: ClassVar[frozenset[str]] = NOTHING
-    provides: ClassVar[frozenset[str]] = frozenset({"expanded"})
+    provides: ClassVar[frozenset[str]] = frozenset({Fact.EXPANDED})
     forbids: ClassVar[Mapping[str, str]] = {
-        "candidates": "candidates have been recalled already",
-        "expanded": "the query has been expanded already",
+        Fact.CANDIDATES: "candidates have been recalled already",
+        Fact.EXPANDED: "the query has been expanded already",
     }
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:

@@ -13,7 +13,7 @@ from ragbench.base.bounds import Checked, Holds, Name, Natural, shown
 from ragbench.base.types import Filters, QueryState
 from ragbench.corpus.doc_type import DOC_TYPES
 from ragbench.corpus.metadata import Date, normalise_tags, timestamp
-from ragbench.search.stages.stage import NOTHING
+from ragbench.search.stages.stage import NOTHING, Fact
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -56,10 +56,10 @@ class FilterDocuments(Checked):
 
     needs: ClassVar[frozenset[str]] = frozenset({"facets"})
     requires: ClassVar[frozenset[str]] = NOTHING
-    provides: ClassVar[frozenset[str]] = frozenset({"filters"})
+    provides: ClassVar[frozenset[str]] = frozenset({Fact.FILTERS})
     forbids: ClassVar[Mapping[str, str]] = {
-        "rankings": "a source has been searched already without the filters",
-        "filters": "filters have been set already",
+        Fact.RANKINGS: "a source has been searched already without the filters",
+        Fact.FILTERS: "filters have been set already",
     }
 
     def __post_init__(self) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ragbench.base.bounds import Checked, Weight
 from ragbench.base.types import QueryState, Ranking
 from ragbench.search.stages.norms import NORMS, Norm, Scores
-from ragbench.search.stages.stage import Retriever
+from ragbench.search.stages.stage import Fact, Retriever
 from ragbench.search.stages.votes import FOLLOWERS
 
 if TYPE_CHECKING:
@@ -49,9 +49,9 @@ class Fuse(Checked):
     missing: Literal["lowest", "nothing", "exact"] = "lowest"
     sources: tuple[Retriever, ...] = ()
 
-    requires: ClassVar[frozenset[str]] = frozenset({"rankings"})
-    provides: ClassVar[frozenset[str]] = frozenset({"fused"})
-    forbids: ClassVar[Mapping[str, str]] = {"fused": "the rankings have been fused already"}
+    requires: ClassVar[frozenset[str]] = frozenset({Fact.RANKINGS})
+    provides: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
+    forbids: ClassVar[Mapping[str, str]] = {Fact.FUSED: "the rankings have been fused already"}
 
     @property
     def needs(self) -> frozenset[str]:

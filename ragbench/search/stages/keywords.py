@@ -10,7 +10,7 @@ import numpy as np
 
 from ragbench.base.bounds import Checked, Count, Share
 from ragbench.base.types import QueryState, Ranking
-from ragbench.search.stages.stage import fused
+from ragbench.search.stages.stage import Fact, fused
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -36,11 +36,11 @@ class RerankByKeywords(Checked):
     min_length: Count = 2
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks"})
-    requires: ClassVar[frozenset[str]] = frozenset({"fused"})
-    provides: ClassVar[frozenset[str]] = frozenset({"keywords"})
+    requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
+    provides: ClassVar[frozenset[str]] = frozenset({Fact.KEYWORDS})
     forbids: ClassVar[Mapping[str, str]] = {
-        "keywords": "hits have been re-ranked by keywords already",
-        "parents": "it reads chunks, not their parents",
+        Fact.KEYWORDS: "hits have been re-ranked by keywords already",
+        Fact.PARENTS: "it reads chunks, not their parents",
     }
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:

@@ -24,7 +24,7 @@ from ragbench.models.chat import Endpoint, Secret
 from ragbench.search.live.answers import LiveHit, Reading
 from ragbench.search.live.asking import Asker, secret
 from ragbench.search.live.places import Places
-from ragbench.search.stages.stage import NOTHING
+from ragbench.search.stages.stage import NOTHING, Fact
 
 if TYPE_CHECKING:
     from ragbench.index.chunks import ChunkTable
@@ -51,8 +51,8 @@ class Live(Reading, ABC):
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks"})
     requires: ClassVar[frozenset[str]] = NOTHING
-    provides: ClassVar[frozenset[str]] = frozenset({"rankings", "fused"})
-    forbids: ClassVar[Mapping[str, str]] = {"rankings": "a live search is an arm of its own"}
+    provides: ClassVar[frozenset[str]] = frozenset({Fact.RANKINGS, Fact.FUSED})
+    forbids: ClassVar[Mapping[str, str]] = {Fact.RANKINGS: "a live search is an arm of its own"}
     outside: ClassVar[bool] = True
 
     @property

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ragbench.base.bounds import Checked, Holds, Share, Weight
 from ragbench.base.types import QueryState, Ranking
-from ragbench.search.stages.stage import fused
+from ragbench.search.stages.stage import Fact, fused
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -51,12 +51,12 @@ class BoostRecent(Checked):
     now: Annotated[str, _IS_DATE] | None = None
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks", "modified"})
-    requires: ClassVar[frozenset[str]] = frozenset({"fused"})
-    provides: ClassVar[frozenset[str]] = frozenset({"recency"})
+    requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
+    provides: ClassVar[frozenset[str]] = frozenset({Fact.RECENCY})
     forbids: ClassVar[Mapping[str, str]] = {
-        "calibrated": "a confidence times 1.2 may exceed 1: boost before calibration",
-        "recency": "recency has been counted already",
-        "parents": "it boosts chunks",
+        Fact.CALIBRATED: "a confidence times 1.2 may exceed 1: boost before calibration",
+        Fact.RECENCY: "recency has been counted already",
+        Fact.PARENTS: "it boosts chunks",
     }
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:

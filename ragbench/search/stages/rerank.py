@@ -14,7 +14,7 @@ from ragbench.base.bounds import Checked, Count, Weight
 from ragbench.base.types import QueryState, Ranking
 from ragbench.index.texts import PassageTemplate
 from ragbench.models.resolve import CrossEncoderSpec, ModelName
-from ragbench.search.stages.stage import fused
+from ragbench.search.stages.stage import Fact, fused
 
 if TYPE_CHECKING:
     from ragbench.index.chunks import ChunkTable
@@ -43,11 +43,11 @@ class Rerank(Checked):
     k: Weight = 60.0
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks"})
-    requires: ClassVar[frozenset[str]] = frozenset({"fused"})
-    provides: ClassVar[frozenset[str]] = frozenset({"reranked"})
+    requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
+    provides: ClassVar[frozenset[str]] = frozenset({Fact.RERANKED})
     forbids: ClassVar[Mapping[str, str]] = {
-        "reranked": "hits have been re-ranked already",
-        "parents": "the re-ranker reads chunks, not their parents",
+        Fact.RERANKED: "hits have been re-ranked already",
+        Fact.PARENTS: "the re-ranker reads chunks, not their parents",
     }
 
     @property
