@@ -45,7 +45,7 @@ def check(config: Mapping[str, Any], known: Catalogue, choices: Mapping[str, str
         if section not in _ELSEWHERE:
             build(class_named(target, section), node, section)
     for mode, node in config["modes"].items():
-        for entry in node["without"]:
+        for entry in node.get("without", ()):
             _check_entry(f"modes.{mode}", "without", entry, stages)
     load.check(config["data"])
     for path, node in _nodes_with_class(config, ""):

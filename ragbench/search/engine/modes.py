@@ -32,9 +32,9 @@ class ModeSpec(Checked):
     leaves that stage out.
     """
 
-    sources: Literal["words", "meaning", "all"] = "all"
-    without: tuple[Name, ...] = ()
-    rerank: Literal["keywords"] | None = None
+    sources: Literal["words", "meaning", "all"] = "all"  # the searches that take part: by words, by meaning, or all
+    without: tuple[Name, ...] = ()  # entries of order that do not
+    rerank: Literal["keywords"] | None = None  # keywords: by 70% of the sources' own scores and 30% of counted words
 
 
 def in_mode(pipeline: Pipeline, mode: Mode) -> Stages:

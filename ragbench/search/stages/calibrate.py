@@ -29,8 +29,8 @@ class Calibrate(Checked):
 
     threshold: float = 0.035
     steepness: Positive = 150.0
-    lists: Natural = 2
-    noise: Mapping[str, str] = field(default_factory=dict)
+    lists: Natural = 2  # agreeing lists that the threshold is for; scores of fewer are multiplied to compare
+    noise: Mapping[str, str] = field(default_factory=dict, metadata={"made by": "the pipeline"})
 
     requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
     provides: ClassVar[frozenset[str]] = frozenset({Fact.CALIBRATED})

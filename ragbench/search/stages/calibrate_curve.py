@@ -36,8 +36,8 @@ class CalibrateByCurve(Checked):
     best_of: str | None = None
     best_x: tuple[float, ...] = ()
     best_y: tuple[Share, ...] = ()
-    lists: Natural = 0
-    noise: Mapping[str, str] = field(default_factory=dict)
+    lists: Natural = 0  # agreeing lists that the points are for; scores of fewer are multiplied to compare
+    noise: Mapping[str, str] = field(default_factory=dict, metadata={"made by": "the pipeline"})
 
     requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
     provides: ClassVar[frozenset[str]] = frozenset({Fact.CALIBRATED})
