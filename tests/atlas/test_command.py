@@ -11,7 +11,7 @@ from ragbench.atlas.tables import Atlas
 from ragbench.commands.cli import main
 from ragbench.report import screen
 from ragbench.results import measurements, store
-from tests.atlas.test_atlas import made
+from tests.made_atlas import made
 
 QUESTIONS = """text,relevant
 largest file I may send,configuration.md
