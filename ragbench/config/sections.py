@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from annotated_types import MinLen
 
@@ -88,16 +88,27 @@ class TuneSpec(Checked):
     space: Mapping[str, Any] = field(default_factory=dict)
 
 
+LOCAL = "local"
+"""The execution in this process."""
+
+
+def _is_execution(kind: str) -> bool:
+    from ragbench.base import parts
+
+    return kind == LOCAL or kind in parts.names("ragbench.executions")
+
+
 @dataclass(frozen=True)
 class ExecutionSpec(Checked):
     """Where arms are computed.
 
-    `workers`: number of processes, one for each processor when None. `retries`: how often a failed arm is tried again.
-    `memory_mb`: for the intermediate results of each worker. `address`: a running Ray cluster, such as `10.0.0.1:6379`,
-    `auto` for the one on this machine; None starts one and stops it at the end.
+    `kind`: local, joblib, ray, or that of another package. `workers`: number of processes, one for each processor when
+    None. `retries`: how often a failed arm is tried again. `memory_mb`: for the intermediate results of each worker.
+    `address`: a running Ray cluster, such as `10.0.0.1:6379`, `auto` for the one on this machine; None starts one and
+    stops it at the end.
     """
 
-    kind: Literal["local", "joblib", "ray"] = "local"
+    kind: Annotated[str, Holds(_is_execution, "must be local, joblib, ray, or that of an installed package")] = LOCAL
     workers: Count | None = None
     retries: Natural = 2
     memory_mb: Count = 512

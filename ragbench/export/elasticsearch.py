@@ -7,13 +7,14 @@ from typing import Any
 
 from ragbench.config.settings import Settings
 from ragbench.export import hybrid, lucene
+from ragbench.export.file_format import FileFormat
 from ragbench.export.hybrid import NAME, VECTOR, Hybrid
 
 _SYSTEM = "Elasticsearch"
 FUSIONS = ("rrf", "convex/min_max")
 
 
-def render(settings: Settings, origin: Sequence[str]) -> tuple[str, list[str]]:
+def render(settings: Settings, origin: Sequence[str], version: str | None = None) -> tuple[str, list[str]]:
     """The file, and sentences for what it cannot express; `origin` are sentences on where it comes from."""
     plan, missing = hybrid.translate(settings, _SYSTEM, "elasticsearch", FUSIONS)
     missing += hybrid.same_window(plan, _SYSTEM) + lucene.differences(plan, _SYSTEM)
@@ -56,3 +57,6 @@ def _retriever(plan: Hybrid) -> dict[str, Any]:
             "rank_window_size": plan.window,
         }
     }
+
+
+FORMAT = FileFormat(".elasticsearch.json", render)

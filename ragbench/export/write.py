@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
 
+from ragbench.base import parts
 from ragbench.base.errors import ConfigError
 from ragbench.config.arm_builder import Progress, Say
 from ragbench.export import measured_arm
+from ragbench.export.file_format import FileFormat
 from ragbench.export.measured_arm import Evidence, MeasuredArm
 from ragbench.results.store import arm_folder
 
-Format = Literal["ragbench", "ragdocs", "librarian", "opensearch", "elasticsearch", "qdrant"]
-FORMATS: Mapping[str, str] = {
-    "ragbench": ".bundle",
-    "ragdocs": ".toml",
-    "librarian": ".json",
-    "opensearch": ".opensearch.json",
-    "elasticsearch": ".elasticsearch.json",
-    "qdrant": ".qdrant.json",
-}
-"""The formats with the endings of their file names."""
+BUNDLE = "ragbench"
+"""The format of bundles; all others are files."""
+
+
+def formats() -> tuple[str, ...]:
+    """The names of all formats, also of other packages."""
+    return BUNDLE, *parts.names("ragbench.exports")
 
 
 @dataclass(frozen=True)
@@ -30,7 +27,7 @@ class Written:
     """An export; `missing` are sentences on what the format cannot express, or what a bundle depends on."""
 
     out: Path
-    format: Format
+    format: str
     arm: str
     evidence: Evidence
     caution: str | None
@@ -58,24 +55,24 @@ def write(
     `force`, for a gain over `baseline` (default: the run's first arm) that is not established; ResultsError for an
     unknown arm; BundleError when a bundle's folder exists.
     """
-    form: Format | None = next((each for each in get_args(Format) if each == format), None)
-    if form is None:
-        raise ConfigError(f"--format must be one of {', '.join(FORMATS)}, got {format}")
-    if version is not None and form != "ragdocs":
-        raise ConfigError(f"--version is for --format ragdocs only, got --format {form}")
-    if sign is not None and form != "ragbench":
-        raise ConfigError(f"--sign is for bundles only, got --format {form}")
+    if format not in formats():
+        raise ConfigError(f"--format must be one of {', '.join(formats())}, got {format}")
+    file = None if format == BUNDLE else _format(format)
+    if version is not None and not (file and file.versioned):
+        raise ConfigError(f"--version is for --format ragdocs only, got --format {format}")
+    if sign is not None and file is not None:
+        raise ConfigError(f"--sign is for bundles only, got --format {format}")
     found = measured_arm.find(run, arm)
     if found.settings.pipeline.live:
         raise ConfigError(f"arm '{found.name}' is a live search, which runs elsewhere already: export another arm")
     evidence = measured_arm.evidence(found, baseline)
     caution = measured_arm.require_gain(evidence, force)
-    place = out or found.results.folder / "exports" / f"{arm_folder(found.name)}{FORMATS[form]}"
-    if form == "ragbench":
+    place = out or found.results.folder / "exports" / f"{arm_folder(found.name)}{file.ending if file else '.bundle'}"
+    if file is None:
         missing = _bundle(found, place, evidence, caution, include_index, sign, progress, say)
     else:
-        missing = _file(form, version, found, place, evidence, caution)
-    return Written(place, form, found.name, evidence, caution, tuple(missing))
+        missing = _file(file, version, found, place, evidence, caution)
+    return Written(place, format, found.name, evidence, caution, tuple(missing))
 
 
 def _bundle(
@@ -106,19 +103,19 @@ def _bundle(
     return [str(sentence) for sentence in bundle.read_record(out)["cautions"] if sentence != caution]
 
 
+def _format(name: str) -> FileFormat:
+    found: FileFormat = parts.load("ragbench.exports", name, "--format")
+    return found
+
+
 def _file(
-    form: Format, version: str | None, arm: MeasuredArm, out: Path, evidence: Evidence, caution: str | None
+    form: FileFormat, version: str | None, arm: MeasuredArm, out: Path, evidence: Evidence, caution: str | None
 ) -> list[str]:
     from ragbench.benchmark.lines import write_atomically
-    from ragbench.export import elasticsearch, librarian, opensearch, provenance, qdrant, ragdocs
+    from ragbench.export import provenance
 
-    said = provenance.sentences(arm, evidence, caution)
-    if form == "ragdocs":
-        text, missing = ragdocs.render(arm.settings, said, version)
-    else:
-        modules = {"librarian": librarian, "opensearch": opensearch, "elasticsearch": elasticsearch, "qdrant": qdrant}
-        text, missing = modules[form].render(arm.settings, said)
+    text, missing = form.render(arm.settings, provenance.sentences(arm, evidence, caution), version)
     if out.is_dir():
-        raise ConfigError(f"--out {out} is a folder: name a file such as {out / f'config{FORMATS[form]}'}")
+        raise ConfigError(f"--out {out} is a folder: name a file such as {out / f'config{form.ending}'}")
     write_atomically(out, text)
     return missing
