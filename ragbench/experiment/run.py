@@ -71,7 +71,8 @@ def plan(settings: Sequence[Settings], command: str, builder: ArmBuilder) -> Pla
     if repeated is not None:
         raise ConfigError(f"two arms are called '{repeated}': give them different names with name=...")
     measures.check(settings[0].measures)
-    topics = builder.benchmark.select(settings[0].split)
+    # By name, so that no table depends on the order in which they were written down.
+    topics = tuple(sorted(builder.benchmark.select(settings[0].split), key=lambda topic: topic.qid))
     arms = dict(zip((each.name for each in settings), zip(settings, builder.arms(settings), strict=True), strict=True))
     return Plan(command, builder.benchmark, topics, arms)
 

@@ -9,9 +9,14 @@ from ragbench.config.settings import Settings
 from ragbench.export import hybrid, lucene
 from ragbench.export.file_format import FileFormat
 from ragbench.export.hybrid import NAME, VECTOR, Hybrid
+from ragbench.search.stages.fuse import Fuse
 
 _SYSTEM = "OpenSearch"
 FUSIONS = ("rrf", "convex/min_max", "convex/theoretical")
+
+NEAREST = (Fuse("convex", norm="min_max"), Fuse("rrf"))
+"""The fusions among which the nearest is looked for."""
+replayed = hybrid.with_one_window
 
 
 def render(settings: Settings, origin: Sequence[str], version: str | None = None) -> tuple[str, list[str]]:
@@ -19,6 +24,7 @@ def render(settings: Settings, origin: Sequence[str], version: str | None = None
     plan, missing = hybrid.translate(settings, _SYSTEM, "opensearch", FUSIONS)
     missing += hybrid.same_window(plan, _SYSTEM) + lucene.differences(plan, _SYSTEM) + _kinds(plan)
     queries = [*([_meaning(plan)] if plan.dense else []), *([lucene.words(plan)] if plan.lexical else [])]
+    queries += [lucene.documents(plan)] if plan.documents else []
     search: dict[str, Any] = {"size": plan.top_n, "_source": {"excludes": ["vector"]}}
     requests: list[tuple[str, str, Any]] = [("PUT", f"/{NAME}", _index(plan))]
     if plan.fuse:
@@ -80,4 +86,6 @@ def _kinds(plan: Hybrid) -> list[str]:
     return [f"index.dense.kind = {kind}: {_SYSTEM} has no such structure, so {structure} is written"]
 
 
-FORMAT = FileFormat(".opensearch.json", render)
+FORMAT = FileFormat(
+    ".opensearch.json", render, lambda settings, version: replayed(settings), fusions=FUSIONS, nearest=NEAREST
+)

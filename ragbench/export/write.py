@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ragbench.base import parts
-from ragbench.base.errors import ConfigError
+from ragbench.base.errors import BenchmarkError, ConfigError, CorpusError, ResultsError
 from ragbench.config.arm_builder import Progress, Say
-from ragbench.export import measured_arm
+from ragbench.export import hybrid, measured_arm
 from ragbench.export.file_format import FileFormat
 from ragbench.export.measured_arm import Evidence, MeasuredArm
+from ragbench.export.replay import MAX_LOSS, Bench, Replay
 from ragbench.results.store import arm_folder
 
 BUNDLE = "ragbench"
@@ -24,7 +25,11 @@ def formats() -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Written:
-    """An export; `missing` are sentences on what the format cannot express, or what a bundle depends on."""
+    """An export; `missing` are sentences on what the format cannot express, or what a bundle depends on.
+
+    `replay` is what the translation scores; None for a bundle, whose rankings are those of the run, and for a file
+    that `--force` wrote although it cannot be replayed.
+    """
 
     out: Path
     format: str
@@ -32,6 +37,7 @@ class Written:
     evidence: Evidence
     caution: str | None
     missing: tuple[str, ...]
+    replay: Replay | None = None
 
 
 def write(
@@ -43,6 +49,7 @@ def write(
     version: str | None = None,
     baseline: str | None = None,
     force: bool = False,
+    max_loss: float = MAX_LOSS,
     include_index: bool = True,
     sign: Path | None = None,
     progress: Progress | None = None,
@@ -52,8 +59,8 @@ def write(
 
     `version` is the version of the system that will read the file, if its keys depend on it (None: the newest); `sign`
     is the file of a private key to sign a bundle with. Raises ConfigError for an unknown format or version and, without
-    `force`, for a gain over `baseline` (default: the run's first arm) that is not established; ResultsError for an
-    unknown arm; BundleError when a bundle's folder exists.
+    `force`, for a gain over `baseline` (default: the run's first arm) that is not established, or a translation that
+    loses more than `max_loss` of nDCG@10; ResultsError for an unknown arm; BundleError when a bundle's folder exists.
     """
     if format not in formats():
         raise ConfigError(f"--format must be one of {', '.join(formats())}, got {format}")
@@ -71,7 +78,9 @@ def write(
     if file is None:
         missing = _bundle(found, place, evidence, caution, include_index, sign, progress, say)
     else:
-        missing = _file(file, version, found, place, evidence, caution)
+        limit = None if force else max_loss
+        missing, replay = _file(file, format, version, found, place, evidence, caution, limit, progress, say)
+        return Written(place, format, found.name, evidence, caution, tuple(missing), replay)
     return Written(place, format, found.name, evidence, caution, tuple(missing))
 
 
@@ -109,13 +118,42 @@ def _format(name: str) -> FileFormat:
 
 
 def _file(
-    form: FileFormat, version: str | None, arm: MeasuredArm, out: Path, evidence: Evidence, caution: str | None
-) -> list[str]:
+    form: FileFormat,
+    name: str,
+    version: str | None,
+    arm: MeasuredArm,
+    out: Path,
+    evidence: Evidence,
+    caution: str | None,
+    max_loss: float | None,
+    progress: Progress | None,
+    say: Say,
+) -> tuple[list[str], Replay | None]:
+    """Replay what the system will run, and write its file; `max_loss` is None where any loss is accepted."""
     from ragbench.benchmark.lines import write_atomically
     from ragbench.export import provenance
 
-    text, missing = form.render(arm.settings, provenance.sentences(arm, evidence, caution), version)
     if out.is_dir():
         raise ConfigError(f"--out {out} is a folder: name a file such as {out / f'config{form.ending}'}")
+    settings, refitted, replay = arm.settings, [], None
+    if form.fusions:
+        hybrid.require_source(settings, name)
+    try:
+        bench = Bench.of(arm, progress, say)
+        if form.fusions and not hybrid.expresses(settings, form.fusions):
+            settings, said = bench.nearest(hybrid.retrieval(settings), form.nearest, even=form.even)
+            refitted = [f"fuse: {name} lacks {hybrid.fusion_of(arm.settings)}; nearest that it has: {said}"]
+        if form.replayed is None:
+            raise ConfigError(f"the format {name} does not say what its system runs: add --force")
+        replay = bench.replay(form.replayed(settings, version))
+        if max_loss is not None:
+            replay.require(max_loss, name)
+    except (ConfigError, ResultsError, BenchmarkError, CorpusError) as error:
+        if max_loss is not None:
+            raise
+        refitted.append(f"not replayed: {error}")
+    said_first = provenance.sentences(arm, evidence, caution)
+    origin = [*said_first[:1], f"{replay.sentence}." if replay else refitted[-1], *said_first[1:]]
+    text, missing = form.render(settings, origin, version)
     write_atomically(out, text)
-    return missing
+    return [*refitted, *missing], replay
