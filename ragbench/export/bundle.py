@@ -254,7 +254,13 @@ def read_golden(folder: Path) -> list[Golden]:
         rows = list(read_json_lines(read_text(folder / GOLDEN)))
         return [
             Golden(
-                Query(row["qid"], row["text"], row["hypothesis"], row["kind"]), tuple(row["ids"]), tuple(row["scores"])
+                Query(
+                    *(row[name] for name in ("qid", "text", "hypothesis", "kind")),
+                    phrasings=() if row.get("salient_terms") else None,
+                    salient_terms=tuple(row.get("salient_terms", ())),
+                ),
+                tuple(row["ids"]),
+                tuple(row["scores"]),
             )
             for row in rows
         ]
@@ -303,7 +309,9 @@ def _golden_lines(states: Sequence[QueryState], index: Index) -> Iterable[str]:
     for state in states:
         ids, scores = scored_ids(state.fused, index, GOLDEN_DEPTH)
         query = state.query
-        row = {"qid": query.qid, "text": query.text, "hypothesis": query.hypothesis, "kind": query.kind}
+        row: dict[str, Any] = {"qid": query.qid, "text": query.text, "hypothesis": query.hypothesis, "kind": query.kind}
+        if query.salient_terms:
+            row["salient_terms"] = query.salient_terms
         yield json.dumps({**row, "ids": ids, "scores": scores}, ensure_ascii=True) + "\n"
 
 
