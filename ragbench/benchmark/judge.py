@@ -186,7 +186,7 @@ def merge_into_folder(pool: Path, folder: Path, overwrite: bool = False) -> Merg
     """
     if "judge" in read_pool(pool).columns:
         raise BenchmarkError(
-            f"{pool} holds grades of a model, which are not judgments: use them beside those of persons, with "
+            f"{pool} holds grades of a model, which are not judgments: use them beside those of people, with "
             "ragbench compare --model-grades"
         )
     sections, documents = folder / SECTIONS, folder / DOCUMENTS

@@ -122,7 +122,7 @@ def read_topics(path: Path) -> tuple[Topic, ...]:
         if any(c.isspace() for c in row["qid"]):
             raise BenchmarkError(f"{path}:{number}: qid '{row['qid']}' must not contain white space")
         if row["qid"] in topics:
-            raise BenchmarkError(f"{path}:{number} has topic '{row['qid']}' again: give every topic its own qid")
+            raise BenchmarkError(f"{path}:{number} repeats topic '{row['qid']}': give every topic its own qid")
         topics[row["qid"]] = Topic(**row)
     if not topics:
         raise BenchmarkError(f"{path} holds no topics")
@@ -159,7 +159,9 @@ def write_topics(path: Path, topics: Iterable[Topic]) -> None:
 def topic_row(topic: Topic) -> dict[str, Any]:
     """A topic as a row of a file; provenance and source only where it has them."""
     row = {name: getattr(topic, name) for name in ("qid", "text", "type", "split", "group", "need", "hypothesis")}
-    return row | {name: getattr(topic, name) for name in ("provenance", "masked", "salient_terms") if getattr(topic, name)}
+    return row | {
+        name: getattr(topic, name) for name in ("provenance", "masked", "salient_terms") if getattr(topic, name)
+    }
 
 
 def _with_earlier(

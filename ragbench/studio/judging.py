@@ -172,7 +172,7 @@ class Judging:
                         opened.times.append(now - opened.last)
                     opened.last = now
                 else:
-                    raise BenchmarkError(f"'{act[:20]}' is not a grade: 0 to 3 grade, s skips, u takes back")
+                    raise BenchmarkError(f"'{act[:20]}' is not a grade: 0 to 3 grade, s skips, u undoes")
             opened.state = session.path.stat().st_mtime_ns
 
     def progress(self, name: str, judge: str) -> Progress:

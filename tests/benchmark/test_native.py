@@ -57,7 +57,7 @@ def test_judgments_come_back_as_written(
         ({"qid": "a b", "text": "x"}, "topics.jsonl:2: qid 'a b' must not contain white space"),
         ({"qid": "a", "text": "x", "type": None}, "topics.jsonl:2: field 'type' must be a text, got null"),
         ({"qid": "a", "text": "x", "hypothesis": ["h"]}, "topics.jsonl:2: field 'hypothesis' must be a text"),
-        ({"qid": "first", "text": "x"}, "topics.jsonl:2 has topic 'first' again"),
+        ({"qid": "first", "text": "x"}, "topics.jsonl:2 repeats topic 'first'"),
     ],
 )
 def test_broken_topics_are_named_with_their_line(row: dict[str, object], message: str, tmp_path: Path) -> None:
@@ -118,5 +118,5 @@ def test_a_list_of_documents_bounds_the_collection(tmp_path: Path) -> None:
     # A link to a document outside the list leads nowhere.
     assert not any(link.target for document in benchmark.documents for link in document.links)
     (qrels / "documents.txt").write_text("a.md\ngone.md\n", encoding="utf-8")
-    with pytest.raises(CorpusError, match=r"gone\.md is listed as a document of the collection and is not there"):
+    with pytest.raises(CorpusError, match=r"gone\.md is listed as a document of the collection but does not exist"):
         load_native(tmp_path / "corpus", qrels)
