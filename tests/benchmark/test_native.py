@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ragbench.base import locations
 from ragbench.base.errors import BenchmarkError, CorpusError
+from ragbench.base.fingerprint import digest
 from ragbench.benchmark.benchmark import Topic
 from ragbench.benchmark.native import best_sections, load_native, read_qrels, read_topics, write_qrels, write_topics
 
@@ -120,3 +122,21 @@ def test_a_list_of_documents_bounds_the_collection(tmp_path: Path) -> None:
     (qrels / "documents.txt").write_text("a.md\ngone.md\n", encoding="utf-8")
     with pytest.raises(CorpusError, match=r"gone\.md is listed as a document of the collection but does not exist"):
         load_native(tmp_path / "corpus", qrels)
+
+
+def test_salient_terms_reach_the_query_and_change_no_digest(tmp_path: Path) -> None:
+    topics = [Topic("q", "how do I rotate the API key", salient_terms="rotate; API key"), Topic("other", "why")]
+    write_topics(tmp_path / "topics.jsonl", topics)
+    read = read_topics(tmp_path / "topics.jsonl")
+    assert read == tuple(topics)
+    assert [topic.query().salient_terms for topic in read] == [("rotate", "API key"), ()]
+    assert [topic.query().phrasings for topic in read] == [(), None]  # a model is asked for the second only
+    assert digest(read[0]) == digest(Topic("q", "how do I rotate the API key"))
+
+
+def test_the_recorded_terms_of_the_built_in_topics_are_words_of_their_queries() -> None:
+    topics = read_topics(locations.builtin() / "qrels" / "v2" / "topics.jsonl")
+    with_terms = [topic for topic in topics if topic.salient_terms]
+    assert len(topics) - len(with_terms) == 5
+    for topic in with_terms:
+        assert all(term.lower() in topic.text.lower() for term in topic.query().salient_terms), topic.qid
