@@ -255,7 +255,10 @@ def read_golden(folder: Path) -> list[Golden]:
         return [
             Golden(
                 Query(
-                    *(row[name] for name in ("qid", "text", "hypothesis", "kind")),
+                    row["qid"],
+                    row["text"],
+                    row["hypothesis"],
+                    row["kind"],
                     phrasings=() if row.get("salient_terms") else None,
                     salient_terms=tuple(row.get("salient_terms", ())),
                 ),
