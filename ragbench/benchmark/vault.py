@@ -19,7 +19,7 @@ from ragbench.corpus.folder import MARKDOWN
 from ragbench.corpus.links import Dialect
 
 TEXT_COLUMNS = ("text", "query", "question")
-_NAMES = {
+COLUMNS = {
     "qid": ("qid", "_id", "id", "query_id", "query-id"),
     "text": TEXT_COLUMNS,
     "relevant": ("relevant", "docno", "docs", "documents", "path"),
@@ -110,8 +110,8 @@ def read_query_rows(
     missing: list[str] = []
     for number, row in read_rows(path):
         where = f"{path}:{number}"
-        cells = {name: next((row[a] for a in aliases if row.get(a)), None) for name, aliases in _NAMES.items()}
-        if not topics and not any(alias in row for alias in _NAMES["text"]):
+        cells = {name: next((row[a] for a in aliases if row.get(a)), None) for name, aliases in COLUMNS.items()}
+        if not topics and not any(alias in row for alias in COLUMNS["text"]):
             raise BenchmarkError(f"{where}: there is no column 'text'; the columns are {', '.join(map(str, row))}")
         topic = _topic(cells, where)
         if topic.qid in topics:
@@ -151,7 +151,7 @@ def _topic(cells: Mapping[str, Any], where: str) -> Topic:
     if not text:
         raise BenchmarkError(f"{where}: the query is empty: give it a text or remove the row")
     qid = identifier(cells["qid"] or "") or f"q-{text_digest(text, 8)}"
-    given = {name: cells[name].strip() for name in _NAMES if cells[name] and name not in ("qid", "text", "relevant")}
+    given = {name: cells[name].strip() for name in COLUMNS if cells[name] and name not in ("qid", "text", "relevant")}
     return Topic(qid, text, **{name: value for name, value in given.items() if value})
 
 
