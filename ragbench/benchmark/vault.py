@@ -35,13 +35,18 @@ _Pairs = dict[str, dict[str, int]]
 
 
 def load_vault(
-    corpus: Path,
+    corpus: Path,  # folder of markdown files
+    # CSV, TSV or JSONL: text; perhaps qid, relevant (paths, separated by ;), split, type, need, group
     queries: Path | None = None,
-    qrels: Path | None = None,
-    name: str | None = None,
-    grades: Grades | None = None,
+    qrels: Path
+    | None = None,  # folder that `ragbench judge` writes, or a file of judgments in the form of BEIR or TREC
+    name: str | None = None,  # the folder's name when null
+    grades: Grades | None = None,  # a new grade for each grade of a qrels file
     include: Sequence[str] = MARKDOWN,
-    on_error: Literal["warn", "fail"] = "warn",
+    on_error: Literal[
+        "warn", "fail"
+    ] = "warn",  # warn: a file that cannot be read costs that file; fail: it stops the run
+    # judgments of topics that are not there: fail names the line; warn leaves them out
     unknown_topics: UnknownTopics = "fail",
     dialect: Dialect = "auto",
     topics: bool = True,

@@ -51,9 +51,9 @@ class EncoderSpec(Checked):
     """
 
     name: ModelName = "bge-small-en-v1.5"
-    query_prefix: str | None = None
-    passage_prefix: str | None = None
-    instruction: bool = False
+    query_prefix: str | None = None  # before every query; what the model's family needs when null
+    passage_prefix: str | None = None  # before every passage
+    instruction: bool = False  # also an instruction that the family can do without
     max_tokens: Annotated[int, Ge(3)] = 512
 
     def prefixes(self, name: str) -> dict[str, str]:

@@ -25,10 +25,10 @@ class Classify(Checked):
     001, P3, have 1.5, 1.5 and 1.3. `override`: take this class for every query.
     """
 
-    factual: Weight = 1.5
-    navigational: Weight = 1.5
-    exploratory: Weight = 1.3
-    override: QueryClass | None = None
+    factual: Weight = 1.5  # x lexical
+    navigational: Weight = 1.5  # x graph
+    exploratory: Weight = 1.3  # x dense
+    override: QueryClass | None = None  # or factual, navigational, exploratory
 
     needs: ClassVar[frozenset[str]] = NOTHING
     requires: ClassVar[frozenset[str]] = NOTHING

@@ -25,7 +25,7 @@ class DropNearCopies(Checked):
     """
 
     threshold: Annotated[float, Interval(gt=0, le=1)] = 0.7
-    unit: Literal["character", "word"] = "character"
+    unit: Literal["character", "word"] = "character"  # or word (seed 000 P8, stage 2)
 
     needs: ClassVar[frozenset[str]] = frozenset({"trigrams"})
     requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})

@@ -25,7 +25,7 @@ class KeepDiverse(Checked):
     the fused ranking, in which guaranteed hits stay and do not count, or before fusion on that of `source`.
     """
 
-    source: str = "lexical"
+    source: str = "lexical"  # the ranking it acts on before fusion
     top_k: Count = 30
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks"})

@@ -26,7 +26,7 @@ class WeighByDecisiveness(Checked):
     weights of fusion by source (1 when absent), which the factors multiply.
     """
 
-    threshold: Positive = 0.5
+    threshold: Positive = 0.5  # decisiveness from which a source has its full weight
     min_factor: Share = 0.5
     sources: tuple[str, ...] = ("dense", "lexical")
     weights: Mapping[str, Weight] = field(default_factory=dict)

@@ -53,7 +53,7 @@ class ExpandQueries(ChatFields):
     prompt: Prompt = PROMPT
     max_variants: Annotated[int, Interval(ge=0, le=10)] = 3
     min_term_length: Count = 2
-    max_chars: Count = 1000
+    max_chars: Count = 1000  # of the query
     cache_size: Count = 100
 
     needs: ClassVar[frozenset[str]] = NOTHING

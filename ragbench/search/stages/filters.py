@@ -43,15 +43,16 @@ class FilterDocuments(Checked):
 
     category: Name | None = None
     author: Name | None = None
-    tags: tuple[str, ...] = ()
-    modified_after: Date | None = None
-    modified_before: Date | None = None
-    doc_type: Annotated[str, _IS_TYPE] | None = None
-    product: Name | None = None
-    component: Name | None = None
+    tags: tuple[str, ...] = ()  # any of them; auth admits auth/tokens
+    modified_after: Date | None = None  # a date, inclusive
+    modified_before: Date | None = None  # a date, exclusive
+    doc_type: Annotated[str, _IS_TYPE] | None = None  # api, architecture, guide, reference or documentation (seed 004)
+    product: Name | None = None  # the first folder
+    component: Name | None = None  # the second
     min_bytes: Natural | None = None
     max_bytes: Natural | None = None
-    file_types: tuple[FileType, ...] = ()
+    file_types: tuple[FileType, ...] = ()  # any of them, such as [.md, .docx]
+    # of the heading a chunk begins under; 0: before the first
     heading_levels: tuple[Annotated[int, Interval(ge=0, le=6)], ...] = ()
 
     needs: ClassVar[frozenset[str]] = frozenset({"facets"})

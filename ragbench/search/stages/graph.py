@@ -37,8 +37,8 @@ class FollowLinks(Checked):
     factor: Share = 0.5
     hops: Annotated[int, Interval(ge=1, le=3)] = 1
     seeds: Count = 10
-    new_only: bool = True
-    share: Share = 0.2
+    new_only: bool = True  # only documents that no other source found
+    share: Share = 0.2  # greatest share of neighbours among all hits
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks", "dense", "graph"})
     requires: ClassVar[frozenset[str]] = frozenset({Fact.RANKINGS})

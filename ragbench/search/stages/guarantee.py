@@ -38,8 +38,8 @@ class GuaranteeNotes(Checked):
 
     mentions: bool = True
     tags: bool = True
-    after: Date | None = None
-    before: Date | None = None
+    after: Date | None = None  # a date, inclusive: the notes of a time are the whole answer
+    before: Date | None = None  # a date, exclusive
     limit: Count = 100
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks", "facets", "modified", "names"})

@@ -28,7 +28,7 @@ class SupposeAnswer(ChatFields):
     those of `ragbench.models.chat.ChatSpec`.
     """
 
-    text: Name | None = None
+    text: Name | None = None  # one hypothesis for every query, as `ragbench search --hypothesis` sets it
     prompt: Prompt = PROMPT
 
     needs: ClassVar[frozenset[str]] = NOTHING

@@ -27,9 +27,9 @@ class RerankByKeywords(Checked):
     """
 
     depth: Count = 50
-    weight: Share = 0.3
+    weight: Share = 0.3  # of the keyword score; the score before has the rest
     threshold: Share = 0.1
-    cap: Count = 5
+    cap: Count = 5  # occurrences of a word that count
     min_length: Count = 2
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks"})

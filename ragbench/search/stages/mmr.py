@@ -30,9 +30,11 @@ class Diversify(Checked):
     seed 001).
     """
 
-    lambda_: Share = 0.7
+    lambda_: Share = 0.7  # 1 is relevance alone
     candidates: Count = 50
+    # relevance from fused scores: minmax over the candidates, or score as it is
     scale: Literal["minmax", "score"] = "minmax"
+    # another lambda for a class of P3, such as {exploratory: 0.5}
     by_class: Mapping[QueryClass, Share] = field(default_factory=dict)
 
     needs: ClassVar[frozenset[str]] = frozenset({"dense"})

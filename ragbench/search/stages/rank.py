@@ -33,7 +33,7 @@ class Rank(Checked):
     order they had.
     """
 
-    model: str
+    model: str  # its trees and their digest
     prior: Weight = 2.0
     depth: Count = 100
 

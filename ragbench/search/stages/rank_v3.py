@@ -33,7 +33,7 @@ class RankCandidates(Checked):
     that fails, too, there are no hits. A note gives the reason ("Failure fallback").
     """
 
-    depth: Count = 90
+    depth: Count = 90  # three times the hits that are kept
     weights: Mapping[Annotated[str, one_of(*FIELDS)], Weight] = field(
         default_factory=lambda: {"title": 5.0, "tags": 4.0, "heading": 2.5, "path": 1.5, "body": 1.0}
     )

@@ -46,9 +46,9 @@ class BoostRecent(Checked):
     ISO date from which ages are counted; null takes the clock. A document dated in the future has age 0.
     """
 
-    bias: Share = 0.5
+    bias: Share = 0.5  # 0.5 applies the tiers as they are
     tiers: tuple[tuple[Weight, Weight], ...] = ((7.0, 1.2), (30.0, 1.1))
-    now: Annotated[str, _IS_DATE] | None = None
+    now: Annotated[str, _IS_DATE] | None = None  # an ISO date to count ages from; null takes the clock
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks", "modified"})
     requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})

@@ -36,10 +36,10 @@ class Rerank(Checked):
 
     depth: Count = 10
     model: ModelName = "ms-marco-MiniLM-L-12-v2"
-    max_length: Annotated[int, Interval(ge=8, le=512)] = 256
-    headings: bool = True
-    tail: Literal["keep", "drop"] = "keep"
-    blend: bool = False
+    max_length: Annotated[int, Interval(ge=8, le=512)] = 256  # tokens read of query and passage
+    headings: bool = True  # reads the title and the headings above a passage, too
+    tail: Literal["keep", "drop"] = "keep"  # hits beyond depth follow; drop: they are left out (seed 001)
+    blend: bool = False  # fuse the order before with the order after
     k: Weight = 60.0
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks"})
