@@ -55,7 +55,7 @@ class MultilingualEncoder:
 
     def count_tokens(self, text: str) -> int:
         """The number of tokens of a whole text, without markers and prefix."""
-        return self._engine.token_count(text) - self._engine.token_count("")
+        return int(self._engine.token_count(text)) - int(self._engine.token_count(""))
 
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Unit vectors of queries, shape (n, dim)."""
