@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.base.fingerprint import digest, plain
+from ragbench.base.progress import report, steps
 from ragbench.base.types import Query
 from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic, topic_area
 from ragbench.benchmark.split import TEST
@@ -140,7 +141,7 @@ def _measure_time(planned: Plan, place: RunFolder, progress: Progress | None, sa
     arms = [arm for _, arm in planned.arms.values()]
     timings, observed = _time_arms(arms, planned, progress, say) if spec.enabled else ({}, None)
     local = [each for each, arm in planned.arms.values() if not arm.pipeline.live]
-    cold = _cold_starts(local, planned.queries[0].text, progress) if timings and spec.cold_start else {}
+    cold = _cold_starts(local, planned.queries[0].text) if timings and spec.cold_start else {}
     memory = {name: round(each.pop(coldstart.PEAK_MEMORY), 1) for name, each in cold.items()}
     local_arms = [arm for arm in arms if not arm.pipeline.live]
     under_load = open_loop.measure(local_arms, planned.queries, spec, progress) if timings and local_arms else []
@@ -190,6 +191,7 @@ def _conclude(
     found = Measurements(place.path, record, quality, times.table)
     place.text("summary.csv", found.summary(("split", "type")).to_csv(index=False))
     with store.errors_as_results_error(place.path):
+        report("comparing arms")
         conclude(found)
     return replace(found, record=place.finish(record))
 
@@ -305,13 +307,8 @@ def timed_queries(planned: Plan) -> list[Query]:
     return found if len(planned.queries) >= wanted else found[:wanted]
 
 
-def _cold_starts(settings: Sequence[Settings], text: str, progress: Progress | None) -> dict[str, dict[str, float]]:
-    found = {}
-    for each in settings:
-        found[each.name] = dict(coldstart.measure(each, text))
-        if progress is not None:
-            progress("starting cold", len(found), len(settings))
-    return found
+def _cold_starts(settings: Sequence[Settings], text: str) -> dict[str, dict[str, float]]:
+    return {each.name: dict(coldstart.measure(each, text)) for each in steps("starting cold", settings)}
 
 
 def _latency_table(timings: Mapping[str, latency.Timing], cold: Mapping[str, Mapping[str, float]]) -> pd.DataFrame:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base.files import write_text
+from ragbench.base.progress import report, track
 from ragbench.boundary.json import read_json
 from ragbench.evaluation.diagnosis import unit
 from ragbench.evidence import areas, field, halves
@@ -32,6 +33,7 @@ STYLE = _TEMPLATES / "report.css"
 
 def write(folder: Path, out: Path | None = None) -> Path:
     """Write the report of a results folder to `out` (default: `report.html` in the folder); returns the path."""
+    report("writing the report")
     path = out or folder / FILE
     write_text(path, render(measurements.load(folder)))
     return path
@@ -127,7 +129,7 @@ def _figures(results: Measurements) -> dict[str, Any]:
     # Plotly's JSON also handles numbers that JSON does not have.
     return {
         name: read_json(plot(results).to_json(engine="json"), own=True)
-        for name, (plot, wanted) in chosen.items()
+        for name, (plot, wanted) in track("figures", list(chosen.items()))
         if wanted
     }
 

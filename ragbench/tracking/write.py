@@ -9,6 +9,7 @@ from typing import Any
 
 from ragbench.base import files
 from ragbench.base.errors import ResultsError
+from ragbench.base.progress import steps
 from ragbench.boundary.yaml import read_yaml_file
 from ragbench.evaluation import open_loop
 from ragbench.evaluation.measures import metric_name
@@ -179,7 +180,7 @@ def _log_trials(into: OpenStore, folder: Path, objectives: list[str], parent: An
 
 
 def _log_arms(mlflow: Any, found: Measurements) -> None:
-    for arm in found.arms:
+    for arm in steps("logging to MLflow", found.arms):
         with mlflow.start_run(run_name=arm, nested=True):
             _log_arm(mlflow, found, arm)
 
