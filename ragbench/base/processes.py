@@ -1,4 +1,4 @@
-"""How processes end: SIGTERM acts like Ctrl-C, and no process outlives the one that started it."""
+"""How processes begin and end: the words typed, SIGTERM like Ctrl-C, no process outlives the one that started it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from contextvars import ContextVar
 from types import FrameType
 
 PARENT = "RAGBENCH_PARENT"
 """The environment variable with the id of the process a command ends with; child processes do not get it."""
+
+TYPED: ContextVar[tuple[str, ...]] = ContextVar("typed", default=())
+"""The words of the command that this process carries out, `ragbench` first; empty in scripts and notebooks."""
 
 _LOOK_SECONDS = 0.5
 

@@ -118,7 +118,7 @@ class Progress:
                 self.part = Task(name, self._arm, now)
             self.part.report(now, done, total)
             self.view.changed(self, False)
-            if done >= total:
+            if total and done >= total:
                 self.part = None
 
     def say(self, note: str) -> None:
@@ -247,6 +247,12 @@ def report(task: str) -> None:
     """Report that a task without rows begins."""
     if (progress := _shown.get()) is not None:
         progress(task, 0, 0)
+
+
+def part(name: str) -> None:
+    """Report that a part of a task begins; nothing is known of its rows."""
+    if (progress := _shown.get()) is not None:
+        progress.report_part(name, 0, 0)
 
 
 @contextmanager

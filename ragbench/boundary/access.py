@@ -1,4 +1,4 @@
-"""Who may ask what listens: by which host names, with which tokens, how often."""
+"""Who may ask what listens: by which host names, with which tokens or cookie, how often, and what they may do."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import hmac
 import logging
 import math
 import re
+import secrets
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ragbench.base.errors import ConfigError
 from ragbench.base.files import why_unreadable
+from ragbench.boundary.capabilities import EVERYTHING, Capability
 
 LOG = logging.getLogger("ragbench.serving")
 
@@ -120,10 +122,15 @@ class Rate:
 
 
 @dataclass(frozen=True)
-class Addressed:
-    """`hosts`: the host names that a request may use, None for any; another one is of a page that pretends."""
+class Access:
+    """Who may ask a service. `tokens`, `rate`: None for no limit.
+
+    `hosts`: the host names that a request may use, None for any; another one is of a page that pretends.
+    """
 
     hosts: frozenset[str] | None = LOOPBACK
+    tokens: Tokens | None = None
+    rate: Rate | None = None
 
     def is_addressed(self, host: bytes) -> bool:
         """Whether a request with this header `Host` is meant for the service."""
@@ -133,20 +140,55 @@ class Addressed:
         """Whether the web page that asks, if the header `Origin` names one, is on this machine."""
         return self.hosts is None or origin is None or _hostname(origin) in self.hosts
 
-
-@dataclass(frozen=True)
-class Access(Addressed):
-    """Who may ask a service. `tokens`, `rate`: None for no limit."""
-
-    tokens: Tokens | None = None
-    rate: Rate | None = None
-
     def caller(self, authorization: bytes | None, address: str) -> str | None:
         """Who asks: the name of the token, or the address if no tokens are needed; None for an unknown token."""
         if self.tokens is None:
             return address
         scheme, _, token = (authorization or b"").partition(b" ")
         return self.tokens.name_of(token.strip()) if scheme.lower() == b"bearer" else None
+
+
+def _new_token() -> str:
+    return secrets.token_urlsafe(24)
+
+
+@dataclass(frozen=True)
+class Session(Access):
+    """Access of the browsers that opened an address with `token`, the secret of the session, and keep its cookie.
+
+    `read_only`: nothing may be written. `commands`: forms may also name programs to start, and classes to import.
+    """
+
+    read_only: bool = False
+    commands: bool = False
+    token: str = field(default_factory=_new_token, repr=False)
+
+    @property
+    def cookie(self) -> str:
+        """The cookie's name: cookies ignore ports, and two studios must not overwrite each other's cookie."""
+        return f"ragbench-studio-{hashlib.sha256(self.token.encode()).hexdigest()[:8]}"
+
+    @property
+    def csrf(self) -> str:
+        """The token that every form sends."""
+        return hmac.new(self.token.encode(), b"form", hashlib.sha256).hexdigest()
+
+    @property
+    def may(self) -> frozenset[Capability]:
+        """What a form may do that has passed the guard; a page that is only read may do nothing."""
+        return EVERYTHING if self.commands else EVERYTHING - {Capability.EXECUTES}
+
+    def knows(self, token: str) -> bool:
+        """Whether this is the session's token."""
+        return _same(token, self.token)
+
+    def knows_form(self, csrf: str) -> bool:
+        """Whether this is the token of the session's forms."""
+        return _same(csrf, self.csrf)
+
+
+def _same(given: str, secret: str) -> bool:
+    return hmac.compare_digest(given.encode("utf-8", "replace"), secret.encode())
 
 
 def _hostname(words: bytes) -> str:

@@ -79,6 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         import logging
 
         logging.basicConfig(level=logging.INFO)
+    typed = processes.TYPED.set(("ragbench", *words))
     try:
         return int(module.main(parsed))
     except RagbenchError as error:
@@ -97,8 +98,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         where = f"{error.filename} " if error.filename else "a file "
         reason = (error.strerror or str(error)).lower()
         return _refuse(f"{where}cannot be used ({reason}): check the path, its permissions and free space")
-    except KeyboardInterrupt:
-        return _refuse("interrupted; finished parts are kept", INTERRUPTED)
+    except KeyboardInterrupt as stop:
+        return _refuse(str(stop) or "interrupted; finished parts are kept", INTERRUPTED)
+    finally:
+        processes.TYPED.reset(typed)
 
 
 def _refuse(sentence: str, code: int = BAD_INPUT) -> int:

@@ -11,24 +11,26 @@ from ragbench.base import console
 from ragbench.base.extensions import Kind
 from ragbench.config.catalogue import Catalogue, label
 
-DESCRIPTION = "Show what there is: experiments, switches, parameters with their defaults, data, models, plug-ins."
+DESCRIPTION = "Show what there is: experiments, switches, parameters with their defaults, data, models, plug-ins, runs."
 EXAMPLES = """examples:
   ragbench list                      experiments, switches, data and models
   ragbench list switches
   ragbench list parameters p6        every key that begins with p6
   ragbench list experiments --json
   ragbench list plugins              what installed packages and RAGBENCH_PLUGINS add
+  ragbench list runs                 finished and interrupted runs, and the command that continues those
   ragbench list --markdown           all of it as one page, docs/configuration.md
   ragbench list --conformance        the requirements of the seeds and what shows them, docs/conformance.md
 """
 
-KINDS = ("experiments", "switches", "parameters", "data", "models", "plugins")
+KINDS = ("experiments", "switches", "parameters", "data", "models", "plugins", "runs")
+_UNASKED = ("experiments", "switches", "data", "models")
 Rows = list[dict[str, Any]]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What to show and how."""
-    parser.add_argument("kind", nargs="?", choices=KINDS, help="what to show (default: all but parameters and plugins)")
+    parser.add_argument("kind", nargs="?", choices=KINDS, help=f"what to show (default: {', '.join(_UNASKED)})")
     parser.add_argument("prefix", nargs="?", default="", help="only what begins with this, such as p6 or index.")
     parser.add_argument("--markdown", action="store_true", help="print everything as one page of documentation")
     parser.add_argument("--conformance", action="store_true", help="print what the seeds require, and what shows it")
@@ -57,9 +59,9 @@ def main(arguments: argparse.Namespace) -> int:
 
         print(configuration_page.document(found, BUNDLED), end="")
         return 0
-    shown = [arguments.kind] if arguments.kind else [kind for kind in KINDS if kind not in ("parameters", "plugins")]
+    shown = [arguments.kind] if arguments.kind else list(_UNASKED)
     rows = {kind: [row for row in _ROWS[kind](found) if _key(row).startswith(arguments.prefix)] for kind in shown}
-    if not any(rows.values()) and (arguments.prefix or arguments.kind != "plugins"):
+    if not any(rows.values()) and (arguments.prefix or arguments.kind not in ("plugins", "runs")):
         raise ConfigError(f"none of the {' and '.join(shown)} begins with '{arguments.prefix}': see ragbench list")
     if arguments.json:
         console.print_json(rows[arguments.kind] if arguments.kind else rows)
@@ -129,6 +131,26 @@ def _plugins(found: Catalogue) -> Rows:
     ]
 
 
+def _runs(found: Catalogue) -> Rows:
+    from ragbench.base.files import Damaged
+    from ragbench.boundary.sealed import read_sealed
+    from ragbench.config import composition
+    from ragbench.results import store
+
+    root, rows = composition.compose([]).results, []
+    for folder in store.finished_runs(root):
+        try:
+            arms, state = list(map(str, read_sealed(folder / store.RECORD)["arms"])), "finished"
+        except Damaged as damage:
+            arms, state = [], f"damaged ({damage})"
+        rows.append({"name": folder.name, "state": state, "arms": arms, "continue": ""})
+    for each in store.stopped_runs(root):
+        state = f"running ({each.working})" if each.working else "interrupted"
+        done = f"{state}, {len(each.finished)} of {len(each.arms)} arms finished"
+        rows.append({"name": each.folder.name, "state": done, "arms": list(each.finished), "continue": each.go_on})
+    return sorted(rows, key=lambda row: str(row["name"]), reverse=True)
+
+
 _USES: Mapping[Kind, str] = {
     "stage": "{}=on",
     "encoder": "index.encoder.name={}",
@@ -142,6 +164,7 @@ _ROWS: Mapping[str, Callable[[Catalogue], Rows]] = {
     "data": _data,
     "models": _models,
     "plugins": _plugins,
+    "runs": _runs,
 }
 _COLUMNS: Mapping[str, Sequence[str]] = {
     "experiments": ("name", "description"),
@@ -150,6 +173,7 @@ _COLUMNS: Mapping[str, Sequence[str]] = {
     "data": ("name", "description"),
     "models": ("name", "kind", "backend", "wheel", "installed"),
     "plugins": ("name", "kind", "module", "use"),
+    "runs": ("name", "state", "arms", "continue"),
 }
 _TITLES = {
     "experiments": "experiments, taken by exp=NAME",
@@ -158,6 +182,7 @@ _TITLES = {
     "data": "data, taken by data=NAME",
     "models": "models that come with the installation; any folder or hub name works as well",
     "plugins": "plug-ins of installed packages and of RAGBENCH_PLUGINS",
+    "runs": "runs of this project, the newest first",
 }
 
 

@@ -87,7 +87,7 @@ def show(results: Results, wide: bool) -> None:
         tables.show(results)
         if len(results.verdicts):  # of every arm against the first
             tables.show_verdicts(results, results.verdicts)
-    if len(results.arms) > 1:
+    if (results.folder / html.FILE).is_file():
         print(f"report in {console.short_path(results.folder / html.FILE)}")
     print(results.whereabouts)
     console.next_command(results.next_words)

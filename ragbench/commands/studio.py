@@ -51,12 +51,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Bind, print the address, serve."""
     from ragbench.base.errors import ConfigError
-    from ragbench.boundary.access import LOOPBACK
+    from ragbench.boundary.access import LOOPBACK, Session
     from ragbench.config import composition
     from ragbench.serving import listen
     from ragbench.serving.limits import Limits
     from ragbench.studio.app import Studio, create_app
-    from ragbench.studio.guard import Access
     from ragbench.workbench import studio_link
 
     local = arguments.host in _LOOPBACK
@@ -68,7 +67,8 @@ def main(arguments: argparse.Namespace) -> int:
         )
     settings = composition.compose(arguments.overrides)
     hosts = frozenset({*LOOPBACK, arguments.host.lower(), *(name.lower() for name in arguments.allow_host)})
-    access = Access(hosts if local or arguments.allow_host else None, arguments.read_only, arguments.allow_commands)
+    known = hosts if local or arguments.allow_host else None
+    access = Session(known, read_only=arguments.read_only, commands=arguments.allow_commands)
     studio = Studio(settings.results, tuple(arguments.overrides), access)
     with listen.bind(arguments.host, arguments.port) as bound:
         shown = f"[{arguments.host}]" if ":" in arguments.host else arguments.host

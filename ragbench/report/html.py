@@ -1,5 +1,7 @@
 """The report: one HTML file that contains all it shows and makes no network request.
 
+A part of it that cannot be made is named in a sentence; all others stand.
+
 Text of documents, queries and configurations is escaped by the template, or embedded as JSON and shown as text nodes. A
 content security policy allows only the two scripts of this package, by their digests, and no requests.
 """
@@ -9,18 +11,24 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from dataclasses import replace
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ragbench.base import progress
+from ragbench.base.errors import RagbenchError
 from ragbench.base.files import write_text
-from ragbench.base.progress import report, track
 from ragbench.boundary.json import read_json
 from ragbench.evaluation.diagnosis import unit
-from ragbench.evidence import areas, field, halves
+from ragbench.evidence import areas, halves
+from ragbench.evidence import field as field_
 from ragbench.evidence.policy import Policy
 from ragbench.report import evidence, explorer, figures, methods, page, page_tables, pareto, references
 from ragbench.report.cells import Table
+from ragbench.report.methods import Methods
 from ragbench.results import measurements, verdicts
 
 if TYPE_CHECKING:
@@ -31,20 +39,48 @@ _TEMPLATES = Path(__file__).resolve().parent / "templates"
 STYLE = _TEMPLATES / "report.css"
 
 
-def write(folder: Path, out: Path | None = None) -> Path:
-    """Write the report of a results folder to `out` (default: `report.html` in the folder); returns the path."""
-    report("writing the report")
-    path = out or folder / FILE
-    write_text(path, render(measurements.load(folder)))
+_CAN_FAIL = (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError, RagbenchError)
+"""What a part of the page can raise on a run that nobody foresaw; the rest of the page is made without it."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Makes the parts of a page; `missing` has a sentence for each that failed."""
+
+    missing: dict[str, str] = field(default_factory=dict)
+
+    def make(self, name: str, part: Callable[[], Any], instead: Any) -> Any:
+        """The part; `instead` where it fails, with the error in the log."""
+        progress.part(name)
+        try:
+            return part()
+        except _CAN_FAIL as error:
+            logging.getLogger(__name__).info("a part of the report failed: %s", name, exc_info=True)
+            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            self.missing[name] = f"The part '{name}' could not be made ({reason}). What was measured is complete."
+            return instead
+
+
+def write(folder: Path, out: Path | None = None, say: Callable[[str], None] = lambda sentence: None) -> Path:
+    """Write the report of a results folder to `out` (default: `report.html` in the folder); returns the path.
+
+    `say` hears of parts that could not be made.
+    """
+    progress.report("writing the report")
+    path, parts = out or folder / FILE, Parts()
+    write_text(path, render(measurements.load(folder), parts))
+    for sentence in parts.missing.values():
+        say(f"warning: report: {sentence}")
     return path
 
 
-def render(results: Measurements) -> str:
+def render(results: Measurements, parts: Parts | None = None) -> str:
     """The page as text; equal results give equal text."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
     from plotly.offline import get_plotlyjs
 
+    parts = Parts() if parts is None else parts
     templates = Environment(
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=True,
@@ -55,53 +91,101 @@ def render(results: Measurements) -> str:
     )
     # Both scripts come from packages, ragbench's and Plotly's, and contain no text of a run.
     scripts = [get_plotlyjs(), (_TEMPLATES / "report.js").read_text(encoding="utf-8")]
+    nothing = {"arms": results.arms, "measures": [evidence.primary(results)], "queries": [], "texts": 0}
+    shown = contents(results, parts)
+    plots = _figures(results, parts)
+    explored = parts.make("query by query", lambda: explorer.explorer(results), nothing)
     return templates.get_template("report.html.j2").render(
-        **contents(results),
+        **shown,
+        missing=list(parts.missing.values()),
+        figures=list(plots),
         policy=_policy(scripts),
         style=Markup(STYLE.read_text(encoding="utf-8")),
         scripts=[Markup(script) for script in scripts],
-        data=Markup(script_json({"figures": _figures(results), "explorer": explorer.explorer(results)})),
+        data=Markup(script_json({"figures": plots, "explorer": explored})),
     )
 
 
-def contents(results: Measurements) -> dict[str, Any]:
+def contents(results: Measurements, parts: Parts) -> dict[str, Any]:
     """Everything the template prints, apart from scripts and style."""
-    several = len(results.arms) > 1
-    effects = figures.main_effects(results) if several else None
-    (types, few), (by_area, few_of_area) = (page_tables.kinds(results, of) for of in ("type", "area"))
-    said = methods.methods(results)
-    shown = {
-        **page.headline(results),
+    shown: dict[str, Any] = {
         "first": results.arms[0],
         "measure": evidence.primary(results),
-        "design": evidence.design(results),
-        "answers": page.answers(effects) if effects is not None else [],
-        "verdicts": page_tables.verdicts(results) if effects is not None and len(effects) else None,
-        "field": page_tables.field(results) if len(verdicts.field(results)) else None,
-        "field_said": field.sentences(verdicts.field(results)),
-        "halves": page_tables.halves(results) if len(verdicts.halves(results)) else None,
-        "halves_said": halves.sentences(verdicts.halves(results)),
-        "areas": page_tables.areas(results) if len(verdicts.areas(results)) else None,
-        "areas_said": areas.sentences(verdicts.areas(results)),
-        "look": results.look,
-        "confidence": f"{100 * Policy.of(results.config(results.arms[0])).statistics.confidence:g}%",
-        "arms": page_tables.arms(results),
         "timed": len(results.latency) > 0,
-        "latency": page_tables.latency(results),
-        "interactions": page_tables.interactions(results) if _has_interactions(results) else None,
-        "losses": page_tables.losses(results) if len(evidence.fates(results)) else None,
-        "unit": unit(evidence.fates(results)),
-        "headroom": page_tables.headroom(results),
-        "types": types if len(types.columns) > 2 else None,
-        "few": few,
-        "by_area": by_area if len(by_area.columns) > 2 else None,
-        "few_of_area": few_of_area,
-        "recipes": page.recipes(results),
-        "environment": page.environment(results),
-        "methods": said,
-        "bibtex": references.bibliography(said.works),
+        "confidence": f"{100 * Policy.of(results.config(results.arms[0])).statistics.confidence:g}%",
     }
+    for name, (make, instead) in _PARTS.items():
+        shown |= parts.make(name, partial(make, results), instead)
     return {name: _with_note(results, part) for name, part in shown.items()}
+
+
+def _headline(results: Measurements) -> dict[str, Any]:
+    return {**page.headline(results), "design": evidence.design(results), "look": results.look}
+
+
+def _verdicts(results: Measurements) -> dict[str, Any]:
+    effects = figures.main_effects(results) if len(results.arms) > 1 else None
+    if effects is None or not len(effects):
+        return {"answers": [] if effects is None else page.answers(effects), "verdicts": None}
+    return {"answers": page.answers(effects), "verdicts": page_tables.verdicts(results)}
+
+
+def _field(results: Measurements) -> dict[str, Any]:
+    found = verdicts.field(results)
+    return {"field": page_tables.field(results) if len(found) else None, "field_said": field_.sentences(found)}
+
+
+def _halves(results: Measurements) -> dict[str, Any]:
+    found = verdicts.halves(results)
+    return {"halves": page_tables.halves(results) if len(found) else None, "halves_said": halves.sentences(found)}
+
+
+def _areas(results: Measurements) -> dict[str, Any]:
+    found = verdicts.areas(results)
+    return {"areas": page_tables.areas(results) if len(found) else None, "areas_said": areas.sentences(found)}
+
+
+def _types(results: Measurements) -> dict[str, Any]:
+    types, few = page_tables.kinds(results, "type")
+    return {"types": types if len(types.columns) > 2 else None, "few": few}
+
+
+def _by_area(results: Measurements) -> dict[str, Any]:
+    by_area, few = page_tables.kinds(results, "area")
+    return {"by_area": by_area if len(by_area.columns) > 2 else None, "few_of_area": few}
+
+
+def _losses(results: Measurements) -> dict[str, Any]:
+    fates = evidence.fates(results)
+    return {"losses": page_tables.losses(results) if len(fates) else None, "unit": unit(fates)}
+
+
+def _methods(results: Measurements) -> dict[str, Any]:
+    said = methods.methods(results)
+    return {"methods": said, "bibtex": references.bibliography(said.works)}
+
+
+_PARTS: Mapping[str, tuple[Callable[[Measurements], dict[str, Any]], dict[str, Any]]] = {
+    "title": (_headline, {"name": "", "title": "Results", "lede": "", "started": "", "design": "", "look": ""}),
+    "verdicts": (_verdicts, {"answers": [], "verdicts": None}),
+    "the field": (_field, {"field": None, "field_said": []}),
+    "train and test topics": (_halves, {"halves": None, "halves_said": []}),
+    "other areas": (_areas, {"areas": None, "areas_said": []}),
+    "configurations": (lambda results: {"arms": page_tables.arms(results)}, {"arms": None}),
+    "time by stage": (lambda results: {"latency": page_tables.latency(results)}, {"latency": None}),
+    "interactions": (
+        lambda found: {"interactions": page_tables.interactions(found) if _has_interactions(found) else None},
+        {"interactions": None},
+    ),
+    "losses": (_losses, {"losses": None, "unit": ""}),
+    "headroom": (lambda results: {"headroom": page_tables.headroom(results)}, {"headroom": None}),
+    "query types": (_types, {"types": None, "few": ""}),
+    "areas": (_by_area, {"by_area": None, "few_of_area": ""}),
+    "recipes": (lambda results: {"recipes": page.recipes(results)}, {"recipes": None}),
+    "environment": (lambda results: {"environment": page.environment(results)}, {"environment": []}),
+    "methods": (_methods, {"methods": Methods((), ()), "bibtex": ""}),
+}
+"""What the template prints, by part: how it is made, and what is printed where that fails."""
 
 
 def _with_note(results: Measurements, part: Any) -> Any:
@@ -116,22 +200,23 @@ def script_json(value: Any) -> str:
     return text
 
 
-def _figures(results: Measurements) -> dict[str, Any]:
+def _figures(results: Measurements, parts: Parts) -> dict[str, Any]:
     """The figures for which the run has data, by name."""
     timed = len(results.latency) > 0
-    chosen = {
-        "effects": (figures.plot_effects, len(results.arms) > 1 and len(figures.main_effects(results)) > 0),
-        "pareto": (pareto.plot_pareto, timed and len(pareto.pareto(results)) > 0),
-        "latency": (figures.plot_latency, timed),
-        "interactions": (figures.plot_interactions, _has_interactions(results)),
-        "losses": (figures.plot_losses, len(evidence.fates(results)) > 0),
+    chosen: Mapping[str, tuple[Callable[[Measurements], Any], Callable[[], bool]]] = {
+        "effects": (figures.plot_effects, lambda: len(results.arms) > 1 and len(figures.main_effects(results)) > 0),
+        "pareto": (pareto.plot_pareto, lambda: timed and len(pareto.pareto(results)) > 0),
+        "latency": (figures.plot_latency, lambda: timed),
+        "interactions": (figures.plot_interactions, lambda: _has_interactions(results)),
+        "losses": (figures.plot_losses, lambda: len(evidence.fates(results)) > 0),
     }
-    # Plotly's JSON also handles numbers that JSON does not have.
-    return {
-        name: read_json(plot(results).to_json(engine="json"), own=True)
-        for name, (plot, wanted) in track("figures", list(chosen.items()))
-        if wanted
-    }
+
+    def drawn(plot: Callable[[Measurements], Any], wanted: Callable[[], bool]) -> Any:
+        # Plotly's JSON also handles numbers that JSON does not have.
+        return read_json(plot(results).to_json(engine="json"), own=True) if wanted() else None
+
+    made = {name: parts.make(f"figure of {name}", partial(drawn, *each), None) for name, each in chosen.items()}
+    return {name: figure for name, figure in made.items() if figure is not None}
 
 
 def _has_interactions(results: Measurements) -> bool:

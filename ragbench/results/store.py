@@ -18,6 +18,7 @@ import json
 import os
 import platform
 import re
+import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragbench.base import files
+from ragbench.base import console, files, processes
 from ragbench.base.errors import ResultsError
 from ragbench.base.files import Damaged
 from ragbench.boundary.json import read_json_file
@@ -135,8 +136,20 @@ def writing(
             who = {"pid": os.getpid(), "host": platform.node(), "since": time.strftime("%Y-%m-%d %H:%M:%S")}
             files.write_text(path / _RUNNING, json.dumps(who), durable=False)
             files.remove_drafts(path)
-            write_sealed(path / PLAN, {"format": FORMAT, "plan": plan, "command": command, "arms": list(arms)})
+            write_sealed(
+                path / PLAN,
+                {
+                    "format": FORMAT,
+                    "plan": plan,
+                    "command": command,
+                    "arms": list(arms),
+                    "typed": list(processes.TYPED.get()),
+                    "typed_in": str(Path.cwd()),
+                },
+            )
         yield RunFolder(path)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"interrupted; {_read_stopped(path).sentence}") from None
     finally:
         (path / _RUNNING).unlink(missing_ok=True)
         lock.release()
@@ -150,6 +163,63 @@ def stopped(root: Path, plan: str, say: Say = lambda sentence: None) -> Path | N
         return None
     found[1].release()
     return found[0]
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """A run that was stopped before its end: its arms, those that are finished, and the command that goes on with it.
+
+    `working` names the process that still writes to it, "" when none does; `command` is empty for a run of a script.
+    """
+
+    folder: Path
+    arms: tuple[str, ...]
+    finished: tuple[str, ...]
+    command: str
+    typed_in: str
+    working: str = ""
+
+    @property
+    def go_on(self) -> str:
+        """What to type, with the folder where that is another one."""
+        if not self.command:
+            return "run the same experiment again"
+        return self.command if self.typed_in == str(Path.cwd()) else f"cd {shlex.quote(self.typed_in)}; {self.command}"
+
+    @property
+    def sentence(self) -> str:
+        """What is kept, and how it goes on."""
+        named = f" ({', '.join(self.finished)})" if self.finished else ""
+        kept = f"{len(self.finished)} of {len(self.arms)} arms finished{named}"
+        return f"{kept} and kept in {console.short_path(self.folder)}; to continue: {self.go_on}"
+
+
+def stopped_runs(root: Path) -> list[Stopped]:
+    """The runs below `root` that have no record, the newest first, also those that another process is writing."""
+    found = []
+    for path in sorted(root.glob(f"runs/*/{PLAN}"), reverse=True):
+        if not (path.parent / RECORD).exists():
+            try:
+                lock = _lock(path.parent)
+                if lock is not None:
+                    lock.release()
+                found.append(_read_stopped(path.parent, "" if lock is not None else _who(path.parent)))
+            except (Damaged, FileNotFoundError):
+                continue  # it cannot be continued either: `stopped` names it
+    return found
+
+
+def _read_stopped(folder: Path, working: str = "") -> Stopped:
+    plan = read_sealed(folder / PLAN)
+    arms = tuple(map(str, plan["arms"]))
+    return Stopped(
+        folder,
+        arms,
+        tuple(arm for arm in arms if (arm_path(folder, arm) / DONE).exists()),
+        shlex.join(plan.get("typed", ())),
+        str(plan.get("typed_in", "")),
+        working,
+    )
 
 
 def finished(folder: Path, name: str, key: str, say: Say = lambda sentence: None) -> bool:
@@ -208,6 +278,8 @@ def latest(root: Path, say: Say = lambda sentence: None) -> Path:
         _name_damaged(damaged, say)
         return folder
     _name_damaged(damaged, say)
+    for each in stopped_runs(root):
+        raise ResultsError(f"no finished results below {root / 'runs'}; {each.sentence}")
     raise ResultsError(f"no results below {root / 'runs'}: run an experiment first")
 
 

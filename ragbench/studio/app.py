@@ -24,6 +24,7 @@ from starlette.staticfiles import StaticFiles
 
 from ragbench.base.errors import ConfigError, RagbenchError
 from ragbench.benchmark.judge import GRADES
+from ragbench.boundary.access import Session
 from ragbench.boundary.capabilities import NOTHING, Capability
 from ragbench.config.composition import compose_for
 from ragbench.corpus.words import readable
@@ -32,7 +33,7 @@ from ragbench.evaluation.measures import PRIMARY
 from ragbench.report import advice, html
 from ragbench.report.cells import MARKS, interval, plain, signed
 from ragbench.studio import leaderboard, queries
-from ragbench.studio.guard import FRAMED, Access, Guard
+from ragbench.studio.guard import FRAMED, Guard
 from ragbench.studio.jobs import COMMANDS, Job, Jobs
 from ragbench.studio.judging import LOOK_EVERY, Judging
 from ragbench.studio.runs import ArmId, Runs
@@ -61,7 +62,7 @@ class Studio:
 
     root: Path
     words: tuple[str, ...] = ()
-    access: Access = field(default_factory=Access)
+    access: Session = field(default_factory=Session)
 
     def __post_init__(self) -> None:
         self.runs = Runs(self.root)

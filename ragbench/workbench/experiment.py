@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from ragbench.base import console
 from ragbench.base.build import build
-from ragbench.base.errors import ConfigError
+from ragbench.base.errors import ConfigError, RagbenchError
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.split import TRAIN, has_halves
 from ragbench.config import catalogue, composition
@@ -196,7 +196,10 @@ class Experiment:
         )
         results = Results(**{field.name: getattr(measured, field.name) for field in dataclasses.fields(measured)})
         if len(self.settings) > 1:
-            results.report()
+            try:
+                results.report()
+            except (RagbenchError, OSError) as error:
+                say(f"warning: the report could not be written ({error}); results are kept: ragbench report makes it")
         if tracked:
             run_id = tracking.log(tracking.target_of(shared), measured.folder, say)
             results = dataclasses.replace(results, tracking_run=run_id)

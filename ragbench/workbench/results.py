@@ -144,10 +144,10 @@ class Results(files.Measurements):
         return wide.reindex(columns=[(arm, column) for arm in shown for column in shown_columns])
 
     def report(self) -> Path:
-        """Write the report, one HTML file that opens offline; its path."""
+        """Write the report, one HTML file that opens offline; its path. Parts that cannot be made are said."""
         from ragbench.report import html
 
-        return html.write(self.folder)
+        return html.write(self.folder, say=console.say)
 
     def export(
         self,

@@ -134,7 +134,7 @@ def tune(
         confirmation = confirm.confirm(tuned, whole, plain=plain, progress=progress, say=say)
     report.write(tuned, confirmation)
     if confirmation is not None:
-        html.write(confirmation.results.folder)
+        html.write(confirmation.results.folder, say=say)
     tuning = Tuning(tuned, confirmation)
     if tracked:
         run_id = tracking.log(tracking.target_of(base), tuned.folder, say)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ragbench.commands import SUMMARY, cli
+from ragbench.results import store
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "configuration.md"
 ASK = """
@@ -35,6 +36,27 @@ def test_each_kind_as_table_and_as_json(kind: str, name: str, capsys: pytest.Cap
     assert cli.main(["list", kind, "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert name in {row.get("key", row.get("name")) for row in rows}
+
+
+def test_runs_finished_and_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "ragbench.yaml").write_text("paths.results: mine\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    for plan, ends in (("0" * 16, True), ("1" * 16, False)):
+        with store.writing(tmp_path / "mine", "run", "two", plan, ["a", "b"], None, print) as place:
+            place.arm("a").finish_arm("key")
+            if ends:
+                place.arm("b").finish_arm("key")
+                place.finish({"arms": ["a", "b"]})
+    capsys.readouterr()
+    assert cli.main(["list", "runs", "--json"]) == 0
+    rows = {row["state"]: row for row in json.loads(capsys.readouterr().out)}
+    assert rows["finished"]["arms"] == ["a", "b"] and rows["finished"]["continue"] == ""
+    stopped = rows["interrupted, 1 of 2 arms finished"]
+    assert stopped["arms"] == ["a"] and stopped["continue"] == "run the same experiment again"
+    assert cli.main(["list", "runs"]) == 0
+    assert "interrupted" in capsys.readouterr().out
 
 
 def test_all_kinds_but_parameters_without_one(capsys: pytest.CaptureFixture[str]) -> None:

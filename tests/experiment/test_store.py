@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragbench.base import files
+from ragbench.base import files, processes
 from ragbench.base.errors import ResultsError
 from ragbench.results import store
 from ragbench.results.store import RunFolder
@@ -249,3 +249,33 @@ def test_what_cannot_be_written_is_one_sentence(tmp_path: Path, monkeypatch, num
         monkeypatch.undo()
         assert (place.path / "summary.csv").read_text() == "before"
         assert [path.name for path in place.path.iterdir() if ".summary" in path.name] == []
+
+
+def test_an_interrupted_run_says_what_is_kept_and_how_it_goes_on(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    typed = processes.TYPED.set(("ragbench", "run", "-m", "exp=baseline,two words"))
+    with pytest.raises(KeyboardInterrupt) as stop, writing(tmp_path) as place:
+        place.arm("B/c").finish_arm("key")
+        raise KeyboardInterrupt
+    processes.TYPED.reset(typed)
+    kept = f"1 of 2 arms finished (B/c) and kept in runs/{place.path.name}"
+    command = "ragbench run -m 'exp=baseline,two words'"
+    assert str(stop.value) == f"interrupted; {kept}; to continue: {command}"
+
+    (stopped,) = store.stopped_runs(tmp_path)
+    assert (stopped.arms, stopped.finished, stopped.working) == (("a", "B/c"), ("B/c",), "")
+    with pytest.raises(ResultsError, match=r"no finished results below .*; 1 of 2 arms finished"):
+        store.latest(tmp_path)
+    (elsewhere := tmp_path / "else where").mkdir()
+    monkeypatch.chdir(elsewhere)
+    assert stopped.go_on == f"cd {tmp_path}; {command}"
+    assert [each.folder for each in store.stopped_runs(finish(tmp_path).parents[1])] == []
+
+
+def test_a_run_of_a_script_is_continued_by_the_script(tmp_path: Path) -> None:
+    said = r"0 of 2 arms finished .* run the same experiment again"
+    with pytest.raises(KeyboardInterrupt, match=said), writing(tmp_path):
+        raise KeyboardInterrupt
+    with writing(tmp_path):
+        (stopped,) = store.stopped_runs(tmp_path)
+    assert stopped.working.startswith(f"process {os.getpid()} on ")

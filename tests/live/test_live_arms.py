@@ -17,7 +17,7 @@ from ragbench.config.benchmark import load
 from ragbench.config.settings import Settings
 from ragbench.evaluation.measures import UNPLACED
 from ragbench.experiment.run import run
-from ragbench.report import html
+from ragbench.report import html, tables
 from ragbench.results import measurements
 from ragbench.search.stages.live import LiveCommand, LiveHttp, LiveMcp
 
@@ -71,6 +71,21 @@ def test_a_served_bundle_is_measured_as_the_pipeline_it_runs(arm, service: str) 
     assert set(both.latency.loc[both.latency["arm"] == "served", "stage"]) == {"live (end to end)", "total"}
     page = html.render(both)
     assert "live (end to end)" in page and f"ask {service}/search for 10 hits, end to end" in page
+
+
+def test_a_live_arm_beside_pipelines_with_cold_starts_is_timed_and_reported(
+    arm, service: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No process is started for the search that runs elsewhere, so it has no memory: the page says nothing there."""
+    cold = "latency.cold_start=true"
+    today = arm("today", "live=ragbench", f"live.url={service}/search", cold, *FAST)
+    results_ = measured(arm("ours", cold), today)
+    assert set(results_.peak_memory_mb) == {"ours"}
+    parts = html.Parts()
+    page = html.render(results_, parts)
+    assert parts.missing == {} and "Memory, MB" in page
+    tables.show(results_)
+    assert "today" in capsys.readouterr().out
 
 
 def opensearch(path: str, parameters: dict, body: dict) -> dict:

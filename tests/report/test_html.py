@@ -184,3 +184,48 @@ def test_embedded_json_reads_back_and_holds_no_tag(value: object) -> None:
     text = html.script_json(value)
     assert json.loads(text) == value
     assert not set(text) & set("<>&\u2028\u2029")
+
+
+def test_parts_that_fail_are_named_and_all_others_stand(ablation: Measurements, monkeypatch, caplog) -> None:
+    """Every part of the page in turn: a table, a sentence or a figure that cannot be made takes no other with it."""
+
+    def broken(*_: object) -> None:
+        raise KeyError("today")
+
+    places = {
+        "title": (html.page, "headline"),
+        "verdicts": (html.page_tables, "verdicts"),
+        "configurations": (html.page_tables, "arms"),
+        "time by stage": (html.page_tables, "latency"),
+        "interactions": (html.page_tables, "interactions"),
+        "losses": (html.page_tables, "losses"),
+        "headroom": (html.page_tables, "headroom"),
+        "recipes": (html.page, "recipes"),
+        "environment": (html.page, "environment"),
+        "methods": (html.methods, "methods"),
+        "figure of pareto": (html.pareto, "plot_pareto"),
+        "query by query": (html.explorer, "explorer"),
+    }
+    for name, (module, function) in places.items():
+        with monkeypatch.context() as patched, caplog.at_level("INFO", logger="ragbench.report.html"):
+            patched.setattr(module, function, broken)
+            parts = html.Parts()
+            page = Page(html.render(ablation, parts))
+        assert list(parts.missing) == [name]
+        assert f"The part '{name}' could not be made (KeyError: 'today')." in page.text
+        assert "KeyError" in caplog.text and name in caplog.text
+        assert {"configurations", "queries", "environment", "methods"} <= headings(page)
+        assert "Effect of turning each proposal on" in page.text or name == "verdicts"
+        assert "Means over all measured topics" in page.text or name == "configurations"
+        caplog.clear()
+
+
+def test_a_report_with_a_missing_part_is_written_and_said(ablation: Measurements, monkeypatch, tmp_path) -> None:
+    monkeypatch.setattr(html.pareto, "plot_pareto", lambda results: 1 / 0)
+    said: list[str] = []
+    written = html.write(ablation.folder, tmp_path / "report.html", said.append)
+    assert said == [
+        "warning: report: The part 'figure of pareto' could not be made (ZeroDivisionError: division by zero). "
+        "What was measured is complete."
+    ]
+    assert "ZeroDivisionError" in written.read_text(encoding="utf-8")

@@ -13,11 +13,11 @@ from fastapi.testclient import TestClient
 
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.benchmark.native import best_sections, write_qrels
+from ragbench.boundary.access import Session
 from ragbench.config import composition
 from ragbench.config.benchmark import load
 from ragbench.experiment.run import run
 from ragbench.studio.app import Studio, create_app
-from ragbench.studio.guard import Access
 from ragbench.studio.runs import ArmId
 from tests.live.conftest import server  # noqa: F401 -- a fixture
 
@@ -94,7 +94,7 @@ def client(studio: Studio) -> Iterator[TestClient]:
 @pytest.fixture
 def reader(project: Path) -> Iterator[TestClient]:
     """The same of a read-only studio."""
-    with entered(Studio(project, access=Access(read_only=True))) as client:
+    with entered(Studio(project, access=Session(read_only=True))) as client:
         yield client
 
 

@@ -6,8 +6,9 @@ import pytest
 from fastapi.testclient import TestClient
 from starlette.routing import Route
 
+from ragbench.boundary.access import Session
 from ragbench.studio.app import Studio, create_app
-from ragbench.studio.guard import FRAMED, POLICY, Access
+from ragbench.studio.guard import FRAMED, POLICY
 
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 
@@ -93,7 +94,7 @@ def test_a_form_has_so_many_fields(client: TestClient, studio: Studio) -> None:
 
 
 def test_tokens_differ_and_are_not_shown() -> None:
-    one, two = Access(), Access()
+    one, two = Session(), Session()
     assert one.token != two.token
     assert one.token not in repr(one)
     assert one.cookie != two.cookie

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
+from ragbench.boundary.access import Session
 from ragbench.studio.app import Studio, create_app, url
-from ragbench.studio.guard import Access
 from ragbench.studio.jobs import Job, Jobs, _take_line
 
 
@@ -101,7 +101,7 @@ PROGRAM = "live=command 'live.program=[touch,{file}]' live.hits=hits live.text=t
 def test_no_form_starts_a_program_without_the_flag(words: tuple[str, ...], tmp_path: Path) -> None:
     typed = PROGRAM.format(file=tmp_path / "made")
     for commands, status, count in ((False, 422, 0), (True, 200, 1)):
-        studio = Studio(tmp_path, words, Access(commands=commands))
+        studio = Studio(tmp_path, words, Session(commands=commands))
         client = TestClient(create_app(studio), base_url="http://127.0.0.1")
         client.cookies.set(studio.access.cookie, studio.access.token)
         for path in ("/experiments", "/experiments/start"):

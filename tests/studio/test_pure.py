@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
+from ragbench.boundary.access import Session
 from ragbench.config import catalogue
 from ragbench.studio.app import Studio, create_app, url
-from ragbench.studio.guard import Access
 
 SECRET = "s3cret-of-the-environment"
 
@@ -46,7 +46,7 @@ def test_an_address_only_shows(
         "execution=ray execution.address=127.0.0.1:1",
     ]
     monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
-    studio = Studio(tmp_path, words, Access(read_only=read_only))
+    studio = Studio(tmp_path, words, Session(read_only=read_only))
     client = TestClient(create_app(studio), base_url="http://127.0.0.1")
     client.cookies.set(studio.access.cookie, studio.access.token)
     addresses = [

@@ -11,9 +11,9 @@ import pytest
 from fastapi.testclient import TestClient
 
 from ragbench.base.errors import ConfigError
+from ragbench.boundary.access import Session
 from ragbench.config import composition
 from ragbench.studio.app import Studio, create_app, url
-from ragbench.studio.guard import Access
 from ragbench.studio.searching import split
 
 
@@ -134,7 +134,7 @@ def test_words_are_split_as_in_a_shell() -> None:
 
 
 def test_a_read_only_studio_searches_with_presets_only(words: tuple[str, ...], tmp_path: Path) -> None:
-    studio = Studio(tmp_path, words, Access(read_only=True))
+    studio = Studio(tmp_path, words, Session(read_only=True))
     client = TestClient(create_app(studio), base_url="http://127.0.0.1")
     client.cookies.set(studio.access.cookie, studio.access.token)
     refused = client.get(url("/search", q="lamps", left="+exp=lexical_only p4=on", right="+exp=lexical_only"))
