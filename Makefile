@@ -43,11 +43,12 @@ bench: .venv/installed
 	$(BIN)/python -m pytest tests/bench --benchmark-only --benchmark-disable-gc -s
 
 # Kills, flipped bits, full disks and bad inputs against real commands; bad contents through every door; refreshes under
-# load. About an hour and a half.
+# load and kills of refreshes; the same bytes under other seeds, threads and orders. About two hours.
 faults: .venv/installed
 	$(BIN)/python -m tests.faults.campaign
 	$(BIN)/python -m tests.faults.doors
 	$(BIN)/python -m tests.faults.company
+	$(BIN)/python -m tests.faults.sameness
 
 # The pictures of docs/studio.md, from a small ablation in a folder of its own; needs chromium and its driver.
 screenshots: .venv/installed

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.commands import SUMMARY, cli
+from ragbench import commands
+from ragbench.commands import GROUPS, OLD, SUMMARY, WORDS, cli, everything
 
 DATA = Path(__file__).parent / "data"
 
@@ -27,20 +28,53 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["--help"]) == 0
     out = capsys.readouterr().out
     assert all(f"  {name} " in out for name in SUMMARY)
+    assert all(f"\n{title}:\n" in out for title in GROUPS)
+    assert not any(f"  {name} " in out for name in OLD)
+    assert len(SUMMARY) <= 28 and set(WORDS) <= set(SUMMARY)
 
 
-@pytest.mark.parametrize("command", list(SUMMARY))
+@pytest.mark.parametrize("old", list(OLD))
+def test_names_of_before_still_call_the_same(old: str, capsys: pytest.CaptureFixture[str]) -> None:
+    before, now = commands.call([old, "a"]), commands.call([*OLD[old], "a"])
+    assert before == now and before.name in everything()
+    assert cli.main([old, "--help"]) == 0
+    assert f"usage: ragbench {before.name}" in capsys.readouterr().out
+
+
+def test_a_command_shows_its_sub_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    for command, words in WORDS.items():
+        assert cli.main([command, "--help"]) == 0
+        out = capsys.readouterr().out
+        assert all(f"  {word} " in out for word in words), command
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        (["pols"], "did you mean data pool?"),
+        (["calibrat"], "did you mean"),
+        (["encoders"], "did you mean compare encoders?"),
+        (["fit"], "takes one of calibration, weights, order as its first word, got none"),
+        (["fit", "everything"], "got everything"),
+    ],
+)
+def test_a_word_that_is_nearly_a_command(typed: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(typed) == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", everything())
 def test_every_command_explains_itself_with_examples(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main([command, "--help"]) == 0
+    assert cli.main([*command.split(), "--help"]) == 0
     out = capsys.readouterr().out
     assert "examples:" in out
     assert f"ragbench {command}" in out
 
 
-@pytest.mark.parametrize("command", list(SUMMARY))
+@pytest.mark.parametrize("command", everything())
 def test_every_command_has_the_same_style_of_options(command: str) -> None:
     parser = argparse.ArgumentParser()
-    importlib.import_module(f"ragbench.commands.{command.replace('-', '_')}").add_arguments(parser)
+    importlib.import_module(commands.call(command.split()).module).add_arguments(parser)
     shown = [action for action in parser._actions if action.help != argparse.SUPPRESS]
     for action in shown:
         assert action.help, (command, action.dest)

@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 
 from ragbench.base import locations
-from ragbench.commands import SUMMARY, cli
+from ragbench.commands import call, cli
 from ragbench.config import catalogue, composition
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -69,12 +69,13 @@ def name(page: Path) -> str:
 
 
 def parsed(words: list[str]) -> argparse.Namespace:
-    assert words[0] in SUMMARY, f"there is no command {words[0]}"
-    module = importlib.import_module(f"ragbench.commands.{words[0].replace('-', '_')}")
-    parser = argparse.ArgumentParser(prog=f"ragbench {words[0]}", exit_on_error=False)
+    called = call(words)
+    assert called is not None, f"there is no command {words[0]}"
+    module = importlib.import_module(called.module)
+    parser = argparse.ArgumentParser(prog=f"ragbench {called.name}", exit_on_error=False)
     module.add_arguments(parser)
     parser.add_argument("--verbose", "-v", action="store_true")
-    return parser.parse_intermixed_args(words[1:])
+    return parser.parse_intermixed_args(called.rest)
 
 
 def overrides(words: list[str]) -> list[str] | None:
@@ -83,7 +84,7 @@ def overrides(words: list[str]) -> list[str] | None:
     if "overrides" not in arguments and "words" not in arguments:
         return None
     given = [*arguments.get("overrides", []), *arguments.get("words", [])]
-    return [word for word in given if "=" in word and not word.startswith("encoders=")]  # a list of `bakeoff`
+    return [word for word in given if "=" in word and not word.startswith("encoders=")]  # of `compare encoders`
 
 
 CALLS = [

@@ -71,7 +71,7 @@ def grade_pool(
             raise BenchmarkError(f"{file} exists already: move it away, or add --replace")
     qids = sorted({row["qid"] for row in pool.rows}, key=lambda qid: shuffle_key(seed, qid))
     if not qids:
-        raise BenchmarkError(f"{path} holds no pairs: write a pool with ragbench pool")
+        raise BenchmarkError(f"{path} holds no pairs: write a pool with ragbench data pool")
     sampled = tuple(sorted(qids[:n_topics]))
     rows = []
     for number, row in enumerate(pool.rows, start=1):

@@ -69,7 +69,7 @@ def read_benchmark(
     document_qrels, section_qrels = read_judgment_folder(qrels)
     if not document_qrels:
         warnings.append(
-            f"{qrels} holds no judgments: pool the results of some runs and judge them (ragbench pool, judge)"
+            f"{qrels} holds no judgments: pool the results of some runs and judge them (ragbench data pool, judge)"
         )
     qids = {topic.qid for topic in listed}
     if unknown_topics == "fail":

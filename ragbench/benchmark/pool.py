@@ -123,7 +123,7 @@ def read_pool(path: Path) -> PoolFile:
     columns = tuple(name.strip().lower() for name in header)
     absent = [name for name in ("qid", "section", "grade") if name not in columns]
     if absent:
-        raise BenchmarkError(f"{path} is not a pool: it has no column '{absent[0]}'; write one with ragbench pool")
+        raise BenchmarkError(f"{path} is not a pool: it has no column '{absent[0]}'; write one with ragbench data pool")
     rows: list[dict[str, str]] = []
     lines: dict[tuple[str, str], int] = {}
     for number, cells in records:

@@ -6,14 +6,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from ragbench.base import fewest
 from ragbench.base.errors import ConfigError
 from ragbench.base.fingerprint import shuffle_key
 from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic, topic_area
 
 TRAIN, TEST = "train", "test"
 
-LEAST = 100
-"""The fewest topics of which half can be held out."""
 
 # The cost of an imbalance in each respect. Types cost most, since they are reported one by one.
 _COST = {"type": 8.0, "all": 4.0, "stratum": 2.0, "area": 2.0}
@@ -53,16 +52,16 @@ def split(topics: Iterable[Topic], qrels: Qrels, seed: int = 13, share: float = 
 
 
 def has_halves(topics: Sequence[Topic]) -> bool:
-    """Whether there are topics to explore on and others to confirm on: both splits, and `LEAST` topics or more."""
-    return len(topics) >= LEAST and {TRAIN, TEST} <= {topic.split for topic in topics}
+    """Whether there are topics to explore on and others to confirm on: both splits, and `HALVES` topics or more."""
+    return len(topics) >= fewest.HALVES and {TRAIN, TEST} <= {topic.split for topic in topics}
 
 
 def fitted_on(benchmark: Benchmark) -> tuple[Topic, ...]:
-    """The topics for fitting: train, or all of fewer than `LEAST` topics without a train split.
+    """The topics for fitting: train, or all of fewer than `HALVES` topics without a train split.
 
     Use it for fits that are judged on topics left out of the fit.
     """
-    few = len(benchmark.topics) < LEAST and TRAIN not in benchmark.splits
+    few = len(benchmark.topics) < fewest.HALVES and TRAIN not in benchmark.splits
     return benchmark.topics if few else benchmark.select(TRAIN)
 
 

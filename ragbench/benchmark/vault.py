@@ -89,7 +89,7 @@ def load_vault(
     judged = sum(1 for topic in listed if topic.qid in documents)
     if judged < len(listed):
         warnings.append(
-            f"{queries}: {len(listed) - judged} of {len(listed)} queries have no judgments yet (ragbench pool)"
+            f"{queries}: {len(listed) - judged} of {len(listed)} queries have no judgments yet (ragbench data pool)"
         )
     return Benchmark(
         name, vault.documents, listed, documents, sections, tuple(warnings), convention(grades), quotes=quotes

@@ -1,44 +1,119 @@
-"""The sub-commands, one module each: `DESCRIPTION`, `EXAMPLES`, `add_arguments(parser)`, `main(arguments)`.
+"""The commands, one module each: `DESCRIPTION`, `EXAMPLES`, `add_arguments(parser)`, `main(arguments)`.
 
-`SUMMARY` is what `ragbench --help` shows; a module is imported only when its command is called.
+`GROUPS` is what `ragbench --help` shows. A command of `WORDS` also takes sub-commands, in modules of their own:
+`ragbench fit order` is `fit_order`. A module is imported only when its command is called.
 """
 
-SUMMARY = {
-    "init": "look at a folder of notes and write ragbench.yaml, which later commands read",
-    "trust": "let a project file of somebody else name servers, programs and classes",
-    "run": "measure one configuration, or a sweep of them, on a benchmark",
-    "ablate": "run the arms of a design and judge every proposal",
-    "tune": "search for better parameters on the training queries, confirm them once on the test queries",
-    "compare": "compare finished runs, also of other systems",
-    "report": "write a finished run as one HTML file that opens offline",
-    "diagnose": "say at which stage relevant sections or documents were lost, and what could still be gained",
-    "advise": "say what is worth trying next on a finished run, with the commands",
-    "search": "search the collection and see why each hit is there",
-    "data": "check a benchmark, split it, compare two judges",
-    "topics": "derive topics from the documents, and show which kinds are short",
-    "pool": "write the unjudged pairs of runs as a table to fill",
-    "judge": "grade a pool and merge the grades",
-    "classify": "say what kind of query P3 takes a query for, and how often it is right",
-    "vocabulary": "show the terms of the collection that are nearest to a text (P1)",
-    "calibrate": "fit isotonic calibration on the training queries",
-    "learn-weights": "learn the weights of fusion on the training queries",
-    "learn-ranker": "learn an order of the hits on the training queries, and say what it brings",
-    "fit": "learn an order of the hits, from your own topics or for collections that nobody has judged",
-    "bakeoff": "compare encoders in the same search: quality, time to index and to ask, bytes",
-    "fusion": "compare ways to fuse the sources of a finished run",
-    "export": "write a measured configuration for another system, or as a bundle that runs elsewhere",
-    "refresh": "take changed files into a bundle, and say how far they are from what was measured",
-    "verify": "check on this machine that a bundle still does what was measured",
-    "gate": "compare two runs and fail when the newer one is worse",
-    "serve": "answer searches over HTTP from a bundle",
-    "mcp": "answer searches of editors and agents over MCP from a bundle",
-    "studio": "open the workbench in a browser: runs, queries, judgments, searches, experiments",
-    "list": "show experiments, switches, parameters, data and models",
-    "index": "build the index artefacts and inspect them",
-    "config": "print the composed configuration and the pipeline as a sentence",
-    "reference": "measure the presets and ablations into REFERENCE.md",
-    "completion": "make the shell complete commands, options and overrides",
-    "track": "write finished runs to MLflow from their folders",
-    "ui": "open MLflow on the store the runs were written to",
-    "doctor": "check Java, models, Lucene, FAISS, MLflow, disk",
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+GROUPS: Mapping[str, Mapping[str, str]] = {
+    "Find out which ideas help": {
+        "init": "look at a folder of notes and write ragbench.yaml, which later commands read",
+        "run": "measure one configuration, or a sweep of them, on a benchmark",
+        "ablate": "run the arms of a design and judge every proposal",
+        "compare": "compare finished runs, also of other systems; encoders; ways to fuse",
+        "report": "write a finished run as one HTML file that opens offline",
+        "studio": "open the workbench in a browser: runs, queries, judgments, searches, experiments",
+    },
+    "Understand a search": {
+        "search": "search the collection and see why each hit is there",
+        "diagnose": "say at which stage relevant sections or documents were lost, and what could still be gained",
+        "advise": "say what is worth trying next on a finished run, with the commands",
+        "list": "show experiments, switches, parameters, data and models; a configuration, terms, classes of queries",
+    },
+    "Improve it": {
+        "tune": "search for better parameters on the training queries, confirm them once on the test queries",
+        "fit": "learn from judged topics: calibration, the weights of fusion, an order of the hits",
+    },
+    "Ship it": {
+        "export": "write a measured configuration for another system, or as a bundle that runs elsewhere",
+        "refresh": "take changed files into a bundle, and say how far they are from what was measured",
+        "verify": "check on this machine that a bundle still does what was measured",
+        "gate": "compare two runs and fail when the newer one is worse",
+        "serve": "answer searches from a bundle: over HTTP, to editors and agents over MCP",
+    },
+    "Topics and judgments": {
+        "data": "check a benchmark, split it, compare two judges, pool what is not judged",
+        "topics": "derive topics from the documents, and show which kinds are short",
+        "judge": "grade a pool and merge the grades",
+    },
+    "Keep house": {
+        "index": "build the index artefacts and inspect them",
+        "track": "write finished runs to MLflow from their folders, and open it",
+        "trust": "let a project file of somebody else name servers, programs and classes",
+        "doctor": "check Java, models, Lucene, FAISS, MLflow, disk",
+        "completion": "make the shell complete commands, options and overrides",
+    },
 }
+"""The commands by what a person wants, each with one line."""
+
+SUMMARY: Mapping[str, str] = {name: line for group in GROUPS.values() for name, line in group.items()}
+
+WORDS: Mapping[str, Mapping[str, str]] = {
+    "compare": {
+        "encoders": "several encoders in the same search: quality, time to index and to ask, bytes",
+        "fusions": "ways to fuse the sources of a finished run",
+    },
+    "data": {"pool": "write the unjudged pairs of runs as a table to fill"},
+    "fit": {
+        "calibration": "isotonic calibration on the training queries",
+        "weights": "the weights of fusion on the training queries",
+        "order": "an order of the hits, from your own topics or for collections that nobody has judged",
+    },
+    "list": {
+        "config": "print the composed configuration and the pipeline as a sentence",
+        "terms": "the terms of the collection that are nearest to a text (P1)",
+        "classes": "what kind of query P3 takes a query for, and how often it is right",
+    },
+    "report": {"reference": "measure the presets and ablations into REFERENCE.md"},
+    "serve": {"mcp": "answer searches of editors and agents over MCP from a bundle"},
+    "track": {"ui": "open MLflow on the store the runs were written to"},
+}
+"""The sub-commands of a command, each with one line."""
+
+OLD: Mapping[str, tuple[str, ...]] = {
+    "bakeoff": ("compare", "encoders"),
+    "calibrate": ("fit", "calibration"),
+    "classify": ("list", "classes"),
+    "config": ("list", "config"),
+    "fusion": ("compare", "fusions"),
+    "learn-ranker": ("fit", "order", "--anew"),
+    "learn-weights": ("fit", "weights"),
+    "mcp": ("serve", "mcp"),
+    "pool": ("data", "pool"),
+    "reference": ("report", "reference"),
+    "ui": ("track", "ui"),
+    "vocabulary": ("list", "terms"),
+}
+"""Names of version 0.1, which still work and are shown nowhere."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A command as it is called: its name in one or two words, the module that runs it, the words that follow."""
+
+    name: str
+    rest: tuple[str, ...]
+
+    @property
+    def module(self) -> str:
+        """The module that runs it."""
+        return f"ragbench.commands.{self.name.replace(' ', '_')}"
+
+
+def call(words: Sequence[str]) -> Call | None:
+    """What the words after `ragbench` call; None where the first is no command."""
+    first, *rest = words
+    found = [*OLD.get(first, (first,)), *rest]
+    if found[0] not in SUMMARY:
+        return None
+    size = 2 if found[1:2] and found[1] in WORDS.get(found[0], {}) else 1
+    return Call(" ".join(found[:size]), tuple(found[size:]))
+
+
+def everything() -> tuple[str, ...]:
+    """The names of all commands and sub-commands."""
+    return tuple(SUMMARY) + tuple(f"{name} {word}" for name, words in WORDS.items() for word in words)

@@ -11,14 +11,14 @@ import importlib
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 from ragbench.base import processes
 from ragbench.base.errors import ArmsFailed, ConfigError, RagbenchError
 from ragbench.base.exit_codes import BAD_INPUT, FAILED, INTERRUPTED
 from ragbench.base.suggestions import did_you_mean, nearest
-from ragbench.commands import SUMMARY
+from ragbench.commands import GROUPS, OLD, SUMMARY, WORDS, call, everything
 
 
 class _Parser(argparse.ArgumentParser):
@@ -57,20 +57,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         print(f"ragbench {version('ragbench')}")
         return 0
-    command = words[0]
-    if command not in SUMMARY:
-        return _refuse(f"there is no command '{' '.join(command.split())[:60]}'{_suggestion(command)}")
-    module = importlib.import_module(f"ragbench.commands.{command.replace('-', '_')}")
+    called = call(words)
+    if called is None:
+        return _refuse(f"there is no command '{' '.join(words[0].split())[:60]}'{_suggestion(words[0])}")
+    module = importlib.import_module(called.module)
     parser = _Parser(
-        prog=f"ragbench {command}",
+        prog=f"ragbench {called.name}",
         description=module.DESCRIPTION,
-        epilog=module.EXAMPLES,
+        epilog=module.EXAMPLES + _words_of(called.name),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     module.add_arguments(parser)
     parser.add_argument("--verbose", "-v", action="store_true", help="what libraries log, and where an error came from")
     try:
-        parsed = parser.parse_intermixed_args(words[1:])
+        parsed = parser.parse_intermixed_args(called.rest)
     except SystemExit as stop:  # --help
         return int(stop.code or 0)
     except ConfigError as error:
@@ -122,11 +122,13 @@ def _refuse(sentence: str, code: int = BAD_INPUT) -> int:
 
 
 def _suggestion(command: str) -> str:
-    known = list(SUMMARY)
     if "=" in command or command.startswith("+"):
         return f"; did you mean ragbench run {' '.join(command.split())[:60]}?"
+    known = {old: " ".join(new) for old, new in OLD.items()} | {n.split()[-1]: n for n in reversed(everything())}
     near = nearest(command, known)
-    return did_you_mean(command, known, "commands") if near else f"; the commands are {', '.join(known)}"
+    if not near:
+        return f"; the commands are {', '.join(SUMMARY)}"
+    return f"; did you mean {' or '.join(known[name] for name in near)}?"
 
 
 def entry() -> None:
@@ -139,15 +141,25 @@ def entry() -> None:
     raise SystemExit(main())
 
 
+def _aligned(lines: Mapping[str, str]) -> list[str]:
+    width = max(map(len, (*SUMMARY, *lines)))
+    return [f"  {name.ljust(width)}  {summary}" for name, summary in lines.items()]
+
+
+def _words_of(command: str) -> str:
+    """The sub-commands of a command, for its help."""
+    words = WORDS.get(command, {})
+    lines = ["sub-commands:", *_aligned(words), f"ragbench {command} WORD --help explains one", ""]
+    return "\n".join(lines) if words else ""
+
+
 def _overview() -> str:
-    width = max(map(len, SUMMARY))
-    lines = [f"  {name.ljust(width)}  {summary}" for name, summary in SUMMARY.items()]
+    lines = [line for title, group in GROUPS.items() for line in ("", f"{title}:", *_aligned(group))]
     return "\n".join(
         [
             "usage: ragbench COMMAND [key=value ...] [options]",
             "",
             "Find out which retrieval ideas improve search over your markdown documentation.",
-            "",
             *lines,
             "",
             "ragbench COMMAND --help explains a command with examples. First run: ragbench run exp=baseline",

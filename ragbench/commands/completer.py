@@ -9,13 +9,15 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
-from ragbench.commands import SUMMARY
+from ragbench.commands import SUMMARY, WORDS, Call, call
 from ragbench.config import catalogue
 
 _OVERRIDES, _PATHS_OR_OVERRIDES = "overrides", "words"
 _TRUTH = ("true", "false")
+
+Completer = Callable[..., list[str]]
 
 
 def answer() -> None:
@@ -34,18 +36,44 @@ def parser(line: str) -> argparse.ArgumentParser:
     root = argparse.ArgumentParser(prog="ragbench")
     root.add_argument("--version", action="store_true")
     commands = root.add_subparsers(dest="command")
-    named = line.split()[1:2]
+    typed = line.split()[1:]
+    done = typed if line.endswith(" ") else typed[:-1]  # the last word may still become another one
+    called = call(done) if done else None
     for name, summary in SUMMARY.items():
-        command = commands.add_parser(name, help=summary)
-        if named == [name]:
-            module = importlib.import_module(f"ragbench.commands.{name.replace('-', '_')}")
-            module.add_arguments(command)
-            command.add_argument("--verbose", "-v", action="store_true")
-            for action in command._actions:
-                if action.dest in (_OVERRIDES, _PATHS_OR_OVERRIDES):
-                    paths = action.dest == _PATHS_OR_OVERRIDES
-                    action.completer = _overrides_once_begun if paths else _all_overrides  # type: ignore[attr-defined]  # argcomplete reads it
+        commands.add_parser(name, help=summary)
+    if called is None:
+        return root
+    command = commands.add_parser(done[0]) if done[0] not in SUMMARY else commands.choices[done[0]]
+    if " " in called.name and done[0] in SUMMARY:
+        command = command.add_subparsers(dest="word").add_parser(called.name.split()[1])
+    _add_arguments(command, called)
     return root
+
+
+def _add_arguments(command: argparse.ArgumentParser, called: Call) -> None:
+    """The arguments of a command; its first word may be a sub-command."""
+    importlib.import_module(called.module).add_arguments(command)
+    command.add_argument("--verbose", "-v", action="store_true")
+    words = WORDS.get(called.name, {}) if not called.rest else {}
+    for action in command._actions:
+        offer: Completer | None = None
+        if action.dest in (_OVERRIDES, _PATHS_OR_OVERRIDES):
+            offer = _overrides_once_begun if action.dest == _PATHS_OR_OVERRIDES else _all_overrides
+        if words and not action.option_strings:
+            offer = _also(words, offer, action.choices or ())
+            words = {}
+        if offer is not None:
+            action.completer = offer  # type: ignore[attr-defined]  # argcomplete reads it
+
+
+def _also(words: Iterable[str], offer: Completer | None, choices: Iterable[str]) -> Completer:
+    """Offers sub-commands, besides what is offered anyway."""
+
+    def offered(prefix: str, **context: object) -> list[str]:
+        begun = [word for word in (*words, *choices) if word.startswith(prefix)]
+        return begun + (offer(prefix) if offer is not None else [])
+
+    return offered
 
 
 def _all_overrides(prefix: str, **context: object) -> list[str]:

@@ -245,7 +245,7 @@ def _judged(settings: Settings, run: str, overrides: Sequence[str], arguments: a
         return 0
     console.print_table(table, f"{JUDGED} as it was measured, and pairs that are unjudged now: {benchmark.name}")
     print("\n".join(f"{sentence}." for sentence in estimate.sentences()) if estimate else "One arm estimates nothing.")
-    console.next_command("pool")
+    console.next_command("data pool")
     return 0
 
 

@@ -24,7 +24,7 @@ EXAMPLES = """examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The pool and what to do with it; the data are those it was pooled from, unless others are named."""
-    parser.add_argument("pool", help="a CSV that `ragbench pool` wrote")
+    parser.add_argument("pool", help="a CSV that `ragbench data pool` wrote")
     parser.add_argument("--merge", action="store_true", help="merge the grades instead of grading")
     console.add_model(parser, "grade with a language model; queries and sections are sent to it")
     parser.add_argument("--sample", type=int, default=20, metavar="N", help="topics that a person judges, too (20)")
@@ -78,16 +78,16 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _by_model(pool: Path, arguments: argparse.Namespace) -> int:
+    from ragbench.base import fewest
     from ragbench.base.errors import ConfigError
     from ragbench.benchmark.model_judge import grade_pool
     from ragbench.config import composition
-    from ragbench.evidence.ppi import LEAST
     from ragbench.models.access import Models
     from ragbench.models.chat import spec_from_options
 
-    if arguments.sample < LEAST:
+    if arguments.sample < fewest.GRADED:
         raise ConfigError(
-            f"--sample must be at least {LEAST}, got {arguments.sample}: a model counts beside persons only"
+            f"--sample must be at least {fewest.GRADED}, got {arguments.sample}: a model counts beside persons only"
         )
     settings = composition.compose(arguments.overrides)
     model = Models(cache=settings.cache_folder).chat(

@@ -69,7 +69,9 @@ def main(arguments: argparse.Namespace) -> int:
     for kind in shown:
         _print(kind, rows[kind])
     if not arguments.kind:
-        print("ragbench list parameters shows every key with its default; ragbench config the values of a pipeline")
+        print(
+            "ragbench list parameters shows every key with its default; ragbench list config the values of a pipeline"
+        )
     return 0
 
 

@@ -95,7 +95,8 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _show(settings: Settings, arguments: argparse.Namespace) -> int:
-    from ragbench.benchmark.topics.overview import ENOUGH, overview
+    from ragbench.base import fewest
+    from ragbench.benchmark.topics.overview import overview
     from ragbench.config.benchmark import load
 
     benchmark = load(settings.config)
@@ -105,7 +106,8 @@ def _show(settings: Settings, arguments: argparse.Namespace) -> int:
         return 0
     console.print_table(table, f"{benchmark.name}: {len(benchmark.topics)} topics")
     if table["short by"].any():
-        print(f"A mean of fewer than {ENOUGH} topics changes with every new one (Buckley and Voorhees 2000).")
+        least = fewest.CONCLUSION
+        print(f"A mean of fewer than {least} topics changes with every new one (Buckley and Voorhees 2000).")
     return 0
 
 

@@ -40,7 +40,7 @@ def _canonical(word: str, known: Catalogue) -> str:
     if not equals or not re.fullmatch(r"\w+(\.\w+)*", name, re.ASCII):
         raise ConfigError(f"'{_shortened(word)}' is not key=value{_suggestion(word, known)}")
     if name.split(".")[0] == "hydra":
-        raise ConfigError(f"{name} is unknown: `ragbench config` shows all keys")
+        raise ConfigError(f"{name} is unknown: `ragbench list config` shows all keys")
     if name.split(".")[0] not in known.tree and value in known.choices[EXPERIMENT] and name not in known.choices:
         raise ConfigError(f"{name} is unknown; did you mean exp={value}?")
     prefix, dot, space = name.partition("tune.space.")

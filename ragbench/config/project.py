@@ -35,7 +35,7 @@ _ARMS, _GATE = "arms", "gate"
 _PATHS = ("data.corpus", "data.queries", "data.qrels", "data.folder", "paths.results", "paths.index", "paths.cache")
 _MOST_BYTES = 1_000_000
 _HEAD = """# Every ragbench command run in this folder, or below it, begins with these words; typed ones win.
-# All keys: ragbench list parameters. What they make: ragbench config
+# All keys: ragbench list parameters. What they make: ragbench list config
 """
 _ARMS_HEAD = """# What `ragbench run` measures when no arm is typed; the first is the baseline.
 """

@@ -96,7 +96,7 @@ def _unknown_key(key: str, path: str, tree: Tree, known: Catalogue) -> str:
     here = [f"{path}.{name}".lstrip(".") for name in tree]
     full = f"{path}.{key}".lstrip(".")
     near = nearest(full, [*here, *(each.key for each in known.parameters)])
-    return f"is unknown{did_you_mean(full, near) or ': `ragbench config` shows all keys'}"
+    return f"is unknown{did_you_mean(full, near) or ': `ragbench list config` shows all keys'}"
 
 
 def _own_stages(config: Mapping[str, Any], known: Catalogue) -> list[str]:

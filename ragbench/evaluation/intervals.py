@@ -6,8 +6,8 @@ bandwidth (a smoothed bootstrap, ibid., section 3.4).
 
 Of p95 a smoothed bootstrap knows too little: where a tenth of the queries is slow, it held the true value in .71 to .92
 of samples. Its bounds are order statistics (Conover, "Practical Nonparametric Statistics", 1999, section 3.2): how many
-of n queries lie above p95 is binomial, whatever the distribution. Fewer than `FEWEST` queries bear no upper bound, and
-no interval is given. The difference of arms resamples the same queries for both and takes their order statistics,
+of n queries lie above p95 is binomial, whatever the distribution. Fewer than `fewest.P95` queries bear no upper bound,
+and no interval is given. The difference of arms resamples the same queries for both and takes their order statistics,
 without smoothing, out to `_TAIL`, at which simulated intervals hold the true difference as often as they say.
 `tests/bench/test_interval_coverage.py` has the simulations.
 """
@@ -21,14 +21,14 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from ragbench.base import fewest
+
 Floats = NDArray[np.float64]
 
 _LEVELS = (50.0, 95.0)
 _CONFIDENCE = 0.95
 _TAIL = 0.01
 """Share of the resampled differences of p95 beyond either bound."""
-FEWEST = 72
-"""The fewest queries that bear an upper bound of p95: .95^72 = .0249 is the chance that all lie below it."""
 _SHORTEST_MS = 1e-6  # shorter than clocks can measure; the logarithm needs a positive number
 
 
@@ -51,7 +51,7 @@ class Samples:
 def summary(samples: Samples, seed: int = 13, resamples: int = 1000) -> Mapping[str, float]:
     """p50, p95, p99 and mean, and 95% intervals of the first two (`p50_low`, `p50_high` ...), in milliseconds.
 
-    Percentiles are taken by linear interpolation. Bounds of p95 are NaN for fewer than `FEWEST` queries.
+    Percentiles are taken by linear interpolation. Bounds of p95 are NaN for fewer than `fewest.P95` queries.
     """
     times = samples.of(tuple(dict.fromkeys(samples.qids)))
     p50, p95, p99 = np.percentile(times, [*_LEVELS, 99])
@@ -76,17 +76,19 @@ def weighted_sum(arms: Sequence[tuple[Samples, float]], seed: int = 13, resample
     medians, slow = (
         sum((weight * of(each) for each, weight in times), np.zeros(resamples)) for of in (draws.medians, draws.slow)
     )
-    slow_bounds = np.percentile(slow, [100 * _TAIL, 100 - 100 * _TAIL]) if len(common) >= FEWEST else (np.nan, np.nan)
+    slow_bounds = (
+        np.percentile(slow, [100 * _TAIL, 100 - 100 * _TAIL]) if len(common) >= fewest.P95 else (np.nan, np.nan)
+    )
     return _with_intervals(found, [*np.percentile(medians, [2.5, 97.5]), *slow_bounds])
 
 
 def p95_bounds(times: Floats) -> tuple[float, float]:
-    """Order statistics that hold p95 between them, of times (queries, repeats); NaN for fewer than `FEWEST` queries.
+    """Order statistics that hold p95 between them, of times (queries, repeats); NaN for fewer than 72 queries.
 
     With repeats the bounds are those of as many queries asked once: of equal repeats they are the same.
     """
     queries, repeats = times.shape
-    if queries < FEWEST:
+    if queries < fewest.P95:
         return np.nan, np.nan
     low, high = places(queries)
     ordered = np.sort(times, axis=None)
@@ -108,7 +110,7 @@ def _lowest(n: int) -> int:
 
 @lru_cache(maxsize=64)
 def places(n: int) -> tuple[int, int]:
-    """The places (from 1) of the order statistics of `n` queries that hold p95 at 95% confidence, n >= `FEWEST`.
+    """The places (from 1) of the order statistics of `n` queries that hold p95 at 95% confidence, n >= `fewest.P95`.
 
     The l-th is above p95 if fewer than l of n lie below it; the u-th is below it if at least u do.
     """

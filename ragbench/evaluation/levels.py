@@ -9,6 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ragbench.base import fewest
 from ragbench.evaluation import measures
 from ragbench.evaluation.measures import Run
 
@@ -20,13 +21,11 @@ if TYPE_CHECKING:
     from ragbench.index.chunks import ChunkTable
 
 DOCUMENT, SECTION, QUOTE, PASSAGE = "document", "section", "quote", "passage"
-FEWEST = 3
-"""A level with fewer topics shows nothing, and is left out where more topics have judged documents."""
 
 
 def enough(topics: int, most: int) -> bool:
     """Whether a level with this many topics counts, where the level with the most topics has `most`."""
-    return topics > 0 and topics >= min(FEWEST, most)
+    return topics > 0 and topics >= min(fewest.LEVEL, most)
 
 
 @dataclass(frozen=True)

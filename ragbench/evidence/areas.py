@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ragbench.base import fewest
 from ragbench.evidence.arms import Arms, JudgedContrast
 from ragbench.evidence.statistics import TIE
 
@@ -24,13 +25,11 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-LEAST = 4
-"""The fewest areas for which intervals are computed."""
 COLUMNS = ("factor", "level", "effect", "low", "high", "areas", "area_low", "area_high", "weakest", "without")
 
 
 def areas(arms: Arms, judged: Sequence[JudgedContrast], area_of: Mapping[str, str]) -> pd.DataFrame:
-    """A row for every contrast of one factor and level, with `COLUMNS`; none of fewer than `LEAST` areas.
+    """A row for every contrast of one factor and level, with `COLUMNS`; none of fewer than `fewest.AREAS` areas.
 
     `low` and `high` are the usual interval, `area_low` and `area_high` that of resampled areas. `weakest` is the area
     whose removal brings the effect nearest to zero, or reverses it; `without` is the effect without it. `area_of` has
@@ -46,7 +45,7 @@ def areas(arms: Arms, judged: Sequence[JudgedContrast], area_of: Mapping[str, st
     values = np.stack([differences for _, differences in found])
     used = (~np.isnan(values)).any(axis=0)
     names = sorted(set(of_topic[used]))
-    if len(names) < LEAST:
+    if len(names) < fewest.AREAS:
         return pd.DataFrame(columns=list(COLUMNS))
     member = np.array([of_topic == name for name in names], dtype=np.float64).T
     counts = (~np.isnan(values)) @ member

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ragbench.base import fewest
 from ragbench.base.errors import BenchmarkError
 from ragbench.evidence.policy import Policy
 
 if TYPE_CHECKING:
     import pandas as pd
 
-FEW = 25
-"""Below this many topics conclusions are unstable. Buckley and Voorhees, SIGIR 2000."""
 
 UNTYPED = "(none)"
 COLUMNS = ("kind", "n", "warning", "arm", "mean", "difference", "low", "high")
@@ -29,9 +28,10 @@ def types(kinds: Sequence[str | None]) -> dict[str, NDArray[np.bool_]]:
 
 def warning(kind: str, n: int) -> str:
     """A warning for a type with few queries; empty for others."""
-    if n >= FEW:
+    if n >= fewest.CONCLUSION:
         return ""
-    return f"only {n} {'query' if n == 1 else 'queries'} of type '{kind}': at least {FEW} make a conclusion stable"
+    queries = "query" if n == 1 else "queries"
+    return f"only {n} {queries} of type '{kind}': at least {fewest.CONCLUSION} make a conclusion stable"
 
 
 def by_type(values: Mapping[str, ArrayLike], base: str, kinds: Sequence[str | None], policy: Policy) -> pd.DataFrame:

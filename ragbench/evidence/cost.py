@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from ragbench.evaluation.intervals import FEWEST, Samples, weighted_sum
+from ragbench.base import fewest
+from ragbench.evaluation.intervals import Samples, weighted_sum
 from ragbench.evidence.contrast import Contrast
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class Added:
     def text(self) -> str:
         """As a person reads it: `+12 ms [+9, +16]`."""
         interval = f"[{self.low_ms:+.0f}, {self.high_ms:+.0f}]"
-        return f"{self.p95_ms:+.0f} ms {interval if self.known else f'(an interval takes {FEWEST} queries)'}"
+        return f"{self.p95_ms:+.0f} ms {interval if self.known else f'(an interval takes {fewest.P95} queries)'}"
 
     @property
     def known(self) -> bool:
@@ -84,9 +85,11 @@ class Cost:
         if self.disturbed:
             return "Repeat the command on a quieter machine to decide: computed results are kept"
         if self.added is not None and self.added.known:
-            return f"Ask more queries to decide: latency.queries={2 * max(self.queries, FEWEST)}"
-        if 0 < self.queries < FEWEST:
-            return f"Ask at least {FEWEST} queries to decide: latency.queries={FEWEST}, and a log or more topics"
+            return f"Ask more queries to decide: latency.queries={2 * max(self.queries, fewest.P95)}"
+        if 0 < self.queries < fewest.P95:
+            return (
+                f"Ask at least {fewest.P95} queries to decide: latency.queries={fewest.P95}, and a log or more topics"
+            )
         return "Time it: repeat the command with latency.enabled=true"
 
     @property

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ragbench.base import fewest
 from ragbench.evaluation.levels import DOCUMENT, PASSAGE
 from ragbench.evidence.arms import Arms
 from ragbench.evidence.chance import resamples
@@ -26,15 +27,13 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-FEWEST = 3
-"""The fewest arms of a field; with fewer, the verdict says enough."""
 MOST = 24
 """The most arms of which some are ruled out: at most 276 pairs are compared."""
 COLUMNS = ("arm", "mean", "best", "passage_mean", "passage_best", "ruled_out_by", "more_topics")
 
 
 def field(arms: Arms) -> pd.DataFrame:
-    """A row for every arm, the most likely best first, with `COLUMNS`; no rows for fewer than `FEWEST` arms.
+    """A row for every arm, the most likely best first, with `COLUMNS`; no rows for fewer than `fewest.FIELD` arms.
 
     `best` is the probability of being the best by documents; `passage_best` by passages, NaN where these were not
     measured. `more_topics` is how many more topics would separate the arm from the one with the largest mean; NaN for
@@ -44,7 +43,7 @@ def field(arms: Arms) -> pd.DataFrame:
 
     if arms.asked:
         arms = replace(arms, arms={arm: arms.arms[arm] for arm in arms.asked}, asked=())
-    if len(arms.arms) < FEWEST or not arms.judgeable:
+    if len(arms.arms) < fewest.FIELD or not arms.judgeable:
         return pd.DataFrame(columns=list(COLUMNS))
     chances = {level: _best(arms, level) for level in arms.levels}
     out = _ruled_out(arms) if len(arms.arms) <= MOST else {}

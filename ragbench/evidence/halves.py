@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ragbench.base import fewest
+from ragbench.benchmark.split import TEST, TRAIN
 from ragbench.evidence.arms import Arms
 from ragbench.evidence.chance import tail_p
 from ragbench.evidence.contrast import Contrast
@@ -21,9 +23,6 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-TRAIN, TEST = "train", "test"
-LEAST = 5
-"""The fewest topics in a half for which the halves are compared."""
 COLUMNS = ("factor", "level", "train", "n_train", "test", "n_test", "p")
 _BLOCK = 1_000
 
@@ -31,7 +30,7 @@ _BLOCK = 1_000
 def halves(arms: Arms, contrasts: Sequence[Contrast], splits: Mapping[str, str]) -> pd.DataFrame:
     """A row for every contrast and level: the mean effect on train and on test, and p that both are equal; `COLUMNS`.
 
-    `splits` has the split of a topic by qid. Levels at which a half has fewer than `LEAST` topics are left out.
+    `splits` has the split of a topic by qid. Levels at which a half has fewer than `fewest.HALF` topics are left out.
     """
     import pandas as pd
 
@@ -41,7 +40,7 @@ def halves(arms: Arms, contrasts: Sequence[Contrast], splits: Mapping[str, str])
             qids, differences = arms.differences(contrast, level)
             sides = np.array([splits.get(qid, "") for qid in qids])
             known = sides[~np.isnan(differences)]
-            if min((known == side).sum() for side in (TRAIN, TEST)) >= LEAST:
+            if min((known == side).sum() for side in (TRAIN, TEST)) >= fewest.HALF:
                 names.append((":".join(contrast.factors), level))
                 rows.append((differences, sides))
     if not rows:

@@ -8,6 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ragbench.base import fewest
+
 
 class Mean(NamedTuple):
     """The mean of `n` values and its 95% interval, NaN for fewer than three values."""
@@ -25,7 +27,7 @@ def mean(values: ArrayLike) -> Mean:
     row = np.asarray(values, dtype=np.float64)
     n = len(row)
     centre = float(row.mean()) if n else math.nan
-    if n < 3:
+    if n < fewest.INTERVAL:
         return Mean(centre, math.nan, math.nan, n)
     reach = float(t.ppf(0.975, n - 1)) * float(row.std(ddof=1)) / math.sqrt(n)
     least, most = (0.0, 1.0) if row.min() >= 0 and row.max() <= 1 else (-math.inf, math.inf)

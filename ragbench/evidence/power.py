@@ -8,14 +8,13 @@ from functools import lru_cache, partial
 import numpy as np
 from numpy.typing import NDArray
 
+from ragbench.base import fewest
 from ragbench.base.errors import ConfigError
 from ragbench.evidence import skew
 from ragbench.evidence.chance import resamples
 
 Floats = NDArray[np.float64]
 
-FEW = 20
-"""The fewest queries, and changed queries, for which a detectable effect is given: with fewer it is not reliable."""
 POWER = 0.8
 _DRAWS = 1_000
 _STEPS = 16  # of a bisection from eight standard deviations: to a ten-thousandth of one
@@ -30,11 +29,11 @@ def detectable_effects(
 
     An experiment resamples queries, ties included; an effect shifts every query that is not a tie. The direction
     that is harder to find counts: with the mean of both directions, only 73 to 79% of the experiments in
-    `tests/bench/promises.py` find it. NaN for rows with fewer than `FEW` queries or changed queries.
+    `tests/bench/promises.py` find it. NaN for rows with fewer than `fewest.DETECTABLE` queries or changed queries.
     """
     n, changed = here.sum(axis=1), (differences != 0).sum(axis=1)
     least = skew.floor(differences, n)
-    enough = (n >= FEW) & (changed >= FEW)
+    enough = (n >= fewest.DETECTABLE) & (changed >= fewest.DETECTABLE)
     found = np.full(len(differences), np.nan)
     if not enough.any():
         return found

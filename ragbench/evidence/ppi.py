@@ -13,11 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ragbench.base import fewest
 from ragbench.base.errors import ResultsError
 from ragbench.evidence.statistics import TIE
-
-LEAST = 10
-"""The fewest topics that persons must have judged to estimate the error of a model."""
 
 
 @dataclass(frozen=True)
@@ -44,15 +42,16 @@ def prediction_powered_mean(
 ) -> PoweredMean:
     """The mean over topics: `persons` and `model` (n,) for topics that both judged, `elsewhere` for the model's others.
 
-    Raises ResultsError for fewer than `LEAST` topics of persons.
+    Raises ResultsError for fewer than `fewest.GRADED` topics of persons.
     """
     from scipy.special import stdtrit
 
     gold, same, rest = (np.asarray(values, dtype=np.float64) for values in (persons, model, elsewhere))
     n, more = len(gold), len(rest)
-    if n < LEAST:
+    if n < fewest.GRADED:
         raise ResultsError(
-            f"persons judged {n} topics, and a model's grades count only beside {LEAST} or more: judge a larger sample"
+            f"persons judged {n} topics, and a model's grades count only beside {fewest.GRADED} or more: "
+            "judge a larger sample"
         )
     others = float(np.var(rest, ddof=1)) / more if more > 1 else 0.0
     spread = float(np.var(same, ddof=1)) / n + others

@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from itertools import combinations
 from typing import TYPE_CHECKING
 
+from ragbench.base import fewest
 from ragbench.base.errors import ResultsError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-FEWEST = 3
-"""The fewest shared changes: two can only agree or disagree in order."""
 COLUMNS = ("first", "second", "changes", "rank_correlation", "same_sign", "sure", "sure_alike")
 
 
@@ -29,9 +28,10 @@ def effects(verdicts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     tables = {name: frame[frame["kind"] == "main"].set_index("factor") for name, frame in verdicts.items()}
     first = next(iter(tables.values()))
     shared = [factor for factor in first.index if all(factor in table.index for table in tables.values())]
-    if len(shared) < FEWEST:
+    if len(shared) < fewest.SHARED:
         raise ResultsError(
-            f"the runs share {len(shared)} changes by name, and {FEWEST} are needed: run the same ablation on each"
+            f"the runs share {len(shared)} changes by name, and {fewest.SHARED} are needed: "
+            "run the same ablation on each"
         )
     found = {"change": shared}
     for name, table in tables.items():

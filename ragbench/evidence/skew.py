@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ragbench.base import fewest
+
 Floats = NDArray[np.float64]
 
 _NOTHING = 1e-30  # added to every variance, so that a row of ties is not divided by 0
@@ -55,4 +57,4 @@ def bounds(differences: Floats, n: NDArray[Any], above: Any, below: Any) -> tupl
     with np.errstate(invalid="ignore", divide="ignore"):
         error = root / np.sqrt(n - 1.0)
         low, high = mean - above * error, mean + below * error
-    return np.where(n < 3, np.nan, low), np.where(n < 3, np.nan, high)
+    return np.where(n < fewest.INTERVAL, np.nan, low), np.where(n < fewest.INTERVAL, np.nan, high)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ragbench.base import fewest
 from ragbench.base.errors import ResultsError
 from ragbench.evaluation.levels import DOCUMENT
 from ragbench.evidence.arms import Arms
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Floats = NDArray[np.float64]
-FEWEST = 3
-"""The fewest shared arms: two can only agree or disagree in order."""
 _DRAWS = 4_000
 
 
@@ -91,12 +90,13 @@ class Validity:
 def validate(persons: Arms, other: Arms) -> Validity:
     """Compare the conclusions of two sets of topics about the arms they share, by the policy of the persons' run.
 
-    Raises ResultsError for fewer than `FEWEST` shared arms.
+    Raises ResultsError for fewer than `fewest.SHARED` shared arms.
     """
     names = [arm for arm in persons.arms if arm in other.arms]
-    if len(names) < FEWEST:
+    if len(names) < fewest.SHARED:
         raise ResultsError(
-            f"the two runs share {len(names)} arms by name, and {FEWEST} are needed: run the same arms on both topics"
+            f"the two runs share {len(names)} arms by name, and {fewest.SHARED} are needed: "
+            "run the same arms on both topics"
         )
     sides = [
         Arms({name: replace(each.arms[name], levels=_documents(each, name)) for name in names}, persons.policy)

@@ -14,8 +14,8 @@ from typing import Literal
 
 import numpy as np
 
+from ragbench.base import fewest
 from ragbench.evidence.cost import Cost
-from ragbench.evidence.power import FEW
 from ragbench.evidence.statistics import Comparison
 
 Quality = Literal["better", "worse", "equivalent", "open"]
@@ -55,7 +55,7 @@ class Level:
     def at_least(self) -> float:
         """The lower bound of the effect, whether unjudged hits are useless or useful; NaN where there is none."""
         found = self.comparison
-        if found.ties == found.n >= 3:
+        if found.ties == found.n >= fewest.INTERVAL:
             return 0.0
         return found.at_least + min(0.0, 0.0 if self.useful is None else self.useful - found.difference)
 
@@ -70,7 +70,7 @@ class Level:
         """
         found = self.comparison
         if found.ties == found.n:
-            return "equivalent" if found.n >= FEW else "open"
+            return "equivalent" if found.n >= fewest.DETECTABLE else "open"
         if np.isnan(found.ci_low):
             return "open"
         if -smallest_effect < found.narrow_low and found.narrow_high < smallest_effect:
@@ -89,7 +89,7 @@ class Level:
         if found.ties == found.n:
             return f"{self.name}s: none of {found.n} queries changed"
         numbers = f"{self.name}s {found.difference:+.3f} [{found.ci_low:+.3f}, {found.ci_high:+.3f}], {p_text(found)}"
-        if found.n < 3:
+        if found.n < fewest.INTERVAL:
             return f"{self.name}s {found.difference:+.3f}: {found.n} topics are too few to decide"
         if not self.sign_is_sure:
             return (

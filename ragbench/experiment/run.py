@@ -72,7 +72,8 @@ def plan(settings: Sequence[Settings], command: str, builder: ArmBuilder) -> Pla
     if repeated is not None:
         raise ConfigError(f"two arms are called '{repeated}': give them different names with name=...")
     measures.check(settings[0].measures)
-    topics = builder.benchmark.select(settings[0].split)
+    # By name, so that no table depends on the order in which they were written down.
+    topics = tuple(sorted(builder.benchmark.select(settings[0].split), key=lambda topic: topic.qid))
     arms = dict(zip((each.name for each in settings), zip(settings, builder.arms(settings), strict=True), strict=True))
     return Plan(command, builder.benchmark, topics, arms)
 
@@ -237,7 +238,7 @@ def _write_arm(
     table = arm.index.chunks
     frames = []
     for level in levels.levels(outcome.final, table, benchmark):
-        # Written without judgments, too: `ragbench pool` reads from it what must still be judged.
+        # Written without judgments, too: `ragbench data pool` reads from it what must still be judged.
         place.text(_RUN_FILES[level.name], measurements.trec(level.run, "ragbench"))
         if level.name == levels.DOCUMENT or level.qrels:
             frames.append(level.evaluate(settings.measures, benchmark.unanswerable))

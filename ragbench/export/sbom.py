@@ -1,4 +1,4 @@
-"""The parts list of a bundle in CycloneDX 1.6: models with their files, packages, digests and licences."""
+"""Parts lists in CycloneDX 1.6, of a bundle or of an installation: models with files, packages, digests, licences."""
 
 from __future__ import annotations
 
@@ -22,6 +22,34 @@ def parts(name: str, models: Sequence[Mapping[str, Any]], packages: Mapping[str,
             *(_package(package, version) for package, version in sorted(packages.items())),
         ],
     }
+
+
+def installed(distribution: str = "ragbench") -> dict[str, str]:
+    """Versions by name of an installed distribution and of all that it requires here, directly or not.
+
+    What an extra asks for is part of it only where another distribution requires that extra. What is required and
+    not installed is left out: `ragbench doctor` is the place that says so.
+    """
+    from packaging.requirements import Requirement
+    from packaging.utils import canonicalize_name
+
+    found: dict[str, str] = {}
+    seen: set[tuple[str, str]] = set()
+    left = [(distribution, "")]
+    while left:
+        name, extra = left.pop()
+        if (canonicalize_name(name), extra) in seen:
+            continue
+        seen.add((canonicalize_name(name), extra))
+        try:
+            known = importlib.metadata.distribution(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+        found[known.metadata["Name"]] = known.version
+        for requirement in map(Requirement, known.requires or ()):
+            if requirement.marker is None or requirement.marker.evaluate({"extra": extra}):
+                left += [(requirement.name, each) for each in ("", *sorted(requirement.extras))]
+    return found
 
 
 def _model(model: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING
 
 from ragbench.base.build import SOURCES
 from ragbench.base.errors import ConfigError
-from ragbench.config.arm_builder import ArmBuilder, Progress, Say
-from ragbench.fit import ranker
+from ragbench.config.arm_builder import Progress, Say
+from ragbench.fit import ranker, training
 from ragbench.fit.ranker import Sample
-from ragbench.search.engine import executor
 from ragbench.search.engine.executor import Arm
-from ragbench.search.engine.pipeline import Pipeline
 from ragbench.search.ranking import features
 
 if TYPE_CHECKING:
@@ -36,9 +34,9 @@ def arm(settings: Settings, benchmark: Benchmark, progress: Progress | None = No
     )
     if not any("fused" in stage.provides for _, stage in stages):
         raise ConfigError("this pipeline fuses nothing before 'rank', so there is no order to start from")
-    (whole,) = ArmBuilder.of(settings, benchmark, progress, say).arms([settings])
-    whole.index.prepare({"terms"})
-    return Arm(whole.name, Pipeline(stages), whole.index)
+    found = training.cut(settings, benchmark, stages, progress, say)
+    found.index.prepare({"terms"})
+    return found
 
 
 def sample(
@@ -50,6 +48,5 @@ def sample(
     progress: Progress | None = None,
 ) -> Sample:
     """What can be learned from the topics of a split, as `ranker.sample` says."""
-    queries = [topic.query() for topic in benchmark.select(split)]
-    (outcome,) = executor.execute([arm], queries, progress)
-    return ranker.sample(outcome.final, arm.index, benchmark, depth, wanted)
+    states = training.answers(arm, benchmark.select(split), progress)
+    return ranker.sample(states, arm.index, benchmark, depth, wanted)

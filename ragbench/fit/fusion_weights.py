@@ -16,8 +16,11 @@ from numpy.typing import NDArray
 
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.types import QueryState, Ranking
+from ragbench.evaluation.measures import PRIMARY, document_run, evaluate
 
 if TYPE_CHECKING:
+    from ragbench.benchmark.benchmark import Benchmark
+    from ragbench.index.chunks import ChunkTable
     from ragbench.index.index import Index
     from ragbench.search.stages.fuse import Fuse
 
@@ -80,6 +83,18 @@ def learn(
     best = _best(values)
     weights = {source: round(float(weight), 3) for source, weight in zip(sources, mixtures[best], strict=True)}
     return Learned(weights, before=values[0], after=values[best], held_out=held_out)
+
+
+def document_gain(states: Sequence[QueryState], table: ChunkTable, benchmark: Benchmark) -> Gain:
+    """What gives the primary measure of rankings, one for each state, by the best chunk of each document."""
+
+    def gain(rankings: Sequence[Ranking]) -> NDArray[np.float64]:
+        run = document_run([replace(s, fused=r) for s, r in zip(states, rankings, strict=True)], table)
+        frame = evaluate(run, benchmark.document_qrels, [PRIMARY])
+        values = dict(zip(frame["qid"], frame["value"], strict=True))
+        return np.array([values[state.query.qid] for state in states], dtype=np.float64)
+
+    return gain
 
 
 def _mixtures(configured: NDArray[np.float64], draws: int, seed: int) -> NDArray[np.float64]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ragbench.base.errors import ConfigError, ResultsError
+from ragbench.benchmark.split import TRAIN
 from ragbench.config.arm_builder import Progress
 from ragbench.config.settings import Settings
 from ragbench.evaluation import source_rankings
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ragbench.benchmark.benchmark import Benchmark, Topic
-
-TRAIN = "train"
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ragbench.base import fewest
 from ragbench.base.bounds import Checked, Name, Positive
 from ragbench.base.build import build
 from ragbench.base.errors import BenchmarkError, BoundaryError, ConfigError
@@ -36,8 +37,6 @@ SPEC = Spec(prior=3.0, rounds=80, rate=0.05, smallest=20)
 """How the trees of such an order grow."""
 MODELS = 2
 """Models, each with its own seed, whose mean is the order."""
-FEWEST = 3
-"""The fewest sites to learn from: with each left out in turn, an order is learned from at least two."""
 _PATHS = ("data.corpus", "data.queries", "data.qrels", "data.folder")
 
 
@@ -99,10 +98,10 @@ def _absolute(word: str, folder: Path) -> str:
 
 def _require_sites(collections: Sequence[Collection], where: str) -> None:
     sites = {each.place for each in collections}
-    if len(sites) < FEWEST:
+    if len(sites) < fewest.SITES:
         raise BenchmarkError(
-            f"{where} has {len(sites)} sites, and an order for other sites is learned from at least {FEWEST}: add "
-            "collections, or learn from the topics of one with `ragbench fit order`"
+            f"{where} has {len(sites)} sites, and an order for other sites is learned from at least {fewest.SITES}: "
+            "add collections, or learn from the topics of one with `ragbench fit order`"
         )
 
 
@@ -149,7 +148,7 @@ class Order:
 def learn(parts: Sequence[Part], spec: Spec = SPEC, progress: Progress | None = None) -> Order:
     """Learn one order from the queries of all parts, and measure it with each site left out in turn.
 
-    A query counts as its collection's weight says. Raises BenchmarkError for fewer than FEWEST sites with topics.
+    A query counts as its collection's weight says. Raises BenchmarkError for fewer than fewest.SITES sites with topics.
     """
     used = [part for part in parts if len(part.sample)]
     _require_sites([part.collection for part in used], "what was given")
@@ -208,7 +207,7 @@ def gains(order: Order, seed: int = 13, draws: int = 10_000, confidence: float =
     """
     import pandas as pd
 
-    from ragbench.evidence.areas import LEAST, reach
+    from ragbench.evidence.areas import reach
     from ragbench.evidence.statistics import compare
 
     rows: list[tuple[Any, ...]] = []
@@ -230,7 +229,7 @@ def gains(order: Order, seed: int = 13, draws: int = 10_000, confidence: float =
             learned = np.concatenate([values[number] for number in numbers])
             sums = np.bincount(site, learned - fused, minlength=len(names)).astype(np.float64)
             half = np.nan
-            if len(names) >= LEAST:
+            if len(names) >= fewest.AREAS:
                 half = float(reach(sums[None], counts[None], seed, draws, confidence)[0])
             gain, documents = float((learned - fused).mean()), sum(part.documents for part in parts)
             means = (fused.mean(), learned.mean(), gain, gain - half, gain + half)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ragbench.fit import before_rank, ranker
-from ragbench.fit.ranker import Progress, Sample, Spec, Values
+from ragbench.fit.ranker import Learned, Progress, Sample, Spec, Values
 from ragbench.search.ranking import trees
 from ragbench.search.stages.rank import Rank
 
@@ -19,15 +19,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class OwnOrder:
-    """The order that was learned, and nDCG@10 of every topic before, and by an order of other groups of topics.
-
-    `start` says in words what it started from.
-    """
+    """The order that was learned, `start`: from what, in words, and `learned`: what it gains on topics left out."""
 
     stage: Rank
     start: str
-    before: Values
-    held_out: Values
+    learned: Learned
+
+    @property
+    def before(self) -> Values:
+        """nDCG@10 of every topic from where it started."""
+        return self.learned.fused
+
+    @property
+    def held_out(self) -> Values:
+        """nDCG@10 of every topic by an order of other groups of topics."""
+        return self.learned.held_out
 
 
 def start_of(settings: Settings) -> Rank | None:
@@ -52,12 +58,12 @@ def learn(judged: Sample, start: Rank | None, spec: Spec, progress: Progress | N
     """Add trees to an order, and estimate by cross-validation over groups of topics what they bring."""
     if start is None:
         learned = ranker.learn(judged, spec, progress)
-        return OwnOrder(learned.rank(spec), "the fused order", learned.fused, learned.held_out)
+        return OwnOrder(learned.rank(spec), "the fused order", learned)
     spec = replace(spec, prior=start.prior, depth=start.depth)
     learned = ranker.learn(judged.from_order(start), spec, progress)
     stage = replace(start, model=trees.joined([(start.trees, 1.0), (learned.model, 1.0)]))
     said = f"the order '{start.name}'" if start.name else "the configured order"
-    return OwnOrder(stage, said, learned.fused, learned.held_out)
+    return OwnOrder(stage, said, learned)
 
 
 def confirm(judged: Sample, start: Rank | None, found: OwnOrder) -> tuple[Values, Values]:

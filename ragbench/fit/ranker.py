@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ragbench.base import fewest
 from ragbench.base.bounds import Checked, Count, Factor, Natural, Positive, Share, Weight
 from ragbench.base.errors import BenchmarkError
 from ragbench.benchmark.benchmark import topic_area
@@ -34,8 +35,6 @@ Values = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 Progress = Callable[[str, int, int], None]
 
-FEWEST = 20
-"""Nothing is learned from fewer topics: folds of less than four show nothing."""
 _INNER = 3  # folds to choose the number of trees
 _SHARES = (0.25, 0.5, 0.75, 1.0)  # of the topics, for the learning curve
 
@@ -203,13 +202,14 @@ class Learned:
 def learn(judged: Sample, spec: Spec, progress: Progress | None = None) -> Learned:
     """Learn from all queries of a sample, and estimate by cross-validation over groups and over folders.
 
-    Raises BenchmarkError for fewer than FEWEST queries or fewer groups than folds.
+    Raises BenchmarkError for fewer than fewest.ORDER queries or fewer groups than folds.
     """
     everything = np.arange(len(judged))
-    if len(judged) < FEWEST or len(set(judged.groups)) < spec.folds:
+    if len(judged) < fewest.ORDER or len(set(judged.groups)) < spec.folds:
         raise BenchmarkError(
-            f"a ranking is learned from at least {FEWEST} judged training topics of {spec.folds:g} groups, and there "
-            f"are {len(judged)} of {len(set(judged.groups))}: judge more with `ragbench judge`, or try data.resplit=1"
+            f"a ranking is learned from at least {fewest.ORDER} judged training topics of {spec.folds:g} groups, and "
+            f"there are {len(judged)} of {len(set(judged.groups))}: judge more with `ragbench judge`, or try "
+            "data.resplit=1"
         )
     outer = _folds(judged.groups, everything, int(spec.folds), spec.seed)
     several = len(set(judged.areas)) > 1

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ragbench.base import fewest
 from ragbench.base.errors import ResultsError
 from ragbench.evaluation import diagnosis, headroom
 from ragbench.evidence import arms
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
     from ragbench.results.measurements import Measurements
 
-FEW_TOPICS = 50
 _WORTH = 0.02  # nDCG@10; a smaller possible gain is not worth a lever
 _LOST = 0.05  # share of the relevant sections that a stage may drop without being named
 _JUDGED = 0.5
@@ -113,12 +113,12 @@ def _measuring(run: _Run) -> Iterator[Lever]:
             (),
         )
     topics = int(run.room["topics"])
-    if topics < FEW_TOPICS:
+    if topics < fewest.ADVICE:
         yield Lever(
             "judge more topics",
-            f"{topics} topics have a relevant document; fewer than {FEW_TOPICS} show large differences only",
+            f"{topics} topics have a relevant document; fewer than {fewest.ADVICE} show large differences only",
             None,
-            ("ragbench topics derive", f"ragbench pool {shlex.quote(str(run.results.folder))}"),
+            ("ragbench topics derive", f"ragbench data pool {shlex.quote(str(run.results.folder))}"),
         )
     judged = run.results.values(run.arm, evidence.JUDGED)
     # Topics with one relevant document each, such as known items, have no other judgments: nothing is missing.
@@ -129,7 +129,7 @@ def _measuring(run: _Run) -> Iterator[Lever]:
             "judge what it returns",
             f"{judged.mean():.0%} of its first ten documents were judged; unjudged ones count as not relevant",
             None,
-            (f"ragbench pool {shlex.quote(str(run.results.folder))}",),
+            (f"ragbench data pool {shlex.quote(str(run.results.folder))}",),
         )
 
 
@@ -177,7 +177,7 @@ def _ordering(run: _Run) -> Iterator[Lever]:
             "learn the order from your topics",
             f"the best order of the first {headroom.DEPTHS[-1]} would bring {words}; it says if your topics suffice",
             bound,
-            (run.command("learn-ranker"),),
+            (run.command("fit order --anew"),),
         )
     if config.get("fuse"):
         lost = f"; {fused_out:.0%} of the topics are lost in fusion" if fused_out else ""
@@ -185,7 +185,7 @@ def _ordering(run: _Run) -> Iterator[Lever]:
             "weigh the sources",
             f"a better mixture puts the same hits into another order{lost}",
             bound,
-            (run.command("learn-weights"), run.command("tune")),
+            (run.command("fit weights"), run.command("tune")),
         )
     if run.off("p6") and not run.tried("p6=on"):
         ten = float(run.room[f"oracle_{headroom.DEPTHS[0]}"]) - float(run.room[headroom.VALUE])

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ragbench.base import fewest
 from ragbench.base.build import active
 from ragbench.evaluation.levels import PASSAGE, SECTION
 from ragbench.evaluation.measures import PRIMARY
 from ragbench.evidence import arms
-from ragbench.evidence.by_type import FEW
 from ragbench.evidence.policy import Policy
 from ragbench.evidence.power import POWER
 from ragbench.report import evidence
@@ -201,8 +201,8 @@ def _statistics(results: Measurements, config: Mapping[str, Any], cite: Citation
         f"unjudged hits could turn the sign of an effect, if they were as useful as judged ones at their rank, it is "
         f"left open; where nothing was judged useless, as with known items, unjudged hits count as useless. A change "
         f"is adopted when quality is better and its cost within budget ({limit}), rejected when quality is worse or "
-        f"its cost over budget. Results for query types with fewer than {FEW} topics are marked as unstable "
-        f"{cite(works.FEW_TOPICS)}. The seed is {policy.seed}."
+        f"its cost over budget. Results for query types with fewer than {fewest.CONCLUSION} topics are marked as "
+        f"unstable {cite(works.FEW_TOPICS)}. The seed is {policy.seed}."
     )
 
 

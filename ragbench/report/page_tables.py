@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
+from ragbench.base import fewest
 from ragbench.config.catalogue import label
 from ragbench.evaluation import headroom as room
 from ragbench.evaluation.diagnosis import FOUND, unit
@@ -14,7 +15,6 @@ from ragbench.evaluation.latency import NOTABLE
 from ragbench.evaluation.levels import PASSAGE
 from ragbench.evaluation.measures import ANSWERED, FALSE_SILENCE, HITS, PRIMARY, SILENCE, UNPLACED
 from ragbench.evaluation.passages import TOKENS
-from ragbench.evidence.by_type import FEW
 from ragbench.report import evidence
 from ragbench.report.cells import MARKS, Cell, Table, direction, interval, join_names, p_value, plain, signed
 from ragbench.report.figures import fate, main_effects
@@ -211,7 +211,11 @@ def kinds(results: Measurements, of: Literal["type", "area"]) -> tuple[Table, st
         rows.append(tuple(line))
     columns = [(f"{each['kind']} ({each['n']}{', few' if each['warning'] else ''})", "") for each in groups]
     few = [f"{each['kind']} {each['n']}" for each in groups if each["warning"]]
-    said = f"By {of}: {join_names(few)}. It takes at least {FEW} queries to make a conclusion stable." if few else ""
+    said = (
+        f"By {of}: {join_names(few)}. It takes at least {fewest.CONCLUSION} queries to make a conclusion stable."
+        if few
+        else ""
+    )
     table = Table(
         f"{evidence.primary(results)} by {'query type' if of == 'type' else of} (number of queries)",
         (("Configuration", ""), *columns),

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 _DIGITS = 16
 _READING = ("diagnose", "advise", "gate")
 """Commands that adopt nothing: they only count."""
+_LEARNING = ("fit order", "learn-ranker")
+"""Commands that judge what was learned, under one name of an arm; the second is an earlier name of the first."""
 
 
 def look(root: Path, benchmark: str, key: object, command: str, arms: Sequence[str]) -> int:
@@ -75,7 +77,7 @@ def turn(root: Path, benchmark: str, key: object, command: str) -> int:
 def judges(look: Mapping[str, Any]) -> bool:
     """Whether a look judges arms against each other."""
     command, arms = look["command"], look["arms"]
-    return command not in _READING and (len(arms) > 1 or command == "learn-ranker")
+    return command not in _READING and (len(arms) > 1 or command in _LEARNING)
 
 
 def share(turn: int) -> float:

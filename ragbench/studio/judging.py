@@ -1,6 +1,6 @@
 """Judging in the browser: pools of a run's unjudged pairs, and one file for every judge of a pool.
 
-    <results>/studio/pools/<run>.csv              what `ragbench pool` writes
+    <results>/studio/pools/<run>.csv              what `ragbench data pool` writes
     <results>/studio/judges/<run>/<judge>.csv     the same pairs in an order of this judge, with grades
 
 A pair shows neither which arm returned it nor at which rank. The order is drawn by the judge's name, since the order of

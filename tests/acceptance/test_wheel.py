@@ -45,3 +45,13 @@ def test_a_wheel_works_in_a_clean_environment(tmp_path: Path) -> None:
     assert "recommended" in called("list", "experiments")
     assert "retrieve" in called("config", "exp=recommended").splitlines()[0].lower()
     assert '"documents": 521' in called("data", "describe", "--json")
+
+
+def test_the_wheel_is_the_same_bytes_when_it_is_built_again(tmp_path: Path) -> None:
+    def built(folder: Path, clock: str) -> bytes:
+        environment = {**os.environ, "SOURCE_DATE_EPOCH": "1580601600", "TZ": clock}
+        run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", folder, ROOT, env=environment)
+        (wheel,) = folder.glob("ragbench-*.whl")
+        return wheel.read_bytes()
+
+    assert built(tmp_path / "first", "UTC") == built(tmp_path / "second", "Asia/Tokyo")

@@ -1,6 +1,7 @@
 """`ragbench list` and `ragbench completion`, the latter asked by a real shell."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.commands import SUMMARY, cli
+from ragbench.commands import OLD, cli, everything
 from ragbench.results import store
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "configuration.md"
@@ -89,12 +90,19 @@ def test_the_committed_page_is_current(capsys: pytest.CaptureFixture[str]) -> No
 @pytest.mark.parametrize(
     ("line", "offered"),
     [
-        ("ragbench voc", {"vocabulary"}),
+        ("ragbench voc", set()),  # an old name is offered no longer
+        ("ragbench tru", {"trust"}),
+        ("ragbench fit ", {"calibration", "weights", "order"}),
+        ("ragbench list te", {"terms"}),
+        ("ragbench list p", {"parameters", "plugins"}),
+        ("ragbench fit order --coll", {"--collections"}),
+        ("ragbench fit weights p6=", {"on", "off"}),
+        ("ragbench learn-weights --dra", {"--draws"}),
         ("ragbench run +exp=phase", {"phase1", "phase2", "phase3", "phase4"}),
         ("ragbench run p6=", {"on", "off"}),
         ("ragbench run -m +exp=baseline,phase1 p6.bl", {"p6.blend="}),
         ("ragbench search question --exp", {"--explain"}),
-        ("ragbench data ", {"check", "split", "agreement", "describe", "judged", "looks", "power"}),
+        ("ragbench data ", {"pool", "check", "split", "agreement", "describe", "judged", "looks", "power"}),
         ("ragbench report --pic", {"--picture"}),
     ],
 )
@@ -105,7 +113,7 @@ def test_bash_completes(line: str, offered: set[str]) -> None:
         capture_output=True,
         text=True,
         check=False,
-        env={"PATH": f"{here}:/usr/bin:/bin", "HOME": "/"},
+        env={"PATH": f"{here}:/usr/bin:/bin", "HOME": "/", "PYTHONPATH": os.environ.get("PYTHONPATH", "")},
     )
     assert {word.strip() for word in done.stdout.split("\n") if word} == offered, done.stderr
 
@@ -119,5 +127,5 @@ def test_code_for_every_shell(shell: str, capsys: pytest.CaptureFixture[str]) ->
 def test_a_word_of_a_command_is_completed_for_every_command() -> None:
     from ragbench.commands.completer import parser
 
-    for command in SUMMARY:
+    for command in (*everything(), *OLD):
         parser(f"ragbench {command} ")

@@ -1,4 +1,4 @@
-"""`ragbench mcp` as a process, talked to over its standard input and output by the SDK's client."""
+"""`ragbench serve mcp` as a process, talked to over its standard input and output by the SDK's client."""
 
 from __future__ import annotations
 

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from ragbench.base.errors import BenchmarkError
+from ragbench.base.fewest import CONCLUSION as FEW
 from ragbench.config import composition
-from ragbench.evidence.by_type import FEW, by_type, types, warning
+from ragbench.evidence.by_type import by_type, types, warning
 from ragbench.evidence.policy import Policy
 from ragbench.evidence.statistics import compare_all
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from ragbench.base.errors import ConfigError
+from ragbench.base.fewest import DETECTABLE as FEW
 from ragbench.evidence import chance, skew
-from ragbench.evidence.power import FEW, minimum_detectable_effect, queries_needed
+from ragbench.evidence.power import minimum_detectable_effect, queries_needed
 from ragbench.evidence.statistics import compare, compare_all
 
 

@@ -1,15 +1,20 @@
 """A signed bundle that is refreshed again and again while it is reloaded and searched: nobody is told a lie.
 
-    python -m tests.faults.company [REFRESHES]     prints a table; exit code 1 for harm
+    python -m tests.faults.company [REFRESHES KILLS]     prints a table; exit code 1 for harm
 
 Harm is a false alarm (a bundle that was honestly refreshed is refused), an error of a search, or an answer that still
-has what a confirmed edit took away.
+has what a confirmed edit took away. Kills strike `ragbench refresh` at a step of its writing or at any moment: what is
+served stays whole, and the next refresh succeeds.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
+import random
 import shutil
+import signal
+import subprocess
 import sys
 import tempfile
 import threading
@@ -26,7 +31,7 @@ from ragbench.export.loaded_bundle import load
 from ragbench.export.memory import Memory
 from ragbench.export.refresh import Refresher
 from ragbench.serving.service import SearchService
-from tests.faults.campaign import VAULT, Campaign
+from tests.faults.campaign import PROGRAM, SEED, VAULT, Campaign
 
 CLIENTS = 8
 NOTE = "zebra.md"
@@ -52,35 +57,73 @@ class Company:
 
     def refresh(self, times: int) -> None:
         """Refresh so many times; each time the note has another word, and the word before is gone."""
+        refresher = Refresher(self._bundle, self._notes, sign=self._private, say=lambda sentence: None)
+        with self._served() as service:
+            for number in range(times):
+                self._edit(f"quagga{number}")
+                refresher.refresh()
+                self._reload(service, (f"quagga{number}",))
+                self.counts["refreshes"] += 1
+
+    def kill(self, times: int) -> None:
+        """Kill the command at a step or any moment, after which the old or the new note answers; then let it end."""
+        chance, steps, before = random.Random(SEED), 20, "okapi"
+        self._edit(before)
+        self._command(0)
+        with self._served() as service:
+            for number in range(times):
+                word = f"okapi{number}"
+                self._edit(word)
+                # In hundredths of a second: starting takes most of them.
+                at = -chance.randint(100, 500) if chance.random() < 0.3 else chance.randint(1, steps)
+                killed = self._command(at)
+                self.counts["kills"] += killed.returncode == -signal.SIGKILL
+                self._reload(service, (word, before))
+                whole = self._command(0)
+                if whole.returncode:
+                    self.harms.append(f"kill {number} at {at}, then: {whole.stderr[-200:]}")
+                    continue
+                steps = max(steps, int(whole.stdout.rsplit("steps", 1)[1]))
+                self._reload(service, (word,))
+                before = word
+
+    def _edit(self, word: str) -> None:
+        (self._notes / NOTE).write_text(f"# Zebra\n\nA zebra crossing {word}.\n", encoding="utf-8")
+
+    def _command(self, at: int) -> subprocess.CompletedProcess[str]:
+        words = ("refresh", self._bundle, "--corpus", self._notes, "--sign", self._private, "--quiet")
+        return subprocess.run(
+            [sys.executable, "-c", PROGRAM, str(at), *map(str, words)], capture_output=True, text=True, timeout=300
+        )
+
+    @contextlib.contextmanager
+    def _served(self) -> Iterator[SearchService]:
+        """The service of the bundle, with its clients, and somebody else who opens the bundle."""
         memory = Memory(self._bundle.parent / "bundles.json")
         service = SearchService(self._bundle, key=self._public, memory=memory)
-        refresher = Refresher(self._bundle, self._notes, sign=self._private, say=lambda sentence: None)
         over = threading.Event()
         threads = [threading.Thread(target=self._ask, args=(service, over)) for _ in range(CLIENTS)]
         threads.append(threading.Thread(target=self._open, args=(over,)))
         for thread in threads:
             thread.start()
         try:
-            for number in range(times):
-                (self._notes / NOTE).write_text(f"# Zebra\n\nA zebra crossing quagga{number}.\n", encoding="utf-8")
-                refresher.refresh()
-                self._reload(service, number)
-                self.counts["refreshes"] += 1
+            yield service
         finally:
             over.set()
             for thread in threads:
                 thread.join()
             service.close()
 
-    def _reload(self, service: SearchService, number: int) -> None:
+    def _reload(self, service: SearchService, words: tuple[str, ...]) -> None:
+        """Serve what lies in the folder: the note must be found with one of the words that it may have."""
         try:
             service.reload()
         except RagbenchError as error:
-            self.harms.append(f"refresh {number}: {error}")
+            self.harms.append(f"{words[0]}: {error}")
             return
         text = service._current.opened.bundle.search("zebra crossing", 1)[0].text
-        if f"quagga{number}." not in text:
-            self.harms.append(f"refresh {number}: an old answer: {text[:80]}")
+        if not any(f"{word}." in text for word in words):
+            self.harms.append(f"{words[0]}: another answer: {text[:80]}")
 
     def _ask(self, service: SearchService, over: threading.Event) -> None:
         while not over.wait(0.05):
@@ -112,11 +155,12 @@ def figures(company: Company) -> Iterator[str]:
 
 def main() -> int:
     """Export a bundle of the small vault and refresh it."""
-    times = int(sys.argv[1]) if len(sys.argv) > 1 else 200
+    times, kills = [int(word) for word in sys.argv[1:]] + [200, 40][len(sys.argv) - 1 :]
     with tempfile.TemporaryDirectory() as folder:
         campaign = Campaign(Path(folder))
         company = Company(Path(folder) / "company", campaign.export())
         company.refresh(times)
+        company.kill(kills)
         print(*figures(company), *company.harms[:20], sep="\n")
         return int(bool(company.harms))
 

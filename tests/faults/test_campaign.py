@@ -9,7 +9,9 @@ import pytest
 
 from tests.faults.bad_inputs import cases, harm
 from tests.faults.campaign import SEED, Campaign
+from tests.faults.company import Company
 from tests.faults.doors import Doors
+from tests.faults.sameness import differences, measure
 
 
 @pytest.fixture(scope="module")
@@ -53,3 +55,16 @@ def test_killed_commands_go_on(campaign: Campaign) -> None:
 def test_a_full_disk_is_one_sentence(campaign: Campaign) -> None:
     campaign.fill(1)
     assert campaign.harms == []
+
+
+def test_a_killed_refresh_leaves_an_answer(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(campaign.folder / "state"))
+    company = Company(campaign.folder / "company", campaign.export())
+    company.kill(1)
+    assert company.harms == []
+
+
+def test_seeds_threads_and_order_of_topics_change_no_byte(tmp_path: Path) -> None:
+    found = {each: measure(each, tmp_path / each[0]) for each in (("0", "1", "forward"), ("77", "2", "backward"))}
+    assert list(differences(found)) == []
+    assert len(next(iter(found.values()))) == 8

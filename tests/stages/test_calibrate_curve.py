@@ -41,7 +41,7 @@ def test_a_source_that_is_not_searched_is_named(state) -> None:
 @pytest.mark.parametrize(
     ("parameters", "said"),
     [
-        ({"x": (), "y": ()}, r"x and y must hold the same number of points.*`ragbench calibrate`"),
+        ({"x": (), "y": ()}, r"x and y must hold the same number of points.*`ragbench fit calibration`"),
         ({"x": (1.0,), "y": (0.1, 0.2)}, r"got 1 and 2"),
         ({"x": (1.0, 1.0), "y": (0.1, 0.2)}, r"x must increase"),
         ({"x": (float("nan"),), "y": (0.1,)}, r"x\[0\] must be finite"),

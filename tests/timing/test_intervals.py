@@ -5,7 +5,8 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from ragbench.evaluation.intervals import FEWEST, Samples, p95_at_least, places, summary, weighted_sum
+from ragbench.base.fewest import P95 as FEWEST
+from ragbench.evaluation.intervals import Samples, p95_at_least, places, summary, weighted_sum
 
 CHANCE = np.random.default_rng(7)
 TIMES = np.exp(CHANCE.normal(2, 0.5, 80))

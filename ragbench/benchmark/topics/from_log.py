@@ -13,6 +13,7 @@ import numpy as np
 from annotated_types import Interval
 from numpy.typing import NDArray
 
+from ragbench.base import fewest
 from ragbench.base.bounds import Checked, Count, Natural, Share
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.fingerprint import text_digest
@@ -21,7 +22,7 @@ from ragbench.benchmark.benchmark import Qrels, Topic
 from ragbench.benchmark.documents import Names
 from ragbench.benchmark.similarity import near_duplicates
 from ragbench.benchmark.split import split
-from ragbench.benchmark.topics.clicks import LEAST, Clicks, rates
+from ragbench.benchmark.topics.clicks import Clicks, rates
 from ragbench.benchmark.topics.log import Log, Search, normal_form
 from ragbench.corpus.masking import words
 
@@ -43,7 +44,7 @@ class LogSpec(Checked):
     tail: Share = 0.25
     train: Annotated[float, Interval(gt=0, lt=1)] = 0.5
     least_sessions: Count = 1
-    least_clicks: Count = LEAST
+    least_clicks: Count = fewest.CLICKS
     seed: Natural = 13
 
 

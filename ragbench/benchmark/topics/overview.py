@@ -6,13 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from ragbench.base import fewest
 from ragbench.benchmark.benchmark import Topic
 
 if TYPE_CHECKING:
     import pandas as pd
-
-ENOUGH = 25
-"""With fewer topics conclusions are unstable. Buckley and Voorhees, SIGIR 2000."""
 
 
 class HasTopics(Protocol):
@@ -33,6 +31,7 @@ def overview(source: HasTopics) -> pd.DataFrame:
     rows = []
     for kind in kinds:
         here = [counts[*kind, split] for split in splits]
-        short = [f"{ENOUGH - n} in {split}" for split, n in zip(splits, here, strict=True) if n < ENOUGH]
+        missing = {split: fewest.CONCLUSION - n for split, n in zip(splits, here, strict=True)}
+        short = [f"{n} in {split}" for split, n in missing.items() if n > 0]
         rows.append((*kind, *here, ", ".join(short)))
     return pd.DataFrame(rows, columns=["type", "provenance", *splits, "short by"])

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ragbench.base import fewest
 from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.base.fingerprint import digest
 from ragbench.benchmark.benchmark import Benchmark, Topic
-from ragbench.benchmark.split import LEAST, TEST, TRAIN
+from ragbench.benchmark.split import TEST, TRAIN
 from ragbench.config.arm_builder import ArmBuilder, Progress
 from ragbench.config.settings import Settings
 from ragbench.evaluation import latency, passages
@@ -74,7 +75,7 @@ def searchable(benchmark: Benchmark) -> tuple[Benchmark, bool]:
     """
     if {TRAIN, TEST} <= set(benchmark.splits):
         return train_only(benchmark), True
-    if len(benchmark.topics) >= LEAST:
+    if len(benchmark.topics) >= fewest.HALVES:
         raise BenchmarkError(
             f"benchmark '{benchmark.name}' has {len(benchmark.topics)} topics and no train and test halves: add "
             "data.resplit=13 to make them"

@@ -291,7 +291,7 @@ def _applicable(base: Settings, settings: Settings) -> list[Parameter]:
     for key, node in _leaves(base.config["tune"]["space"] or {}, ""):
         parameter = build(Parameter, {**node, "key": key}, f"tune.space.{key}")
         if key.split(".")[0] not in base.config:
-            raise ConfigError(f"tune.space.{key} names nothing in the configuration (see ragbench config)")
+            raise ConfigError(f"tune.space.{key} names nothing in the configuration (see ragbench list config)")
         if key.startswith(_INDEX) or (parameter.unless is not None and value_of(settings, parameter.unless)):
             continue
         if any(key.startswith(f"{stage}.") for stage in stages):

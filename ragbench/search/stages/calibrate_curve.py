@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 class CalibrateByCurve(Checked):
     """Map a fused score by the curve through the points (`x`, `y`), linear between them and constant outside.
 
-    The points are those of seed 001's table of interpretations (`calibration=table`), or `ragbench calibrate` fits them
-    on the training queries by isotonic regression (Zadrozny and Elkan, KDD 2002). A fused score is made of ranks alone,
-    and a query without an answer has a first hit, too, so no curve over such scores can recognise it. `best_of` names a
-    source whose best score can; the curve (`best_x`, `best_y`) maps it to the probability that there is an answer,
-    which multiplies the scores of all hits. `x` and `best_x` increase, `y` and `best_y` lie between 0 and 1 and never
-    decrease.
+    The points are those of seed 001's table of interpretations (`calibration=table`), or those that `ragbench fit
+    calibration` fits on the training queries by isotonic regression (Zadrozny and Elkan, KDD 2002). A fused score is
+    made of ranks alone, and a query without an answer has a first hit, too, so no curve over such scores can recognise
+    it. `best_of` names a source whose best score can; the curve (`best_x`, `best_y`) maps it to the probability that
+    there is an answer, which multiplies the scores of all hits. `x` and `best_x` increase, `y` and `best_y` lie between
+    0 and 1 and never decrease.
     """
 
     x: tuple[float, ...]
@@ -52,7 +52,7 @@ class CalibrateByCurve(Checked):
             raise self.refused(
                 x_name,
                 f"and {y_name} must hold the same number of points, at least one, got {len(x)} and {len(y)}: "
-                "let `ragbench calibrate` fit them",
+                "let `ragbench fit calibration` fit them",
             )
         if not (np.diff(x) > 0).all():
             raise self.refused(x_name, "must increase from point to point")

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 class Rank(Checked):
     """Order the documents of the first `depth` hits by `prior` times their fused score, from 0 to 1, plus `model`.
 
-    `model` is the text of trees that LightGBM learned by LambdaMART (Burges, 2010), as `ragbench learn-ranker` writes
-    it, or `NAME@DIGEST` for those in conf/rank/NAME.txt: without a tree, the order is that of fusion. The features of a
+    `model` is the text of trees that LightGBM learned by LambdaMART (Burges, 2010), as `ragbench fit order` writes it,
+    or `NAME@DIGEST` for those in conf/rank/NAME.txt: without a tree, the order is that of fusion. The features of a
     document are those of its first hit; its further hits keep the share of the first hit's score that they had in
     fusion. To an order that has a name, a source that the pipeline does not search is one that found nothing; trees
     given as text refuse such a pipeline. Scores lie between 0 and 1; hits below `depth` come after all others in the
@@ -83,7 +83,7 @@ class Rank(Checked):
         if absent and not self.name:
             raise ConfigError(
                 f"rank.model was learned over the source '{min(absent)}', which this pipeline does not search: turn "
-                "it on, or let `ragbench learn-ranker` learn one for this pipeline"
+                "it on, or let `ragbench fit order --anew` learn one for this pipeline"
             )
         candidates, rows = rows_of(state, index, self.features, self.depth)
         return reorder(ranking, candidates, self.prior * candidates.norm + trees.parse(self.trees)(rows))

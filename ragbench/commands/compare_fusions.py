@@ -1,4 +1,4 @@
-"""`ragbench fusion`."""
+"""`ragbench compare fusions`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ DESCRIPTION = """Compare ways to fuse the sources of a finished run, over what t
 Those of the stage `fuse` can be turned on; those of ranx, where it is installed (pip install "ragbench[fusion]"), are
 the methods of the literature; with --fitted also those that learn. Over the training topics of the run."""
 EXAMPLES = """examples:
-  ragbench run exp=recommended split=train && ragbench fusion
-  ragbench fusion @2 --arm recommended                 the run before the newest
+  ragbench run exp=recommended split=train && ragbench compare fusions
+  ragbench compare fusions @2 --arm recommended                 the run before the newest
 """
 
 

@@ -1,10 +1,8 @@
-"""`ragbench calibrate`."""
+"""`ragbench fit calibration`."""
 
 from __future__ import annotations
 
 import argparse
-import re
-import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -29,10 +27,10 @@ DESCRIPTION = """Fit isotonic calibration on the training queries: fused scores 
 
 Prints, for queries left out of the fit, how well the calibrations work and what P10 would drop with each."""
 EXAMPLES = """examples:
-  ragbench calibrate                         fit and print the overrides that use it
-  ragbench calibrate --best-of dense         let the best cosine say whether there is an answer at all
-  ragbench calibrate --max-loss 0.05         also fit the threshold of P10 that drops 5% of relevant hits at most
-  ragbench calibrate exp=phase1 --write mine   keep it as conf/calibration/mine.yaml, for calibration=mine
+  ragbench fit calibration                         fit and print the overrides that use it
+  ragbench fit calibration --best-of dense         let the best cosine say whether there is an answer at all
+  ragbench fit calibration --max-loss 0.05         also fit the threshold of P10 that drops 5% of relevant hits at most
+  ragbench fit calibration exp=phase1 --write mine   keep it as conf/calibration/mine.yaml, for calibration=mine
 """
 _STAGE = "calibration"
 
@@ -68,7 +66,7 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.base.suggestions import did_you_mean
     from ragbench.config import composition
     from ragbench.config.benchmark import load
-    from ragbench.fit import calibrate
+    from ragbench.fit import calibrate, option_file
     from ragbench.search.stages.stage import Retriever
 
     if arguments.depth < 1:
@@ -77,8 +75,7 @@ def main(arguments: argparse.Namespace) -> int:
         raise ConfigError(f"--threshold must be between 0 and 1, got {arguments.threshold}")
     if arguments.max_loss is not None and not 0 <= arguments.max_loss <= 1:
         raise ConfigError(f"--max-loss must be between 0 and 1, got {arguments.max_loss}")
-    if arguments.write is not None:
-        check_option(arguments.write)
+    option_file.check(arguments.write)
     settings = composition.compose(arguments.overrides)
     sources = [stage.source for _, stage in settings.pipeline if isinstance(stage, Retriever)]
     if arguments.best_of is not None and arguments.best_of not in sources:
@@ -107,26 +104,21 @@ def main(arguments: argparse.Namespace) -> int:
 def _before_calibration(settings: Settings, benchmark: Benchmark, progress: Progress) -> tuple[Arm, Stage]:
     """The pipeline up to calibration, and the stage that calibrates now."""
     from ragbench.base.errors import ConfigError
-    from ragbench.config.arm_builder import ArmBuilder
-    from ragbench.search.engine.executor import Arm
-    from ragbench.search.engine.pipeline import Pipeline
+    from ragbench.fit import training
 
     stages = settings.pipeline.stages
     place = next((number for number, (name, _) in enumerate(stages) if name == _STAGE), None)
     if place is None:
         raise ConfigError("calibration is off, so there is nothing to fit: leave out calibration=off")
-    (arm,) = ArmBuilder.of(settings, benchmark, progress, console.say).arms([settings])
-    return Arm(arm.name, Pipeline(stages[:place]), arm.index), stages[place][1]
+    return training.cut(settings, benchmark, stages[:place], progress, console.say), stages[place][1]
 
 
 def _sample(arm: Arm, benchmark: Benchmark, depth: int, progress: Progress) -> Sample:
     from ragbench.benchmark.split import fitted_on
-    from ragbench.fit import calibrate
-    from ragbench.search.engine import executor
+    from ragbench.fit import calibrate, training
 
-    queries = [topic.query() for topic in fitted_on(benchmark)]
-    (outcome,) = executor.execute([arm], queries, progress)
-    return calibrate.sample(outcome.final, arm.index.chunks, benchmark, depth)
+    states = training.answers(arm, fitted_on(benchmark), progress)
+    return calibrate.sample(states, arm.index.chunks, benchmark, depth)
 
 
 def _comparison_rows(
@@ -166,43 +158,20 @@ def _row_for_loss(loss: float, sample: Sample, stage: Stage, index: Index) -> di
     }
 
 
-def check_option(name: str, reserved: Sequence[str] = ("on", "off")) -> None:
-    """Raise ConfigError for a `--write` that cannot name an option of the configuration."""
-    from ragbench.base.errors import ConfigError
-
-    if not re.fullmatch(r"\w[\w-]*", name) or name in reserved:
-        raise ConfigError(
-            f"--write must be a name of letters, digits and hyphens other than {', '.join(reserved)}, got {name}"
-        )
-
-
-def write_option(group: str, name: str, target: type, comment: str, values: str) -> Path:
-    """Write conf/<group>/<name>.yaml: the comment in lines, the class, and the YAML text `values`."""
-    from ragbench.base import locations
-    from ragbench.base.errors import ConfigError
-
-    path = locations.configuration() / group / f"{name}.yaml"
-    lines = "".join(f"# {line}\n" for line in textwrap.wrap(comment, width=110))
-    try:
-        path.write_text(f"{lines}_target_: {target.__module__}.{target.__qualname__}\n{values}", encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"cannot write {path} ({error.strerror}): make the folder writable") from None
-    return path
-
-
 def _write(name: str, fitted: CalibrateByCurve, sample: Sample, benchmark: Benchmark, arm: Arm) -> Path:
     """Keep the fit as conf/calibration/<name>.yaml."""
     import yaml
 
     from ragbench.base.fingerprint import plain
+    from ragbench.fit import option_file
 
     comment = (
-        f"Isotonic calibration fitted by `ragbench calibrate` on {len(sample.states)} training queries of "
+        f"Isotonic calibration fitted by `ragbench fit calibration` on {len(sample.states)} training queries of "
         f"{benchmark.name} ({benchmark.digest[:12]}). The pipeline was: {arm.pipeline!r}"
     )
     values = {key: value for key, value in plain(fitted).items() if key}
     text = yaml.safe_dump(values, sort_keys=False, width=110, default_flow_style=None)
-    return write_option(_STAGE, name, type(fitted), comment, text)
+    return option_file.write(_STAGE, name, type(fitted), comment, text)
 
 
 def _overrides(fitted: CalibrateByCurve) -> str:

@@ -1,27 +1,17 @@
-"""`ragbench learn-weights`."""
+"""`ragbench fit weights`."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from ragbench.base import console
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from ragbench.base.types import QueryState, Ranking
-    from ragbench.benchmark.benchmark import Benchmark
-    from ragbench.index.chunks import ChunkTable
 
 DESCRIPTION = """Learn the weights of fusion on the training queries, and say what they gain on queries left out.
 
 Maximises nDCG@10 of the fused ranking, before any later stage."""
 EXAMPLES = """examples:
-  ragbench learn-weights
-  ragbench learn-weights p7=on graph=on --draws 300
+  ragbench fit weights
+  ragbench fit weights p7=on graph=on --draws 300
 """
 
 
@@ -37,12 +27,9 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.base.errors import ConfigError
     from ragbench.benchmark.split import fitted_on
     from ragbench.config import composition
-    from ragbench.config.arm_builder import ArmBuilder
     from ragbench.config.benchmark import load
     from ragbench.evidence.statistics import compare
-    from ragbench.fit.fusion_weights import learn
-    from ragbench.search.engine import executor
-    from ragbench.search.engine.pipeline import Pipeline
+    from ragbench.fit import fusion_weights, training
     from ragbench.search.stages.fuse import Fuse
 
     if arguments.draws < 1:
@@ -55,14 +42,14 @@ def main(arguments: argparse.Namespace) -> int:
     benchmark = load(settings.config)
     topics = [t for t in fitted_on(benchmark) if any(g > 0 for g in benchmark.document_qrels.get(t.qid, {}).values())]
     with console.progress(arguments.quiet or arguments.json) as progress:
-        (arm,) = ArmBuilder.of(settings, benchmark, progress, console.say).arms([settings])
-        arm = executor.Arm(arm.name, Pipeline(stages[: place + 1]), arm.index)
-        (outcome,) = executor.execute([arm], [topic.query() for topic in topics], progress)
-        states = outcome.final
-        gain = _gain(states, arm.index.chunks, benchmark)
+        arm = training.cut(settings, benchmark, stages[: place + 1], progress, console.say)
+        states = training.answers(arm, topics, progress)
+        gain = fusion_weights.document_gain(states, arm.index.chunks, benchmark)
         groups = [topic.group or topic.qid for topic in topics]
         seed = int(settings.config["seed"])
-        learned = learn(states, groups, fuse, arm.index, gain, draws=arguments.draws, seed=seed, progress=progress)
+        learned = fusion_weights.learn(
+            states, groups, fuse, arm.index, gain, draws=arguments.draws, seed=seed, progress=progress
+        )
     held_out = compare(learned.held_out, learned.before, seed=seed)
     overrides = " ".join(f"fuse.weights.{source}={weight:g}" for source, weight in learned.weights.items())
     if arguments.json:
@@ -87,22 +74,3 @@ def main(arguments: argparse.Namespace) -> int:
     )
     print(f"use them with: {overrides}")
     return 0
-
-
-def _gain(
-    states: Sequence[QueryState], table: ChunkTable, benchmark: Benchmark
-) -> Callable[[Sequence[Ranking]], NDArray[np.float64]]:
-    """What gives the primary measure of rankings, one for each state, by the best chunk of each document."""
-    from dataclasses import replace
-
-    import numpy as np
-
-    from ragbench.evaluation.measures import PRIMARY, document_run, evaluate
-
-    def gain(rankings: Sequence[Ranking]) -> NDArray[np.float64]:
-        run = document_run([replace(s, fused=r) for s, r in zip(states, rankings, strict=True)], table)
-        frame = evaluate(run, benchmark.document_qrels, [PRIMARY])
-        values = dict(zip(frame["qid"], frame["value"], strict=True))
-        return np.array([values[state.query.qid] for state in states], dtype=np.float64)
-
-    return gain

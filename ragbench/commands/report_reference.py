@@ -1,4 +1,4 @@
-"""`ragbench reference`."""
+"""`ragbench report reference`."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 DESCRIPTION = "Measure the presets and both one-at-a-time ablations and write the reference tables."
 EXAMPLES = """examples:
-  ragbench reference                                    into results/REFERENCE.md
-  ragbench reference --out /tmp/REFERENCE.md latency.queries=10
-  ragbench reference --presets baseline,all --no-ablations
-  ragbench reference --docs docs/proposals --readme README.md    also effects into pages, presets into README
+  ragbench report reference                                    into results/REFERENCE.md
+  ragbench report reference --out /tmp/REFERENCE.md latency.queries=10
+  ragbench report reference --presets baseline,all --no-ablations
+  ragbench report reference --docs docs/proposals --readme README.md    also effects into pages, presets into README
 """
 
 # For the words that begin the sentence in a page: the title of the table, and the command.

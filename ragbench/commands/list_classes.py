@@ -1,4 +1,4 @@
-"""`ragbench classify`."""
+"""`ragbench list classes`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from ragbench.base import console
 
 DESCRIPTION = "Say which class P3 gives a query, or how often its class agrees with the type in the benchmark."
 EXAMPLES = """examples:
-  ragbench classify "getUserById function"
-  ragbench classify                    accuracy and confusion over the benchmark's training queries
-  ragbench classify split=test
+  ragbench list classes "getUserById function"
+  ragbench list classes                    accuracy and confusion over the benchmark's training queries
+  ragbench list classes split=test
 """
 
 # The first word may be an override instead of the query.

@@ -1,4 +1,4 @@
-"""`ragbench ui`."""
+"""`ragbench track ui`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ragbench.base import console
 
 DESCRIPTION = "Open MLflow on the store that the runs were written to, on this machine only."
 EXAMPLES = """examples:
-  ragbench ui
-  ragbench ui --port 5005 paths.results=/data/results
+  ragbench track ui
+  ragbench track ui --port 5005 paths.results=/data/results
 """
 
 

@@ -1,4 +1,4 @@
-"""`ragbench mcp`."""
+"""`ragbench serve mcp`."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ Gives them the tools `search`, `get_document`, `list_documents` and `health`. Ov
 is at /mcp of `ragbench serve`. SIGHUP, or --watch, loads the bundle again in the background: replace its
 folder by renaming, never write into it."""
 EXAMPLES = """examples:
-  ragbench mcp bundle
-  ragbench mcp bundle --max-top 20 --time-limit 5
-  ragbench mcp bundle --log searches.jsonl      then: ragbench topics from-log searches.jsonl
-  {"mcpServers": {"docs": {"command": "ragbench", "args": ["mcp", "/srv/bundle"]}}}     as most clients configure it
+  ragbench serve mcp bundle
+  ragbench serve mcp bundle --max-top 20 --time-limit 5
+  ragbench serve mcp bundle --log searches.jsonl      then: ragbench topics from-log searches.jsonl
+  {"mcpServers": {"docs": {"command": "ragbench", "args": ["serve", "mcp", "/srv/bundle"]}}}   for most clients
 """
 
 

@@ -1,4 +1,4 @@
-"""`ragbench pool`."""
+"""`ragbench data pool`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ DESCRIPTION = (
     "Write the pairs of query and section that runs return and nobody has judged, best first, as a CSV to fill."
 )
 EXAMPLES = """examples:
-  ragbench pool results/runs/A                       every arm of a run, 20 deep, into pool.csv
-  ragbench pool results/runs/A other.trec --depth 10 --out todo.csv
+  ragbench data pool results/runs/A                       every arm of a run, 20 deep, into pool.csv
+  ragbench data pool results/runs/A other.trec --depth 10 --out todo.csv
 then: ragbench judge pool.csv
 """
 

@@ -1,4 +1,4 @@
-"""`ragbench config`."""
+"""`ragbench list config`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from ragbench.base import console
 
 DESCRIPTION = "Compose a configuration, check it, and print the pipeline as a sentence and every value."
 EXAMPLES = """examples:
-  ragbench config exp=all
-  ragbench config exp=all p6=off --json
+  ragbench list config exp=all
+  ragbench list config exp=all p6=off --json
 """
 
 

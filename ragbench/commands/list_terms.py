@@ -1,4 +1,4 @@
-"""`ragbench vocabulary`."""
+"""`ragbench list terms`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from ragbench.base import console
 
 DESCRIPTION = "Show the terms of the collection's vocabulary nearest to a text, and which of them P1 would append."
 EXAMPLES = """examples:
-  ragbench vocabulary "auth"
-  ragbench vocabulary "slow queries" --top 20 p1.threshold=0.6
-  ragbench vocabulary "token" data=vault data.corpus=~/notes data.queries=questions.csv
+  ragbench list terms "auth"
+  ragbench list terms "slow queries" --top 20 p1.threshold=0.6
+  ragbench list terms "token" data=vault data.corpus=~/notes data.queries=questions.csv
 """
 
 

@@ -1,4 +1,4 @@
-"""`ragbench bakeoff`."""
+"""`ragbench compare encoders`."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ An encoder is a folder, a bundled model, draft, owner/model of the hub, or an en
 without one, all bundled models and draft are compared. The search is exp=recommended unless another one is named.
 Prefixes follow from the names of models."""
 EXAMPLES = """examples:
-  ragbench bakeoff
-  ragbench bakeoff bge-small-en-v1.5 all-MiniLM-L6-v2 data=vault data.corpus=notes data.queries=queries.csv
-  ragbench bakeoff bge-small-en-v1.5 models/mine exp=plain_hybrid split=train
-  ragbench bakeoff 'encoders=[bge-small-en-v1.5, draft, openai:text-embedding-3-small]' split=train
+  ragbench compare encoders
+  ragbench compare encoders bge-small-en-v1.5 all-MiniLM-L6-v2 data=vault data.corpus=notes data.queries=queries.csv
+  ragbench compare encoders bge-small-en-v1.5 models/mine exp=plain_hybrid split=train
+  ragbench compare encoders 'encoders=[bge-small-en-v1.5, draft, openai:text-embedding-3-small]' split=train
 """
 LIST = "encoders="
 

@@ -1,0 +1,47 @@
+"""Keeps what was learned as an option of the configuration: conf/GROUP/NAME.yaml, trees in NAME.txt beside it."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+
+from ragbench.base import locations
+from ragbench.base.errors import ConfigError
+from ragbench.base.files import write_text
+from ragbench.search.ranking import trees
+from ragbench.search.stages.rank import Rank
+
+
+def check(name: str | None, reserved: Sequence[str] = ("on", "off")) -> None:
+    """Raise ConfigError for a `--write` that cannot name an option of the configuration."""
+    if name is not None and (not re.fullmatch(r"\w[\w-]*", name) or name in reserved):
+        raise ConfigError(
+            f"--write must be a name of letters, digits and hyphens other than {', '.join(reserved)}, got {name}"
+        )
+
+
+def write(group: str, name: str, target: type, comment: str, values: str) -> Path:
+    """Write conf/<group>/<name>.yaml: the comment in lines, the class, and the YAML text `values`."""
+    path = locations.configuration() / group / f"{name}.yaml"
+    lines = "".join(f"# {line}\n" for line in textwrap.wrap(comment, width=110))
+    try:
+        write_text(path, f"{lines}_target_: {target.__module__}.{target.__qualname__}\n{values}")
+    except OSError as error:
+        raise ConfigError(f"cannot write {path} ({error.strerror}): make the folder writable") from None
+    return path
+
+
+def write_order(name: str, stage: Rank, comment: str) -> list[Path]:
+    """Write the files of `rank=<name>`, trees first. Returns their paths."""
+    text = stage.trees
+    of_trees = trees.file_of(name)
+    try:
+        write_text(of_trees, text)
+    except OSError as error:
+        raise ConfigError(f"cannot write {of_trees} ({error.strerror}): make the folder writable") from None
+    model = f"{trees.named(name, text)}   # its trees and their digest"
+    option = write("rank", name, Rank, comment, f"prior: {stage.prior}\ndepth: {stage.depth}\nmodel: {model}\n")
+    trees.text_of.cache_clear()
+    return [option, of_trees]

@@ -1,0 +1,25 @@
+"""How much is enough for what stands once, and each number says what it is for."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+from ragbench.base import fewest
+
+ROOT = Path(fewest.__file__).parent.parent
+
+
+def test_every_number_has_a_docstring() -> None:
+    body = ast.parse(Path(fewest.__file__).read_text(encoding="utf-8")).body
+    for place, line in enumerate(body):
+        if isinstance(line, ast.Assign):
+            said = body[place + 1]
+            assert isinstance(said, ast.Expr) and isinstance(said.value, ast.Constant), ast.unparse(line)
+
+
+def test_no_module_has_a_number_of_its_own() -> None:
+    own = re.compile(r"^_?(FEW\w*|LEAST|ENOUGH) = \d", re.M)
+    found = [str(path) for path in ROOT.rglob("*.py") if own.search(path.read_text(encoding="utf-8"))]
+    assert found == []
