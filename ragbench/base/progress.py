@@ -232,9 +232,9 @@ def track(name: str, items: Sequence[T]) -> Iterator[T]:
         tick(1)
 
 
-def steps(task: str, items: Sequence[T]) -> Iterator[T]:
-    """The items, the rows of a task: each is reported when the next one is requested."""
-    progress = _shown.get()
+def steps(task: str, items: Sequence[T], progress: Callable[[str, int, int], None] | None = None) -> Iterator[T]:
+    """The items, the rows of a task: each is reported, to the progress that is shown unless another is given."""
+    progress = progress or _shown.get()
     for done, item in enumerate(items):
         if progress is not None:
             progress(task, done, len(items))

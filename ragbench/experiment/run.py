@@ -142,7 +142,7 @@ def _measure_time(planned: Plan, place: RunFolder, progress: Progress | None, sa
     arms = [arm for _, arm in planned.arms.values()]
     timings, observed = _time_arms(arms, planned, progress, say) if spec.enabled else ({}, None)
     local = [each for each, arm in planned.arms.values() if not arm.pipeline.live]
-    cold = _cold_starts(local, planned.queries[0].text) if timings and spec.cold_start else {}
+    cold = _cold_starts(local, planned.queries[0].text, progress) if timings and spec.cold_start else {}
     memory = {name: round(each.pop(coldstart.PEAK_MEMORY), 1) for name, each in cold.items()}
     local_arms = [arm for arm in arms if not arm.pipeline.live]
     under_load = open_loop.measure(local_arms, planned.queries, spec, progress) if timings and local_arms else []
@@ -308,8 +308,9 @@ def timed_queries(planned: Plan) -> list[Query]:
     return found if len(planned.queries) >= wanted else found[:wanted]
 
 
-def _cold_starts(settings: Sequence[Settings], text: str) -> dict[str, dict[str, float]]:
-    return {each.name: dict(coldstart.measure(each, text)) for each in steps("starting cold", settings)}
+def _cold_starts(settings: Sequence[Settings], text: str, progress: Progress | None) -> dict[str, dict[str, float]]:
+    begun = steps("starting cold", settings, progress)
+    return {each.name: dict(coldstart.measure(each, text)) for each in begun}
 
 
 def _latency_table(timings: Mapping[str, latency.Timing], cold: Mapping[str, Mapping[str, float]]) -> pd.DataFrame:
