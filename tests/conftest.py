@@ -160,6 +160,20 @@ def small_bundle(workplace: Path, tmp_path_factory: pytest.TempPathFactory) -> P
     )
 
 
+@pytest.fixture
+def priced(monkeypatch: pytest.MonkeyPatch):
+    """Translations of runs with made-up results lose nothing: there are no documents to replay them on."""
+    from ragbench.export import write
+    from ragbench.export.replay import Replay
+
+    class Bench:
+        def replay(self, settings) -> Replay:
+            assert settings.pipeline
+            return Replay(0.65, 0.65, 0.0, 0.0, 30, "by an arm of ragbench")
+
+    monkeypatch.setattr(write.Bench, "of", staticmethod(lambda *_: Bench()))
+
+
 @pytest.fixture(scope="session")
 def write_results():
     """A function that writes the folder of a finished run: nDCG@10 of every arm, perhaps its p95 in milliseconds."""

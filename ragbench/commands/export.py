@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 from pathlib import Path
+from typing import Any
 
 from ragbench.base import console
 
 DESCRIPTION = """Write a measured configuration for production: a bundle that runs elsewhere, a configuration file of
 ragdocs or Librarian, or the requests that make OpenSearch, Elasticsearch or Qdrant search like this.
 
-What a format cannot express is listed in the file and here. A configuration whose gain over the run's first arm (or
+What a format cannot express is listed in the file and here. What the other system will run is measured on the run's
+topics: a loss of more than --max-loss needs --force. A configuration whose gain over the run's first arm (or
 --baseline) is not established needs --force, and the export says so."""
 EXAMPLES = """examples:
   ragbench export --arm rerank                        an arm of the newest run, as a bundle
@@ -36,6 +39,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", metavar="PATH", type=Path, help="where to write (default: below the run)")
     parser.add_argument("--baseline", metavar="ARM", help="the arm that it must be better than (default: the first)")
     parser.add_argument("--force", action="store_true", help="export although its gain is not established")
+    parser.add_argument(
+        "--max-loss",
+        type=float,
+        default=0.005,
+        metavar="X",
+        help="nDCG@10 that a translation may lose without --force (default 0.005)",
+    )
     parser.add_argument("--without-index", action="store_true", help="leave the index out of a bundle")
     parser.add_argument("--sign", type=Path, metavar="FILE", help="sign the bundle with this Ed25519 key (PEM)")
     console.add_output(parser)
@@ -56,6 +66,7 @@ def main(arguments: argparse.Namespace) -> int:
             version=arguments.version,
             baseline=arguments.baseline,
             force=arguments.force,
+            max_loss=arguments.max_loss,
             include_index=not arguments.without_index,
             sign=arguments.sign,
             progress=progress,
@@ -63,12 +74,21 @@ def main(arguments: argparse.Namespace) -> int:
         )
     evidence = written.evidence
     if arguments.json:
-        said = {"out": str(written.out), "format": written.format, "gain": evidence.gain, "evidence": evidence.sentence}
-        console.print_json({**said, "caution": written.caution, "not_expressed": list(written.missing)})
+        said: dict[str, Any] = {
+            "out": str(written.out),
+            "format": written.format,
+            "gain": evidence.gain,
+            "evidence": evidence.sentence,
+        }
+        replay = dataclasses.asdict(written.replay) if written.replay else None
+        said |= {"caution": written.caution, "not_expressed": list(written.missing), "replay": replay}
+        console.print_json(said)
         return 0
     for sentence in written.missing:
         console.say(f"not expressed: {sentence}" if written.format != "ragbench" else f"note: {sentence}")
     console.say(f"warning: {written.caution}" if written.caution else f"evidence: {evidence.sentence}")
+    if written.replay is not None:
+        print(written.replay.sentence)
     print(f"{written.format} of {written.arm} in {console.short_path(written.out)}")
     if written.format == "ragbench":
         console.next_command(f"verify {console.short_path(written.out)}")

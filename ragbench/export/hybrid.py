@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from ragbench.base.errors import ConfigError
+from ragbench.base.types import QueryState, Ranking
 from ragbench.config.settings import Settings
-from ragbench.export.translation import Reading, flat_index
+from ragbench.export.translation import Reading, flat_index, with_values
 from ragbench.index.lexical import Bm25F
 from ragbench.models.resolve import EncoderSpec, load_encoder
 from ragbench.search.stages.cut import Cut
@@ -22,12 +23,17 @@ from ragbench.search.stages.dense import RetrieveDense
 from ragbench.search.stages.fuse import Fuse
 from ragbench.search.stages.lexical import RetrieveLexical
 
+if TYPE_CHECKING:
+    from ragbench.index.index import Index
+
 NAME = "ragbench"
 """The name of the index, the collection and the pipeline in a file; it may be changed before sending."""
 
 QUERY, VECTOR = "{query}", "{vector}"
 
 _KNOWN = (RetrieveDense, RetrieveLexical, Fuse, Cut)
+DOCUMENTS = "documents"
+"""The source that searches whole documents."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +42,7 @@ class Hybrid:
 
     dense: RetrieveDense | None
     lexical: RetrieveLexical | None
+    documents: RetrieveLexical | None
     fuse: Fuse | None
     weights: Mapping[str, float]
     top_n: int
@@ -46,7 +53,12 @@ class Hybrid:
     @property
     def window(self) -> int:
         """Hits of each search that are fused."""
-        return max([self.top_n, *(stage.depth for stage in (self.dense, self.lexical) if stage)])
+        return max([self.top_n, *(stage.depth for stage in self.sources)])
+
+    @property
+    def sources(self) -> list[RetrieveDense | RetrieveLexical]:
+        """The searches that it has, in the order of the requests."""
+        return [stage for stage in (self.dense, self.lexical, self.documents) if stage]
 
     @property
     def bm25(self) -> Bm25F:
@@ -67,14 +79,19 @@ def translate(settings: Settings, system: str, format: str, fusions: Collection[
     it lacks the fusion of the configuration, and when it can express no source of it.
     """
     reading = Reading(settings)
-    dense, lexical, fuse = reading.stage(RetrieveDense), reading.stage(RetrieveLexical), reading.stage(Fuse)
-    if dense is None and lexical is None:
-        raise ConfigError(
-            f"--format {format} cannot express this arm, which searches neither by vectors nor by BM25: "
-            "export another arm, or a bundle"
-        )
-    both = dense is not None and lexical is not None
-    missing = _fusion(reading, fuse, system, format, fusions) if both and fuse else []
+    require_source(settings, format)
+    dense, lexical, fuse = reading.stage(RetrieveDense), chunk_words(settings), reading.stage(Fuse)
+    documents = document_words(settings) if lexical else None
+    sources = [stage for stage in (dense, lexical, documents) if stage]
+    several = len(sources) > 1 and fuse is not None
+    missing = []
+    if several and fuse:
+        if not expresses(settings, fusions):
+            raise ConfigError(
+                f"--format {format} cannot fuse by {wanted_fusion(fuse)}, only by {', '.join(sorted(fusions))}: "
+                "export another arm, or a bundle"
+            )
+        missing = _fusion_sentences(fuse, system)
     for cls, names in _EXPRESSED.items():
         for name in names:
             reading.value(cls, name, None)
@@ -83,18 +100,94 @@ def translate(settings: Settings, system: str, format: str, fusions: Collection[
         if key.partition(".")[0] in ("chunker", "encoder", "passage", "dense") or key == "lexical.analyzer":
             reading.index_value(key)
     cut = reading.stage(Cut)
-    given = {stage.source: fuse.weights.get(stage.source, 1.0) for stage in (dense, lexical) if stage and both and fuse}
     hybrid = Hybrid(
         dense,
         lexical,
-        fuse if both else None,
-        given,
+        documents,
+        fuse if several else None,
+        {stage.source: fuse.weights.get(stage.source, 1.0) for stage in sources} if several and fuse else {},
         cut.top_n if cut else 100,
         flat,
         reading.index.encoder,
         load_encoder(reading.index.encoder).dim if dense else 0,
     )
-    return hybrid, missing + reading.left_over(_KNOWN, {}, system) + reading.out_of_order(_KNOWN, system)
+    left = reading.left_over(_KNOWN, {}, system)
+    if documents is not None:
+        left = [sentence for sentence in left if not sentence.startswith(f"{DOCUMENTS} (")]
+    return hybrid, missing + left + reading.out_of_order(_KNOWN, system)
+
+
+def require_source(settings: Settings, format: str) -> None:
+    """Raise ConfigError for a configuration that searches neither by vectors nor by BM25."""
+    if Reading(settings).stage(RetrieveDense) is None and chunk_words(settings) is None:
+        raise ConfigError(
+            f"--format {format} cannot express this arm, which searches neither by vectors nor by BM25: "
+            "export another arm, or a bundle"
+        )
+
+
+def chunk_words(settings: Settings) -> RetrieveLexical | None:
+    """The search for chunks by their words, None without one."""
+    found = (stage for _, stage in settings.pipeline if isinstance(stage, RetrieveLexical))
+    return next((stage for stage in found if stage.index is None or stage.index.unit == "chunk"), None)
+
+
+def document_words(settings: Settings) -> RetrieveLexical | None:
+    """The search for whole documents by the same words as the chunks, None without one."""
+    found = (stage for _, stage in settings.pipeline if isinstance(stage, RetrieveLexical) and stage.index is not None)
+    return next((stage for stage in found if stage.index and stage.index.unit == "document"), None)
+
+
+def fusion_of(settings: Settings) -> str:
+    """The fusion of the configuration in words."""
+    fuse = Reading(settings).stage(Fuse)
+    return "nothing" if fuse is None else wanted_fusion(fuse)
+
+
+def wanted_fusion(fuse: Fuse) -> str:
+    """The method of a fusion, with its norms where scores are fused."""
+    return "convex/" + "+".join({fuse.norm, *fuse.norms.values()}) if fuse.method == "convex" else fuse.method
+
+
+def expresses(settings: Settings, fusions: Collection[str]) -> bool:
+    """Whether the fusion of the configuration is among `fusions`."""
+    fuse = Reading(settings).stage(Fuse)
+    return fuse is None or wanted_fusion(fuse) in fusions
+
+
+def retrieval(settings: Settings) -> Settings:
+    """The configuration with nothing but the searches by vectors and BM25, their fusion and the cut."""
+    kept = {id(stage) for stage in (Reading(settings).stage(RetrieveDense), chunk_words(settings))}
+    kept.add(id(document_words(settings)))
+    off: dict[str, Any] = {
+        name: {} for name, stage in settings.pipeline if not isinstance(stage, (Fuse, Cut)) and id(stage) not in kept
+    }
+    return with_values(settings, off)
+
+
+def with_one_window(settings: Settings) -> Settings:
+    """`retrieval` as an engine runs it that fuses equally many chunks of every source, those of documents too."""
+    plain = retrieval(settings)
+    stages = [(name, stage) for name, stage in plain.pipeline if isinstance(stage, (RetrieveDense, RetrieveLexical))]
+    cut = next((stage.top_n for _, stage in plain.pipeline if isinstance(stage, Cut)), 100)
+    window = max([cut, *(stage.depth for _, stage in stages)])
+    changes: dict[str, Any] = {f"{name}.depth": window for name, _ in stages} if len(stages) > 1 else {}
+    for name, stage in stages:
+        if stage is document_words(plain):
+            changes[f"{name}._target_"] = f"{FirstChunks.__module__}.{FirstChunks.__qualname__}"
+    return with_values(plain, changes)
+
+
+@dataclass(frozen=True)
+class FirstChunks(RetrieveLexical):
+    """Documents as an engine finds them that knows chunks only: the first `depth` chunks, each with a rank of its own.
+
+    Every chunk has the score of its document.
+    """
+
+    def retrieve(self, states: Sequence[QueryState], index: Index) -> list[Ranking]:
+        """The first chunks of the best documents."""
+        return [replace(each.head(self.depth), of_documents=False) for each in super().retrieve(states, index)]
 
 
 _EXPRESSED: Mapping[type[Any], tuple[str, ...]] = {
@@ -106,14 +199,8 @@ _EXPRESSED: Mapping[type[Any], tuple[str, ...]] = {
 """Parameters that are in a file, or that a sentence of this module or of a format is about."""
 
 
-def _fusion(reading: Reading, fuse: Fuse, system: str, format: str, fusions: Collection[str]) -> list[str]:
-    wanted = "convex/" + "+".join({fuse.norm, *fuse.norms.values()}) if fuse.method == "convex" else fuse.method
-    if wanted not in fusions:
-        raise ConfigError(
-            f"--format {format} cannot fuse by {wanted}, only by {', '.join(sorted(fusions))}: "
-            "export another arm, or a bundle"
-        )
-    missing = []
+def _fusion_sentences(fuse: Fuse, system: str) -> list[str]:
+    wanted, missing = wanted_fusion(fuse), []
     if fuse.method == "rrf" and not float(fuse.k).is_integer():
         missing.append(f"fuse.k = {fuse.k:g}: {system} has whole numbers only, so {round(fuse.k)} is written")
     if fuse.method != "rrf" and (fuse.missing == "exact" or (fuse.missing, wanted) == ("lowest", "convex/theoretical")):
@@ -135,15 +222,19 @@ def same_window(hybrid: Hybrid, system: str) -> list[str]:
     """A sentence for every source whose depth differs from the one that the engine uses for all sources."""
     return [
         f"{stage.source}.depth = {stage.depth}: {system} fuses the first {hybrid.window} of every source"
-        for stage in (hybrid.dense, hybrid.lexical)
-        if stage and hybrid.fuse and stage.depth != hybrid.window
+        for stage in hybrid.sources
+        if hybrid.fuse and stage.depth != hybrid.window
     ]
 
 
 def file(
-    hybrid: Hybrid, origin: Sequence[str], missing: Sequence[str], requests: Sequence[tuple[str, str, Any]]
+    hybrid: Hybrid,
+    origin: Sequence[str],
+    missing: Sequence[str],
+    requests: Sequence[tuple[str, str, Any]],
+    more: Mapping[str, Any] | None = None,
 ) -> str:
-    """The file; `requests` are (method, path, body)."""
+    """The file; `requests` are (method, path, body), `more` what else stands in it."""
 
     def of(part: str) -> dict[str, Any]:
         return {key.partition(".")[2]: value for key, value in hybrid.index.items() if key.startswith(f"{part}.")}
@@ -156,4 +247,4 @@ def file(
         before["words"] = {"fields": sorted(hybrid.lexical.fields)}
     sent = [{"method": method, "path": path, "body": body} for method, path, body in requests]
     content = {"about": list(origin), "not_expressed": list(missing), "before_indexing": before, "requests": sent}
-    return json.dumps(content, indent=1, ensure_ascii=True) + "\n"
+    return json.dumps({**content, **(more or {})}, indent=1, ensure_ascii=True) + "\n"

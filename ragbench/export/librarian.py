@@ -13,7 +13,7 @@ from typing import Any
 
 from ragbench.config.settings import Settings
 from ragbench.corpus.librarian_chunking import CHARS_PER_TOKEN, LibrarianFixedChunker, LibrarianSemanticChunker
-from ragbench.export.translation import Reading
+from ragbench.export.translation import Reading, with_values
 from ragbench.models import bundled
 from ragbench.search.stages.average import AverageScores
 from ragbench.search.stages.context import AddNeighbours
@@ -86,6 +86,31 @@ def values(settings: Settings) -> tuple[dict[str, Any], list[str]]:
     }
     missing = read.left_over(_KNOWN, {**_FIXED, **depths}, _SYSTEM)
     return sections, missing + _differences(read, mode, lexical, weights)
+
+
+def replayed(settings: Settings) -> Settings:
+    """What the system runs with a file of this configuration, as far as its steps are like ours."""
+    from ragbench.config import composition
+
+    read = Reading(settings)
+    sections, _ = values(settings)
+    search, weight = sections["search"], sections["embeddings"]["semantic_weight"]
+    own = composition.compose([f"+exp=librarian_{search['mode']}"]).config
+    chunking = {
+        **own["index"]["chunking"],
+        **{key: sections["chunking"][key] for key in ("chunk_size", "chunk_overlap")},
+    }
+    always: dict[str, Any] = {
+        **{entry: own.get(entry) or {} for entry in ("average", "context", "keywords", "cut", "dense", "lexical")},
+        "index.chunking": chunking,
+    }
+    if always["average"]:
+        always["average.weights"] = {"dense": weight, "lexical": round(1 - weight, 6)}
+    if always["keywords"]:
+        always["keywords.depth"] = search["rerank_candidates"]
+    always["cut.top_n"] = search["max_results"]
+    changed = read.replayed(_KNOWN, {}, always)
+    return with_values(changed, {"index.passage": own["index"]["passage"]})
 
 
 def render(settings: Settings, origin: Sequence[str]) -> tuple[str, list[str]]:

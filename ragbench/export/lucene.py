@@ -6,6 +6,10 @@ from typing import Any
 
 from ragbench.export.hybrid import QUERY, Hybrid
 from ragbench.index.analyzers import CUSTOM
+from ragbench.index.lexical import Bm25F
+
+OF_DOCUMENT, JOIN = "document_", "kind"
+"""How the fields of a whole document begin, and the field that joins a chunk to its document."""
 
 _FILTERS = {
     "englishPossessive": {"type": "stemmer", "language": "possessive_english"},
@@ -60,15 +64,31 @@ def fields(hybrid: Hybrid) -> dict[str, Any]:
     if hybrid.lexical:
         name, _ = analysis(hybrid.analyzer)
         found |= {field: {"type": "text", "analyzer": name} for field in hybrid.lexical.fields}
+    if hybrid.documents:
+        name, _ = analysis(hybrid.analyzer)
+        found |= {f"{OF_DOCUMENT}{field}": {"type": "text", "analyzer": name} for field in hybrid.documents.fields}
+        found[JOIN] = {"type": "join", "relations": {"document": "chunk"}}
     return found
 
 
 def words(hybrid: Hybrid) -> dict[str, Any]:
     """The query by words: BM25F, or BM25 where one field is searched."""
-    weights, _ = hybrid.bm25.scaled
+    return _words(hybrid.bm25)
+
+
+def documents(hybrid: Hybrid) -> dict[str, Any]:
+    """The query for whole documents by words: every chunk has the score of its document."""
+    assert hybrid.documents is not None
+    query = _words(hybrid.documents.scoring, OF_DOCUMENT)
+    return {"has_parent": {"parent_type": "document", "score": True, "query": query}}
+
+
+def _words(bm25: Bm25F, prefix: str = "") -> dict[str, Any]:
+    weights, _ = bm25.scaled
     if len(weights) == 1:
-        return {"match": {weights[0][0]: {"query": QUERY}}}
-    return {"combined_fields": {"query": QUERY, "fields": [f"{name}^{weight:g}" for name, weight in weights]}}
+        return {"match": {f"{prefix}{weights[0][0]}": {"query": QUERY}}}
+    fields = [f"{prefix}{name}^{weight:g}" for name, weight in weights]
+    return {"combined_fields": {"query": QUERY, "fields": fields}}
 
 
 def differences(hybrid: Hybrid, system: str) -> list[str]:

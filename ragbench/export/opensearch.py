@@ -8,9 +8,14 @@ from typing import Any
 from ragbench.config.settings import Settings
 from ragbench.export import hybrid, lucene
 from ragbench.export.hybrid import NAME, VECTOR, Hybrid
+from ragbench.search.stages.fuse import Fuse
 
 _SYSTEM = "OpenSearch"
 FUSIONS = ("rrf", "convex/min_max", "convex/theoretical")
+
+NEAREST = (Fuse("convex", norm="min_max"), Fuse("rrf"))
+"""The fusions among which the nearest is looked for."""
+replayed = hybrid.with_one_window
 
 
 def render(settings: Settings, origin: Sequence[str]) -> tuple[str, list[str]]:
@@ -18,6 +23,7 @@ def render(settings: Settings, origin: Sequence[str]) -> tuple[str, list[str]]:
     plan, missing = hybrid.translate(settings, _SYSTEM, "opensearch", FUSIONS)
     missing += hybrid.same_window(plan, _SYSTEM) + lucene.differences(plan, _SYSTEM) + _kinds(plan)
     queries = [*([_meaning(plan)] if plan.dense else []), *([lucene.words(plan)] if plan.lexical else [])]
+    queries += [lucene.documents(plan)] if plan.documents else []
     search: dict[str, Any] = {"size": plan.top_n, "_source": {"excludes": ["vector"]}}
     requests: list[tuple[str, str, Any]] = [("PUT", f"/{NAME}", _index(plan))]
     if plan.fuse:

@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from ragbench.base.errors import ConfigError
 from ragbench.config.settings import Settings
 from ragbench.export import hybrid
-from ragbench.export.hybrid import NAME, QUERY, VECTOR, Hybrid
+from ragbench.export.hybrid import NAME, QUERY, VECTOR, Hybrid, with_one_window
+from ragbench.export.translation import with_values
+from ragbench.search.stages.fuse import Fuse
 
 _SYSTEM = "Qdrant"
 FUSIONS = ("rrf", "dbsf")
+NEAREST = (Fuse("rrf"), Fuse("dbsf"))
+"""The fusions among which the nearest is looked for."""
 _BM25 = "Qdrant/bm25"
+
+
+def replayed(settings: Settings) -> Settings:
+    """What the file makes Qdrant do: one text of all fields, stemmed, beside the vectors."""
+    plain = with_one_window(settings)
+    changes: dict[str, Any] = {"index.lexical.analyzer": "english", "documents": {}}
+    words = hybrid.chunk_words(plain)
+    if words is not None:
+        changes["lexical.fields"] = dict.fromkeys(words.fields, 1.0)
+    return with_values(plain, changes)
 
 
 def render(settings: Settings, origin: Sequence[str]) -> tuple[str, list[str]]:
@@ -20,6 +35,9 @@ def render(settings: Settings, origin: Sequence[str]) -> tuple[str, list[str]]:
     plan, missing = hybrid.translate(settings, _SYSTEM, "qdrant", FUSIONS)
     prefetch = [*([_meaning(plan)] if plan.dense else []), *([_words(plan)] if plan.lexical else [])]
     missing += _differences(plan)
+    if plan.documents:
+        missing.append("documents: this file has no search for whole documents")
+        plan = replace(plan, documents=None, weights={k: v for k, v in plan.weights.items() if k != hybrid.DOCUMENTS})
     shown = {"limit": plan.top_n, "with_payload": True}
     query = {"prefetch": prefetch, "query": _fusion(plan), **shown} if plan.fuse else {**prefetch[0], **shown}
     path = f"/collections/{NAME}"

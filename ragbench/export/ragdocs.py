@@ -128,6 +128,25 @@ def values(settings: Settings, version: str = NEWEST) -> tuple[dict[str, dict[st
     return _values_2026_08(read) if version == "2026-08" else _values_2026_01(read)
 
 
+def replayed(settings: Settings, version: str | None = None) -> Settings:
+    """What the system runs with a file of this configuration, as far as its steps are known and like ours."""
+    from ragbench.config import composition
+
+    read = Reading(settings)
+    if (version or NEWEST) == "2026-08":
+        _values_2026_08(read)
+        return read.replayed(_KNOWN_2026_08, {("index", "encoder.name"): read.index.encoder.name})
+    _values_2026_01(read)
+    own = composition.compose(["+exp=ragdocs"]).config
+    always = {"graph": own["graph"]} if read.stage(FollowLinks) is None else {}
+    if read.stage(Calibrate) is None:
+        always["calibration"] = {"_target_": f"{Calibrate.__module__}.Calibrate", "threshold": 0.035, "steepness": 150}
+    if read.stage(DropEqualTexts) is None:
+        always["p8.content_hash"] = {"_target_": f"{DropEqualTexts.__module__}.DropEqualTexts"}
+    without = (Diversify,) if read.stage(LimitPerDocument) else ()
+    return read.replayed(_ORDER, _fixed(read), always, without)
+
+
 def _values_2026_01(read: Reading) -> tuple[dict[str, dict[str, Any]], list[str]]:
     weights = _weights(read)
     reranker = str(read.value(Rerank, "model", _RERANKER))
@@ -262,6 +281,11 @@ def render(settings: Settings, origin: Sequence[str], version: str | None = None
     if known is None:
         raise ConfigError(f"--version must be one of {', '.join(VERSIONS)} for --format ragdocs, got {version}")
     tables, missing = values(settings, known.name)
+    if known.name == "2026-08" and Reading(settings).stage(RetrieveDense) is not None:
+        missing.append(
+            f"index.encoder.name = {settings.index.encoder.name}: [embedding] is not written, since {_SYSTEM} asks a "
+            "server for vectors; its default model, nomic-embed-text-v2-moe, was not measured"
+        )
     lines = [_comment(line) for line in [*origin, *_about(known)]]
     if missing:
         lines += ["#", "# Not expressed by this format, so not part of what this file configures:"]

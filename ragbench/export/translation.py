@@ -45,6 +45,7 @@ class Reading:
     """The stages and the index of a configuration, with a record of the parameters that were read."""
 
     def __init__(self, settings: Settings) -> None:
+        self._settings = settings
         self._stages = list(settings.pipeline)
         self._read: set[tuple[str, str]] = set()
         self._needs = settings.pipeline.needs | {"chunks"}
@@ -80,6 +81,35 @@ class Reading:
         parts = {key: value for key, value in flat_index(self.index).items() if _part(key) in self._needs}
         return sentences + self._differing("index", "index", parts, fixed, system)
 
+    def replayed(
+        self,
+        known: Sequence[type[Any]],
+        fixed: Fixed,
+        always: Mapping[str, Any] | None = None,
+        without: Sequence[type[Any]] = (),
+    ) -> Settings:
+        """The configuration that the system runs with a file of it, as far as stages of ours are like its own.
+
+        Steps that it lacks (not `known`, or in `without`) are off, parameters that it has no key for have its `fixed`
+        value, and the steps `always`, nodes by entry of `order`, are on.
+        """
+        names = {cls.__name__ for cls in known} - {cls.__name__ for cls in without}
+        fixed, changes = {**_NEUTRAL, **fixed}, dict(always or {})
+        for name, stage in self._stages:
+            kind = type(stage).__name__
+            if kind not in names or stage is not self.stage(type(stage)):
+                changes.setdefault(name, {})
+                continue
+            for key in _parameters(stage):
+                if (kind, key) in fixed and (kind, key) not in self._read:
+                    changes[f"{name}.{key}"] = plain(fixed[kind, key])
+        for key, value in flat_index(self.index).items():
+            if ("index", key) in fixed and ("index", key) not in self._read and value != fixed["index", key]:
+                changes[f"index.{key.replace('chunker.', 'chunking.')}"] = plain(fixed["index", key])
+        if changes.get("index.passage.headings") is False:
+            changes["p2"] = {}
+        return with_values(self._settings, changes)
+
     def out_of_order(self, order: Sequence[type[Any]], system: str) -> list[str]:
         """A sentence for every stage that runs before a stage that the system runs earlier."""
         place = {cls.__name__: number for number, cls in enumerate(order)}
@@ -100,6 +130,20 @@ class Reading:
             elif plain(fixed[kind, key]) != value:
                 sentences.append(f"{where}.{key} = {_json(value)}: {system} always has {_json(fixed[kind, key])}")
         return sentences
+
+
+def with_values(settings: Settings, changes: Mapping[str, Any]) -> Settings:
+    """The settings with other values by dotted key, also of keys that a node does not have yet."""
+
+    def changed(node: Any, path: Sequence[str], value: Any) -> Any:
+        inner = dict(node or {})
+        inner[path[0]] = changed(inner.get(path[0]), path[1:], value) if len(path) > 1 else value
+        return inner
+
+    config: Any = settings.config
+    for key, value in changes.items():
+        config = changed(config, key.split("."), value)
+    return Settings(settings.name, config, settings.overrides)
 
 
 def flat_index(spec: IndexSpec) -> dict[str, Any]:

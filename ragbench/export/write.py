@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
-from ragbench.base.errors import ConfigError
+from ragbench.base.errors import BenchmarkError, ConfigError, CorpusError, ResultsError
 from ragbench.config.arm_builder import Progress, Say
-from ragbench.export import measured_arm
+from ragbench.export import hybrid, measured_arm
 from ragbench.export.measured_arm import Evidence, MeasuredArm
+from ragbench.export.replay import MAX_LOSS, Bench, Replay
 from ragbench.results.store import arm_folder
 
 Format = Literal["ragbench", "ragdocs", "librarian", "opensearch", "elasticsearch", "qdrant"]
@@ -27,7 +28,11 @@ FORMATS: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Written:
-    """An export; `missing` are sentences on what the format cannot express, or what a bundle depends on."""
+    """An export; `missing` are sentences on what the format cannot express, or what a bundle depends on.
+
+    `replay` is what the translation scores; None for a bundle, whose rankings are those of the run, and for a file
+    that `--force` wrote although it cannot be replayed.
+    """
 
     out: Path
     format: Format
@@ -35,6 +40,7 @@ class Written:
     evidence: Evidence
     caution: str | None
     missing: tuple[str, ...]
+    replay: Replay | None = None
 
 
 def write(
@@ -46,6 +52,7 @@ def write(
     version: str | None = None,
     baseline: str | None = None,
     force: bool = False,
+    max_loss: float = MAX_LOSS,
     include_index: bool = True,
     sign: Path | None = None,
     progress: Progress | None = None,
@@ -55,8 +62,8 @@ def write(
 
     `version` is the version of the system that will read the file, if its keys depend on it (None: the newest); `sign`
     is the file of a private key to sign a bundle with. Raises ConfigError for an unknown format or version and, without
-    `force`, for a gain over `baseline` (default: the run's first arm) that is not established; ResultsError for an
-    unknown arm; BundleError when a bundle's folder exists.
+    `force`, for a gain over `baseline` (default: the run's first arm) that is not established, or a translation that
+    loses more than `max_loss` of nDCG@10; ResultsError for an unknown arm; BundleError when a bundle's folder exists.
     """
     form: Format | None = next((each for each in get_args(Format) if each == format), None)
     if form is None:
@@ -74,7 +81,9 @@ def write(
     if form == "ragbench":
         missing = _bundle(found, place, evidence, caution, include_index, sign, progress, say)
     else:
-        missing = _file(form, version, found, place, evidence, caution)
+        limit = None if force else max_loss
+        missing, replay = _file(form, version, found, place, evidence, caution, limit, progress, say)
+        return Written(place, form, found.name, evidence, caution, tuple(missing), replay)
     return Written(place, form, found.name, evidence, caution, tuple(missing))
 
 
@@ -107,18 +116,45 @@ def _bundle(
 
 
 def _file(
-    form: Format, version: str | None, arm: MeasuredArm, out: Path, evidence: Evidence, caution: str | None
-) -> list[str]:
+    form: Format,
+    version: str | None,
+    arm: MeasuredArm,
+    out: Path,
+    evidence: Evidence,
+    caution: str | None,
+    max_loss: float | None,
+    progress: Progress | None,
+    say: Say,
+) -> tuple[list[str], Replay | None]:
+    """Replay what the system will run, and write its file; `max_loss` is None where any loss is accepted."""
     from ragbench.benchmark.lines import write_atomically
     from ragbench.export import elasticsearch, librarian, opensearch, provenance, qdrant, ragdocs
 
-    said = provenance.sentences(arm, evidence, caution)
-    if form == "ragdocs":
-        text, missing = ragdocs.render(arm.settings, said, version)
-    else:
-        modules = {"librarian": librarian, "opensearch": opensearch, "elasticsearch": elasticsearch, "qdrant": qdrant}
-        text, missing = modules[form].render(arm.settings, said)
     if out.is_dir():
         raise ConfigError(f"--out {out} is a folder: name a file such as {out / f'config{FORMATS[form]}'}")
+    engines: Mapping[str, Any] = {"opensearch": opensearch, "elasticsearch": elasticsearch, "qdrant": qdrant}
+    replayed_by = {name: each.replayed for name, each in {**engines, "librarian": librarian}.items()}
+    settings, refitted, replay = arm.settings, [], None
+    if form in engines:
+        hybrid.require_source(settings, form)
+    try:
+        bench = Bench.of(arm, progress, say)
+        if form in engines and not hybrid.expresses(settings, engines[form].FUSIONS):
+            settings, said = bench.nearest(hybrid.retrieval(settings), engines[form].NEAREST, even=form == "qdrant")
+            refitted = [f"fuse: {form} lacks {hybrid.fusion_of(arm.settings)}; nearest that it has: {said}"]
+        runs = ragdocs.replayed(settings, version) if form == "ragdocs" else replayed_by[form](settings)
+        replay = bench.replay(runs)
+        if max_loss is not None:
+            replay.require(max_loss, form)
+    except (ConfigError, ResultsError, BenchmarkError, CorpusError) as error:
+        if max_loss is not None:
+            raise
+        refitted.append(f"not replayed: {error}")
+    said_first = provenance.sentences(arm, evidence, caution)
+    origin = [*said_first[:1], f"{replay.sentence}." if replay else refitted[-1], *said_first[1:]]
+    if form == "ragdocs":
+        text, missing = ragdocs.render(settings, origin, version)
+    else:
+        text, missing = {**engines, "librarian": librarian}[form].render(settings, origin)
     write_atomically(out, text)
-    return missing
+    return [*refitted, *missing], replay

@@ -18,7 +18,7 @@ TIMES = {"base": 10.0, "better": 12.0, "same": 10.0}
 
 
 @pytest.fixture
-def run(write_results, tmp_path: Path) -> Path:
+def run(write_results, priced, tmp_path: Path) -> Path:
     return write_results(tmp_path / "run", {"base": LOW, "better": HIGH, "same": [*LOW[:-1], 0.6]}, TIMES)
 
 
@@ -27,13 +27,14 @@ def test_a_file_and_what_it_cannot_say(form: str, run: Path, tmp_path: Path, cap
     out = tmp_path / "deep" / "config"
     assert cli.main(["export", str(run), "--arm", "better", "--format", form, "--out", str(out)]) == 0
     printed = capsys.readouterr()
-    assert printed.out == f"{form} of better in {out}\n"
+    replayed = "nDCG@10 measured 0.650, replayed 0.650 [+0.000, +0.000] on 30 topics, by an arm of ragbench"
+    assert printed.out == f"{replayed}\n{form} of better in {out}\n"
     said = [line.removeprefix("not expressed: ") for line in printed.err.splitlines() if "expressed" in line]
     assert said
     text = out.read_text()
     assert all(sentence in text or json.dumps(sentence) in text for sentence in said)
     assert (tomllib.loads if form == "ragdocs" else json.loads)(text)["search"]
-    assert "Quality better" in text
+    assert "Quality better" in text and replayed in text
     assert [path.name for path in out.parent.iterdir()] == ["config"]
 
 

@@ -94,7 +94,7 @@ def test_the_studio(run: Measurements) -> None:
 
 
 @pytest.mark.parametrize("arm", ARMS)
-def test_what_gate_and_export_end_with(arm: str, run: Measurements, tmp_path: Path, capsys) -> None:
+def test_what_gate_and_export_end_with(arm: str, run: Measurements, priced, tmp_path: Path, capsys) -> None:
     words = [f"paths.results={run.folder.parents[1]}"]
     assert cli.main(["gate", "run/base", f"run/{arm}", *words]) == GATE[arm]
     out = tmp_path / "config.yaml"

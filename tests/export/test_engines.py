@@ -51,6 +51,8 @@ def test_every_preset_is_written_or_refused(told, composed, format: str, preset:
         assert "export another arm, or a bundle" in str(error)
         return
     stages = {name for name, _ in composed(f"+exp={preset}").pipeline} - {"dense", "lexical", "fuse", "cut"}
+    if "document" in json.dumps(json.loads(MODULES[format].render(composed(f"+exp={preset}"), [])[0])["requests"]):
+        stages.discard("documents")  # a third query
     unsaid = {name for name in stages if not any(sentence.startswith(f"{name} ") for sentence in missing)}
     assert not unsaid
 
@@ -126,9 +128,10 @@ def test_opensearch_is_sent_what_its_client_sends(told) -> None:
     assert sent[2][2]["search_pipeline"] in ("ragbench", b"ragbench")
 
 
-def test_elasticsearch_has_an_index_and_retrievers(told) -> None:
+def test_elasticsearch_has_an_index_and_retrievers(told, composed) -> None:
     requests, missing = told("elasticsearch", *HYBRID, FIELDS, "fuse.weights={dense: 2}", "lexical.depth=50")
-    assert missing == ["lexical.depth = 50: Elasticsearch fuses the first 100 of every source"]
+    assert missing[0] == "lexical.depth = 50: Elasticsearch fuses the first 100 of every source"
+    assert "subscription" in missing[1] and len(missing) == 2
     vector = requests["/ragbench"]["mappings"]["properties"]["vector"]
     assert vector["index_options"] == {"type": "flat"}
     retriever = requests["/ragbench/_search"]["retriever"]["rrf"]
@@ -137,6 +140,13 @@ def test_elasticsearch_has_an_index_and_retrievers(told) -> None:
         "rank_window_size": 100,
     }
     assert [each["weight"] for each in retriever["retrievers"]] == [2.0, 1.0]
+    text, _ = elasticsearch.render(composed(*HYBRID, "fuse.weights={dense: 2}"), [])
+    basic = json.loads(text)["basic_licence"]
+    assert basic["fusion"] == {"method": "rrf", "k": 60.0, "norm": "min_max", "weights": {"dense": 2, "lexical": 1.0}}
+    assert [list(body) for body in basic["searches"].values()] == [
+        ["size", "_source", "knn"],
+        ["size", "_source", "query"],
+    ]
     linear, _ = told("elasticsearch", *HYBRID, *CONVEX)
     assert [each["normalizer"] for each in linear["/ragbench/_search"]["retriever"]["linear"]["retrievers"]] == [
         "minmax",
@@ -267,3 +277,15 @@ def test_the_file_is_written_beside_the_run(finished, tmp_path: Path) -> None:
 
 def test_shares_keep_proportions() -> None:
     assert hybrid.shares({"dense": 3.0, "lexical": 1.0}) == [0.75, 0.25]
+
+
+def test_whole_documents_are_a_third_query(told) -> None:
+    """Each chunk is a child of its document, whose score it takes."""
+    for format in ("opensearch", "elasticsearch"):
+        requests, missing = told(format, "+exp=recommended", "rank=off")
+        properties = requests["/ragbench"]["mappings"]["properties"]
+        assert properties["kind"] == {"type": "join", "relations": {"document": "chunk"}}
+        assert properties["document_title"] == properties["title"]
+        sent = json.dumps([body for path, body in requests.items() if "_search" in path])
+        assert sent.count('"has_parent"') == 1 and "document_title^3" in sent
+        assert not any(sentence.startswith("documents") for sentence in missing)

@@ -58,7 +58,7 @@ def test_the_winner_is_exported_if_its_gain_is_established_or_by_force(tuning: T
     assert written.out == tmp_path / "bundle" and written.caution is not None
     with ragbench.load(written.out) as bundle:
         assert bundle.search("counters", top_n=1)[0].docno == "metrics"
-    file = tuning.results.export(arm="preset", format="ragdocs")
+    file = tuning.results.export(arm="preset", format="ragdocs", force=True)
     assert file.out == tuning.results.folder / "exports" / "preset.toml" and file.out.is_file()
     assert file.missing
 

@@ -1,0 +1,175 @@
+"""What a translated configuration is worth: the pipeline that the other system runs, measured on the run's topics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ragbench.base.errors import BenchmarkError, ConfigError, ResultsError
+from ragbench.base.types import Query, QueryState, Ranking
+from ragbench.benchmark.benchmark import Benchmark
+from ragbench.benchmark.pool import read_run
+from ragbench.config.arm_builder import ArmBuilder, Progress, Say
+from ragbench.config.settings import Settings
+from ragbench.evaluation.gains import DEPTH, ndcg
+from ragbench.evaluation.measures import PRIMARY, Run, document_run, evaluate
+from ragbench.evidence.statistics import compare
+from ragbench.export.measured_arm import MeasuredArm
+from ragbench.export.translation import with_values
+from ragbench.results import measured_data
+from ragbench.search.stages.fuse import Fuse
+
+if TYPE_CHECKING:
+    from ragbench.search.engine.executor import Arm
+
+MAX_LOSS = 0.005
+"""The loss of nDCG@10 up to which a translation is written without `--force`."""
+_DRAWS = 60
+_SEED = 13
+
+
+@dataclass(frozen=True)
+class Replay:
+    """nDCG@10 of the measured arm and of its translation over the same `topics`; `low` and `high` bound the change.
+
+    `where` says what answered: an arm of ragbench, or the engine itself.
+    """
+
+    measured: float
+    replayed: float
+    low: float
+    high: float
+    topics: int
+    where: str
+
+    @property
+    def loss(self) -> float:
+        """What the translation loses; below 0 where it gains."""
+        return self.measured - self.replayed
+
+    @property
+    def sentence(self) -> str:
+        """Both scores and the interval of their difference in one line."""
+        return (
+            f"{PRIMARY} measured {self.measured:.3f}, replayed {self.replayed:.3f} "
+            f"[{self.low:+.3f}, {self.high:+.3f}] on {self.topics} topics, {self.where}"
+        )
+
+    def require(self, most: float, format: str) -> None:
+        """Raise ConfigError when the translation loses more than `most`."""
+        if round(self.loss, 6) > most:
+            raise ConfigError(
+                f"{self.sentence}: --format {format} loses {self.loss:.3f}, more than --max-loss {most:g}; export a "
+                "bundle or another arm, or add --force (force=True in Python)"
+            )
+
+
+@dataclass(frozen=True)
+class Bench:
+    """The topics of a measured arm, and what builds arms to answer them again."""
+
+    measured: MeasuredArm
+    benchmark: Benchmark
+    builder: ArmBuilder
+
+    @staticmethod
+    def of(measured: MeasuredArm, progress: Progress | None = None, say: Say = print) -> Bench:
+        """That of a finished run. Raises ResultsError when its documents or topics have changed."""
+        benchmark = measured_data.benchmark_of(measured.results, judged_since=True)
+        return Bench(measured, benchmark, ArmBuilder.of(measured.settings, benchmark, progress, say))
+
+    def queries(self, split: str | None = None) -> list[Query]:
+        """The queries of a split, by default of that which was measured."""
+        return [topic.query() for topic in self.benchmark.select(split or str(self.measured.results.record["split"]))]
+
+    def arm(self, settings: Settings) -> Arm:
+        """The arm of other settings over the same documents."""
+        (arm,) = self.builder.arms([settings])
+        return arm
+
+    def replay(self, settings: Settings) -> Replay:
+        """The score of other settings beside the measured one."""
+        arm = self.arm(settings)
+        states = arm.pipeline(self.queries(), arm.index)
+        return self.score(document_run(states, arm.index.chunks), "by an arm of ragbench")
+
+    def replay_by(self, ask: Callable[[str], Sequence[str]], where: str) -> Replay:
+        """The score of an engine beside the measured one; `ask` returns the docnos of a query's hits, best first."""
+        run = {
+            query.qid: [(docno, 1.0 / rank) for rank, docno in enumerate(dict.fromkeys(ask(query.text)), start=1)]
+            for query in self.queries()
+        }
+        return self.score(run, where)
+
+    def score(self, run: Run, where: str) -> Replay:
+        """A run over documents beside that of the measured arm. Raises ResultsError when no topic can be compared."""
+        then = read_run(self.measured.folder / "run.trec")
+        before, after = ({**dict.fromkeys(run, ()), **each} for each in (then, run))
+        values = []
+        for each in (before, after):
+            asked = {qid: each[qid] for qid in run}
+            frame = evaluate(asked, self.benchmark.document_qrels, [PRIMARY], self.benchmark.unanswerable)
+            values.append(frame[frame["measure"] == PRIMARY].set_index("qid")["value"].sort_index())
+        old, new = values
+        if not len(old):
+            raise ResultsError(
+                f"no topic of {self.measured.results.folder} has a relevant document, so a translation cannot be priced"
+            )
+        found = compare(new.to_numpy(), old.to_numpy(), seed=_SEED)
+        low, high = (found.difference if np.isnan(end) else end for end in (found.ci_low, found.ci_high))
+        return Replay(found.mean_baseline, found.mean_candidate, float(low), float(high), found.n, where)
+
+    def nearest(self, settings: Settings, fusions: Sequence[Fuse], even: bool = False) -> tuple[Settings, str]:
+        """The settings with one of `fusions`, each with the weights that give the best nDCG@10 on the train topics.
+
+        `even`: all sources must weigh the same. Without train topics the first fusion is taken, with the weights that
+        `settings` have.
+        """
+        try:
+            queries = self.queries("train")
+        except BenchmarkError:
+            queries = []
+        entry, configured = next((name, stage) for name, stage in settings.pipeline if isinstance(stage, Fuse))
+        if not queries:
+            weights = {} if even else configured.weights
+            best, said = replace(fusions[0], weights=weights), "no train topics to refit its weights"
+        else:
+            arm = self.arm(settings)
+            states = [state for state in self._before_fusion(arm, queries) if state.rankings]
+            sources = sorted({source for state in states for source in state.rankings})
+            drawn = np.random.default_rng(_SEED).dirichlet(np.ones(len(sources)), size=_DRAWS).round(2)
+            mixtures = [dict.fromkeys(sources, 1.0)]
+            if not even:
+                mixtures.insert(0, {name: configured.weights.get(name, 1.0) for name in sources})
+                mixtures += [dict(zip(sources, row.tolist(), strict=True)) for row in drawn]
+            tried = [replace(each, weights=mixture) for each in fusions for mixture in mixtures]
+            values = [self._gain([each.fuse(state, arm.index) for state in states], states, arm) for each in tried]
+            best = tried[int(np.argmax(np.round(values, 6)))]
+            said = f"{'chosen' if even else 'weights refitted'} on {len(states)} train topics"
+        changes = {f"{entry}.{name}": getattr(best, name) for name in ("method", "k", "norm", "missing")}
+        changes |= {f"{entry}.weights": dict(best.weights), f"{entry}.norms": {}}
+        return with_values(settings, changes), f"{best.describe()}, {said}"
+
+    def _before_fusion(self, arm: Arm, queries: Sequence[Query]) -> Sequence[QueryState]:
+        arm.index.prepare(arm.pipeline.needs)
+        before: Sequence[QueryState] = ()
+        for name, states in arm.pipeline.steps([QueryState(query) for query in queries], arm.index):
+            if isinstance(dict(arm.pipeline.stages)[name], Fuse):
+                break
+            before = states
+        return before
+
+    def _gain(self, rankings: Sequence[Ranking], states: Sequence[QueryState], arm: Arm) -> float:
+        found = []
+        table, qrels = arm.index.chunks, self.benchmark.document_qrels
+        for ranking, state in zip(rankings, states, strict=True):
+            grades = qrels.get(state.query.qid, {})
+            if not any(grade > 0 for grade in grades.values()):
+                continue
+            rows = list(dict.fromkeys(table.document[ranking.chunks].tolist()))[:DEPTH]
+            gains = [float(max(0, grades.get(table.docnos[row], 0))) for row in rows]
+            found.append(ndcg(gains, [float(grade) for grade in grades.values() if grade > 0]))
+        return float(np.mean(found)) if found else 0.0

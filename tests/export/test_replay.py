@@ -1,0 +1,89 @@
+"""Translations are measured before they are written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ragbench.base.errors import ConfigError
+from ragbench.export import elasticsearch, hybrid, librarian, measured_arm, opensearch, ragdocs
+from ragbench.export.replay import Bench, Replay
+from ragbench.export.write import write
+from ragbench.search.stages.fuse import Fuse
+
+
+@pytest.fixture
+def bench(finished) -> Bench:
+    return Bench.of(measured_arm.find(finished.folder, "baseline"), say=lambda sentence: None)
+
+
+def test_an_arm_replayed_unchanged_loses_nothing(bench: Bench) -> None:
+    found = bench.replay(bench.measured.settings)
+    assert found.measured == pytest.approx(bench.measured.quality["nDCG@10"])
+    assert (found.loss, found.low, found.high) == (0, 0, 0)
+    assert found.topics == 6  # one of the seven has no answer
+    assert found.sentence.startswith("nDCG@10 measured 0.")
+
+
+def test_another_arm_has_its_own_score(bench: Bench, finished) -> None:
+    """The score of an arm of the same run, computed by ir_measures when it was measured."""
+    other = measured_arm.find(finished.folder, "librarian_rerank")
+    assert bench.replay(other.settings).replayed == pytest.approx(other.quality["nDCG@10"])
+
+
+def test_hits_of_an_engine_are_scored(bench: Bench) -> None:
+    answers = {"how do programs prove their identity": ["authentication", "authentication", "team"]}
+    found = bench.replay_by(lambda text: answers.get(text, []), "by a list")
+    assert found.replayed == pytest.approx(1 / 6)
+
+
+def test_a_loss_needs_force(bench: Bench) -> None:
+    found = Replay(0.6, 0.59, -0.03, 0.01, 100, "by an arm of ragbench")
+    found.require(0.011, "qdrant")
+    with pytest.raises(ConfigError, match=r"measured 0.600, replayed 0.590 \[-0.030, \+0.010\].*--max-loss 0.005"):
+        found.require(0.005, "qdrant")
+
+
+def test_the_file_begins_with_both_scores(finished, tmp_path: Path) -> None:
+    for format, read in (("opensearch", lambda text: json.loads(text)["about"]), ("ragdocs", str.splitlines)):
+        written = write(finished.folder, tmp_path / format, arm="baseline", format=format, force=True)
+        assert written.replay is not None
+        assert written.replay.sentence in "\n".join(read(written.out.read_text())[:2])
+
+
+def test_a_loss_is_refused_and_nothing_is_written(finished, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(librarian, "replayed", lambda s: hybrid.with_values(s, {"cut.top_n": 1, "lexical": {}}))
+    out = tmp_path / "config.json"
+    with pytest.raises(ConfigError, match="--format librarian loses"):
+        write(finished.folder, out, arm="baseline", format="librarian", max_loss=-1.0)
+    assert not out.exists()
+
+
+def test_what_runs_elsewhere(composed) -> None:
+    """Steps that the other system lacks are off, its own are on."""
+    settings = composed("+exp=recommended")
+    assert [name for name, _ in opensearch.replayed(settings).pipeline] == [
+        "dense",
+        "lexical",
+        "documents",
+        "fuse",
+        "cut",
+    ]
+    assert elasticsearch.replayed(settings).index.sources == settings.index.sources
+    january = ragdocs.replayed(settings, "2026-01")
+    assert {"graph", "calibration", "p8.content_hash"} <= {name for name, _ in january.pipeline}
+    assert january.index.lexical.analyzer == "standard" and january.index.passage.headings
+    names = [name for name, _ in librarian.replayed(settings).pipeline]
+    assert names == ["dense", "lexical", "average", "context", "cut"]
+    assert type(librarian.replayed(settings).index.chunker).__name__ == "LibrarianSemanticChunker"
+
+
+def test_the_nearest_fusion(bench: Bench) -> None:
+    """Without train topics the weights stay; the method is one of those that the engine has."""
+    settings = hybrid.with_values(bench.measured.settings, {"fuse.method": "dbsf", "fuse.weights": {"dense": 2.0}})
+    nearest, said = bench.nearest(hybrid.retrieval(settings), [Fuse("convex"), Fuse("rrf")])
+    assert hybrid.fusion_of(nearest) == "convex/min_max"
+    assert next(stage for _, stage in nearest.pipeline if isinstance(stage, Fuse)).weights == {"dense": 2.0}
+    assert "no train topics" in said
