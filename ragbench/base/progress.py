@@ -23,7 +23,9 @@ _WINDOW = 60.0
 
 
 class View(Protocol):
-    """What shows a progress."""
+    """What shows a progress; one that does not `show` is nobody's, so that nothing needs to be worked out for it."""
+
+    shows: bool
 
     def changed(self, progress: Progress, new: bool) -> None:
         """Called after every report; `new` at the first one of a task."""
@@ -272,7 +274,13 @@ def note(text: str) -> None:
         progress.say(text)
 
 
-def expect(steps: Callable[[], Sequence[Step]]) -> None:
-    """Say which steps are to come; they are asked for only where somebody sees it."""
+def watched() -> bool:
+    """Whether somebody sees the progress."""
+    progress = _shown.get()
+    return progress is not None and progress.view.shows
+
+
+def expect(steps: Sequence[Step]) -> None:
+    """Say which steps are to come."""
     if (progress := _shown.get()) is not None:
-        progress.expect(steps())
+        progress.expect(steps)

@@ -20,12 +20,22 @@ _OFTEN = 0.2
 class Nothing:
     """Shows nothing."""
 
+    shows = False
+
     def changed(self, progress: Progress, new: bool) -> None:
         """As the protocol."""
 
 
+class Drawn(Nothing):
+    """A display that reads the progress by itself, several times a second."""
+
+    shows = True
+
+
 class Pipe:
     """A line for every task when it begins, for every note, and whenever the last line is `BEAT` seconds old."""
+
+    shows = True
 
     def __init__(self, write: Callable[[str], None] | None = None) -> None:
         self._write = write or (lambda line: print(line, file=sys.stderr, flush=True))
@@ -44,6 +54,8 @@ class Pipe:
 
 class JsonLines:
     """Lines of JSON: a task at its beginning, at its end and at most five times a second; notes."""
+
+    shows = True
 
     def __init__(self) -> None:
         self._said: dict[tuple[str, str], float] = {}
@@ -71,6 +83,8 @@ class JsonLines:
 
 class Notebook:
     """A bar as plain HTML that is emptied at the end: a widget would stay in the saved notebook."""
+
+    shows = True
 
     def __init__(self) -> None:
         self._handle: Any = None
@@ -107,14 +121,16 @@ def in_terminal() -> Iterator[Progress]:
     from rich.spinner import Spinner
     from rich.text import Text
 
-    progress = Progress(Nothing())
+    progress = Progress(Drawn())
     spinner = Spinner("dots")
 
     def drawn() -> Group:
         spinner.update(text=Text(progress.line, overflow="ellipsis", no_wrap=True))
         return Group(spinner, *([Text(progress.note)] if progress.note else []))
 
-    with Live(get_renderable=drawn, console=Console(stderr=True), transient=True, refresh_per_second=5):
+    screen = Console(stderr=True)
+    beside = sys.stdout.isatty()  # what goes to a file or a pipe is not drawn
+    with Live(get_renderable=drawn, console=screen, transient=True, refresh_per_second=5, redirect_stdout=beside):
         yield progress
 
 

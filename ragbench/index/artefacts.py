@@ -70,6 +70,10 @@ class ArtefactStore:
                 f"cannot write index artefacts below {self.root}: {error.strerror}; set paths.index"
             ) from None
 
+    def has(self, kind: str, fingerprint: str) -> bool:
+        """Whether there is an artefact of this name; it may be damaged."""
+        return (self.root / kind / fingerprint).exists()
+
     def check(self) -> Iterator[tuple[str, str, str | None]]:
         """Read every artefact in full: kind, fingerprint, and its damage or None."""
         for folder in sorted(path for path in self.root.glob("*/*") if path.is_dir() and path.name[0] != "."):
