@@ -50,5 +50,5 @@ def main(arguments: argparse.Namespace) -> int:
         )
         return 0
     print(results.design)
-    show(experiment, results, arguments)
+    show(experiment, results, arguments, dashboard=True)
     return 0

@@ -75,11 +75,11 @@ def main(arguments: argparse.Namespace) -> int:
             }
         )
         return 0
-    show(experiment, results, arguments)
+    show(experiment, results, arguments, dashboard=arguments.multirun or bool(arguments.arm))
     return 0
 
 
-def show(experiment: Experiment, results: Results, arguments: argparse.Namespace) -> None:
+def show(experiment: Experiment, results: Results, arguments: argparse.Namespace, dashboard: bool) -> None:
     """Print one screen or every table; then write the report and MLflow, and say where all is and what comes next."""
     from ragbench.report import html, screen, tables
 
@@ -96,3 +96,5 @@ def show(experiment: Experiment, results: Results, arguments: argparse.Namespace
         print(f"report in {console.short_path(results.folder / html.FILE)}")
     print(results.whereabouts)
     console.next_command(results.next_words)
+    if dashboard and results.tracking_run:
+        console.next_command(results.dashboard)

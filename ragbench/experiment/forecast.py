@@ -97,11 +97,8 @@ def forecast(arms: Sequence[Arm], queries: Sequence[Query], spec: LatencySpec, *
             if new and vectors.encoder not in rates:
                 rates[vectors.encoder] = _seconds_each(vectors.encoder, encoder, new, keep)
             rate = rates.get(vectors.encoder, 0.0)
-            chunks, missing, tried = (
-                chunks + arm.index.chunks.n_retrievable,
-                missing + len(new),
-                tried and rate is not None,
-            )
+            tried = tried and rate is not None
+            chunks, missing = chunks + arm.index.chunks.n_retrievable, missing + len(new)
             seconds += len(new) * (rate or 0.0)
         passes.append(Pass(arm.name, chunks, missing, seconds if tried else None))
     pairs = {arm.name: _seconds_of_pairs(arm, queries, rates) for arm in arms}
