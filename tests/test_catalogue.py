@@ -63,6 +63,7 @@ NAMED_BY_THE_USER = {
     "live=meilisearch": "live.url=http://localhost/indexes/docs/search",
     "live=command": "live.program=[search]",
     "live=mcp": "live.program=[server]",
+    "live=sqlite": "live.engine=notes.sqlite",
 }
 
 

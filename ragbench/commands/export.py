@@ -25,7 +25,7 @@ EXAMPLES = """examples:
 then: ragbench verify bundle
 """
 
-_FORMATS = ("ragbench", "ragdocs", "librarian", "opensearch", "elasticsearch", "qdrant")
+_FORMATS = ("ragbench", "sqlite", "ragdocs", "librarian", "opensearch", "elasticsearch", "qdrant")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -90,6 +90,6 @@ def main(arguments: argparse.Namespace) -> int:
     if written.replay is not None:
         print(written.replay.sentence)
     print(f"{written.format} of {written.arm} in {console.short_path(written.out)}")
-    if written.format == "ragbench":
+    if written.format in ("ragbench", "sqlite"):
         console.next_command(f"verify {console.short_path(written.out)}")
     return 0

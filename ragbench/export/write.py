@@ -14,9 +14,10 @@ from ragbench.export.measured_arm import Evidence, MeasuredArm
 from ragbench.export.replay import MAX_LOSS, Bench, Replay
 from ragbench.results.store import arm_folder
 
-Format = Literal["ragbench", "ragdocs", "librarian", "opensearch", "elasticsearch", "qdrant"]
+Format = Literal["ragbench", "sqlite", "ragdocs", "librarian", "opensearch", "elasticsearch", "qdrant"]
 FORMATS: Mapping[str, str] = {
     "ragbench": ".bundle",
+    "sqlite": ".sqlite",
     "ragdocs": ".toml",
     "librarian": ".json",
     "opensearch": ".opensearch.json",
@@ -24,6 +25,8 @@ FORMATS: Mapping[str, str] = {
     "qdrant": ".qdrant.json",
 }
 """The formats with the endings of their file names."""
+ENGINES = ("sqlite",)
+"""The formats that hold the documents, too, and are asked by `ragbench serve`."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,11 @@ def write(
         missing = _bundle(found, place, evidence, caution, include_index, sign, progress, say)
     else:
         limit = None if force else max_loss
+        if form in ENGINES:
+            from ragbench.export.engines import shipping
+
+            said, priced = shipping.write_sqlite(found, place, evidence, caution, limit, progress, say)
+            return Written(place, form, found.name, evidence, caution, tuple(said), priced)
         missing, replay = _file(form, version, found, place, evidence, caution, limit, progress, say)
         return Written(place, form, found.name, evidence, caution, tuple(missing), replay)
     return Written(place, form, found.name, evidence, caution, tuple(missing))
