@@ -9,7 +9,7 @@ IN_PROCESS := benchmark comparison corpus engine evaluation index live models re
 	$(BIN)/pip install --quiet -e ".[dev]" -c constraints.txt
 	touch $@
 
-.PHONY: install run test random notebooks outputs check bench faults screenshots screenshot
+.PHONY: install run test random notebooks outputs check bench faults screenshots screenshot site
 install: .venv/installed
 
 run: .venv/installed
@@ -54,6 +54,15 @@ faults: .venv/installed
 screenshots: .venv/installed
 	$(BIN)/python -m tests.studio.screenshots $${TMPDIR:-/tmp}/ragbench-screenshots docs/images
 
-# The picture of the report in README, from the run that README shows, in a folder of its own; some minutes.
+# The pictures of the report and of MLflow in README, from runs in folders of their own; some minutes.
 screenshot: .venv/installed
 	$(BIN)/python -m tests.report.screenshot $${TMPDIR:-/tmp}/ragbench-report docs/images/report.png
+	$(BIN)/python -m tests.report.mlflow_screenshot $${TMPDIR:-/tmp}/ragbench-mlflow docs/images/mlflow.png
+
+# The documentation as a website in `site/`; a link that leads nowhere fails. The same files, at the same places.
+site: .venv/installed
+	$(BIN)/pip install --quiet -e ".[docs]" -c constraints.txt
+	rm -rf site build/site && mkdir -p build/site
+	cp -r --parents README.md CONTRIBUTING.md CHANGELOG.md docs qrels/DATASHEET.md qrels/v2/DATASHEET.md qrels/v21/DATASHEET.md \
+		results/REFERENCE.md results/reference build/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -9,7 +9,7 @@ import pytest
 from ragbench.base import locations
 from ragbench.base.build import build
 from ragbench.base.errors import ConfigError
-from ragbench.config import composition
+from ragbench.config import catalogue, composition
 from ragbench.config.registry import make
 from ragbench.index.dense import DenseSpec
 from ragbench.index.lexical import LexicalSpec
@@ -27,16 +27,17 @@ COMPANY = {
     "live=sqlite": ["live.engine=notes.sqlite"],
 }
 # Data sets are loaded by their own tests.
-GROUPS = sorted(path for path in CONF.glob("*/*.yaml") if path.parent.name != "data")
+CHOICES = [
+    {"exp": f"+exp={option}", "tune": f"tune=[{option}]"}.get(group, f"{group}={option}")
+    for group, options in catalogue.read().choices.items()
+    for option in options
+    if group != "data"
+]
 
 
-@pytest.mark.parametrize("path", GROUPS, ids=lambda path: f"{path.parent.name}={path.stem}")
-def test_every_file_composes(path: Path) -> None:
-    group, option = path.parent.name, path.stem
-    override = f"+exp={option}" if group == "exp" else f"{group}={option}"
-    if group == "tune":
-        override = f"{group}=[{option}]"
-    settings = composition.compose([override, *COMPANY.get(override, ())])
+@pytest.mark.parametrize("choice", CHOICES)
+def test_every_option_composes(choice: str) -> None:
+    settings = composition.compose([choice, *COMPANY.get(choice, ())])
     assert len(settings.pipeline) >= 3 or settings.pipeline.live
 
 
@@ -134,7 +135,13 @@ HEAD = "# @package _global_\n"
         (HEAD + "index: null\n", r"index must be a mapping .* \(in conf/exp/mine\.yaml\)"),
         (HEAD + "p6:\n  depth: 5\n", r"p6\.depth cannot be set with p6=off: add p6=on \(in conf/exp/mine\.yaml\)"),
         (HEAD + "defaults:\n  - override /p6: on\n", r"such as `override /p6: \"on\"`, with the quotes"),
-        (HEAD + "defaults:\n  - phase1\n", r"each of its defaults must be an entry such as"),
+        (
+            HEAD + "defaults:\n  - phase9\n",
+            r"conf/exp/mine\.yaml:3: begins with 'phase9', which does not exist; did you mean",
+        ),
+        (HEAD + "defaults:\n  - mine\n", r"conf/exp/mine\.yaml:3: begins with 'mine', which begins with this one"),
+        (HEAD + "defaults:\n  - [phase1]\n", r"each of its defaults must be an entry such as"),
+        (HEAD + "defaults: phase1\n", r"conf/exp/mine\.yaml:2: defaults must be a list"),
         (HEAD + "defaults:\n  - override /p6: maybe\n", r"p6 cannot be 'maybe': .* \(in conf/exp/mine\.yaml\)"),
         (HEAD + "defaults:\n  - override /rerank: x\n", r"chooses 'rerank', which is not a switch; did you mean p6\?"),
         (HEAD + "hydra:\n  run: x\n", r"conf/exp/mine\.yaml sets hydra\.run to x"),
@@ -163,6 +170,40 @@ def test_an_experiment_of_ones_own_and_its_values(conf: Path) -> None:
     assert composition.compose(["exp=mine"]).config["p6"]["depth"] == 20
     assert composition.compose(["exp=mine"]).config == composition.compose(["+exp=mine"]).config
     assert composition.compose(["exp=mine", "rerank=off"]).config["p6"] == {}
+
+
+def test_an_experiment_begins_with_another(conf: Path) -> None:
+    (conf / "exp" / "mine.yaml").write_text(
+        f'{HEAD}defaults:\n  - ragdocs_api\n  - phase1\n  - override /graph: "off"\nname: mine\n'
+        "fuse:\n  weights: {lexical: 3}\n"
+    )
+    composed = composition.compose(["exp=mine"]).config
+    assert composed["graph"] == {}
+    assert composed["fuse"]["weights"] | {"code": 0, "graph": 0, "documents": 0} == (
+        {"dense": 0.8, "lexical": 3, "code": 0, "graph": 0, "documents": 0}
+    )
+    assert (composed["recency"]["bias"], composed["p8"]["limit"]["max_per_doc"]) == (0.3, 2)
+
+
+def test_options_of_ones_own(conf: Path) -> None:
+    """A file gives what differs and may begin with another option; switches.yaml takes more switches."""
+    (conf / "p6" / "deep.yaml").write_text("# Reads more.\n_target_: ragbench.search.stages.rerank.Rerank\ndepth: 50\n")
+    (conf / "p6" / "deeper.yaml").write_text("# Reads all.\ndefaults:\n  - deep\ndepth: 100\nblend: true\n")
+    (conf / "graph").mkdir()
+    (conf / "graph" / "far.yaml").write_text(
+        "# Two links.\n_target_: ragbench.search.stages.graph.FollowLinks\nhops: 2\n"
+    )
+    with (conf / "switches.yaml").open("a", encoding="utf-8") as file:
+        file.write("\n# Again.\nagain:\n  _target_: ragbench.search.stages.limit.LimitPerDocument\n")
+    text = (conf / "config.yaml").read_text(encoding="utf-8")
+    (conf / "config.yaml").write_text(text.replace("  - cut\n", "  - again\n  - cut\n"), encoding="utf-8")
+    depths = [each.config["p6"]["depth"] for each in composition.sweep(["p6=on,deep,deeper", "graph=far"])]
+    assert depths == [10, 50, 100]
+    mine = composition.compose(["p6=deeper", "graph=far", "again=on", "again.max_per_doc=4"])
+    stages = dict(mine.pipeline)
+    assert (stages["p6"].blend, stages["p6"].max_length, stages["graph"].hops) == (True, 256, 2)
+    assert stages["again"].max_per_doc == 4
+    assert [each.name for each in composition.sweep(["graph=glob(*)"])] == ["graph=far", "graph=off", "graph=on"]
 
 
 def test_arms_share_words_and_win_over_them() -> None:

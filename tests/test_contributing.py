@@ -15,6 +15,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^ *```(?:python|yaml)\n(.*?)^ *```$", re.M | re.S)
+SECOND = "### A second one"
 PLAN = """
 from ragbench.config import composition
 from ragbench.experiment import ablate
@@ -26,28 +27,22 @@ print(ablation.design.factors, [repr(arm.pipeline) for arm in ablation.settings]
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    section = PAGE[PAGE.index("## Adding a stage") : PAGE.index("An idea that works at index time")]
+    section = PAGE[PAGE.index("## Adding a stage") : PAGE.index(SECOND)]
     stage, switch, test = (textwrap.dedent(body) for body in BLOCK.findall(section))
     for folder in ("ragbench", "conf"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "tests" / "stages").mkdir(parents=True)
     for name in ("pyproject.toml", "tests/conftest.py", "tests/stages/conftest.py"):
         shutil.copy(ROOT / name, tmp_path / name)
-    (tmp_path / "conf" / "archive").mkdir()
-    for name, text in {
-        "ragbench/search/stages/archive.py": stage,
-        "conf/archive/on.yaml": switch,
-        "conf/archive/off.yaml": "{}\n",
-        "tests/stages/test_archive.py": test,
-    }.items():
+    for name, text in {"ragbench/search/stages/archive.py": stage, "tests/stages/test_archive.py": test}.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
+    with (tmp_path / "conf" / "switches.yaml").open("a", encoding="utf-8") as switches:
+        switches.write(f"\n{switch}")
     config = tmp_path / "conf" / "config.yaml"
     text = config.read_text(encoding="utf-8")
-    for line, before in (('- archive: "off"', "- tune:"), ("- archive", "- cut\n")):
-        assert f"`{line}`" in section
-        assert text.count(f"  {before}") == 1
-        text = text.replace(f"  {before}", f"  {line}\n  {before}")
-    config.write_text(text, encoding="utf-8")
+    assert "`- archive` before `- cut`" in section
+    assert text.count("  - cut\n") == 1
+    config.write_text(text.replace("  - cut\n", "  - archive\n  - cut\n"), encoding="utf-8")
     return tmp_path
 
 
@@ -69,6 +64,24 @@ def test_the_printed_stage_passes_its_printed_test_and_is_varied_by_an_ablation(
     said = python(project, "-c", PLAN)
     assert said.startswith("('archive',) ")
     assert said.count("demote archived x0.3") == 1
+
+
+def test_the_second_printed_stage_passes_its_printed_test_and_is_a_switch(project: Path) -> None:
+    section = PAGE[PAGE.index(SECOND) : PAGE.index("An idea that works at index time")]
+    stage, test = (textwrap.dedent(body) for body in BLOCK.findall(section))
+    (project / "ragbench/search/stages/title_start.py").write_text(stage, encoding="utf-8")
+    (project / "tests/stages/test_title_start.py").write_text(test, encoding="utf-8")
+    target = re.search(r"_target_: [\w.]+", section)
+    assert target is not None and "`- title_start` before `- calibration`" in section
+    with (project / "conf" / "switches.yaml").open("a", encoding="utf-8") as switches:
+        switches.write(f"\n# Boost.\ntitle_start:\n  {target[0]}\n")
+    config = project / "conf" / "config.yaml"
+    text = config.read_text(encoding="utf-8")
+    assert text.count("  - calibration\n") == 1
+    config.write_text(text.replace("  - calibration\n", "  - title_start\n  - calibration\n"), encoding="utf-8")
+    python(project, "-m", "pytest", "-q", "-n", "0", "tests/stages/test_title_start.py")
+    said = python(project, "-m", "ragbench", "list", "config", "title_start=on", "title_start.factor=3")
+    assert "boost titles that begin with the query x3" in said
 
 
 def test_no_other_document_uses_its_name() -> None:

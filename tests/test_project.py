@@ -181,7 +181,7 @@ def test_init_looks_writes_and_says_what_comes_next(
     monkeypatch.chdir(tmp_path)
     assert cli.main(["init", "notes", "--yes"]) == 0
     out = capsys.readouterr().out
-    assert out.splitlines()[0].endswith("markdown files, no queries")
+    assert out.splitlines()[0].endswith("8 documents, 10 chunks, mostly English")
     assert out.endswith("wrote ragbench.yaml\nnext: ragbench run\n")
     found = project.read(tmp_path / "ragbench.yaml")
     assert found.values["topics"] == "derived" and next(iter(found.arms)) == "baseline"

@@ -79,8 +79,9 @@ def test_an_experiment_is_a_parent_with_a_run_for_every_arm(client, arms, finish
         assert runs[each.name].info.run_name == each.name
     on = next(each for each in runs.values() if each.data.tags["ragbench.arm"].endswith("p12=on")).data
     assert on.params["p12"] == "on" and on.params["exp"] == "baseline"
+    assert on.params["p12.threshold"] == "0.7"  # the default, but the other arm has none
     assert not [key for key in on.params if key == "fuse.k" or key.startswith(("tune", "paths"))]
-    assert {"effect", "ci_low", "ci_high", "p", "latency_ms"} <= set(on.metrics)
+    assert {"effect", "ci_low", "ci_high", "rest/p", "added_p95_ms"} <= set(on.metrics)
 
 
 def test_the_parent_tells_a_lead_the_outcome(client, arms, finished: Measurements) -> None:
@@ -91,13 +92,14 @@ def test_the_parent_tells_a_lead_the_outcome(client, arms, finished: Measurement
     assert store.get_run(alone).info.run_name == f"{first} on lantern (all)"
     assert (run.info.end_time - run.info.start_time) / 1000 == pytest.approx(finished.record["seconds"], abs=0.01)
     assert (
-        f"Against {first}:" in run.data.tags["mlflow.note.content"]
+        f"Against {first}, with " in run.data.tags["mlflow.note.content"]
         and "| verdict |" in run.data.tags["mlflow.note.content"]
     )
     assert run.data.tags["ragbench.digest"] == finished.record["benchmark"]["digest"]
     safe = second.replace("=", "_")
     assert run.data.metrics[f"ndcg_at_10/{safe}"] == pytest.approx(finished.values(second).mean())
     assert f"effect/{safe}" in run.data.metrics and f"effect/{first.replace('=', '_')}" not in run.data.metrics
+    assert f"| {second} | " in run.data.tags["mlflow.note.content"]
 
 
 def test_the_outcome_of_many_arms_is_cut_where_a_tag_ends(finished: Measurements, monkeypatch) -> None:
@@ -115,18 +117,22 @@ def test_metrics_have_stable_names_and_the_values_of_the_results(client, arms, f
     for each in children(store, parent):
         arm, logged = each.data.tags["ragbench.arm"], each.data.metrics
         assert logged["ndcg_at_10"] == pytest.approx(finished.values(arm).mean())
-        assert logged["section_rr"] == pytest.approx(finished.values(arm, "RR", level="section").mean())
-        names = {"ndcg_at_5", "r_at_100", "ap", "success_at_1", "judged_at_10", "unjudged_at_10", "silence"}
-        names |= {"ndcg_at_10.factual", "p50_ms", "p95_ms", "p99_ms", "dense_p95_ms", "index_bytes"}
-        names |= {"response_p95_ms_at_50_qps", "saturation_qps"}
-        assert names <= set(logged)
-        assert logged == pytest.approx(tracking.metrics(measurements.load(finished.folder), arm))
+        assert logged["rest/section_mrr"] == pytest.approx(finished.values(arm, "RR", level="section").mean())
+        first = {"mrr", "recall_at_10", "recall_at_100", "precision_at_5", "p50_ms", "p95_ms", "index_bytes"}
+        names = {"ndcg_at_5", "map", "success_at_1", "judged_at_10", "unjudged_at_10", "silence", "ndcg_at_10.factual"}
+        names |= {"p99_ms", "dense_p95_ms", "response_p95_ms_at_50_qps", "saturation_qps"}
+        assert first | {f"rest/{name}" for name in names} <= set(logged)
+        assert 8 <= len([name for name in logged if not name.startswith("rest/")]) <= 15
+        assert logged == pytest.approx(lead.grouped_metrics(measurements.load(finished.folder), arm))
 
 
 def test_report_and_tables_are_artifacts(client, finished: Measurements) -> None:
     store, parent, alone = client
     names = {each.path for each in store.list_artifacts(parent)}
     assert {"experiment.json", "summary.csv", "latency.csv", "open_loop.csv", "report.html"} <= names
+    assert {"comparison.json", "effects.png"} <= names
+    picture = Path(store.download_artifacts(parent, "effects.png"))
+    assert picture.read_bytes().startswith(b"\x89PNG") and picture.stat().st_size > 3000
     for each in children(store, parent):
         assert {"arm", "per_query.json"} <= {file.path for file in store.list_artifacts(each.info.run_id)}
         files = {file.path for file in store.list_artifacts(each.info.run_id, "arm")}
@@ -149,8 +155,8 @@ def test_peak_memory_is_a_metric_when_it_was_measured(finished: Measurements) ->
     measured = Measurements(
         finished.folder, {**finished.record, "peak_memory_mb": {arm: 300.5}}, finished.per_query, finished.latency
     )
-    assert tracking.metrics(measured, arm)["peak_memory_mb"] == 300.5
-    assert "peak_memory_mb" not in tracking.metrics(finished, arm)
+    assert lead.headline(measured, arm)["peak_memory_mb"] == 300.5
+    assert "peak_memory_mb" not in lead.headline(finished, arm)
 
 
 def test_a_store_of_somebody_else_is_left_alone(finished, arms, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Ask a file of `ragbench export --format sqlite` without ragbench: pip install sqlite-vec onnxruntime tokenizers numpy.
+"""Ask a file of `ragbench export --format sqlite` without ragbench: it needs sqlite-vec, onnxruntime and tokenizers.
 
 python ask_sqlite.py notes.sqlite FOLDER "how do I rotate a key"     FOLDER has model.onnx and tokenizer.json
 """

@@ -26,18 +26,29 @@ def builtin() -> Path:
     return checkout() or _PACKAGE / "builtin"
 
 
+def project() -> Path | None:
+    """The folder of the project: the nearest one with a project file, the working directory or above; None without."""
+    here = Path.cwd().absolute()
+    return next((place for place in (here, *here.parents) if (place / PROJECT_FILE).is_file()), None)
+
+
 def ledger() -> Path:
     """The folder for what must outlive results: `.ragbench` beside the project file, else `state`."""
-    here = Path.cwd().absolute()
-    for place in (here, *here.parents):
-        if (place / PROJECT_FILE).is_file():
-            return place / ".ragbench"
-    return state()
+    found = project()
+    return found / ".ragbench" if found else state()
 
 
 def results() -> Path:
-    """The default folder for everything a run writes: `results` of the checkout, else of the working directory."""
-    return (checkout() or Path.cwd()) / "results"
+    """The default folder for everything a run writes: `results` of the project, else of the working directory."""
+    return (project() or Path.cwd()) / "results"
+
+
+def older_results(root: Path) -> Path | None:
+    """Where an earlier version left results, while `root` has none: `results` of the checkout; None without."""
+    found = checkout()
+    if found is None or (root / "runs").is_dir() or not (found / "results" / "runs").is_dir():
+        return None
+    return None if (found / "results").resolve() == root.resolve() else found / "results"
 
 
 def state() -> Path:

@@ -20,12 +20,13 @@ _REVERSED = {"cranfield": "{1: 4, 2: 3, 3: 2, 4: 1, -1: 4}"}
 
 
 def load_ir_datasets(
-    id: str | Mapping[str, str],
-    name: str | None = None,
-    grades: Grades | None = None,
-    markdown: bool = False,
+    id: str | Mapping[str, str],  # or by split: {train: beir/scifact/train, test: beir/scifact/test}
+    name: str | None = None,  # the id when null
+    grades: Grades | None = None,  # a new grade for each grade: '{1: 4, 2: 3, 3: 2, 4: 1, -1: null}' (null: unjudged)
+    markdown: bool = False,  # read the texts as markdown: headings, code blocks, links
+    # the title opens the text as its heading; false: it is only the title field of the index
     title_in_text: bool = True,
-    max_documents: int = 1_000_000,
+    max_documents: int = 1_000_000,  # a larger collection is refused: documents are kept in memory
     topics: bool = True,
 ) -> Benchmark:
     """Load a dataset by id (`beir/scifact/test`), or by split (`{train: beir/scifact/train, test: beir/scifact/test}`).

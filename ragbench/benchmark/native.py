@@ -26,10 +26,13 @@ _FIELDS = ("qid", "text", "type", "split", "need", "hypothesis", "group", "prove
 
 
 def load_native(
-    corpus: Path,
-    qrels: Path,
+    corpus: Path,  # folder of markdown files
+    qrels: Path,  # folder with topics.jsonl, sections.qrels and documents.qrels
     name: str = "benchmark",
-    on_error: Literal["warn", "fail"] = "warn",
+    on_error: Literal[
+        "warn", "fail"
+    ] = "warn",  # warn: a file that cannot be read costs that file; fail: it stops the run
+    # judgments of topics that are not there: fail names the line; warn leaves them out
     unknown_topics: UnknownTopics = "fail",
     dialect: Dialect = "auto",
     topics: bool = True,

@@ -1,26 +1,28 @@
-"""Recognise the kind of collection in a folder by the names of its files, without reading them."""
+"""Recognise the kind of collection in a folder by the names of its files; `survey` opens them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ragbench.base.errors import ConfigError
 from ragbench.corpus.folder import MARKDOWN, find_files
 
+OTHERS = ("**/*.txt", "**/*.docx")
+"""Files that are read where there is no markdown, or where they are asked for."""
 _QUERIES = ("queries.csv", "queries.tsv", "queries.jsonl", "questions.csv", "topics.jsonl")
 _JUDGED = ("sections.qrels", "documents.qrels")
 
 
 @dataclass(frozen=True)
 class Recognised:
-    """What a folder holds: `said` in words, `data` as settings that read it, if it has queries, how many documents."""
+    """What a folder holds: `said` in words, `data` as settings that read it, the files of documents."""
 
     said: str
-    data: Mapping[str, str]
+    data: Mapping[str, Any]
     queries: bool
-    documents: int | None = None
 
 
 def recognise(folder: Path) -> Recognised:
@@ -33,18 +35,18 @@ def recognise(folder: Path) -> Recognised:
     if (folder / "qrels" / "topics.jsonl").is_file() and (folder / "corpus").is_dir():
         places = {"data.corpus": str(folder / "corpus"), "data.qrels": str(folder / "qrels")}
         return Recognised("a collection in ragbench's own form", {"data": "native", **places}, True)
-    found, _ = find_files(folder, MARKDOWN)
-    if not found:
-        raise ConfigError(f"there is no markdown file below {folder}: name the folder of your notes")
-    data = {"data": "vault", "data.corpus": str(folder)}
+    data: dict[str, Any] = {"data": "vault", "data.corpus": str(folder)}
+    if not find_files(folder, MARKDOWN)[0]:
+        if not find_files(folder, OTHERS)[0]:
+            raise ConfigError(f"there is no markdown file below {folder}: name the folder of your notes")
+        data["data.include"] = list(OTHERS)
     around = dict.fromkeys((Path(), folder, folder.parent))
     queries = next((place / name for place in around for name in _QUERIES if (place / name).is_file()), None)
     if queries is not None:
         data["data.queries"] = str(queries)
         if any((queries.parent / "qrels" / name).is_file() for name in _JUDGED):
             data["data.qrels"] = str(queries.parent / "qrels")
-    said = f"{len(found)} markdown files" + (f", queries in {queries}" if queries else ", no queries")
-    return Recognised(said, data, queries is not None, len(found))
+    return Recognised("a folder of notes", data, queries is not None)
 
 
 def _has(folder: Path, name: str) -> bool:

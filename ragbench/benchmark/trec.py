@@ -35,15 +35,17 @@ _SKIPPED = {"docid", "docno", "dochdr", "date", "fileid", "parent", "doctype", "
 
 
 def load_trec(
-    corpus: Path,
-    queries: Path,
-    qrels: QrelsOption,
-    name: str | None = None,
-    field: TopicField = "title",
-    encoding: str = "utf-8",
-    grades: Grades | None = None,
-    markdown: bool = False,
+    corpus: Path,  # file or folder of JSONL (id, text, title) or <DOC> files; may be packed (.gz)
+    queries: Path,  # file of <top> topics, or of lines with qid, tab, text
+    qrels: QrelsOption,  # file of judgments (the split test), or {train: FILE, test: FILE}
+    name: str | None = None,  # the name of corpus when null
+    field: TopicField = "title",  # the part of a <top> topic that becomes the query: title, desc or narr
+    encoding: str = "utf-8",  # of documents and topics; old collections are latin-1
+    grades: Grades | None = None,  # a new grade for each grade: '{1: 3, 2: 2, 3: 1, -1: null}' (null: unjudged)
+    markdown: bool = False,  # read the texts as markdown: headings, code blocks, links
+    # the title opens the text as its heading; false: it is only the title field of the index
     title_in_text: bool = True,
+    # judgments of topics that are not there: fail names the line; warn leaves them out
     unknown_topics: UnknownTopics = "fail",
     topics: bool = True,
 ) -> Benchmark:

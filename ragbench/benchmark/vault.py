@@ -19,7 +19,7 @@ from ragbench.corpus.folder import MARKDOWN
 from ragbench.corpus.links import Dialect
 
 TEXT_COLUMNS = ("text", "query", "question")
-_NAMES = {
+COLUMNS = {
     "qid": ("qid", "_id", "id", "query_id", "query-id"),
     "text": TEXT_COLUMNS,
     "relevant": ("relevant", "docno", "docs", "documents", "path"),
@@ -35,13 +35,18 @@ _Pairs = dict[str, dict[str, int]]
 
 
 def load_vault(
-    corpus: Path,
+    corpus: Path,  # folder of markdown files
+    # CSV, TSV or JSONL: text; perhaps qid, relevant (paths, separated by ;), split, type, need, group
     queries: Path | None = None,
-    qrels: Path | None = None,
-    name: str | None = None,
-    grades: Grades | None = None,
+    qrels: Path
+    | None = None,  # folder that `ragbench judge` writes, or a file of judgments in the form of BEIR or TREC
+    name: str | None = None,  # the folder's name when null
+    grades: Grades | None = None,  # a new grade for each grade of a qrels file
     include: Sequence[str] = MARKDOWN,
-    on_error: Literal["warn", "fail"] = "warn",
+    on_error: Literal[
+        "warn", "fail"
+    ] = "warn",  # warn: a file that cannot be read costs that file; fail: it stops the run
+    # judgments of topics that are not there: fail names the line; warn leaves them out
     unknown_topics: UnknownTopics = "fail",
     dialect: Dialect = "auto",
     topics: bool = True,
@@ -110,8 +115,8 @@ def read_query_rows(
     missing: list[str] = []
     for number, row in read_rows(path):
         where = f"{path}:{number}"
-        cells = {name: next((row[a] for a in aliases if row.get(a)), None) for name, aliases in _NAMES.items()}
-        if not topics and not any(alias in row for alias in _NAMES["text"]):
+        cells = {name: next((row[a] for a in aliases if row.get(a)), None) for name, aliases in COLUMNS.items()}
+        if not topics and not any(alias in row for alias in COLUMNS["text"]):
             raise BenchmarkError(f"{where}: there is no column 'text'; the columns are {', '.join(map(str, row))}")
         topic = _topic(cells, where)
         if topic.qid in topics:
@@ -151,7 +156,7 @@ def _topic(cells: Mapping[str, Any], where: str) -> Topic:
     if not text:
         raise BenchmarkError(f"{where}: the query is empty: give it a text or remove the row")
     qid = identifier(cells["qid"] or "") or f"q-{text_digest(text, 8)}"
-    given = {name: cells[name].strip() for name in _NAMES if cells[name] and name not in ("qid", "text", "relevant")}
+    given = {name: cells[name].strip() for name in COLUMNS if cells[name] and name not in ("qid", "text", "relevant")}
     return Topic(qid, text, **{name: value for name, value in given.items() if value})
 
 

@@ -15,6 +15,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "run": "measure one configuration, or a sweep of them, on a benchmark",
         "ablate": "run the arms of a design and judge every proposal",
         "compare": "compare finished runs, also of other systems; encoders; ways to fuse",
+        "atlas": "what is known of every change from other collections, and what to expect on yours",
         "report": "write a finished run as one HTML file that opens offline",
         "studio": "open the workbench in a browser: runs, queries, judgments, searches, experiments",
     },

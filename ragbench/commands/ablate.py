@@ -49,5 +49,5 @@ def main(arguments: argparse.Namespace) -> int:
         )
         return 0
     print(results.design)
-    show(results, arguments.wide)
+    show(results, arguments.wide, dashboard=True)
     return 0

@@ -188,8 +188,8 @@ def _disk(overrides: list[str]) -> str:
     from ragbench.config import composition
 
     settings = composition.compose(overrides)
-    settings.results.mkdir(parents=True, exist_ok=True)
-    free = shutil.disk_usage(settings.results).free
+    place = next(folder for folder in (settings.results, *settings.results.absolute().parents) if folder.is_dir())
+    free = shutil.disk_usage(place).free
     if free < _FREE_BYTES:
         raise OSError(f"only {free / 2**30:.1f} GiB free in {settings.results}")
     return f"{free / 2**30:.0f} GiB free in {settings.results}"

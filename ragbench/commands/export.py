@@ -40,6 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--baseline", metavar="ARM", help="the arm that it must be better than (default: the first)")
     parser.add_argument("--force", action="store_true", help="export although its gain is not established")
     parser.add_argument(
+        "--on-expectation", action="store_true", help="export although its gain is open, if the atlas expects one"
+    )
+    parser.add_argument(
         "--max-loss",
         type=float,
         default=0.005,
@@ -66,6 +69,7 @@ def main(arguments: argparse.Namespace) -> int:
             version=arguments.version,
             baseline=arguments.baseline,
             force=arguments.force,
+            on_expectation=arguments.on_expectation,
             max_loss=arguments.max_loss,
             include_index=not arguments.without_index,
             sign=arguments.sign,

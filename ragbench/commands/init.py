@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from ragbench.base import console
 
-DESCRIPTION = """Look at a folder of notes and write ragbench.yaml, which every later command here reads.
+DESCRIPTION = """Read a folder of notes and its queries, say what they hold, and write ragbench.yaml for later commands.
 
 It holds the data, the arms that `ragbench run` measures, the budget and where results go. Notes without queries get
 known-item topics from their own texts (topics: derived)."""
@@ -46,12 +48,15 @@ def main(arguments: argparse.Namespace) -> int:
         raise ConfigError(f"{file} exists already: edit it, or add --replace")
     found = recognise(arguments.folder)
     asks = not arguments.yes and not arguments.json and sys.stdin.isatty()
-    if not arguments.json:
-        print(f"{arguments.folder}: {found.said if arguments.queries is None else f'{found.documents} markdown files'}")
     queries = arguments.queries or (_ask_file() if asks and not found.queries else None)
     if queries is not None and not queries.is_file():
         raise ConfigError(f"--queries {queries} is not a file: name a CSV or JSONL file with the column text")
     data = {**found.data, **({"data.queries": str(queries)} if queries else {})}
+    said, warnings = _opened(arguments.folder, found.said, data)
+    if not arguments.json:
+        print("\n".join(said))
+    for warning in warnings:
+        console.say(f"warning: {warning}")
     # Results go beside the notes; a folder among the notes would be in the way, so it is a hidden one.
     here = arguments.folder.resolve() == Path.cwd()
     results = _ask("Where do results go?", ".ragbench" if here else "results") if asks else None
@@ -64,11 +69,31 @@ def main(arguments: argparse.Namespace) -> int:
     }
     project.Project(file.absolute(), values, _ARMS).write()
     if arguments.json:
-        console.print_json({"file": str(file), **values, "arms": {name: list(words) for name, words in _ARMS.items()}})
+        console.print_json(
+            {"file": str(file), **values, "found": said, "arms": {name: list(words) for name, words in _ARMS.items()}}
+        )
         return 0
     print(f"wrote {file}")
     console.next_command("run")
     return 0
+
+
+def _opened(folder: Path, kind: str, data: Mapping[str, Any]) -> tuple[Sequence[str], Sequence[str]]:
+    """What the data holds, in sentences, and what is wrong with it. Raises BenchmarkError, CorpusError."""
+    from ragbench.benchmark.load import load_benchmark
+    from ragbench.benchmark.survey import survey
+    from ragbench.corpus.file_warning import grouped_by_kind
+    from ragbench.corpus.folder import MARKDOWN
+
+    values = {key.removeprefix("data."): value for key, value in data.items() if key != "data"}
+    if data["data"] != "vault":
+        found = load_benchmark(data["data"], **values)
+        said = [f"{folder}: {kind}, {len(found.documents):,} documents, {len(found.topics):,} topics"]
+        return said, grouped_by_kind(found.warnings)
+    queries, qrels = (Path(values[key]) if key in values else None for key in ("queries", "qrels"))
+    seen = survey(Path(values["corpus"]), queries, qrels, values.get("include", MARKDOWN))
+    none = [] if "queries" in values else ["no queries: topics are derived from the notes themselves"]
+    return [*seen.said, *none], seen.warnings
 
 
 def _ask(question: str, default: str) -> str:

@@ -73,12 +73,12 @@ def main(arguments: argparse.Namespace) -> int:
             }
         )
         return 0
-    show(results, arguments.wide)
+    show(results, arguments.wide, dashboard=arguments.multirun or bool(arguments.arm))
     return 0
 
 
-def show(results: Results, wide: bool) -> None:
-    """Print one screen or every table, where the results are, and the next command."""
+def show(results: Results, wide: bool, dashboard: bool) -> None:
+    """Print one screen or every table, where the results are, the next command, and how to open the dashboard."""
     from ragbench.report import html, screen, tables
 
     if not wide:
@@ -91,3 +91,5 @@ def show(results: Results, wide: bool) -> None:
         print(f"report in {console.short_path(results.folder / html.FILE)}")
     print(results.whereabouts)
     console.next_command(results.next_words)
+    if dashboard and results.tracking_run:
+        console.next_command(results.dashboard)

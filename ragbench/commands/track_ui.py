@@ -8,7 +8,9 @@ import sys
 
 from ragbench.base import console
 
-DESCRIPTION = "Open MLflow on the store that the runs were written to, on this machine only."
+DESCRIPTION = """Open MLflow on the store that the runs were written to, on this machine only.
+
+Of every arm it has the parameters, the measures, the files and the data; arms are compared side by side."""
 EXAMPLES = """examples:
   ragbench track ui
   ragbench track ui --port 5005 paths.results=/data/results
@@ -33,7 +35,20 @@ def main(arguments: argparse.Namespace) -> int:
     target = tracking.target_of(settings)
     tracking.check(target)
     tracking.prepare(target, console.say)
-    print(f"MLflow on http://127.0.0.1:{arguments.port} for {target.uri}; stop it with Ctrl-C", flush=True)
+    address = f"http://127.0.0.1:{arguments.port}"
+    print(f"MLflow on {address} for {target.uri}; stop it with Ctrl-C")
+    print(f"the newest comparison: {address}{tracking.comparison(target)}", flush=True)
     environment = {**os.environ, "MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true"}
-    command = [sys.executable, "-m", "mlflow", "ui", "--backend-store-uri", target.uri, "--port", str(arguments.port)]
+    command = [
+        sys.executable,
+        "-m",
+        "mlflow",
+        "ui",
+        "--backend-store-uri",
+        target.uri,
+        "--port",
+        str(arguments.port),
+        "--workers",
+        "1",
+    ]
     os.execve(sys.executable, command, environment)

@@ -1,19 +1,19 @@
-"""Compose configurations with Hydra. No other module imports Hydra, and none of its messages are shown.
+"""Compose configurations: what the catalogue declares, merged by OmegaConf, and words in Hydra's grammar on top.
 
-One process composes every arm of a sweep, so that arms can share work and be timed side by side.
+No other module imports Hydra or OmegaConf, and none of their messages are shown. One process composes every arm of a
+sweep, so that arms can share work and be timed side by side.
 """
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from ragbench.base import extensions
 from ragbench.base.bounds import Refused, shown
@@ -24,7 +24,7 @@ from ragbench.boundary.capabilities import Capability
 from ragbench.boundary.trust import is_trusted
 from ragbench.config import catalogue, project
 from ragbench.config.catalogue import Catalogue, Experiment, numbered
-from ragbench.config.catalogue.source import yaml_error_sentence
+from ragbench.config.catalogue.nodes import below, plain
 from ragbench.config.grants import needs_of, require_plain, require_within, why_not_plain
 from ragbench.config.overrides import EXPERIMENT, canonical, check_choice, from_environment, key_of
 from ragbench.config.own_stage import insert, node_of
@@ -56,13 +56,13 @@ def compose(overrides: Sequence[str], *, inspect: Inspect = _accept, typed: Sequ
     `inspect` sees them before any model or folder that they name is looked for, and may refuse them. `typed` are those
     of the overrides that the user wrote (default: all); the others come from the project file.
     """
-    with _hydra() as known:
-        words = _with_project_words(overrides, known)
-        for word in words:
-            if _parse(word).is_sweep_override():
-                raise ConfigError(f"'{word}' has several values: add -m for an arm of each, or put them in [ ]")
-        trusted = _inspect_project(canonical(overrides if typed is None else typed, known), words, known)
-        return _compose_settings(words, set(), known, lambda settings: (trusted(settings), inspect(settings)))
+    known = catalogue.read()
+    words = _with_project_words(overrides, known)
+    for word in words:
+        if _parse(word).is_sweep_override():
+            raise ConfigError(f"'{word}' has several values: add -m for an arm of each, or put them in [ ]")
+    trusted = _inspect_project(canonical(overrides if typed is None else typed, known), words, known)
+    return _compose_settings(words, set(), known, lambda settings: (trusted(settings), inspect(settings)))
 
 
 def compose_for(words: Sequence[str], base: Sequence[str], may: frozenset[Capability]) -> Settings:
@@ -78,12 +78,12 @@ def compose_for(words: Sequence[str], base: Sequence[str], may: frozenset[Capabi
 
 def sweep(overrides: Sequence[str]) -> list[Settings]:
     """The settings for every combination of `key=a,b`, in order, checked; no two have the same name."""
-    with _hydra() as known:
-        words = _with_project_words(overrides, known)
-        trusted = _inspect_project(canonical(overrides, known), words, known)
-        batches = _expand_sweep(words)
-        varying = {key for key in map(key_of, batches[0]) if len({_override_of(batch, key) for batch in batches}) > 1}
-        settings = [_compose_settings(batch, varying, known, trusted) for batch in batches]
+    known = catalogue.read()
+    words = _with_project_words(overrides, known)
+    trusted = _inspect_project(canonical(overrides, known), words, known)
+    batches = _expand_sweep(words)
+    varying = {key for key in map(key_of, batches[0]) if len({_override_of(batch, key) for batch in batches}) > 1}
+    settings = [_compose_settings(batch, varying, known, trusted) for batch in batches]
     names = [each.name for each in settings]
     repeated = next((name for name in names if names.count(name) > 1), None)
     if repeated:
@@ -113,8 +113,7 @@ def arms(named: Mapping[str, Sequence[str]], shared: Sequence[str] = (), *, of_p
 
 def project_words() -> list[str]:
     """The words of the project file, with which every command in the folder begins; none without a project."""
-    with _hydra() as known:
-        return _with_project_words((), known)
+    return _with_project_words((), catalogue.read())
 
 
 def standard_arms(overrides: Sequence[str]) -> list[Settings] | None:
@@ -174,15 +173,19 @@ def _compose_settings(
     words = from_environment(words, os.environ)
     chosen = _experiment(words, known)
     choices = {**known.defaults, **(chosen.choices if chosen else {})}
+    spaces = known.search_space_choice
     for word in words:
         if key_of(word) in known.choices:
             value = _parse(word).value()
             check_choice(key_of(word), value, known)
             if key_of(word) in known.defaults:
                 choices[key_of(word)] = value
+            elif key_of(word) == "tune":
+                spaces = tuple(value if isinstance(value, list) else [value])
         else:
             _check_mapping(key_of(word), word.partition("=")[2], known)
-    config = _compose_config(words, known)
+    options = (*choices.items(), *(("tune", space) for space in spaces))
+    config = _compose_config(words, options, chosen.name if chosen else None, known)
     for word in words:
         group, _, option = word.partition("=")
         if (
@@ -244,16 +247,15 @@ def _experiment(words: Sequence[str], known: Catalogue) -> Experiment | None:
     return found
 
 
-def _compose_config(words: Sequence[str], known: Catalogue) -> Any:
-    import yaml
-    from hydra.errors import HydraException
+def _compose_config(
+    words: Sequence[str], options: tuple[tuple[str, str], ...], experiment: str | None, known: Catalogue
+) -> Any:
+    """The options of groups, the experiment and the words merged, everything resolved."""
     from omegaconf import OmegaConf
     from omegaconf.errors import InterpolationResolutionError, MissingMandatoryValue, OmegaConfBaseException
 
     try:
-        composed = deepcopy(
-            _compose_choices(known.version, tuple(word for word in words if key_of(word) in known.choices))
-        )
+        composed = deepcopy(_merged(known, options, experiment))
         for word in words:
             if key_of(word) not in known.choices:
                 OmegaConf.update(composed, key_of(word), _parse(word).value(), merge=True, force_add=True)
@@ -264,13 +266,7 @@ def _compose_config(words: Sequence[str], known: Catalogue) -> Any:
         for word in words:
             _check_mapping(key_of(word), word.partition("=")[2], known, only_lists=False)
         raise ConfigError(f"{error.full_key or 'a key'} refers to a key that does not exist or to itself") from None
-    except (HydraException, OmegaConfBaseException, ValueError, TypeError, AttributeError, yaml.YAMLError) as error:
-        known.check_files()
-        cause: BaseException | None = error
-        while cause is not None and not isinstance(cause, yaml.MarkedYAMLError):
-            cause = cause.__cause__ or cause.__context__
-        if isinstance(cause, yaml.MarkedYAMLError):
-            raise ConfigError(yaml_error_sentence(cause)) from None
+    except (OmegaConfBaseException, ValueError, TypeError, AttributeError):
         blamed = next((word for word in words if _is_below_a_value(key_of(word), known)), "")
         if blamed:
             raise ConfigError(f"{key_of(blamed)} is unknown: the key above it holds a value, not keys") from None
@@ -278,12 +274,16 @@ def _compose_config(words: Sequence[str], known: Catalogue) -> Any:
         raise ConfigError(f"'{typed}' cannot be composed: look for a key or a ${{}} that is not complete") from None
 
 
-@lru_cache(maxsize=64)  # arms differ in values more often than in choices, and Hydra reads every file for each
-def _compose_choices(version: tuple[object, ...], choices: tuple[str, ...]) -> Any:
-    """The configuration that Hydra composes from choices alone; `version` is part of the key of the cache."""
-    from hydra import compose as hydra_compose
+@lru_cache(maxsize=64)  # arms differ in values more often than in choices
+def _merged(known: Catalogue, options: tuple[tuple[str, str], ...], experiment: str | None) -> Any:
+    """What files and classes say for a choice of options: config.yaml over the options, the experiment over both."""
+    from omegaconf import OmegaConf
 
-    return hydra_compose(config_name="config", overrides=list(choices))
+    chosen = [known.option(group, name) for group, name in options]
+    contents = [plain(below(each.package, each.node)) for each in chosen] + [plain(known.base)]
+    if experiment is not None:
+        contents.append(known.experiment(experiment).content)
+    return OmegaConf.merge(*map(OmegaConf.create, contents))
 
 
 def _is_below_a_value(key: str, known: Catalogue) -> bool:
@@ -317,7 +317,7 @@ def _file_of_refused_value(message: str, words: Sequence[str], chosen: Experimen
     if chosen is not None and any(_overlap(key, each) for each in chosen.values):
         return f" (in {_relative_to_cwd(known.folder / EXPERIMENT / f'{chosen.name}.yaml')})"
     group = key.split(".")[0]
-    return f" (in {_relative_to_cwd(known.folder / (group if group in known.choices else 'config.yaml'))})"
+    return f" (in {_relative_to_cwd(known.where(group) if group in known.choices else known.folder / 'config.yaml')})"
 
 
 def _sets_key_below(words: Iterable[str], group: str) -> bool:
@@ -378,14 +378,20 @@ def _count_values(parsed: Any) -> int:
     return count
 
 
+class _Options:
+    """What the parser asks Hydra's loader of files: the options of a group."""
+
+    def get_group_options(self, group_name: str, *others: object, **more: object) -> list[str]:
+        return list(catalogue.read().choices.get(group_name, ()))
+
+
 def _parse(word: str) -> Any:
     """A word as Hydra parses it; `*` stands for all choices of its group."""
-    from hydra.core.global_hydra import GlobalHydra
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.errors import HydraException
 
     try:
-        (parsed,) = OverridesParser.create(config_loader=GlobalHydra.instance().config_loader()).parse_overrides([word])
+        (parsed,) = OverridesParser.create(config_loader=cast(Any, _Options())).parse_overrides([word])
         return parsed
     except HydraException:
         key, _, value = word.lstrip("+").partition("=")
@@ -393,15 +399,6 @@ def _parse(word: str) -> Any:
             f"{key} cannot be read from '{value[:60]}': close its brackets and quotes, "
             f"and quote a text that holds signs, as in {key}=\"'a, b'\""
         ) from None
-
-
-@contextmanager
-def _hydra() -> Iterator[Catalogue]:
-    from hydra import initialize_config_dir
-
-    known = catalogue.read()
-    with initialize_config_dir(config_dir=str(known.folder), version_base="1.3"):
-        yield known
 
 
 def _override_of(batch: Sequence[str], key: str) -> str | None:

@@ -24,7 +24,7 @@ from ragbench.base.errors import ConfigError
 from ragbench.base.suggestions import did_you_mean
 from ragbench.base.types import QueryState, Ranking
 from ragbench.config.settings import Settings
-from ragbench.search.stages.stage import fused
+from ragbench.search.stages.stage import Fact, fused
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -51,7 +51,7 @@ class FunctionStage(Checked):
     """A stage that calls a function; its field `code` is a digest of the function, so that results belong to it."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks"})
-    requires: ClassVar[frozenset[str]] = frozenset({"fused"})
+    requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
     provides: ClassVar[frozenset[str]] = frozenset()
     forbids: ClassVar[Mapping[str, str]] = {}
     function: ClassVar[Callable[..., Any]]

@@ -14,6 +14,7 @@ from ragbench.base.errors import ConfigError
 from ragbench.boundary.capabilities import Capability, granted
 from ragbench.config import catalogue
 from ragbench.config.catalogue import SPECS
+from ragbench.config.catalogue.fields import present_name
 
 
 def make(node: Mapping[str, Any], where: str) -> Any:
@@ -27,7 +28,7 @@ def class_named(path: str, where: str) -> type:
 
     Importing runs code: where executing is not granted, only classes of the catalogue and of extensions are named.
     """
-    path = _renamed(path)
+    path = present_name(path)
     if Capability.EXECUTES not in granted() and not is_catalogued(path):
         raise ConfigError(
             f"{where} names {path}, which is no class of the configuration or of an installed extension: only what "
@@ -56,9 +57,3 @@ def _targets(version: Sequence[object]) -> frozenset[str]:
     known = catalogue.read()
     of_groups = {target for group in known.groups for option in group.options for target in option.targets}
     return frozenset(of_groups | set(known.targets))
-
-
-def _renamed(target: str) -> str:
-    """The class under its present name: bundles and files of people still hold the name before rooms were united."""
-    old = "ragbench.stages."
-    return f"ragbench.search.stages.{target.removeprefix(old)}" if target.startswith(old) else target

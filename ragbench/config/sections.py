@@ -33,14 +33,17 @@ class Basics(Checked):
 
     order: Names
     measures: Names
-    name: Name | None = None
-    split: Annotated[str, one_of(*SPLITS)] = "test"
+    name: Name | None = None  # name of the run; the experiment's name, or the overrides, when null
+    split: Annotated[str, one_of(*SPLITS)] = "test"  # which topics are measured: train, test or all
     seed: Seed = 13
+    # the measure of documents that verdicts are about; nDCG@10, or the first of `measures` when null
     primary: Name | None = None
-    context_tokens: Count = 2_000
+    context_tokens: Count = 2_000  # recall of passages is measured within this many tokens
+    # leave_one_out, add_one, pairwise, factorial, fractional or shapley
     design: Annotated[str, one_of(*DESIGNS)] = "leave_one_out"
-    factors: tuple[Name, ...] | None = None
-    design_options: Mapping[str, Any] = field(default_factory=dict)
+    factors: tuple[Name, ...] | None = None  # switches to vary; those that are on (add_one: off) when null
+    design_options: Mapping[str, Any] = field(default_factory=dict)  # such as {orders: 20} for shapley
+    # further sources by name, such as {minilm: {kind: dense, index: {encoder: {name: all-MiniLM-L6-v2}}}}
     sources: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
@@ -48,6 +51,7 @@ class Basics(Checked):
 class LinksSpec(Checked):
     """How links are read; see `ragbench.corpus.links`."""
 
+    # of [[a|b]]: obsidian (a shown as b), dendron (b shown as a), auto: whichever gives more links a target
     dialect: Dialect = "auto"
 
 
@@ -70,38 +74,50 @@ class TuneSpec(Checked):
     """How to search for parameters; `space` gives the ranges (`ragbench.fit.tuning.space`)."""
 
     trials: Count = 200
-    objective: Names = ("ndcg_at_10",)
-    p95_ms: Positive | None = None
+    objective: Names = (
+        "ndcg_at_10",
+    )  # measures, `silence`, p95_ms; the first decides between otherwise good configurations
+    p95_ms: Positive | None = None  # the greatest p95 of a query, in milliseconds; null sets no limit
+    # outer folds over groups of queries, each with its own search; 0 for none
     folds: Annotated[int, Holds(lambda folds: folds == 0 or folds > 1, "must be 0 or at least 2")] = 5
+    # repetitions of all folds with other groups; null: 1, or 3 where no topics can be held out
     repeats: Count | None = None
-    fold_trials: Count | None = None
+    fold_trials: Count | None = None  # trials of each of them; as many as `trials` when null
     seed: Seed = 13
+    # tpe, nsga2 or random; tpe for one objective and nsga2 for several when null
     sampler: Annotated[str, one_of(*SAMPLERS)] | None = None
-    processes: Count = 1
-    candidates: Count = 8
+    processes: Count = 1  # processes that search in parallel, each with its own Java
+    candidates: Count = 8  # the greatest number of configurations timed at the end
+    # the journal of trials; journal.log in the folder of the search when null
     storage: Annotated[Name, Needs(Capability.WRITES)] | None = None
-    memory_mb: Count = 512
+    memory_mb: Count = 512  # for intermediate results, of each process
+    # halving: a trial continues with more topics only while it is among the best third so far; all topics when null
     fidelity: Annotated[str, one_of(HALVING)] | None = None
-    starts: tuple[str, ...] = ()
+    starts: tuple[str, ...] = ()  # overrides to begin from, besides the preset; each index they need is built once
+    # starts with values of tune.space.index are added up to this number of indexes; null adds none
     index_variants: Count | None = None
-    switches: tuple[str, ...] = ()
-    space: Mapping[str, Any] = field(default_factory=dict)
+    switches: tuple[
+        str, ...
+    ] = ()  # that a trial turns on and off, such as [p6, p8, graph]; they do not shape the index
+    space: Mapping[str, Any] = field(default_factory=dict)  # what is varied, by key: from the options of `tune`
 
 
 @dataclass(frozen=True)
-class ExecutionSpec(Checked):
-    """Where arms are computed.
+class Workers(Checked):
+    """The processes that compute arms."""
 
-    `workers`: number of processes, one for each processor when None. `retries`: how often a failed arm is tried again.
-    `memory_mb`: for the intermediate results of each worker. `address`: a running Ray cluster, such as `10.0.0.1:6379`,
-    `auto` for the one on this machine; None starts one and stops it at the end.
-    """
+    workers: Count | None = None  # as many as processors of this machine when null
+    retries: Natural = 2  # how often an arm that failed, or whose process died, is tried again
+    memory_mb: Count = 512  # for intermediate results, of each worker; Java takes another 512
 
-    kind: Literal["local", "joblib", "ray"] = "local"
-    workers: Count | None = None
-    retries: Natural = 2
-    memory_mb: Count = 512
+
+@dataclass(frozen=True)
+class ExecutionSpec(Workers):
+    """Where arms are computed: `local` is this process; `joblib` has `Workers`, `ray` also an address."""
+
+    # of a running cluster (host:port, or auto); RAY_ADDRESS when null; without both, one is started here
     address: Annotated[Name, Needs(Capability.EXECUTES)] | None = None
+    kind: Literal["local", "joblib", "ray"] = "local"
 
 
 @dataclass(frozen=True)
@@ -109,6 +125,7 @@ class TrackingSpec(Checked):
     """Where runs are recorded: `uri` of the MLflow store, the name of the `experiment`."""
 
     enabled: bool = True
+    # the MLflow store; a SQLite file in paths.results when null
     uri: Annotated[Name, Needs(_need_of_store)] | None = None
     experiment: Name = "ragbench"
 
@@ -117,13 +134,15 @@ class TrackingSpec(Checked):
 class PathsSpec(Checked):
     """The folders for results, index artefacts and caches."""
 
+    # everything a run writes; `results` of the project, else of the working directory, when null
     results: Place | None = None
-    index: Place | None = None
-    cache: Place | None = None
+    index: Place | None = None  # index artefacts; <results>/index when null
+    cache: Place | None = None  # embeddings and re-ranking scores; <results>/cache when null
 
 
 @dataclass(frozen=True)
 class ArtefactsSpec(Checked):
     """Where machines share artefacts and caches."""
 
+    # where machines share artefacts and caches: a folder, or s3://bucket/prefix; nowhere when null
     url: Annotated[Name, Needs(_need_of_store)] | None = None

@@ -51,14 +51,15 @@ class LatencySpec(Checked):
     """
 
     enabled: bool = True
-    queries: Count = 80
-    rounds: Count = 2
+    queries: Count = 80  # sampled queries; an interval of p95 takes 72
+    rounds: Count = 2  # how often a variant of each is asked
     warmup: Natural = 10
     threads: Count = 1
     seed: Seed = 13
-    cold_start: bool = True
+    cold_start: bool = True  # start a fresh process, time its first query and measure its memory
+    # open loop: queries arrive at these rates a second, such as [5, 10, 20], and wait for each other
     arrival_qps: Positive | tuple[Positive, ...] | None = None
-    arrivals: Count = 100
+    arrivals: Count = 100  # queries sent at each of these rates
 
     @property
     def rates(self) -> tuple[float, ...]:

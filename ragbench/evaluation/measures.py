@@ -49,9 +49,15 @@ Run = Mapping[str, Sequence[tuple[str, float]]]
 """By qid, (id, score) with strictly decreasing scores."""
 
 
+_FIELD_NAMES = {"rr": "mrr", "r": "recall", "p": "precision", "ap": "map"}
+"""What people of the field call a measure, where ir_measures has another name for it."""
+
+
 def metric_name(measure: str) -> str:
-    """A measure's name as MLflow accepts it: `ndcg_at_10`."""
-    return measure.lower().replace("@", "_at_").replace("(", "_").replace(")", "").replace("=", "_").replace(",", "_")
+    """The usual name of a measure's mean, as MLflow accepts it: `ndcg_at_10`, `recall_at_100`, `mrr`."""
+    plain = measure.lower().replace("@", "_at_").replace("(", "_").replace(")", "").replace("=", "_").replace(",", "_")
+    name, at, cutoff = plain.partition("_at_")
+    return f"{_FIELD_NAMES.get(name, name)}{at}{cutoff}"
 
 
 def document_run(states: Iterable[QueryState], table: ChunkTable) -> dict[str, list[tuple[str, float]]]:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ragbench.base import query_memory
+from ragbench.base.columns import Column, Columns
 from ragbench.evaluation.intervals import Floats, Samples, summary
 from ragbench.evaluation.latency import LatencySpec, Timing, without_caches
 from ragbench.evaluation.unasked import Unasked
@@ -30,10 +31,14 @@ if TYPE_CHECKING:
     from ragbench.base.types import Query
     from ragbench.search.engine.executor import Arm
 
-COLUMNS = (
-    *("arm", "qps", "queries", "load", "keeps_up", "p50", "p50_low", "p50_high", "p95", "p95_low", "p95_high", "p99"),
-    *("mean", "service", "waiting_p95", "queue_at_end", "expected_p95"),
+_MS = {name: Column(name, form=".1f") for name in ("p50", "p95", "p99", "service", "waiting_p95", "expected_p95")}
+COLUMNS = Columns.of(
+    *(Column("arm", text=True), Column("qps", form="g"), "queries", Column("load", form=".2f"), "keeps_up"),
+    *(_MS["p50"], "p50_low", "p50_high", _MS["p95"], "p95_low", "p95_high", _MS["p99"], "mean"),
+    *(_MS["service"], _MS["waiting_p95"], "queue_at_end", _MS["expected_p95"]),
 )
+SHOWN = ("arm", "qps", "load", "keeps_up", *_MS, "queue_at_end")
+"""The columns that people read first."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +138,6 @@ def table(served: Iterable[Served], timings: Mapping[str, Timing], seed: int) ->
     service times drawn from those of the closed loop (`timings`): a difference means that service times change under
     load.
     """
-    import pandas as pd
 
     rows = []
     for each in served:
@@ -154,7 +158,7 @@ def table(served: Iterable[Served], timings: Mapping[str, Timing], seed: int) ->
             }
         )
     order = {arm: place for place, arm in enumerate(timings)}
-    frame = pd.DataFrame(rows, columns=list(COLUMNS))
+    frame = COLUMNS.frame(rows)
     return frame.sort_values(["arm", "qps"], key=lambda c: c.map(order) if c.name == "arm" else c, ignore_index=True)
 
 

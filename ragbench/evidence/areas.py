@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.base import fewest
+from ragbench.base.columns import Column, Columns
 from ragbench.evidence.arms import Arms, JudgedContrast
 from ragbench.evidence.statistics import TIE
 
@@ -25,7 +26,16 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-COLUMNS = ("factor", "level", "effect", "low", "high", "areas", "area_low", "area_high", "weakest", "without")
+COLUMNS = Columns.of(
+    Column("factor", "change", text=True),
+    Column("level", text=True),
+    Column("effect", "over topics", "topics resampled"),
+    *("low", "high", "areas"),
+    Column("area_low", "over areas", "whole areas resampled with their topics"),
+    "area_high",
+    Column("weakest", "depends most on", "the effect without the area that it needs most", text=True),
+    Column("without", form="+.3f"),
+)
 
 
 def areas(arms: Arms, judged: Sequence[JudgedContrast], area_of: Mapping[str, str]) -> pd.DataFrame:
@@ -35,18 +45,17 @@ def areas(arms: Arms, judged: Sequence[JudgedContrast], area_of: Mapping[str, st
     whose removal brings the effect nearest to zero, or reverses it; `without` is the effect without it. `area_of` has
     the area of a topic by qid.
     """
-    import pandas as pd
 
     chosen = [(each, level) for each in judged if len(each.contrast.factors) == 1 for level in arms.levels]
     if not chosen:
-        return pd.DataFrame(columns=list(COLUMNS))
+        return COLUMNS.frame()
     found = [arms.differences(each.contrast, level) for each, level in chosen]
     of_topic = np.array([area_of.get(qid, "") for qid in found[0][0]], dtype=object)
     values = np.stack([differences for _, differences in found])
     used = (~np.isnan(values)).any(axis=0)
     names = sorted(set(of_topic[used]))
     if len(names) < fewest.AREAS:
-        return pd.DataFrame(columns=list(COLUMNS))
+        return COLUMNS.frame()
     member = np.array([of_topic == name for name in names], dtype=np.float64).T
     counts = (~np.isnan(values)) @ member
     sums = np.nan_to_num(values) @ member
@@ -68,7 +77,7 @@ def areas(arms: Arms, judged: Sequence[JudgedContrast], area_of: Mapping[str, st
                 float(left[row, weakest]),
             )
         )
-    return pd.DataFrame(rows, columns=list(COLUMNS)).round(12)
+    return COLUMNS.frame(rows).round(12)
 
 
 def sentences(frame: pd.DataFrame) -> list[str]:

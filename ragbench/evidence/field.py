@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.base import fewest
+from ragbench.base.columns import Column, Columns
 from ragbench.evaluation.levels import DOCUMENT, PASSAGE
 from ragbench.evidence.arms import Arms
 from ragbench.evidence.chance import resamples
@@ -29,7 +30,20 @@ Floats = NDArray[np.float64]
 
 MOST = 24
 """The most arms of which some are ruled out: at most 276 pairs are compared."""
-COLUMNS = ("arm", "mean", "best", "passage_mean", "passage_best", "ruled_out_by", "more_topics")
+COLUMNS = Columns.of(
+    Column("arm", text=True),
+    Column("mean", "documents"),
+    Column("best", "best", "share of bootstrap samples of the topics in which it has the largest mean"),
+    Column("passage_mean", "passages"),
+    Column("passage_best", "best by passages", "the same by passages"),
+    Column(
+        "ruled_out_by",
+        "ruled out by",
+        "surely better at one level and not surely worse at the other, all pairs together",
+        text=True,
+    ),
+    Column("more_topics", "more topics", "how many more would separate it from the one with the largest mean", ".0f"),
+)
 
 
 def field(arms: Arms) -> pd.DataFrame:
@@ -39,12 +53,11 @@ def field(arms: Arms) -> pd.DataFrame:
     measured. `more_topics` is how many more topics would separate the arm from the one with the largest mean; NaN for
     that arm, for arms that are ruled out, and for arms whose difference is too small to matter.
     """
-    import pandas as pd
 
     if arms.asked:
         arms = replace(arms, arms={arm: arms.arms[arm] for arm in arms.asked}, asked=())
     if len(arms.arms) < fewest.FIELD or not arms.judgeable:
-        return pd.DataFrame(columns=list(COLUMNS))
+        return COLUMNS.frame()
     chances = {level: _best(arms, level) for level in arms.levels}
     out = _ruled_out(arms) if len(arms.arms) <= MOST else {}
     more = _more_topics(arms, out)
@@ -53,7 +66,7 @@ def field(arms: Arms) -> pd.DataFrame:
         (arm, *chances[DOCUMENT][arm], *chances.get(PASSAGE, absent)[arm], out.get(arm, ""), more.get(arm, np.nan))
         for arm in arms.arms
     ]
-    frame = pd.DataFrame(rows, columns=list(COLUMNS))
+    frame = COLUMNS.frame(rows)
     return frame.sort_values(["best", "mean"], ascending=False, kind="stable", ignore_index=True)
 
 

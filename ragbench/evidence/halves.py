@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.base import fewest
+from ragbench.base.columns import Column, Columns
 from ragbench.benchmark.split import TEST, TRAIN
 from ragbench.evidence.arms import Arms
 from ragbench.evidence.chance import tail_p
@@ -23,7 +24,19 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-COLUMNS = ("factor", "level", "train", "n_train", "test", "n_test", "p")
+COLUMNS = Columns.of(
+    Column("factor", "change", text=True),
+    Column("level", text=True),
+    Column("train", form="+.3f"),
+    "n_train",
+    Column("test", form="+.3f"),
+    "n_test",
+    Column(
+        "p",
+        "",
+        "that both halves have the same mean: topics assigned to the halves at random, adjusted for this table",
+    ),
+)
 _BLOCK = 1_000
 
 
@@ -32,8 +45,6 @@ def halves(arms: Arms, contrasts: Sequence[Contrast], splits: Mapping[str, str])
 
     `splits` has the split of a topic by qid. Levels at which a half has fewer than `fewest.HALF` topics are left out.
     """
-    import pandas as pd
-
     names, rows = [], []
     for contrast in contrasts:
         for level in arms.levels:
@@ -44,7 +55,7 @@ def halves(arms: Arms, contrasts: Sequence[Contrast], splits: Mapping[str, str])
                 names.append((":".join(contrast.factors), level))
                 rows.append((differences, sides))
     if not rows:
-        return pd.DataFrame(columns=list(COLUMNS))
+        return COLUMNS.frame()
     differences = np.stack([values for values, _ in rows])
     in_train = rows[0][1] == TRAIN
     present = ~np.isnan(differences)
@@ -55,7 +66,7 @@ def halves(arms: Arms, contrasts: Sequence[Contrast], splits: Mapping[str, str])
     for name, values, known, chance in zip(names, differences, present, p, strict=True):
         train, test = values[known & in_train], values[known & ~in_train]
         found.append((*name, float(train.mean()), len(train), float(test.mean()), len(test), float(chance)))
-    return pd.DataFrame(found, columns=list(COLUMNS)).round({"train": 12, "test": 12})
+    return COLUMNS.frame(found).round({"train": 12, "test": 12})
 
 
 def sentences(frame: pd.DataFrame, alpha: float = 0.05) -> list[str]:

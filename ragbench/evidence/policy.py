@@ -22,9 +22,9 @@ class StatisticsSpec(Checked):
     `smallest_effect`: smaller differences do not matter, in the unit of the primary measure.
     """
 
-    draws: Count = 10_000
+    draws: Count = 10_000  # sign patterns, and bootstrap samples
     confidence: Annotated[float, Interval(gt=0.5, lt=1)] = 0.95
-    smallest_effect: Weight = 0.02
+    smallest_effect: Weight = 0.02  # what is surely smaller does not matter: equivalent
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class BudgetSpec(Checked):
     A change that turns re-ranking on may add the larger of the two.
     """
 
-    p95_ms: Weight | None = 50.0
-    rerank_p95_ms: Weight | None = 150.0
+    p95_ms: Weight | None = 50.0  # milliseconds that a change may add to p95 (seed 000); null sets no limit
+    rerank_p95_ms: Weight | None = 150.0  # the same for a change that turns re-ranking on
 
     @property
     def of_rerank_ms(self) -> float | None:

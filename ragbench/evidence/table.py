@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ragbench.base.columns import Column, Columns
 from ragbench.evaluation.levels import DOCUMENT, PASSAGE
 from ragbench.evidence.arms import JudgedContrast
 from ragbench.evidence.verdict import Level
@@ -16,23 +17,20 @@ if TYPE_CHECKING:
 
 _OF_LEVEL = ("effect", "ci_low", "ci_high", "p", "n", "wins", "ties", "losses", "mde", "mean", "baseline", "useful")
 _PREFIX = {DOCUMENT: "", PASSAGE: "passage_"}
-COLUMNS = (
-    *("kind", "factor", "other", "verdict", "quality", "cost"),
+COLUMNS = Columns.of(
+    *(Column(name, text=True) for name in ("kind", "factor", "other", "verdict", "quality", "cost")),
     *(f"{prefix}{name}" for prefix in _PREFIX.values() for name in _OF_LEVEL),
-    *("standard_error", "aliases", "latency_ms", "latency_low", "latency_high", "budget_ms", "reason"),
+    *("standard_error", Column("aliases", text=True), "latency_ms", "latency_low", "latency_high", "budget_ms"),
+    Column("reason", text=True),
 )
 """`kind` is main or interaction; an interaction has no verdict. Columns of passages begin with `passage_`, columns of
 documents have no prefix. `p` is adjusted for the family; NaN: not measured, or unknown."""
-WORDS = ("kind", "factor", "other", "verdict", "quality", "cost", "aliases", "reason")
-"""The columns that are texts."""
 
 
 def table(judged: Sequence[JudgedContrast], standard_errors: Mapping[str, float] | None = None) -> pd.DataFrame:
     """One row for every contrast, with `COLUMNS`; `standard_errors` are those of a design that samples arms."""
-    import pandas as pd
-
     rows = [_row(each, (standard_errors or {}).get(each.contrast.factors[0], np.nan)) for each in judged]
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    return COLUMNS.frame(rows)
 
 
 def _row(judged: JudgedContrast, standard_error: float) -> dict[str, Any]:

@@ -40,6 +40,7 @@ from ragbench.config.arm_builder import ArmBuilder, Progress, Say
 from ragbench.evaluation.measures import PRIMARY, document_run
 from ragbench.export import sbom, signing
 from ragbench.export.measured_arm import Evidence, MeasuredArm
+from ragbench.models.functions import is_endpoint
 from ragbench.models.licences import licence_of
 from ragbench.models.resolve import CrossEncoderSpec
 from ragbench.results import environment
@@ -341,8 +342,9 @@ def _cautions(pipeline: Pipeline) -> list[str]:
             found.append(
                 f"{name} counts ages from the clock, so rankings change with time: set {name}.now to check them"
             )
-        if endpoint := getattr(stage, "endpoint", None):
-            found.append(f"{name} asks the server {endpoint}, which is not part of the bundle")
+        remote = [spec.name for spec in getattr(stage, "models", ()) if is_endpoint(getattr(spec, "name", ""))]
+        if server := getattr(stage, "endpoint", None) or next(iter(remote), None):
+            found.append(f"{name} asks the server {server}, which is not part of the bundle")
     return found
 
 

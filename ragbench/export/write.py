@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from ragbench.atlas import expected
+from ragbench.atlas.expected import Advice
 from ragbench.base.errors import BenchmarkError, ConfigError, CorpusError, ResultsError
 from ragbench.config.arm_builder import Progress, Say
 from ragbench.export import hybrid, measured_arm
@@ -55,6 +57,7 @@ def write(
     version: str | None = None,
     baseline: str | None = None,
     force: bool = False,
+    on_expectation: bool = False,
     max_loss: float = MAX_LOSS,
     include_index: bool = True,
     sign: Path | None = None,
@@ -62,6 +65,8 @@ def write(
     say: Say = print,
 ) -> Written:
     """Write an arm of the run in the folder `run`; into its folder `exports` where `out` is not given.
+
+    `on_expectation` takes the place of `force` where the gain is open and the atlas expects it.
 
     `version` is the version of the system that will read the file, if its keys depend on it (None: the newest); `sign`
     is the file of a private key to sign a bundle with. Raises ConfigError for an unknown format or version and, without
@@ -79,7 +84,8 @@ def write(
     if found.settings.pipeline.live:
         raise ConfigError(f"arm '{found.name}' is a live search, which runs elsewhere already: export another arm")
     evidence = measured_arm.evidence(found, baseline)
-    caution = measured_arm.require_gain(evidence, force)
+    advice = _advice(found, evidence) if on_expectation and evidence.needs_force else None
+    caution = measured_arm.require_gain(evidence, force, advice)
     place = out or found.results.folder / "exports" / f"{arm_folder(found.name)}{FORMATS[form]}"
     if form == "ragbench":
         missing = _bundle(found, place, evidence, caution, include_index, sign, progress, say)
@@ -93,6 +99,17 @@ def write(
         missing, replay = _file(form, version, found, place, evidence, caution, limit, progress, say)
         return Written(place, form, found.name, evidence, caution, tuple(missing), replay)
     return Written(place, form, found.name, evidence, caution, tuple(missing))
+
+
+def _advice(found: MeasuredArm, evidence: Evidence) -> Advice:
+    """What to expect of the arm. Raises ConfigError where the atlas does not know it."""
+    advised = expected.of_run(found.results, [found.name], evidence.baseline)
+    if not advised:
+        raise ConfigError(
+            f"too little is known elsewhere of {found.name} beside {evidence.baseline} to export it on expectation: "
+            "ragbench atlas shows what is known; --force exports it anyway"
+        )
+    return advised[0]
 
 
 def _bundle(

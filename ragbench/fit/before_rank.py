@@ -12,6 +12,7 @@ from ragbench.fit import ranker, training
 from ragbench.fit.ranker import Sample
 from ragbench.search.engine.executor import Arm
 from ragbench.search.ranking import features
+from ragbench.search.stages.stage import Fact
 
 if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Benchmark
@@ -32,7 +33,7 @@ def arm(settings: Settings, benchmark: Benchmark, progress: Progress | None = No
         for name, stage in settings.pipeline.stages
         if name in earlier or (name.startswith(f"{SOURCES}.") and SOURCES in earlier)
     )
-    if not any("fused" in stage.provides for _, stage in stages):
+    if not any(Fact.FUSED in stage.provides for _, stage in stages):
         raise ConfigError("this pipeline fuses nothing before 'rank', so there is no order to start from")
     found = training.cut(settings, benchmark, stages, progress, say)
     found.index.prepare({"terms"})

@@ -36,12 +36,13 @@ class DenseSpec(Checked):
     tenth of them, but at least 256).
     """
 
+    # flat (exact), hnsw, ivf_sq8, or auto: by the number of chunks
     kind: Literal["flat", "hnsw", "ivf_sq8", "auto"] = "flat"
     m: Annotated[int, Interval(ge=2, le=64)] = 32
     ef_construction: Annotated[int, Interval(ge=1, le=4096)] = 200
     ef_search: Annotated[int, Interval(ge=1, le=4096)] = 128
-    lists: Count | None = None
-    probes: Count | None = None
+    lists: Count | None = None  # cells of ivf_sq8; 4 sqrt(chunks) when null
+    probes: Count | None = None  # of them that a search looks into; a tenth, at least 256, when null
 
     def with_kind_for(self, n_vectors: int) -> DenseSpec:
         """The same settings with `auto` replaced by the kind for a number of vectors."""

@@ -38,8 +38,8 @@ class Sharding(Checked):
     Neither changes results.
     """
 
-    shard_documents: Count = 2000
-    workers: Count = 1
+    shard_documents: Count = 2000  # larger collections are built in shards of so many, and a killed build goes on
+    workers: Count = 1  # processes that share the shards; 1 is no other process
 
     def starts(self, n_documents: int) -> range:
         """The first document of every shard."""

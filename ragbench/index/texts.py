@@ -42,7 +42,7 @@ class PassageTemplate:
     """
 
     title: bool = False
-    path: bool = False
+    path: bool = False  # the words of folders and file name
     headings: bool = False
 
     def passages(self, table: ChunkTable) -> list[str]:

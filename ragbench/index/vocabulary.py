@@ -40,7 +40,7 @@ FUNCTION_WORDS = STOP_WORDS | {"am", "if"}
 class VocabularySpec(Checked):
     """The `size` (at least 1) most frequent terms of at least `min_length` (at least 1) characters. Seed 000, P1."""
 
-    size: Count = 10_000
+    size: Count = 10_000  # most frequent terms
     min_length: Count = 3
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragbench.base.query_memory import QueryMemory
-from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, load_cross_encoder, load_encoder
+from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, is_list_reranker, load_cross_encoder, load_encoder
 
 if TYPE_CHECKING:
     from ragbench.models import CrossEncoder, Encoder
@@ -47,8 +47,8 @@ class Models:
     def cross_encoder(self, spec: CrossEncoderSpec) -> CrossEncoder:
         """The cross-encoder of a specification."""
         if spec not in self._cross_encoders:
-            model = load_cross_encoder(spec, self.threads)
-            if self.cache is not None:
+            model = load_cross_encoder(spec, self.threads, self.chat)
+            if self.cache is not None and not is_list_reranker(spec):
                 from ragbench.models.cache import CachedCrossEncoder, ScoreCache
 
                 self._scores = self._scores or ScoreCache(self.cache / "scores.sqlite")

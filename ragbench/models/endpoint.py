@@ -15,10 +15,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from tenacity import RetryError
-
 from ragbench.base.errors import BoundaryError, ModelError
-from ragbench.boundary.http import Client, HttpError
+from ragbench.boundary.http import Client
 from ragbench.models import usage
 from ragbench.models.functions import FunctionEncoder
 from ragbench.models.usage import Usage
@@ -71,17 +69,9 @@ class EndpointEncoder(FunctionEncoder):
         """The answer to a batch, and how many requests it took. Raises ModelError."""
         address = self.base + ("/embeddings" if self.kind == "openai" else "/api/embed")
         try:
-            for attempt in usage.attempts():
-                with attempt:
-                    answer = client.send("POST", address, {"model": self.model, "input": list(batch)})
-                    return answer.json(), attempt.retry_state.attempt_number
-        except RetryError as error:
-            raise self._failure(f"{error.last_attempt.exception()}, {usage.ATTEMPTS} times") from None
-        except HttpError as error:
-            raise self._failure(f"{error}: {error.body}" if error.body else str(error)) from None
+            return usage.ask(client, address, {"model": self.model, "input": list(batch)}, "embeddings")
         except BoundaryError as error:
-            raise self._failure(f"an answer without embeddings, {error}") from None
-        raise AssertionError("tenacity ends with an answer or an error")
+            raise self._failure(str(error)) from None
 
     def _read(self, answer: Any, n: int) -> tuple[list[Any], int]:
         """The vectors of an answer in the order of the texts, and its tokens. Raises ModelError."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import Any, TypeVar
 
 import numpy as np
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 from ragbench.base import extensions
 from ragbench.base.errors import ModelError
 from ragbench.base.fingerprint import digest
+from ragbench.models.bundled import Kind
 from ragbench.models.texts import WORD_OR_SIGN, check_texts
 from ragbench.models.vectors import check_finite, unit_vector
 
@@ -43,13 +45,23 @@ def reranker(function: F) -> F:
     return function
 
 
-ENDPOINTS = ("openai", "ollama")
+ENDPOINTS = {"encoder": ("openai", "ollama"), "cross-encoder": ("rerank", "chat")}
+"""The kinds of models behind endpoints: `ragbench.models.endpoint` and `ragbench.models.rerank_endpoint`."""
 
 
-def is_endpoint(name: str) -> bool:
-    """Whether a name is of a model behind an endpoint (`ragbench.models.endpoint`), such as `openai:MODEL`."""
-    kind, colon, model = name.partition(":")
-    return kind in ENDPOINTS and bool(colon and model.strip())
+def is_endpoint(name: str, kind: Kind | None = None) -> bool:
+    """Whether a name is of a model behind an endpoint, such as `openai:MODEL` or `rerank:URL`, of a kind or of any."""
+    known = ENDPOINTS[kind] if kind else tuple(chain.from_iterable(ENDPOINTS.values()))
+    form, colon, model = name.partition(":")
+    return form in known and bool(colon and model.strip())
+
+
+def cut_words(text: str, most: int) -> str:
+    """The beginning of a text, at most so many words and signs."""
+    for place, token in enumerate(WORD_OR_SIGN.finditer(text)):
+        if place == most:
+            return text[: token.start()].rstrip()
+    return text
 
 
 class FunctionEncoder:
@@ -106,10 +118,7 @@ class FunctionEncoder:
         return np.stack([unit_vector(vector, self.name) for vector in vectors])
 
     def _cut(self, text: str) -> str:
-        for place, token in enumerate(WORD_OR_SIGN.finditer(text)):
-            if place == self.max_tokens:
-                return text[: token.start()].rstrip()
-        return text
+        return cut_words(text, self.max_tokens)
 
     def _vectors(self, texts: list[str]) -> NDArray[np.float64]:
         return _as_array(f"encoder '{self.name}'", self._embed(texts), len(texts), 2)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from annotated_types import Ge
 
@@ -20,6 +20,9 @@ from ragbench.models.functions import FunctionCrossEncoder, FunctionEncoder, is_
 from ragbench.models.parallel import threads_for
 from ragbench.models.prefixes import prefixes
 from ragbench.models.settings import Settings, read_settings
+
+if TYPE_CHECKING:
+    from ragbench.models.chat import ChatModel, ChatSpec
 
 _NOT_A_HUB_NAME = "not on the hub, whose names have the form owner/model"
 
@@ -48,9 +51,9 @@ class EncoderSpec(Checked):
     """
 
     name: ModelName = "bge-small-en-v1.5"
-    query_prefix: str | None = None
-    passage_prefix: str | None = None
-    instruction: bool = False
+    query_prefix: str | None = None  # before every query; what the model's family needs when null
+    passage_prefix: str | None = None  # before every passage
+    instruction: bool = False  # also an instruction that the family can do without
     max_tokens: Annotated[int, Ge(3)] = 512
 
     def prefixes(self, name: str) -> dict[str, str]:
@@ -64,7 +67,7 @@ class EncoderSpec(Checked):
 
 @dataclass(frozen=True)
 class CrossEncoderSpec(Checked):
-    """A cross-encoder by name, as in `EncoderSpec`.
+    """A cross-encoder by name, as in `EncoderSpec`, or one behind an endpoint (`ragbench.models.rerank_endpoint`).
 
     Pairs are cut to `max_length` tokens (at least 5), from the end of the longer text.
     """
@@ -79,7 +82,7 @@ def load_encoder(spec: EncoderSpec, threads: int | None = None) -> Encoder:
     `threads` is how many texts are encoded at the same time (None: one per processor); vectors do not depend on it.
     ModelError for an unknown name.
     """
-    if is_endpoint(spec.name):
+    if is_endpoint(spec.name, "encoder"):
         from ragbench.models.endpoint import EndpointEncoder
 
         return EndpointEncoder(spec.name, **spec.prefixes(spec.name), max_tokens=spec.max_tokens)
@@ -103,8 +106,19 @@ def load_encoder(spec: EncoderSpec, threads: int | None = None) -> Encoder:
     return OnnxEncoder(name, folder, settings, **prefixed, max_tokens=spec.max_tokens, threads=parallel)
 
 
-def load_cross_encoder(spec: CrossEncoderSpec, threads: int | None = None) -> CrossEncoder:
-    """The cross-encoder of a specification; as `load_encoder`."""
+def load_cross_encoder(
+    spec: CrossEncoderSpec, threads: int | None = None, chat: Callable[[ChatSpec], ChatModel] | None = None
+) -> CrossEncoder:
+    """The cross-encoder of a specification; as `load_encoder`. `chat` gives language models (None: without a cache)."""
+    if is_list_reranker(spec):
+        from ragbench.models.chat import EndpointModel
+        from ragbench.models.rerank_endpoint import ListReranker, chat_spec
+
+        return ListReranker(spec.name, (chat or EndpointModel)(chat_spec(spec.name)), spec.max_length)
+    if is_endpoint(spec.name, "cross-encoder"):
+        from ragbench.models.rerank_endpoint import EndpointCrossEncoder
+
+        return EndpointCrossEncoder(spec.name, spec.max_length)
     if (function := extensions.find("reranker", spec.name)) is not None:
         return FunctionCrossEncoder(spec.name, function, extensions.code_digest(function), spec.max_length)
     name, folder, settings = _resolve(spec.name, "cross-encoder")
@@ -118,6 +132,11 @@ def load_cross_encoder(spec: CrossEncoderSpec, threads: int | None = None) -> Cr
     return OnnxCrossEncoder(name, folder, settings, max_length=spec.max_length, threads=parallel)
 
 
+def is_list_reranker(spec: CrossEncoderSpec) -> bool:
+    """Whether it orders all passages of a query together, so that a pair has no score of its own."""
+    return spec.name.startswith("chat:")
+
+
 def folder_of(name: str, kind: Kind) -> ModelFolder:
     """The files of a model. ModelError for an unknown name."""
     return _resolve(name, kind)[1]
@@ -125,7 +144,13 @@ def folder_of(name: str, kind: Kind) -> ModelFolder:
 
 def check_name(name: str, kind: Kind) -> None:
     """Raise ModelError for an unknown name; a name of the form `owner/model` is accepted without asking the hub."""
-    if hub.is_hub_name(name) or (kind == "encoder" and (is_endpoint(name) or name == bundled.DRAFT)):
+    if is_endpoint(name, kind):
+        if kind == "cross-encoder":
+            from ragbench.models.rerank_endpoint import parts
+
+            parts(name)
+        return
+    if hub.is_hub_name(name) or (kind == "encoder" and name == bundled.DRAFT):
         return
     if extensions.find("encoder" if kind == "encoder" else "reranker", name) is not None:
         return

@@ -31,7 +31,7 @@ def document(catalogue: Catalogue, models: Sequence[Bundled]) -> str:
             ((f"[`{s.name}`](#{s.name})", _code(o.name for o in s.options), s.description) for s in catalogue.switches),
         ),
         *(_switch(group) for group in catalogue.switches),
-        "## Settings\n\nThe keys of `conf/config.yaml`.",
+        "## Settings\n\nThe keys of no switch.",
         *_settings(catalogue.settings),
         "## Data\n\nTaken by `data=NAME`; see [your own data](own-data.md).",
         *(f"### data={each.name}\n\n{each.description}\n\n{_keys(each.parameters)}" for each in catalogue.data.options),
@@ -73,7 +73,7 @@ def _section(parameter: Parameter) -> str:
 
 def _spaces(spaces: Sequence[Option]) -> Iterator[str]:
     if spaces:
-        yield "## Search spaces\n\nWhat `ragbench tune` varies, by files of `conf/tune/`; `tune=[p6,fuse]` chooses."
+        yield "## Search spaces\n\nWhat `ragbench tune` varies, from `conf/tune.yaml`; `tune=[p6,fuse]` chooses."
         yield _table(
             ("space", "what it varies", "key", "values"),
             (

@@ -15,6 +15,9 @@ from ragbench.evaluation.latency import NOTABLE
 from ragbench.evaluation.levels import PASSAGE
 from ragbench.evaluation.measures import ANSWERED, FALSE_SILENCE, HITS, PRIMARY, SILENCE, UNPLACED
 from ragbench.evaluation.passages import TOKENS
+from ragbench.evidence import areas as areas_
+from ragbench.evidence import field as field_
+from ragbench.evidence import halves as halves_
 from ragbench.report import evidence
 from ragbench.report.cells import MARKS, Cell, Table, direction, interval, join_names, p_value, plain, signed
 from ragbench.report.figures import fate, main_effects
@@ -83,13 +86,13 @@ def field(results: Measurements) -> Table:
         )
         for row in evidence.rows(frame)
     )
+    heads = field_.COLUMNS.heads
     columns = (
         ("Configuration", ""),
         (f"{evidence.primary(results)}, documents", ""),
-        ("Best", "share of bootstrap samples of the topics in which it has the largest mean"),
-        *([(f"{PRIMARY}, passages", ""), ("Best, passages", "the same by passages")] if passages else []),
-        ("Ruled out by", "surely better at one level and not surely worse at the other, all pairs together"),
-        ("More topics", "how many more would separate it from the one with the largest mean"),
+        *heads("best"),
+        *([(f"{PRIMARY}, passages", ""), *heads("passage_best")] if passages else []),
+        *heads("ruled_out_by", "more_topics"),
     )
     return Table("How likely each configuration is the best", columns, rows)
 
@@ -107,13 +110,7 @@ def halves(results: Measurements) -> Table:
         )
         for row in evidence.rows(frame)
     )
-    columns = (
-        ("Change", ""),
-        ("Level", ""),
-        ("Train", ""),
-        ("Test", ""),
-        ("p", "that both halves have the same mean: topics assigned to the halves at random, adjusted for this table"),
-    )
+    columns = halves_.COLUMNS.heads("factor", "level", "train", "test", "p")
     return Table("Effects on train and on test topics", columns, rows)
 
 
@@ -129,13 +126,7 @@ def areas(results: Measurements) -> Table:
         )
         for row in evidence.rows(verdicts_.areas(results))
     )
-    columns = (
-        ("Change", ""),
-        ("Level", ""),
-        ("Effect", "topics resampled"),
-        ("Other areas", "whole areas resampled with their topics"),
-        ("Depends most on", "the effect without the area that it needs most"),
-    )
+    columns = areas_.COLUMNS.heads("factor", "level", "effect", "area_low", "weakest")
     return Table("Effects over topics and over areas", columns, rows)
 
 

@@ -20,14 +20,6 @@ if TYPE_CHECKING:
 
     from ragbench.results.measurements import Measurements
 
-FIELD_NAMES = {
-    "mean": "documents",
-    "best": "best",
-    "passage_mean": "passages",
-    "passage_best": "best by passages",
-    "ruled_out_by": "ruled out by",
-    "more_topics": "more topics",
-}
 _LATENCY = dict.fromkeys(("p50", "p95", "p99"), ".1f")
 
 
@@ -59,7 +51,8 @@ def show(results: Measurements) -> None:
     if said := results.look:
         print(f"This is {said}.")
     if len(results.open_loop):
-        print_table(columns(results.open_loop, list(_OPEN_LOOP)), "Response time at rates of arrival, ms", _OPEN_LOOP)
+        shown, forms = open_loop.COLUMNS.shown(columns(results.open_loop, open_loop.SHOWN))
+        print_table(shown[list(open_loop.SHOWN)], "Response time at rates of arrival, ms", forms)
         print("\n".join(open_loop.sentences(results.open_loop)))
 
 
@@ -74,11 +67,6 @@ def show_headroom(room: pd.DataFrame) -> None:
 
 
 _FORMATS = {"p50 ms": ".1f", "p95 ms": ".1f", "index MB": ".1f", "peak MB": ".0f"}
-_OPEN_LOOP = {
-    **{"arm": "", "qps": "g", "load": ".2f", "keeps_up": ""},
-    **dict.fromkeys(("p50", "p95", "p99", "service", "waiting_p95", "expected_p95"), ".1f"),
-    "queue_at_end": "",
-}
 
 
 def with_latency(results: Measurements, frame: pd.DataFrame) -> pd.DataFrame:
@@ -130,30 +118,28 @@ def print_verdicts(frame: pd.DataFrame, title: str) -> None:
 def print_field(frame: pd.DataFrame) -> None:
     """Print how likely each of several arms is the best, and sentences about it."""
     if len(frame):
-        shown = frame.dropna(axis="columns", how="all").rename(columns=FIELD_NAMES)
-        print_table(shown, "The field: probability of being the best", {"more topics": ".0f"})
+        shown, forms = field.COLUMNS.shown(frame)
+        print_table(shown, "The field: probability of being the best", forms)
         print("\n".join(field.sentences(frame)))
 
 
 def print_halves(frame: pd.DataFrame) -> None:
     """Print the effects on both halves of the topics, and where they disagree."""
     if len(frame):
-        signed = dict.fromkeys(("train", "test"), "+.3f")
-        print_table(frame.rename(columns={"factor": "change"}), "Effects on train and on test topics", signed)
+        shown, forms = halves.COLUMNS.shown(frame)
+        print_table(shown, "Effects on train and on test topics", forms)
         print("\n".join(halves.sentences(frame) or ["The halves do not disagree by more than chance."]))
 
 
 def print_areas(frame: pd.DataFrame) -> None:
     """Print the effects with intervals over topics and over areas, and which effects depend on one area."""
     if len(frame):
-        shown = frame.assign(
-            topics=[f"{row['effect']:+.3f} [{row['low']:+.3f}, {row['high']:+.3f}]" for row in evidence.rows(frame)],
-            drawn=[f"[{row['area_low']:+.3f}, {row['area_high']:+.3f}]" for row in evidence.rows(frame)],
+        told = frame.assign(
+            effect=[f"{row['effect']:+.3f} [{row['low']:+.3f}, {row['high']:+.3f}]" for row in evidence.rows(frame)],
+            area_low=[f"[{row['area_low']:+.3f}, {row['area_high']:+.3f}]" for row in evidence.rows(frame)],
         )
-        shown = shown[["factor", "level", "topics", "drawn", "areas", "weakest", "without"]].rename(
-            columns={"factor": "change", "topics": "over topics", "drawn": "over areas", "weakest": "depends most on"}
-        )
-        print_table(shown, "Effects with intervals over topics, and over whole areas", {"without": "+.3f"})
+        shown, forms = areas.COLUMNS.shown(told.drop(columns=["low", "high", "area_high"]))
+        print_table(shown, "Effects with intervals over topics, and over whole areas", forms)
         print("\n".join(areas.sentences(frame) or ["No sure effect depends on a few areas."]))
 
 

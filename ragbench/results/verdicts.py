@@ -6,14 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ragbench.base.files import write_text
-from ragbench.evidence.areas import COLUMNS as AREAS_COLUMNS
-from ragbench.evidence.areas import areas as areas_of
+from ragbench.evidence import areas as areas_
+from ragbench.evidence import field as field_
+from ragbench.evidence import halves as halves_
+from ragbench.evidence import table
 from ragbench.evidence.arms import Arms, JudgedContrast
-from ragbench.evidence.field import COLUMNS as FIELD_COLUMNS
-from ragbench.evidence.field import field as field_of
-from ragbench.evidence.halves import COLUMNS as HALVES_COLUMNS
-from ragbench.evidence.halves import halves as halves_of
-from ragbench.evidence.table import COLUMNS, WORDS, table
 from ragbench.results.measurements import AREAS, FIELD, HALVES, VERDICTS, Measurements
 
 if TYPE_CHECKING:
@@ -26,14 +23,14 @@ def write(
     standard_errors: Mapping[str, float] | None = None,
 ) -> None:
     """Write the verdicts of the experiment."""
-    frame = table(judged_contrasts, standard_errors)
+    frame = table.table(judged_contrasts, standard_errors)
     write_text(results.folder / VERDICTS, frame.to_csv(index=False))
     topics, arms = results.topics, Arms.of(results)
     contrasts = [each.contrast for each in judged_contrasts if len(each.contrast.factors) == 1]
-    sides = halves_of(arms, contrasts, dict(zip(topics["qid"], topics["split"], strict=True)))
+    sides = halves_.halves(arms, contrasts, dict(zip(topics["qid"], topics["split"], strict=True)))
     if len(sides):
         write_text(results.folder / HALVES, sides.to_csv(index=False))
-    by_area = areas_of(arms, judged_contrasts, dict(zip(topics["qid"], topics["area"], strict=True)))
+    by_area = areas_.areas(arms, judged_contrasts, dict(zip(topics["qid"], topics["area"], strict=True)))
     if len(by_area):
         write_text(results.folder / AREAS, by_area.to_csv(index=False))
 
@@ -43,35 +40,26 @@ def against_first(results: Measurements) -> None:
     if len(results.arms) > 1:
         arms = Arms.of(results)
         write(results, arms.against())
-        found = field_of(arms)
+        found = field_.field(arms)
         if len(found):
             write_text(results.folder / FIELD, found.to_csv(index=False))
 
 
 def read(results: Measurements) -> pd.DataFrame:
     """The verdicts of an experiment, without rows where it compared nothing."""
-    return _table(results, VERDICTS, COLUMNS, WORDS)
+    return table.COLUMNS.read(results.folder / VERDICTS)
 
 
 def field(results: Measurements) -> pd.DataFrame:
     """How likely each of several arms is the best, with the columns of `ragbench.evidence.field`; perhaps no rows."""
-    return _table(results, FIELD, FIELD_COLUMNS, ("arm", "ruled_out_by"))
+    return field_.COLUMNS.read(results.folder / FIELD)
 
 
 def halves(results: Measurements) -> pd.DataFrame:
     """The effects on train and test, with the columns of `ragbench.evidence.halves`; perhaps no rows."""
-    return _table(results, HALVES, HALVES_COLUMNS, ("factor", "level"))
+    return halves_.COLUMNS.read(results.folder / HALVES)
 
 
 def areas(results: Measurements) -> pd.DataFrame:
     """The effects with intervals over areas, with the columns of `ragbench.evidence.areas`; perhaps no rows."""
-    return _table(results, AREAS, AREAS_COLUMNS, ("factor", "level", "weakest"))
-
-
-def _table(results: Measurements, name: str, columns: Sequence[str], words: Sequence[str]) -> pd.DataFrame:
-    import pandas as pd
-
-    path = results.folder / name
-    if not path.is_file():
-        return pd.DataFrame(columns=list(columns))
-    return pd.read_csv(path, dtype=dict.fromkeys(words, "str")).fillna(dict.fromkeys(words, ""))
+    return areas_.COLUMNS.read(results.folder / AREAS)

@@ -1,25 +1,53 @@
-"""What MLflow shows first of a run: a name, the verdicts, and the parameters that are not defaults."""
+"""What MLflow shows of a run: a name, the verdicts, the metrics with the usual ones first, what makes an arm."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ragbench.base import console
 from ragbench.base.errors import BoundaryError
 from ragbench.boundary.yaml import read_yaml
 from ragbench.config import catalogue
+from ragbench.config.overrides import EXPERIMENT, key_of
+from ragbench.evaluation import open_loop
+from ragbench.evaluation.measures import metric_name
+from ragbench.evidence import policy
 from ragbench.results import verdicts
 from ragbench.results.measurements import Measurements
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 NOTE = "mlflow.note.content"
 """The tag that MLflow shows as a run's description."""
 
 _SHOWN = 80
-_AROUND = ("tune", "paths", "tracking", "execution", "artefacts", "name", "order")
+_AROUND = ("tune", "paths", "tracking", "execution", "artefacts", "name")
+"""Sections that have no part in what is measured."""
 _ROOM = 8000  # characters of a tag
-_EFFECTS = ("effect", "ci_low", "ci_high", "p", "passage_effect", "latency_ms")
+_ABSENT = object()
+_EFFECTS = {key: key for key in ("effect", "ci_low", "ci_high", "p", "passage_effect")} | {"latency_ms": "added_p95_ms"}
+"""Columns of the verdicts, and the metric that each is."""
+_QUALITY = ("ndcg_at_10", "passage_ndcg_at_10", "mrr", "recall_at_10", "recall_at_100", "precision_at_5")
+_TIMES = ("p50_ms", "p95_ms")
+
+HEADLINE = (
+    *_QUALITY,
+    *_TIMES,
+    "index_bytes",
+    "peak_memory_mb",
+    "effect",
+    "ci_low",
+    "ci_high",
+    "passage_effect",
+    "added_p95_ms",
+)
+"""The metrics that come first, where they were measured; so does the primary measure of verdicts, if it is another."""
+
+REST = "rest"
+"""The group of all other metrics; its name is the last by alphabet, in which MLflow sorts them."""
 
 
 def name(found: Measurements) -> str:
@@ -30,19 +58,34 @@ def name(found: Measurements) -> str:
 
 
 def note(found: Measurements) -> str:
-    """The verdicts as a markdown table, followed by as many reasons as fit into the tag."""
+    """The arms and the verdicts as markdown tables, followed by as many reasons as fit into the tag."""
+    formats = {"effect": "+.3f", "ci_low": "+.3f", "ci_high": "+.3f", "p": ".3f", "latency_ms": "+.1f"}
+    arms = console.markdown(table(found), dict.fromkeys(HEADLINE, ".3f") | {"p50_ms": ".1f", "p95_ms": ".1f"})
     frame = verdicts.read(found)
     if frame.empty:
-        return ""
+        return arms[:_ROOM]
     shown = console.columns(frame, ["factor", "other", "effect", "ci_low", "ci_high", "p", "latency_ms", "verdict"])
     reasons = [
         f"- **{row['factor']}**: {row['verdict']}. {row['reason']}" for _, row in frame.iterrows() if row["reason"]
     ]
-    formats = {"effect": "+.3f", "ci_low": "+.3f", "ci_high": "+.3f", "p": ".3f", "latency_ms": "+.1f"}
-    lines = [f"Against {found.arms[0]}:", "", console.markdown(shown, formats), ""]
+    judged = f"Against {found.arms[0]}, with {found.interval} intervals:"
+    lines = [arms, "", judged, "", console.markdown(shown, formats), ""]
     while len(reasons) > 1 and len("\n".join([*lines, *reasons])) > _ROOM:
         reasons = [*reasons[:-2], "- The others are in the report."]
     return "\n".join([*lines, *reasons])[:_ROOM]
+
+
+def table(found: Measurements) -> pd.DataFrame:
+    """A row for every arm: the measures that MLflow shows first, where they were measured, and the verdict."""
+    import pandas as pd
+
+    judged = verdicts.read(found).drop_duplicates("factor").set_index("factor")["verdict"]
+    shown = [*_QUALITY, *_TIMES]
+    rows = [
+        {"arm": arm, **{key: value for key, value in headline(found, arm).items() if key in shown}}
+        for arm in found.arms
+    ]
+    return pd.DataFrame(rows).assign(verdict=[str(judged.get(arm, "")) for arm in found.arms])
 
 
 def verdict_metrics(found: Measurements, arm: str) -> dict[str, float]:
@@ -51,18 +94,52 @@ def verdict_metrics(found: Measurements, arm: str) -> dict[str, float]:
     rows = frame[(frame["factor"] == arm) & (frame["kind"] == "main")]
     if rows.empty:
         return {}
-    return {key: float(rows.iloc[0][key]) for key in _EFFECTS if rows.iloc[0][key] == rows.iloc[0][key]}
+    return {name: float(rows.iloc[0][key]) for key, name in _EFFECTS.items() if rows.iloc[0][key] == rows.iloc[0][key]}
 
 
 def headline(found: Measurements, arm: str) -> dict[str, float]:
-    """The metrics of an arm on the parent run: its quality, its p95 and the numbers of its verdict."""
-    from ragbench.evaluation.measures import PRIMARY, metric_name
+    """The metrics of an arm that come first: the usual ones of quality, time and size, and the effect."""
+    every = metrics(found, arm)
+    first = (metric_name(policy.primary(found.config(arm))), *HEADLINE)
+    return {name: every[name] for name in dict.fromkeys(first) if name in every}
 
-    values = found.values(arm, PRIMARY)
-    p95 = found.p95_ms(arm)
-    said = {metric_name(PRIMARY): float(values.mean())} if len(values) else {}
-    said |= {"p95_ms": p95} if p95 is not None else {}
-    return said | verdict_metrics(found, arm)
+
+def side_by_side(found: Measurements) -> dict[str, float]:
+    """The metrics of an experiment: quality, p95 and effect of every arm, as `ndcg_at_10/baseline`."""
+    shown = (metric_name(policy.primary(found.config(found.arms[0]))), "passage_ndcg_at_10", "p95_ms", *HEADLINE[-5:])
+    every = {arm: headline(found, arm) for arm in found.arms}
+    return {f"{key}/{safe(arm)}": every[arm][key] for arm in found.arms for key in shown if key in every[arm]}
+
+
+def grouped_metrics(found: Measurements, arm: str) -> dict[str, float]:
+    """All metrics of an arm: first those of `headline`, then the others as `rest/...`, which MLflow groups."""
+    first, every = headline(found, arm), metrics(found, arm)
+    return {**first, **{f"{REST}/{name}": value for name, value in every.items() if name not in first}}
+
+
+def metrics(found: Measurements, arm: str) -> dict[str, float]:
+    """Stable metric names: `ndcg_at_10`, `section_ndcg_at_10`, `ndcg_at_10.factual`, `p95_ms`, `p6_p95_ms` ..."""
+    frame = found.per_query[found.per_query["arm"] == arm]
+    named: dict[str, float] = {}
+    for (level, measure), values in frame.groupby(["level", "measure"], observed=True)["value"]:
+        prefix = "" if level == "document" else f"{level}_"
+        named[prefix + metric_name(str(measure))] = float(values.mean())
+    documents = frame[frame["level"] == "document"]
+    for (kind, measure), values in documents.groupby(["type", "measure"], observed=True)["value"]:
+        named[f"{metric_name(str(measure))}.{kind}"] = float(values.mean())
+    for row in found.latency[found.latency["arm"] == arm].to_dict(orient="records"):
+        stage = "" if row["stage"] == "total" else str(row["stage"]).replace(" ", "_") + "_"
+        named |= {f"{stage}{p}_ms": float(row[p]) for p in ("p50", "p95", "p99")}
+    named["index_bytes"] = float(found.record["index_bytes"][arm])
+    if arm in found.peak_memory_mb:
+        named["peak_memory_mb"] = found.peak_memory_mb[arm]
+    under_load = found.open_loop[found.open_loop["arm"] == arm]
+    for row in under_load.to_dict(orient="records"):
+        named |= {f"response_{p}_ms_at_{row['qps']:g}_qps": float(row[p]) for p in ("p50", "p95", "p99")}
+    if len(under_load):
+        named["saturation_qps"] = open_loop.saturation(under_load)[arm]
+    named |= verdict_metrics(found, arm)
+    return {name: value for name, value in named.items() if value == value}
 
 
 def safe(arm: str) -> str:
@@ -70,22 +147,54 @@ def safe(arm: str) -> str:
     return re.sub(r"[^\w\-. /]", "_", arm, flags=re.ASCII)
 
 
-def parameters(config: Mapping[str, Any], words: Iterable[str]) -> dict[str, Any]:
-    """The values that differ from the defaults, and those of the overrides; config.yaml has the whole configuration."""
+def parameters(found: Measurements) -> dict[str, dict[str, Any]]:
+    """By arm, its choices and values that are not the defaults, and every one in which the arms differ.
+
+    config.yaml has the whole configuration.
+    """
     known = catalogue.read()
-    defaults = {each.key: _value(each.default) for each in known.parameters}
-    switches = [group for group, option in known.defaults.items() if option == "off"]
-    off = {group: known.content(group, "off") for group in switches}
-    on = {group: "on" for group in switches if config.get(group, off[group]) != off[group]}
-    silent = {*_AROUND, *switches} - set(on)
-    differ = {
-        key: value
-        for key, value in flat(config).items()
-        if key.split(".")[0] not in silent and key in defaults and defaults[key] != value and value is not None
+    words = {arm: found.record.get("overrides", {}).get(arm, ()) for arm in found.arms}
+    choices = {arm: _choices(known, words[arm]) for arm in found.arms}
+    values = {
+        arm: {key: value for key, value in flat(found.config(arm)).items() if key.split(".")[0] not in _AROUND}
+        for arm in found.arms
     }
-    typed = (word.lstrip("+").partition("=") for word in words)
-    asked = {key: value for key, _, value in typed if key.split(".")[0] not in _AROUND}
-    return {**on, **differ, **asked}
+    usual = flat({each.key: _value(each.default) for each in known.parameters})
+    varied = _varied(values) - set(known.defaults)
+    chosen = {
+        group
+        for group, default in known.defaults.items()
+        if group not in _AROUND and any(each[group] != default for each in choices.values())
+    }
+    shown: dict[str, dict[str, Any]] = {}
+    for arm in found.arms:
+        off = {group for group, option in choices[arm].items() if option == "off"}
+        keys = {
+            key
+            for key, value in values[arm].items()
+            if key in varied or (usual.get(key, value) != value and value is not None and key.split(".")[0] not in off)
+        }
+        said = {key for key in keys if key.endswith("._target_") and key.split(".")[0] in chosen}
+        typed = (word.lstrip("+").partition("=") for word in words[arm])
+        asked = {key: value for key, _, value in typed if key.split(".")[0] not in _AROUND}
+        shown[arm] = (
+            {group: choices[arm][group] for group in chosen} | {key: values[arm][key] for key in keys - said} | asked
+        )
+    return shown
+
+
+def _varied(values: Mapping[str, Mapping[str, Any]]) -> set[str]:
+    """The keys that some arm lacks or in which arms have different values."""
+    keys = {key for each in values.values() for key in each}
+    return {key for key in keys if len({repr(each.get(key, _ABSENT)) for each in values.values()}) > 1}
+
+
+def _choices(known: catalogue.Catalogue, words: Iterable[str]) -> dict[str, str]:
+    """The chosen option of every group."""
+    typed = {key_of(word): word.partition("=")[2].strip("\"'") for word in words}
+    preset = typed.get(EXPERIMENT)
+    chosen = known.experiment(preset).choices if preset in known.choices[EXPERIMENT] else {}
+    return {**known.defaults, **chosen, **{key: value for key, value in typed.items() if key in known.defaults}}
 
 
 def _value(text: str) -> Any:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 from ragbench.base import files
 from ragbench.base.errors import ResultsError
-from ragbench.boundary.yaml import read_yaml_file
-from ragbench.evaluation import open_loop
-from ragbench.evaluation.measures import metric_name
 from ragbench.results import measurements, searches, store, verdicts
 from ragbench.results.measurements import Measurements
 from ragbench.tracking import lead
@@ -57,6 +57,19 @@ def prepare(target: Target, say: Say) -> None:
             _log_missing(into, target.results, say)
 
 
+def comparison(target: Target) -> str:
+    """The page of MLflow that compares the arms of the newest experiment; the list of runs where there is none."""
+    with open_store(target, lambda sentence: None) as into:
+        arms = "tags.`ragbench.kind` = 'arm'"
+        runs = into.mlflow.search_runs([into.experiment], arms, output_format="list", max_results=1000)
+        newest = next((run.data.tags[_PARENT] for run in runs if _PARENT in run.data.tags), None)
+        if newest is None:
+            return f"/#/experiments/{into.experiment}/runs"
+        ids = [run.info.run_id for run in reversed(runs) if run.data.tags.get(_PARENT) == newest]
+        words = {"runs": json.dumps(ids, separators=(",", ":")), "experiments": json.dumps([into.experiment])}
+        return f"/#/compare-runs?{urlencode(words)}"
+
+
 def _log_missing(into: OpenStore, root: Path, say: Say, besides: Path | None = None) -> list[Path]:
     """Log what the store lacks, the oldest first; runs that were not written to their end are removed."""
     logged = _logged_records(into, root)
@@ -97,16 +110,12 @@ def _experiment(folder: Path, into: OpenStore) -> str:
     made = into.client.create_run(into.experiment, start_time=started, run_name=lead.name(found))
     with into.mlflow.start_run(made.info.run_id) as run:
         if len(found.arms) == 1:
-            _log_arm(into.mlflow, found, found.arms[0])
+            (arm,) = found.arms
+            _log_arm(into.mlflow, found, arm, lead.parameters(found)[arm])
         else:
             into.mlflow.set_tags({"ragbench.kind": "experiment", lead.NOTE: lead.note(found), **_tags(found)})
-            into.mlflow.log_metrics(
-                {
-                    f"{key}/{lead.safe(arm)}": value
-                    for arm in found.arms
-                    for key, value in lead.headline(found, arm).items()
-                }
-            )
+            into.mlflow.log_metrics(lead.side_by_side(found))
+            _log_comparison(into.mlflow, found)
             _log_arms(into.mlflow, found)
         _log_files(into.mlflow, found)
     ended = started + round(1000 * float(found.record.get("seconds", 0)))
@@ -179,17 +188,16 @@ def _log_trials(into: OpenStore, folder: Path, objectives: list[str], parent: An
 
 
 def _log_arms(mlflow: Any, found: Measurements) -> None:
+    parameters = lead.parameters(found)
     for arm in found.arms:
         with mlflow.start_run(run_name=arm, nested=True):
-            _log_arm(mlflow, found, arm)
+            _log_arm(mlflow, found, arm, parameters[arm])
 
 
-def _log_arm(mlflow: Any, found: Measurements, arm: str) -> None:
-    config = read_yaml_file(found.arm_path(arm) / "config.yaml", aliases=True)
-    chosen = lead.parameters(config, found.record.get("overrides", {}).get(arm, ()))
-    mlflow.log_params({key: str(value)[:_PARAMETER_LIMIT] for key, value in chosen.items()})
+def _log_arm(mlflow: Any, found: Measurements, arm: str, parameters: Mapping[str, Any]) -> None:
+    mlflow.log_params({key: str(value)[:_PARAMETER_LIMIT] for key, value in parameters.items()})
     mlflow.set_tags({"ragbench.kind": "arm", ARM: arm, **_tags(found), **verdict_tags(found, arm)})
-    mlflow.log_metrics(metrics(found, arm))
+    mlflow.log_metrics(lead.grouped_metrics(found, arm))
     mlflow.log_artifacts(str(found.arm_path(arm)), "arm")
     frame = found.per_query[found.per_query["arm"] == arm]
     mlflow.log_table(frame.astype(object), "per_query.json")
@@ -203,6 +211,19 @@ def _log_arm(mlflow: Any, found: Measurements, arm: str) -> None:
     mlflow.log_input(dataset, context="evaluation")
 
 
+def _log_comparison(mlflow: Any, found: Measurements) -> None:
+    """The table of the arms, and the effects with their intervals as a picture."""
+    from ragbench.report import figures
+    from ragbench.report.drawn import png
+
+    mlflow.log_table(lead.table(found).astype(object), "comparison.json")
+    if len(figures.main_effects(found)):
+        with tempfile.TemporaryDirectory() as folder:
+            picture = Path(folder) / "effects.png"
+            picture.write_bytes(png(figures.plot_effects(found)))
+            mlflow.log_artifact(str(picture))
+
+
 def _log_files(mlflow: Any, found: Measurements) -> None:
     for name in _MORE:
         if (found.folder / name).is_file():
@@ -214,31 +235,6 @@ def verdict_tags(found: Measurements, arm: str) -> dict[str, str]:
     frame = verdicts.read(found)
     rows = frame[(frame["factor"] == arm) & (frame["verdict"] != "")]
     return {f"ragbench.{name}": str(rows.iloc[0][name]) for name in ("verdict", "reason")} if len(rows) else {}
-
-
-def metrics(found: Measurements, arm: str) -> dict[str, float]:
-    """Stable metric names: `ndcg_at_10`, `section_ndcg_at_10`, `ndcg_at_10.factual`, `p95_ms`, `p6_p95_ms` ..."""
-    frame = found.per_query[found.per_query["arm"] == arm]
-    named: dict[str, float] = {}
-    for (level, measure), values in frame.groupby(["level", "measure"], observed=True)["value"]:
-        prefix = "" if level == "document" else f"{level}_"
-        named[prefix + metric_name(str(measure))] = float(values.mean())
-    documents = frame[frame["level"] == "document"]
-    for (kind, measure), values in documents.groupby(["type", "measure"], observed=True)["value"]:
-        named[f"{metric_name(str(measure))}.{kind}"] = float(values.mean())
-    for row in found.latency[found.latency["arm"] == arm].to_dict(orient="records"):
-        stage = "" if row["stage"] == "total" else str(row["stage"]).replace(" ", "_") + "_"
-        named |= {f"{stage}{p}_ms": float(row[p]) for p in ("p50", "p95", "p99")}
-    named["index_bytes"] = float(found.record["index_bytes"][arm])
-    if arm in found.peak_memory_mb:
-        named["peak_memory_mb"] = found.peak_memory_mb[arm]
-    under_load = found.open_loop[found.open_loop["arm"] == arm]
-    for row in under_load.to_dict(orient="records"):
-        named |= {f"response_{p}_ms_at_{row['qps']:g}_qps": float(row[p]) for p in ("p50", "p95", "p99")}
-    if len(under_load):
-        named["saturation_qps"] = open_loop.saturation(under_load)[arm]
-    named |= lead.verdict_metrics(found, arm)
-    return {name: value for name, value in named.items() if value == value}
 
 
 def _tags(found: Measurements) -> dict[str, str]:

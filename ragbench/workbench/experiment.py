@@ -26,6 +26,7 @@ from ragbench.results import verdicts
 from ragbench.search.engine.answer import Answer, answer
 from ragbench.search.engine.pipeline import Pipeline
 from ragbench.search.engine.request import SearchOptions
+from ragbench.workbench import where
 from ragbench.workbench.own_stage import Own
 from ragbench.workbench.results import Results
 
@@ -180,6 +181,8 @@ class Experiment:
         if tracked:
             tracking.check(tracking.target_of(shared))
         warnings = grouped_by_kind(self.benchmark.warnings)
+        for sentence in where.sentences(shared, given=self.given is not None):
+            say(sentence)
         for warning in warnings[:_WARNINGS]:
             say(f"warning: {warning}")
         if len(warnings) > _WARNINGS:

@@ -68,6 +68,15 @@ class Results(files.Measurements):
         return f"export {shlex.quote(f'@1/{arm}')} --out bundle"
 
     @property
+    def dashboard(self) -> str:
+        """The command that opens MLflow on the store of these results."""
+        import shlex
+
+        config = self.config(self.arms[0])
+        named = {"paths.results": config["paths"]["results"], "tracking.uri": config["tracking"]["uri"]}
+        return " ".join(["track", "ui", *(shlex.quote(f"{key}={value}") for key, value in named.items() if value)])
+
+    @property
     def design(self) -> str:
         """The design of an ablation in words, empty for other experiments."""
         from ragbench.report import evidence

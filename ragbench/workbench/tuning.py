@@ -24,6 +24,7 @@ from ragbench.config.overrides import word
 from ragbench.fit.tuning import confirm, report, search
 from ragbench.fit.tuning.confirm import Confirmation
 from ragbench.fit.tuning.outcome import Tuned
+from ragbench.workbench import where
 from ragbench.workbench.results import Results
 
 if TYPE_CHECKING:
@@ -123,6 +124,8 @@ def tune(
         tracking.check(tracking.target_of(base))
     whole = benchmark or load(base.config)
     seen, held_out = searchable(whole)
+    for sentence in where.sentences(base, given=benchmark is not None):
+        say(sentence)
     if held_out:
         confirm.check(base, whole)
     else:

@@ -204,7 +204,16 @@ def test_documents_and_sections_by_their_best_chunk(index) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "expected"), [("nDCG@10", "ndcg_at_10"), ("R@100", "r_at_100"), ("nDCG(gains=x)@5", "ndcg_gains_x_at_5")]
+    ("name", "expected"),
+    [
+        ("nDCG@10", "ndcg_at_10"),
+        ("R@100", "recall_at_100"),
+        ("P@5", "precision_at_5"),
+        ("RR", "mrr"),
+        ("rr", "mrr"),
+        ("AP", "map"),
+        ("nDCG(gains=x)@5", "ndcg_gains_x_at_5"),
+    ],
 )
 def test_names_that_mlflow_takes(name: str, expected: str) -> None:
     assert metric_name(name) == expected

@@ -19,7 +19,7 @@ ROWS = read(locations.configuration())
 DECISIONS = set(
     re.findall(
         r"^\| ([^|]+?) \|",
-        (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split("## Decisions and their reasons")[1],
+        (ROOT / "docs" / "decisions.md").read_text(encoding="utf-8"),
         re.MULTILINE,
     )
 )

@@ -24,7 +24,7 @@ from ragbench.index.trigrams import TrigramIndex, build_trigrams
 
 @dataclass
 class Page:
-    """A document of the test: its chunks' texts, what it links to, and what can be filtered by."""
+    """A document of the test: its chunks' texts, what it links to, and what can be filtered by. `title`: else docno."""
 
     docno: str
     texts: Sequence[str] = ("text",)
@@ -32,6 +32,7 @@ class Page:
     tags: Sequence[str] = ()
     frontmatter: Mapping[str, Any] = field(default_factory=dict)
     modified: float = 0.0
+    title: str | None = None
     parents: Sequence[int] = ()  # the parent of every chunk, counted within the page; makes that many parent chunks
 
     def document(self) -> Document:
@@ -40,7 +41,7 @@ class Page:
         return Document(
             docno=self.docno,
             path=f"{self.docno}.md",
-            title=self.docno if self.texts else "",  # without both it has no chunk
+            title=self.named,
             text=text,
             frontmatter=self.frontmatter,
             sections=(),
@@ -51,6 +52,11 @@ class Page:
             size_bytes=len(text),
             digest=self.docno,
         )
+
+    @property
+    def named(self) -> str:
+        """Its title; a page without texts and title has no chunk."""
+        return self.title if self.title is not None else self.docno if self.texts else ""
 
     def chunks(self) -> list[Chunk]:
         def chunk(name: str, text: str, **more: Any) -> Chunk:

@@ -25,11 +25,10 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 import ragbench.search.stages
-from ragbench.base import locations
 from ragbench.base.errors import ConfigError
 from ragbench.base.fingerprint import canonical, short_digest
 from ragbench.base.types import Query, QueryState
-from ragbench.config import composition
+from ragbench.config import catalogue, composition
 from ragbench.config.settings import Settings
 from ragbench.models.access import Models
 from ragbench.models.chat import EndpointModel
@@ -39,13 +38,12 @@ from ragbench.search.stages.expand_queries import ExpandQueries
 from ragbench.search.stages.recall import RecallBySubstring
 from ragbench.search.stages.stage import Retriever, Stage
 
-CONF = locations.configuration()
 PACKAGE = str(Path(ragbench.__path__[0]))
 WITH_STAGES = sorted(
-    f"{path.parent.name}={path.stem}"
-    for path in CONF.glob("*/*.yaml")
-    if path.parent.name not in ("exp", "live")
-    and "_target_: ragbench.search.stages." in path.read_text(encoding="utf-8")
+    f"{group.name}={option.name}"
+    for group in catalogue.read().switches
+    for option in group.options
+    if group.name != "live" and any(target.startswith("ragbench.search.stages.") for target in option.targets)
 )
 # What a switch needs beside it to be used for real.
 COMPANY = {

@@ -43,11 +43,11 @@ class DeriveSpec(Checked):
     """
 
     kinds: Annotated[tuple[Kind, ...], MinLen(1)] = KINDS
-    limit: Count = 300
-    per_document: Count = 3
-    least_words: Count = 2
+    limit: Count = 300  # topics in all
+    per_document: Count = 3  # topics with the same answer, at most
+    least_words: Count = 2  # of a query
     most_words: Count = 24
-    train: Annotated[float, Interval(gt=0, lt=1)] = 0.5
+    train: Annotated[float, Interval(gt=0, lt=1)] = 0.5  # share of the topics that are for tuning
     seed: Natural = 13
     kind: Literal["given", "derived"] = "derived"
 

@@ -1,32 +1,56 @@
-"""What can be configured, read from the configuration files: experiments, switches, parameters, data.
+"""What can be configured: experiments, switches, parameters, data.
 
-Comments are read, too: those at the beginning of a file describe it, one at the end of a line describes the key of that
-line. Nothing is composed and no stage is imported, so that reading is fast.
+`conf/` says what exists and what differs; every other key and default comes from the class of a section
+(`catalogue.fields`). Options of a group `x` stand in the folder `x/`, a file each, or together in `x.yaml`; switches
+that are one stage, on or off, stand together in `switches.yaml`. Comments are read, too: those at the beginning of a
+file or above an option describe it, one at the end of a line describes the key of that line. Nothing is composed and no
+stage is imported, so that reading is fast.
 """
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from ragbench.base import locations
+from ragbench.base.build import TARGET
 from ragbench.base.errors import ConfigError
 from ragbench.base.suggestions import did_you_mean
-from ragbench.boundary.yaml import read_yaml_file
+from ragbench.config.catalogue.fields import docstring
 from ragbench.config.catalogue.names import ALIASES, label, numbered
+from ragbench.config.catalogue.nodes import (
+    Leaf,
+    Node,
+    Parameter,
+    below,
+    filled,
+    node_of,
+    overlaid,
+    parameters,
+    plain,
+    targets,
+)
 from ragbench.config.catalogue.source import Source
 from ragbench.config.catalogue.source import read as read_source
 
-__all__ = ["ALIASES", "SPECS", "Catalogue", "Experiment", "Group", "Option", "Parameter", "Tree", "docstring"]
+__all__ = [
+    "ALIASES",
+    "CLASSES",
+    "SPECS",
+    "Catalogue",
+    "Experiment",
+    "Group",
+    "Option",
+    "Parameter",
+    "Tree",
+    "docstring",
+]
 __all__ += ["label", "numbered", "read"]
-
-_ROOT = Path(__file__).resolve().parents[3]
 
 _SECTIONS = "ragbench.config.sections"
 Tree = Mapping[str, "Tree | None"]
@@ -51,50 +75,64 @@ SPECS = {
     "index.build": "ragbench.index.shards.Sharding",
     "latency": "ragbench.evaluation.latency.LatencySpec",
 }
-"""Sections of config.yaml without `_target_`, and the class that each becomes."""
+"""Sections of the configuration without `_target_`, and the class that each becomes."""
+_BENCHMARK = "ragbench.benchmark"
+CLASSES = {
+    **{section: target for section, target in SPECS.items() if section not in ("topics", "execution")},
+    "": f"{_SECTIONS}.Basics",
+    "topics.kind=derived": SPECS["topics"],
+    "execution.kind=joblib": f"{_SECTIONS}.Workers",
+    "execution.kind=ray": SPECS["execution"],
+    "data": f"{_BENCHMARK}.load.DataSpec",
+    "data.loader=builtin": f"{_BENCHMARK}.load.load_builtin",
+    "data.loader=native": f"{_BENCHMARK}.native.load_native",
+    "data.loader=beir": f"{_BENCHMARK}.beir.load_beir",
+    "data.loader=trec": f"{_BENCHMARK}.trec.load_trec",
+    "data.loader=ir_datasets": f"{_BENCHMARK}.irds.load_ir_datasets",
+    "data.loader=vault": f"{_BENCHMARK}.vault.load_vault",
+    "data.loader=git": f"{_BENCHMARK}.repository.load_git",
+}
+"""What gives a section its keys and defaults; some sections have those of their kind."""
 
 _NO_SWITCHES = ("data", "exp", "tune")
 _TEXT = "tag:yaml.org,2002:str"
-_LONGEST_DEFAULT = 160  # characters of a default that are shown in full
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """A key that can be overridden, such as `p6.depth`, its default as in the file, and the comment after it."""
-
-    key: str
-    default: str
-    comment: str
-
-    @property
-    def short(self) -> str:
-        """The default; of a long list the first two and the last value, of a long text its beginning."""
-        if len(self.default) <= _LONGEST_DEFAULT:
-            return self.default
-        if not self.default.startswith("["):
-            return f"{self.default[:40]}... ({len(self.default):,} characters)"
-        values = self.default.strip("[]").split(", ")
-        return f"[{values[0]}, {values[1]}, ... {values[-1]}] ({len(values)} values)"
+_CONFIG, _SWITCHES = "config.yaml", "switches.yaml"
+_ON, _OFF, _DEFAULTS = "on", "off", "defaults"
 
 
 @dataclass(frozen=True)
 class Option:
-    """One file of a group, chosen with `group=name`; `targets` are the classes that it builds."""
+    """One choice of a group, `group=name`, with every key that it has; `package` is the key above them."""
 
     name: str
     description: str
-    parameters: tuple[Parameter, ...]
-    targets: tuple[str, ...] = ()
+    package: str
+    node: Node
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Its parameters."""
+        return tuple(parameters(self.node, self.package))
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The classes that it builds."""
+        return tuple(targets(self.node))
 
     @property
     def about(self) -> tuple[str, ...]:
         """The docstrings of its classes."""
         return tuple(map(docstring, self.targets))
 
+    @property
+    def content(self) -> dict[str, Any]:
+        """Its values, with interpolations unresolved."""
+        return plain(self.node)
+
 
 @dataclass(frozen=True)
 class Group:
-    """A folder of options and the one that is taken when none is named."""
+    """A group of options and the one that is taken when none is named."""
 
     name: str
     default: str
@@ -103,26 +141,39 @@ class Group:
     @property
     def description(self) -> str:
         """The description of `on`, or of the default when the group has no `on`."""
-        return next((each for each in self.options if each.name == "on"), self.options[0]).description
+        return next((each for each in self.options if each.name == _ON), self.options[0]).description
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
         """The parameters of all options but `off`, each key once."""
         found: dict[str, Parameter] = {}
         for option in self.options:
-            for parameter in option.parameters if option.name != "off" else ():
+            for parameter in option.parameters if option.name != _OFF else ():
                 found.setdefault(parameter.key, parameter)
         return tuple(found.values())
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """A preset, chosen with `exp=name`: the options it chooses by group, and the values it sets by key."""
+    """A preset, chosen with `exp=name`: the options it chooses by group, and the values it sets.
+
+    Both include those of the experiments that its `defaults` name.
+    """
 
     name: str
     description: str
     choices: Mapping[str, str]
-    values: Mapping[str, str]
+    node: Node = field(default_factory=dict)
+
+    @property
+    def values(self) -> dict[str, str]:
+        """By key the values it sets, as text."""
+        return {each.key: each.default for each in parameters(self.node) if each.key != "name"}
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """The values it sets, with interpolations unresolved."""
+        return plain(self.node)
 
     @property
     def overrides(self) -> tuple[str, ...]:
@@ -131,63 +182,101 @@ class Experiment:
 
 
 @dataclass(frozen=True)
+class _Declaration:
+    """Where an option is declared: a mapping of a file, and what the file says about it."""
+
+    source: Source
+    node: yaml.Node
+    description: str
+
+
+@dataclass(frozen=True)
 class Catalogue:
-    """All of the configuration in `folder`."""
+    """All of the configuration in `folder`; `version` has path, time of change and size of every file."""
 
     folder: Path
+    version: tuple[tuple[str, int, int], ...] = ()
 
     @cached_property
     def experiments(self) -> tuple[Experiment, ...]:
         """Every preset by name."""
-        return tuple(_experiment(path) for path in sorted((self.folder / "exp").glob("*.yaml")))
+        return tuple(map(self.experiment, self.choices["exp"]))
 
     def experiment(self, name: str) -> Experiment:
         """The preset of this name. Raises ConfigError for a file that cannot be read."""
-        return _experiment(self.folder / "exp" / f"{name}.yaml")
-
-    @cached_property
-    def version(self) -> tuple[tuple[str, int, int], ...]:
-        """Path, time of change and size of every file; equal versions mean equal content."""
-        paths = [self.folder / "config.yaml", *sorted(self.folder.glob("*/*.yaml"))]
-        found = [(str(path), path.stat() if path.exists() else None) for path in paths]
-        return tuple((path, stat.st_mtime_ns if stat else 0, stat.st_size if stat else 0) for path, stat in found)
+        return self._experiment(name, ())
 
     @cached_property
     def choices(self) -> Mapping[str, tuple[str, ...]]:
-        """By group, the names of its options; no file is read."""
-        folders = sorted(path for path in self.folder.iterdir() if path.is_dir())
-        return {folder.name: tuple(sorted(path.stem for path in folder.glob("*.yaml"))) for folder in folders}
+        """By group, the names of its options."""
+        found = {group: set(options) for group, options in self._together.items()}
+        for folder in (path for path in self.folder.iterdir() if path.is_dir()):
+            found.setdefault(folder.name, set()).update(path.stem for path in folder.glob("*.yaml"))
+        for group, options in found.items():
+            default = self._listed.get(group)
+            if _ON in options or (isinstance(default, yaml.ScalarNode) and default.value == _OFF):
+                options.add(_OFF)
+        return {group: tuple(sorted(options)) for group, options in sorted(found.items())}
 
     @cached_property
     def defaults(self) -> Mapping[str, str]:
-        """By group, the option that is taken when none is named."""
-        return dict(self._defaults)
+        """By group, the option that is taken when none is named: `off` for a switch that config.yaml does not name."""
+        found = {}
+        for group, chosen in self._listed.items():
+            if not isinstance(chosen, yaml.SequenceNode):
+                found[group] = self._checked_default(group, chosen)
+        return {**found, **{group: _OFF for group in self._of_switches if group not in found}}
+
+    @cached_property
+    def search_space_choice(self) -> tuple[str, ...]:
+        """The search spaces of `ragbench tune` when none is named."""
+        chosen = self._listed.get("tune")
+        return tuple(str(each.value) for each in chosen.value) if isinstance(chosen, yaml.SequenceNode) else ()
 
     @cached_property
     def tree(self) -> Tree:
-        """Every key that any file sets, as nested mappings; None for a value, even if the value is a `{}` mapping."""
+        """Every key that can be set, as nested mappings; None for a value, even if the value is a `{}` mapping."""
         found: dict[str, Any] = {}
-        _add_file(found, read_source(self.folder / "config.yaml"), "")
-        found.pop("defaults", None)
+        _add(found, self.base)
         for group in self.defaults:
-            for path in sorted((self.folder / group).glob("*.yaml")):
-                source = read_source(path)
-                _add_file(found, source, source.package or group)
+            for name in self.choices[group]:
+                option = self.option(group, name)
+                _add(found, below(option.package, option.node))
+        return found
+
+    @cached_property
+    def base(self) -> Node:
+        """config.yaml with every key of its sections."""
+        source = read_source(self.folder / _CONFIG)
+        said = {key: value for key, value in node_of(source, source.root).items() if key != _DEFAULTS}
+        sections: Node = {}
+        for section in SPECS:
+            if section.split(".")[0] not in self.defaults:
+                sections = overlaid(sections, below(section, {}))
+        return filled(overlaid(sections, said), "", CLASSES)
+
+    def option(self, group: str, name: str) -> Option:
+        """An option with every key of its classes; those of the options that its `defaults` name count, too."""
+        found = self._options.get((group, name))
+        if found is None:
+            found = self._options[group, name] = self._read_option(group, name)
         return found
 
     def content(self, group: str, option: str) -> Any:
-        """The content of an option's file, with interpolations unresolved."""
-        return read_yaml_file(self.folder / group / f"{option}.yaml")
+        """The values of an option, with interpolations unresolved."""
+        return self.option(group, option).content
 
-    def check_files(self) -> None:
-        """Raise ConfigError for the first file that is not a mapping in YAML."""
-        for path, *_ in self.version:
-            read_source(Path(path))
+    def where(self, group: str) -> Path:
+        """The file or folder that declares a group."""
+        if group in self._of_switches:
+            return self.folder / _SWITCHES
+        together = self.folder / f"{group}.yaml"
+        return together if together.is_file() else self.folder / group
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
         """Every group in the order of the defaults list."""
-        return tuple(_group(self.folder / name, default) for name, default in self._defaults)
+        return tuple(self._group(name, default) for name, default in self.defaults.items())
 
     @property
     def switches(self) -> tuple[Group, ...]:
@@ -202,17 +291,17 @@ class Catalogue:
     @cached_property
     def search_spaces(self) -> tuple[Option, ...]:
         """The search spaces of `ragbench tune`."""
-        return tuple(_option(path, "tune.space") for path in sorted((self.folder / "tune").glob("*.yaml")))
+        return tuple(self.option("tune", name) for name in self.choices.get("tune", ()))
 
     @cached_property
     def targets(self) -> tuple[str, ...]:
         """The classes that config.yaml itself names."""
-        return _targets(read_source(self.folder / "config.yaml"))
+        return tuple(targets(self.base))
 
     @cached_property
     def settings(self) -> tuple[Parameter, ...]:
-        """The parameters in config.yaml itself."""
-        return tuple(_parameters(read_source(self.folder / "config.yaml"), "", skip=("defaults",)))
+        """The parameters of no group."""
+        return tuple(parameters(self.base))
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
@@ -220,139 +309,165 @@ class Catalogue:
         return (*self.settings, *(parameter for group in self.groups for parameter in group.parameters))
 
     @cached_property
-    def _defaults(self) -> list[tuple[str, str]]:
-        """Group and option of every entry of the defaults list that names both."""
-        file = self.folder / "config.yaml"
-        listed = {key.value: value for key, value in read_source(file).entries()}.get("defaults")
-        if not isinstance(listed, yaml.SequenceNode):
-            raise ConfigError(f'{file} must have a list `defaults` of entries such as `- p6: "off"`')
-        return [chosen for item in listed.value for chosen in self._default(file, item)]
+    def _options(self) -> dict[tuple[str, str], Option]:
+        return {}
 
-    def _default(self, file: Path, item: yaml.Node) -> Iterator[tuple[str, str]]:
-        """Group and option of an entry of the defaults list; nothing for `_self_`, and for a list of options."""
-        place = f"{file}:{item.start_mark.line + 1}:"
-        if isinstance(item, yaml.ScalarNode) and item.value == "_self_":
-            return
-        if not (isinstance(item, yaml.MappingNode) and len(item.value) == 1):
-            raise ConfigError(f'{place} must be an entry such as `- p6: "off"`')
-        ((name, chosen),) = item.value
-        options = self.choices.get(name.value)
+    @cached_property
+    def _listed(self) -> Mapping[str, yaml.Node]:
+        """By group, what the defaults list of config.yaml says."""
+        source = read_source(self.folder / _CONFIG)
+        listed = {key.value: value for key, value in source.entries()}.get(_DEFAULTS)
+        if not isinstance(listed, yaml.SequenceNode):
+            raise ConfigError(f'{source.path} must have a list `defaults` of entries such as `- p6: "off"`')
+        found = {}
+        for item in listed.value:
+            if isinstance(item, yaml.MappingNode) and len(item.value) == 1:
+                ((name, chosen),) = item.value
+                found[str(name.value)] = chosen
+            elif not (isinstance(item, yaml.ScalarNode) and item.value == "_self_"):
+                raise ConfigError(f'{source.place(item)} must be an entry such as `- p6: "off"`')
+        return found
+
+    def _listed_comment(self, group: str) -> str:
+        """The comment after a group in the defaults list, as a sentence."""
+        listed = self._listed.get(group)
+        comment = read_source(self.folder / _CONFIG).comment(listed) if listed is not None else ""
+        return f"{comment[:1].upper()}{comment[1:]}." if comment else ""
+
+    def _checked_default(self, group: str, chosen: yaml.Node) -> str:
+        place = f"{self.folder / _CONFIG}:{chosen.start_mark.line + 1}:"
+        options = self.choices.get(group)
         if options is None:
-            raise ConfigError(
-                f"{place} names '{name.value}', which is not a folder{did_you_mean(name.value, self.choices)}"
-            )
-        if isinstance(chosen, yaml.SequenceNode):
-            return
+            hint = did_you_mean(group, self.choices)
+            raise ConfigError(f"{place} names '{group}', which is not a folder{hint}")
         if chosen.tag != _TEXT or chosen.value not in options:
             hint = ", in quotes" if chosen.value in options else did_you_mean(str(chosen.value), options)
-            raise ConfigError(f"{place} {name.value} cannot be {chosen.value or 'empty'}{hint}")
-        yield str(name.value), str(chosen.value)
+            raise ConfigError(f"{place} {group} cannot be {chosen.value or 'empty'}{hint}")
+        return str(chosen.value)
+
+    @cached_property
+    def _of_switches(self) -> Mapping[str, _Declaration]:
+        """The option `on` of every switch in switches.yaml."""
+        return self._declared_in(self.folder / _SWITCHES)
+
+    @cached_property
+    def _together(self) -> Mapping[str, Mapping[str, _Declaration]]:
+        """By group, the options that stand in a file with others."""
+        found = {group: {_ON: declaration} for group, declaration in self._of_switches.items()}
+        gathered = {group: self._declared_in(self.folder / f"{group}.yaml") for group in self._listed}
+        return {**found, **{group: options for group, options in gathered.items() if options}}
+
+    def _declared_in(self, file: Path) -> Mapping[str, _Declaration]:
+        if not file.is_file():
+            return {}
+        source = read_source(file)
+        return {str(key.value): _Declaration(source, value, source.above(key)) for key, value in source.entries()}
+
+    def _declaration(self, group: str, name: str) -> _Declaration | None:
+        """Where an option is declared, a file of its own first; None for an `off` that no file has."""
+        file = self.folder / group / f"{name}.yaml"
+        together = self._together.get(group, {}).get(name)
+        if not file.is_file() and (together or name == _OFF):
+            return together
+        source = read_source(file)
+        return _Declaration(source, source.root, source.description)
+
+    def _read_option(self, group: str, name: str, above: tuple[str, ...] = ()) -> Option:
+        declared = self._declaration(group, name)
+        if declared is None:
+            # Off: no stage, and the sections of a class as the class has them.
+            node: Node = {key: Leaf(None, "null") for key in self._stages_inside(group)}
+            return Option(name, self._listed_comment(group) or "Off.", group, filled(node, group, CLASSES))
+        package = declared.source.package or group
+        said = node_of(declared.source, declared.node)
+        node = {key: value for key, value in said.items() if key != _DEFAULTS}
+        for parent in _parents(declared, self.choices[group], (*above, name)):
+            node = overlaid(self._read_option(group, parent, (*above, name)).node, node)
+        return Option(name, declared.description, package, filled(node, package, CLASSES))
+
+    def _stages_inside(self, group: str) -> list[str]:
+        """The stages of a group that holds several, such as `limit` of p8."""
+        if _ON not in self.choices[group]:
+            return []
+        found = self.option(group, _ON).node
+        return [key for key, value in found.items() if isinstance(value, Mapping) and TARGET not in found]
+
+    def _group(self, name: str, default: str) -> Group:
+        if not self.choices[name]:
+            raise ConfigError(f"the defaults of config.yaml name '{name}', but {self.folder / name} has no options")
+        order = {default: 0, _ON: 1}
+        names = sorted(self.choices[name], key=lambda option: (order.get(option, 2), option))
+        return Group(name, default, tuple(self.option(name, option) for option in names))
+
+    def _experiment(self, name: str, above: tuple[str, ...]) -> Experiment:
+        source = read_source(self.folder / "exp" / f"{name}.yaml")
+        if "@package _global_" not in source.header:
+            raise ConfigError(f"{source.path} must begin with the line `# @package _global_`")
+        declared = _Declaration(source, source.root, source.description)
+        choices: dict[str, str] = {}
+        node: Node = {}
+        for parent in _parents(declared, self.choices["exp"], (*above, name)):
+            inherited = self._experiment(parent, (*above, name))
+            choices, node = {**choices, **inherited.choices}, overlaid(node, inherited.node)
+        chosen = dict(_choice(source, item) for item in _listed_in(declared) if not isinstance(item, yaml.ScalarNode))
+        node = {key: value for key, value in node.items() if chosen.get(key) != _OFF}  # without effect now
+        own = {key: value for key, value in node_of(source, source.root).items() if key != _DEFAULTS}
+        return Experiment(name, source.description, {**choices, **chosen}, overlaid(node, own))
 
 
 def read(folder: Path | None = None) -> Catalogue:
     """The catalogue of a configuration folder (default: the installed one). Raises ConfigError without config.yaml."""
     folder = folder or locations.configuration()
-    if not (folder / "config.yaml").is_file():
+    if not (folder / _CONFIG).is_file():
         raise ConfigError(f"the configuration folder {folder} has no config.yaml: install ragbench again")
-    return Catalogue(folder)
+    stats = [(path, path.stat()) for path in sorted([*folder.glob("*.yaml"), *folder.glob("*/*.yaml")])]
+    return _catalogue(folder, tuple((str(path), stat.st_mtime_ns, stat.st_size) for path, stat in stats))
 
 
-def docstring(target: str) -> str:
-    """The docstring of a class of ragbench, read from its source and not imported; empty when it has none."""
-    module, _, name = target.rpartition(".")
-    path = _ROOT.joinpath(*module.split(".")).with_suffix(".py")
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.ClassDef) and node.name == name:
-            return ast.get_docstring(node) or ""
-    raise ConfigError(f"{target} names no class in {path}: install ragbench again")
+@lru_cache(maxsize=4)
+def _catalogue(folder: Path, version: tuple[tuple[str, int, int], ...]) -> Catalogue:
+    return Catalogue(folder, version)
 
 
-def _description(source: Source) -> str:
-    return " ".join(line for line in source.header if not line.startswith(("@package", "python -m")))
+def _listed_in(declared: _Declaration) -> list[yaml.Node]:
+    """The entries of the `defaults` of an option or experiment; none without that key."""
+    listed = {key.value: value for key, value in declared.source.entries(declared.node)}.get(_DEFAULTS)
+    if listed is not None and not isinstance(listed, yaml.SequenceNode):
+        raise ConfigError(f"{declared.source.place(listed)} defaults must be a list")
+    return list(listed.value) if listed is not None else []
 
 
-def _experiment(path: Path) -> Experiment:
-    source = read_source(path)
-    if "@package _global_" not in source.header:
-        raise ConfigError(f"{path} must begin with the line `# @package _global_`")
-    choices: dict[str, str] = {}
-    values: dict[str, str] = {}
-    for key, value in source.entries():
-        if key.value == "defaults":
-            choices.update(_choice(path, item) for item in value.value)
-        elif key.value != "name":
-            values.update({each.key: each.default for each in _leaves(source, value, str(key.value), key)})
-    return Experiment(path.stem, _description(source), choices, values)
+def _parents(declared: _Declaration, options: Sequence[str], taken: tuple[str, ...]) -> Iterator[str]:
+    """The options of the same group whose keys a declaration begins with; `taken` are itself and those that name it."""
+    for item in _listed_in(declared):
+        if not isinstance(item, yaml.ScalarNode) or item.value == "_self_":
+            continue
+        if item.value not in options:
+            hint = did_you_mean(str(item.value), options)
+            raise ConfigError(f"{declared.source.place(item)} begins with '{item.value}', which does not exist{hint}")
+        if item.value in taken:
+            raise ConfigError(f"{declared.source.place(item)} begins with '{item.value}', which begins with this one")
+        yield str(item.value)
 
 
-def _choice(path: Path, item: Any) -> tuple[str, str]:
+def _choice(source: Source, item: yaml.Node) -> tuple[str, str]:
     """Group and option of an entry of an experiment's defaults."""
     if isinstance(item, yaml.MappingNode) and len(item.value) == 1:
         ((name, chosen),) = item.value
         words = str(name.value).split()
         if words[:1] == ["override"] and len(words) == 2 and chosen.tag == _TEXT:
             return words[1].lstrip("/"), str(chosen.value)
-    raise ConfigError(f'{path}: each of its defaults must be an entry such as `override /p6: "on"`, with the quotes')
-
-
-def _group(folder: Path, default: str) -> Group:
-    order = {default: 0, "on": 1}
-    paths = sorted(folder.glob("*.yaml"), key=lambda path: (order.get(path.stem, 2), path.stem))
-    if not paths:
-        raise ConfigError(f"the defaults of config.yaml name '{folder.name}', but {folder} has no options")
-    return Group(folder.name, default, tuple(_option(path, folder.name) for path in paths))
-
-
-def _option(path: Path, prefix: str) -> Option:
-    source = read_source(path)
-    parameters = tuple(_parameters(source, source.package or prefix))
-    return Option(path.stem, _description(source), parameters, _targets(source))
-
-
-def _targets(source: Source) -> tuple[str, ...]:
-    return tuple(
-        str(value.value) for node in _mappings(source.root) for key, value in node.value if key.value == "_target_"
+    raise ConfigError(
+        f'{source.path}: each of its defaults must be an entry such as `override /p6: "on"`, with the quotes, '
+        "or the name of another experiment"
     )
 
 
-def _parameters(source: Source, prefix: str, skip: Sequence[str] = ()) -> Iterator[Parameter]:
-    for key, value in source.entries():
-        if key.value not in skip:
-            yield from _leaves(source, value, f"{prefix}.{key.value}" if prefix else str(key.value), key)
-
-
-def _leaves(source: Source, node: yaml.Node, key: str, name: yaml.Node) -> Iterator[Parameter]:
-    """The parameters below a node: a block mapping gives one for each key; keys such as `_target_` give none."""
-    if str(name.value).startswith("_") and str(name.value).endswith("_"):
-        return
-    if isinstance(node, yaml.MappingNode) and not node.flow_style:
-        for inner, value in source.entries(node):
-            yield from _leaves(source, value, f"{key}.{inner.value}", inner)
-        return
-    if isinstance(node, yaml.SequenceNode) and not node.flow_style:
-        yield Parameter(key, f"[{', '.join(source.text(item) for item in node.value)}]", source.comment(name))
-        return
-    yield Parameter(key, source.text(node), source.comment(node))
-
-
-def _add_file(tree: dict[str, Any], source: Source, package: str) -> None:
-    """Add the keys of a file to a tree, below its package."""
-    for part in package.split(".") if package else ():
-        tree = tree.setdefault(part, {})
-    _add_keys(tree, source.root)
-
-
-def _add_keys(tree: dict[str, Any], node: yaml.Node) -> None:
-    for key, value in node.value:
-        below = tree.get(str(key.value))
-        if isinstance(value, yaml.MappingNode) and not value.flow_style:
-            below = {} if below is None else below
-            _add_keys(below, value)
-        tree[str(key.value)] = below
-
-
-def _mappings(node: yaml.Node) -> Iterator[yaml.Node]:
-    if isinstance(node, yaml.MappingNode):
-        yield node
-        for _, value in node.value:
-            yield from _mappings(value)
+def _add(tree: dict[str, Any], node: Node) -> None:
+    """Add the keys of a node to a tree; a key that is a mapping anywhere has keys."""
+    for key, value in node.items():
+        if isinstance(value, Leaf):
+            tree.setdefault(key, None)
+        else:
+            tree[key] = tree.get(key) or {}
+            _add(tree[key], value)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -31,6 +33,25 @@ class Source:
         rest = self.lines[node.end_mark.line][node.end_mark.column :]
         return rest.partition("# ")[2].strip()
 
+    def above(self, node: yaml.Node) -> str:
+        """The comment lines directly above a key, as one."""
+        line = node.start_mark.line
+        first = line
+        while first and self.lines[first - 1].lstrip().startswith("#"):
+            first -= 1
+        return _joined(self.lines[first:line])
+
+    def value(self, node: yaml.Node) -> Any:
+        """The plain value of a node. Raises ConfigError for one that cannot be made, such as `!!int x`."""
+        try:
+            return yaml.constructor.SafeConstructor().construct_document(node)
+        except (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError):
+            raise ConfigError(f"{self.place(node)} has a value that cannot be read: put it into quotes") from None
+
+    def place(self, node: yaml.Node) -> str:
+        """File and line of a node, as messages begin."""
+        return f"{self.path}:{node.start_mark.line + 1}:"
+
     def text(self, node: yaml.Node) -> str:
         """The text of a node in the file, in one line; a block of text as a quoted string."""
         if isinstance(node, yaml.ScalarNode) and node.style in ("|", ">"):
@@ -48,6 +69,11 @@ class Source:
         return next(lines, "").replace("_global_", "")
 
     @property
+    def description(self) -> str:
+        """What its first comment says, without the commands in it."""
+        return _joined(line for line in self.header if not line.startswith(("@package", "python -m", "ragbench ")))
+
+    @property
     def header(self) -> list[str]:
         """The comment lines that the file begins with, without `#`."""
         found = []
@@ -56,6 +82,23 @@ class Source:
                 break
             found.append(line.lstrip("#").strip())
         return found
+
+
+def _joined(lines: Iterable[str]) -> str:
+    return " ".join(line.strip().lstrip("#").strip() for line in lines)
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads values as OmegaConf does: 1e-3 is a number, a date is a text."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"^[-+]?([0-9][0-9_]*)(\.[0-9_]*)?[eE][-+]?[0-9]+$"), list("-+0123456789")
+)
 
 
 def read(path: Path) -> Source:
@@ -71,7 +114,7 @@ def read(path: Path) -> Source:
 @lru_cache(maxsize=512)  # more than conf/ has; a command or a notebook composes many arms of the same files
 def _parse(path: Path, text: str) -> Source:
     try:
-        loader = yaml.SafeLoader(text)
+        loader = _Loader(text)
         loader.name = str(path)
         root = loader.get_single_node()
     except yaml.reader.ReaderError:
@@ -103,7 +146,11 @@ def _check_node(node: yaml.Node, path: Path) -> None:
     tag, place = str(node.tag), f"{path}:{node.start_mark.line + 1}:"
     if not tag.startswith(_SCHEMA) or tag.startswith(f"{_SCHEMA}python"):
         raise ConfigError(f"{place} has the tag {tag.replace(_SCHEMA, '!!')}, which means nothing here: leave it out")
-    for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
+    keys = [key for key, _ in node.value] if isinstance(node, yaml.MappingNode) else []
+    names = [key.value for key in keys]
+    for place_of_key, key in enumerate(keys):
+        if isinstance(key, yaml.ScalarNode) and key.value in names[:place_of_key]:
+            raise ConfigError(_not_yaml(path, key.start_mark.line, f"found duplicate key {key.value}"))
         if key.tag.removeprefix(_SCHEMA) in _NO_KEYS:
             found = f"'{key.value}'" if isinstance(key, yaml.ScalarNode) else "a list or mapping"
             raise ConfigError(
@@ -123,4 +170,8 @@ def yaml_error_sentence(error: yaml.YAMLError) -> str:
     if mark is None:
         return f"a file is not YAML ({' '.join(str(error).split())}): repair it"
     problem = " ".join(str(error.problem or error.context).split())  # type: ignore[attr-defined]
-    return f"{mark.name}:{mark.line + 1}: is not YAML ({problem}): repair this line or the one before"
+    return _not_yaml(mark.name, mark.line, problem)
+
+
+def _not_yaml(file: object, line: int, problem: str) -> str:
+    return f"{file}:{line + 1}: is not YAML ({problem}): repair this line or the one before"

@@ -11,7 +11,7 @@ from ragbench.base.errors import ConfigError
 from ragbench.base.fingerprint import canonical, digest
 from ragbench.base.types import Query, QueryState
 from ragbench.models.resolve import CrossEncoderSpec
-from ragbench.search.stages.stage import Stage, models_of
+from ragbench.search.stages.stage import Fact, Stage, models_of
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -43,7 +43,7 @@ class Pipeline:
         for name, stage in self.stages:
             for word in sorted(stage.requires - set(provided)):
                 raise ConfigError(
-                    f"stage '{name}' needs {_MEANING.get(word, repr(word))}, which no stage before it provides: "
+                    f"stage '{name}' needs {_meaning(word)}, which no stage before it provides: "
                     f"move it further back in `order` or turn on the stage that does"
                 )
             for word, reason in sorted(stage.forbids.items()):
@@ -51,9 +51,9 @@ class Pipeline:
                     raise ConfigError(f"stage '{name}' cannot follow '{provided[word]}': {reason}")
             for word in stage.provides:
                 provided.setdefault(word, name)
-        if "rankings" not in provided:
+        if Fact.RANKINGS not in provided:
             raise ConfigError("the pipeline retrieves nothing: turn on at least one of the retrieving stages")
-        if "fused" not in provided:
+        if Fact.FUSED not in provided:
             raise ConfigError("the pipeline has no fusion: turn on the stage 'fuse'")
 
     def __iter__(self) -> Iterator[tuple[str, Stage]]:
@@ -124,12 +124,8 @@ class Pipeline:
         return self.run(start(queries), index)
 
 
-_MEANING = {
-    "rankings": "a ranking",
-    "fused": "a fused ranking",
-    "calibrated": "calibrated scores",
-    "dense_ranking": "the ranking of source 'dense'",
-}
+def _meaning(word: str) -> str:
+    return next((fact.meaning for fact in Fact if fact == word), repr(word))
 
 
 def start(queries: Sequence[Query]) -> list[QueryState]:

@@ -23,7 +23,7 @@ from ragbench.search.stages.keywords import RerankByKeywords
 from ragbench.search.stages.lexical import RetrieveLexical
 from ragbench.search.stages.rank_v3 import RankCandidates
 from ragbench.search.stages.recall import RecallBySubstring
-from ragbench.search.stages.stage import NOTHING, Stage
+from ragbench.search.stages.stage import NOTHING, Fact, Stage
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -158,7 +158,7 @@ class _NoSearch:
 
     needs: ClassVar[frozenset[str]] = NOTHING
     requires: ClassVar[frozenset[str]] = NOTHING
-    provides: ClassVar[frozenset[str]] = frozenset({"rankings", "fused"})
+    provides: ClassVar[frozenset[str]] = frozenset({Fact.RANKINGS, Fact.FUSED})
     forbids: ClassVar[Mapping[str, str]] = {}
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:

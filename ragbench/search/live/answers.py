@@ -41,10 +41,10 @@ class Reading(Checked):
     `document` gives a path, an address or a title. One of `document` and `text` is needed.
     """
 
-    hits: Expression
-    document: Expression | None = None
-    section: Expression | None = None
-    text: Expression | None = None
+    hits: Expression  # where the list of hits is in the answer (JMESPath); then fields of a hit:
+    document: Expression | None = None  # path, address or title of its document
+    section: Expression | None = None  # heading or anchor
+    text: Expression | None = None  # the field with its text, which finds the chunk, also without a document
     score: Expression | None = None
 
     def __post_init__(self) -> None:

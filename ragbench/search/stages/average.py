@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ragbench.base.bounds import Checked, Weight
 from ragbench.base.types import QueryState, Ranking
-from ragbench.search.stages.stage import NOTHING
+from ragbench.search.stages.stage import NOTHING, Fact
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -30,9 +30,9 @@ class AverageScores(Checked):
     weights: Mapping[str, Weight] = field(default_factory=lambda: {"dense": 0.5, "lexical": 0.5})
 
     needs: ClassVar[frozenset[str]] = NOTHING
-    requires: ClassVar[frozenset[str]] = frozenset({"rankings"})
-    provides: ClassVar[frozenset[str]] = frozenset({"fused"})
-    forbids: ClassVar[Mapping[str, str]] = {"fused": "the rankings have been fused already"}
+    requires: ClassVar[frozenset[str]] = frozenset({Fact.RANKINGS})
+    provides: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
+    forbids: ClassVar[Mapping[str, str]] = {Fact.FUSED: "the rankings have been fused already"}
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Set the fused ranking of every state."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from ragbench.base.bounds import Checked, Positive
 from ragbench.base.types import QueryState, Ranking
-from ragbench.search.stages.stage import NOTHING, fused
+from ragbench.search.stages.stage import NOTHING, Fact, fused
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -28,9 +28,9 @@ class Calibrate(Checked):
     steepness: Positive = 150.0
 
     needs: ClassVar[frozenset[str]] = NOTHING
-    requires: ClassVar[frozenset[str]] = frozenset({"fused"})
-    provides: ClassVar[frozenset[str]] = frozenset({"calibrated"})
-    forbids: ClassVar[Mapping[str, str]] = {"calibrated": "scores have been calibrated already"}
+    requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
+    provides: ClassVar[frozenset[str]] = frozenset({Fact.CALIBRATED})
+    forbids: ClassVar[Mapping[str, str]] = {Fact.CALIBRATED: "scores have been calibrated already"}
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Map the scores of every state's fused ranking; order is kept."""

@@ -11,7 +11,7 @@ import numpy as np
 from ragbench.base.bounds import Checked, Share
 from ragbench.base.errors import ConfigError
 from ragbench.base.types import QueryState, Ranking
-from ragbench.search.stages.stage import NOTHING, fused
+from ragbench.search.stages.stage import NOTHING, Fact, fused
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -36,9 +36,9 @@ class CalibrateByCurve(Checked):
     best_y: tuple[Share, ...] = ()
 
     needs: ClassVar[frozenset[str]] = NOTHING
-    requires: ClassVar[frozenset[str]] = frozenset({"fused"})
-    provides: ClassVar[frozenset[str]] = frozenset({"calibrated"})
-    forbids: ClassVar[Mapping[str, str]] = {"calibrated": "scores have been calibrated already"}
+    requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
+    provides: ClassVar[frozenset[str]] = frozenset({Fact.CALIBRATED})
+    forbids: ClassVar[Mapping[str, str]] = {Fact.CALIBRATED: "scores have been calibrated already"}
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from ragbench.base.bounds import Checked, Weight
 from ragbench.base.types import QueryClass, QueryState
 from ragbench.search.stages.signals import names_a_place, names_something_exact
-from ragbench.search.stages.stage import NOTHING
+from ragbench.search.stages.stage import NOTHING, Fact
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -25,15 +25,15 @@ class Classify(Checked):
     001, P3, have 1.5, 1.5 and 1.3. `override`: take this class for every query.
     """
 
-    factual: Weight = 1.5
-    navigational: Weight = 1.5
-    exploratory: Weight = 1.3
-    override: QueryClass | None = None
+    factual: Weight = 1.5  # x lexical
+    navigational: Weight = 1.5  # x graph
+    exploratory: Weight = 1.3  # x dense
+    override: QueryClass | None = None  # or factual, navigational, exploratory
 
     needs: ClassVar[frozenset[str]] = NOTHING
     requires: ClassVar[frozenset[str]] = NOTHING
-    provides: ClassVar[frozenset[str]] = frozenset({"class"})
-    forbids: ClassVar[Mapping[str, str]] = {"fused": "the sources' weights would change too late"}
+    provides: ClassVar[frozenset[str]] = frozenset({Fact.CLASS})
+    forbids: ClassVar[Mapping[str, str]] = {Fact.FUSED: "the sources' weights would change too late"}
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Set the class of every state and the factor of one source."""

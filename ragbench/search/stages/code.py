@@ -31,9 +31,9 @@ class RetrieveCode(Retriever):
     """
 
     depth: Count = 50
-    route: Literal["content", "always"] = "content"
-    min_match: Share = 0.5
-    language: Name | None = None
+    route: Literal["content", "always"] = "content"  # only queries with a name from a program; always: every query
+    min_match: Share = 0.5  # share of the query's terms that a block must hold
+    language: Name | None = None  # only blocks of this fence language
 
     source: ClassVar[str] = "code"
     needs: ClassVar[frozenset[str]] = frozenset({"chunks", "code"})

@@ -10,7 +10,7 @@ import numpy as np
 
 from ragbench.base.bounds import Checked, Count, Factor
 from ragbench.base.types import QueryState, Ranking
-from ragbench.search.stages.stage import fused
+from ragbench.search.stages.stage import Fact, fused
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -30,12 +30,12 @@ class BoostCommunity(Checked):
     seeds: Count = 3
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks", "graph"})
-    requires: ClassVar[frozenset[str]] = frozenset({"fused"})
-    provides: ClassVar[frozenset[str]] = frozenset({"community"})
+    requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
+    provides: ClassVar[frozenset[str]] = frozenset({Fact.COMMUNITY})
     forbids: ClassVar[Mapping[str, str]] = {
-        "calibrated": "a confidence times 1.1 may exceed 1: boost before calibration",
-        "community": "communities have been counted already",
-        "parents": "it boosts chunks",
+        Fact.CALIBRATED: "a confidence times 1.1 may exceed 1: boost before calibration",
+        Fact.COMMUNITY: "communities have been counted already",
+        Fact.PARENTS: "it boosts chunks",
     }
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from ragbench.base.bounds import Checked, Share
 from ragbench.base.types import QueryState
-from ragbench.search.stages.stage import NOTHING, fused, keep_hits
+from ragbench.search.stages.stage import NOTHING, Fact, fused, keep_hits
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -21,9 +21,9 @@ class FilterByConfidence(Checked):
     threshold: Share = 0.3
 
     needs: ClassVar[frozenset[str]] = NOTHING
-    requires: ClassVar[frozenset[str]] = frozenset({"calibrated"})
+    requires: ClassVar[frozenset[str]] = frozenset({Fact.CALIBRATED})
     provides: ClassVar[frozenset[str]] = NOTHING
-    forbids: ClassVar[Mapping[str, str]] = {"diverse": "the scores are no longer confidences"}
+    forbids: ClassVar[Mapping[str, str]] = {Fact.DIVERSE: "the scores are no longer confidences"}
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Filter every state's fused ranking."""

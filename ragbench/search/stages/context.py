@@ -10,7 +10,7 @@ import numpy as np
 
 from ragbench.base.bounds import Checked, Natural
 from ragbench.base.types import QueryState
-from ragbench.search.stages.stage import fused, keep_hits
+from ragbench.search.stages.stage import Fact, fused, keep_hits
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -27,9 +27,9 @@ class AddNeighbours(Checked):
     neighbours: Natural = 1
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks", "facets"})
-    requires: ClassVar[frozenset[str]] = frozenset({"fused"})
-    provides: ClassVar[frozenset[str]] = frozenset({"contexts"})
-    forbids: ClassVar[Mapping[str, str]] = {"parents": "a parent is a context already"}
+    requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
+    provides: ClassVar[frozenset[str]] = frozenset({Fact.CONTEXTS})
+    forbids: ClassVar[Mapping[str, str]] = {Fact.PARENTS: "a parent is a context already"}
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Keep one hit per document in every state and set its neighbours as context."""

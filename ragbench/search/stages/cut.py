@@ -10,7 +10,7 @@ import numpy as np
 
 from ragbench.base.bounds import Checked, Count
 from ragbench.base.types import QueryState, Ranking
-from ragbench.search.stages.stage import FREE, NOTHING, fused
+from ragbench.search.stages.stage import FREE, NOTHING, Fact, fused
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -23,8 +23,8 @@ class Cut(Checked):
     top_n: Count = 100
 
     needs: ClassVar[frozenset[str]] = NOTHING
-    requires: ClassVar[frozenset[str]] = frozenset({"fused"})
-    provides: ClassVar[frozenset[str]] = frozenset({"cut"})
+    requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
+    provides: ClassVar[frozenset[str]] = frozenset({Fact.CUT})
     forbids: ClassVar[Mapping[str, str]] = FREE
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:

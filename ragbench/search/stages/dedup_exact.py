@@ -10,7 +10,7 @@ import numpy as np
 
 from ragbench.base.bounds import Checked
 from ragbench.base.types import QueryState
-from ragbench.search.stages.stage import NOTHING, fused, keep_hits
+from ragbench.search.stages.stage import NOTHING, Fact, fused, keep_hits
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -21,7 +21,7 @@ class DropEqualTexts(Checked):
     """Keep the first of the hits whose texts are equal, by the digests in the chunk table. Seed 000, P8 stage 1."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks"})
-    requires: ClassVar[frozenset[str]] = frozenset({"fused"})
+    requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
     provides: ClassVar[frozenset[str]] = NOTHING
     forbids: ClassVar[Mapping[str, str]] = {}
 

@@ -10,7 +10,7 @@ from annotated_types import Interval
 
 from ragbench.base.bounds import Checked
 from ragbench.base.types import QueryState
-from ragbench.search.stages.stage import NOTHING, first_of_similar, fused, keep_hits
+from ragbench.search.stages.stage import NOTHING, Fact, first_of_similar, fused, keep_hits
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -25,14 +25,14 @@ class DropNearCopies(Checked):
     """
 
     threshold: Annotated[float, Interval(gt=0, le=1)] = 0.7
-    unit: Literal["character", "word"] = "character"
+    unit: Literal["character", "word"] = "character"  # or word (seed 000 P8, stage 2)
 
     needs: ClassVar[frozenset[str]] = frozenset({"trigrams"})
-    requires: ClassVar[frozenset[str]] = frozenset({"fused"})
+    requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
     provides: ClassVar[frozenset[str]] = NOTHING
     forbids: ClassVar[Mapping[str, str]] = {
-        "diverse": "the cheap n-gram filter goes before the semantic one",
-        "semantic_dedup": "the cheap n-gram filter goes before the semantic one",
+        Fact.DIVERSE: "the cheap n-gram filter goes before the semantic one",
+        Fact.SEMANTIC_DEDUP: "the cheap n-gram filter goes before the semantic one",
     }
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:

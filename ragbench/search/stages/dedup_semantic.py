@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from ragbench.base.bounds import Checked, Cosine
 from ragbench.base.types import QueryState
-from ragbench.search.stages.stage import first_of_similar, fused, keep_hits
+from ragbench.search.stages.stage import Fact, first_of_similar, fused, keep_hits
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -24,10 +24,10 @@ class DropParaphrases(Checked):
     threshold: Cosine = 0.85
 
     needs: ClassVar[frozenset[str]] = frozenset({"dense"})
-    requires: ClassVar[frozenset[str]] = frozenset({"fused"})
-    provides: ClassVar[frozenset[str]] = frozenset({"semantic_dedup"})
+    requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
+    provides: ClassVar[frozenset[str]] = frozenset({Fact.SEMANTIC_DEDUP})
     forbids: ClassVar[Mapping[str, str]] = {
-        "diverse": "P11 replaces semantic deduplication: turn one of them off (p8.semantic=null or p11=off)"
+        Fact.DIVERSE: "P11 replaces semantic deduplication: turn one of them off (p8.semantic=null or p11=off)"
     }
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:

@@ -29,9 +29,9 @@ class RetrieveDense(Retriever):
     """
 
     depth: Count = 100
-    document: Share = 0.0
-    source: Name = "dense"
-    index: VectorsSpec | None = None
+    document: Share = 0.0  # share of the cosine with the mean vector of a chunk's document
+    source: Name = "dense"  # the name of its ranking
+    index: VectorsSpec | None = None  # its passages and encoder, when they differ from `index`
 
     @property
     def needs(self) -> frozenset[str]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ragbench.base.bounds import Checked, Count
 from ragbench.base.types import QueryState
-from ragbench.search.stages.stage import NOTHING, current_ranking, with_current_ranking
+from ragbench.search.stages.stage import NOTHING, Fact, current_ranking, with_current_ranking
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -25,13 +25,13 @@ class KeepDiverse(Checked):
     the fused ranking, in which guaranteed hits stay and do not count, or before fusion on that of `source`.
     """
 
-    source: str = "lexical"
+    source: str = "lexical"  # the ranking it acts on before fusion
     top_k: Count = 30
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks"})
-    requires: ClassVar[frozenset[str]] = frozenset({"rankings"})
+    requires: ClassVar[frozenset[str]] = frozenset({Fact.RANKINGS})
     provides: ClassVar[frozenset[str]] = NOTHING
-    forbids: ClassVar[Mapping[str, str]] = {"parents": "it chooses among chunks, not their parents"}
+    forbids: ClassVar[Mapping[str, str]] = {Fact.PARENTS: "it chooses among chunks, not their parents"}
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Shorten the ranking of every state."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from ragbench.base.bounds import Checked, Positive, Share, Weight
 from ragbench.base.types import QueryState, Ranking
-from ragbench.search.stages.stage import NOTHING
+from ragbench.search.stages.stage import NOTHING, Fact
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -26,15 +26,15 @@ class WeighByDecisiveness(Checked):
     weights of fusion by source (1 when absent), which the factors multiply.
     """
 
-    threshold: Positive = 0.5
+    threshold: Positive = 0.5  # decisiveness from which a source has its full weight
     min_factor: Share = 0.5
     sources: tuple[str, ...] = ("dense", "lexical")
     weights: Mapping[str, Weight] = field(default_factory=dict)
 
     needs: ClassVar[frozenset[str]] = NOTHING
-    requires: ClassVar[frozenset[str]] = frozenset({"rankings"})
-    provides: ClassVar[frozenset[str]] = frozenset({"dynamic_weights"})
-    forbids: ClassVar[Mapping[str, str]] = {"fused": "the sources' weights would change too late"}
+    requires: ClassVar[frozenset[str]] = frozenset({Fact.RANKINGS})
+    provides: ClassVar[frozenset[str]] = frozenset({Fact.DYNAMIC_WEIGHTS})
+    forbids: ClassVar[Mapping[str, str]] = {Fact.FUSED: "the sources' weights would change too late"}
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Weigh the sources of every state."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ragbench.base.bounds import Checked
 from ragbench.base.types import QueryState, Ranking
-from ragbench.search.stages.stage import fused
+from ragbench.search.stages.stage import Fact, fused
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -25,9 +25,9 @@ class ExpandToParents(Checked):
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks"})
-    requires: ClassVar[frozenset[str]] = frozenset({"fused"})
-    provides: ClassVar[frozenset[str]] = frozenset({"parents"})
-    forbids: ClassVar[Mapping[str, str]] = {"parents": "hits have been expanded already"}
+    requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
+    provides: ClassVar[frozenset[str]] = frozenset({Fact.PARENTS})
+    forbids: ClassVar[Mapping[str, str]] = {Fact.PARENTS: "hits have been expanded already"}
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Expand every state's fused ranking; the parent of a guaranteed child is guaranteed."""

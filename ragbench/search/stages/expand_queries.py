@@ -13,7 +13,7 @@ from ragbench.base.bounds import Count, Positive, Prompt
 from ragbench.base.errors import ModelError
 from ragbench.base.types import ExpandedQuery, QueryState
 from ragbench.models.chat import ChatFields
-from ragbench.search.stages.stage import NOTHING
+from ragbench.search.stages.stage import NOTHING, Fact
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -53,15 +53,15 @@ class ExpandQueries(ChatFields):
     prompt: Prompt = PROMPT
     max_variants: Annotated[int, Interval(ge=0, le=10)] = 3
     min_term_length: Count = 2
-    max_chars: Count = 1000
+    max_chars: Count = 1000  # of the query
     cache_size: Count = 100
 
     needs: ClassVar[frozenset[str]] = NOTHING
     requires: ClassVar[frozenset[str]] = NOTHING
-    provides: ClassVar[frozenset[str]] = frozenset({"expanded"})
+    provides: ClassVar[frozenset[str]] = frozenset({Fact.EXPANDED})
     forbids: ClassVar[Mapping[str, str]] = {
-        "candidates": "candidates have been recalled already",
-        "expanded": "the query has been expanded already",
+        Fact.CANDIDATES: "candidates have been recalled already",
+        Fact.EXPANDED: "the query has been expanded already",
     }
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:

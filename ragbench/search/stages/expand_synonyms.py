@@ -11,7 +11,7 @@ from annotated_types import Interval
 from ragbench.base.bounds import Checked
 from ragbench.base.types import QueryState
 from ragbench.index.vocabulary import FUNCTION_WORDS
-from ragbench.search.stages.stage import NOTHING
+from ragbench.search.stages.stage import NOTHING, Fact
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -32,8 +32,8 @@ class ExpandSynonyms(Checked):
 
     needs: ClassVar[frozenset[str]] = frozenset({"synonyms"})
     requires: ClassVar[frozenset[str]] = NOTHING
-    provides: ClassVar[frozenset[str]] = frozenset({"expansion"})
-    forbids: ClassVar[Mapping[str, str]] = {"rankings": "a source has been searched already"}
+    provides: ClassVar[frozenset[str]] = frozenset({Fact.EXPANSION})
+    forbids: ClassVar[Mapping[str, str]] = {Fact.RANKINGS: "a source has been searched already"}
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Expand the texts of every state."""

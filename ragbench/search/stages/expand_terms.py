@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from ragbench.base.bounds import Checked, Cosine, Count
 from ragbench.base.types import QueryState
-from ragbench.search.stages.stage import NOTHING
+from ragbench.search.stages.stage import NOTHING, Fact
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,8 +33,8 @@ class ExpandTerms(Checked):
 
     needs: ClassVar[frozenset[str]] = frozenset({"encoder", "vocabulary"})
     requires: ClassVar[frozenset[str]] = NOTHING
-    provides: ClassVar[frozenset[str]] = frozenset({"expansion"})
-    forbids: ClassVar[Mapping[str, str]] = {"rankings": "a source has been searched already"}
+    provides: ClassVar[frozenset[str]] = frozenset({Fact.EXPANSION})
+    forbids: ClassVar[Mapping[str, str]] = {Fact.RANKINGS: "a source has been searched already"}
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Expand the texts of every state."""

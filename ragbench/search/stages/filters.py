@@ -13,7 +13,7 @@ from ragbench.base.bounds import Checked, Holds, Name, Natural, shown
 from ragbench.base.types import Filters, QueryState
 from ragbench.corpus.doc_type import DOC_TYPES
 from ragbench.corpus.metadata import Date, normalise_tags, timestamp
-from ragbench.search.stages.stage import NOTHING
+from ragbench.search.stages.stage import NOTHING, Fact
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -43,23 +43,24 @@ class FilterDocuments(Checked):
 
     category: Name | None = None
     author: Name | None = None
-    tags: tuple[str, ...] = ()
-    modified_after: Date | None = None
-    modified_before: Date | None = None
-    doc_type: Annotated[str, _IS_TYPE] | None = None
-    product: Name | None = None
-    component: Name | None = None
+    tags: tuple[str, ...] = ()  # any of them; auth admits auth/tokens
+    modified_after: Date | None = None  # a date, inclusive
+    modified_before: Date | None = None  # a date, exclusive
+    doc_type: Annotated[str, _IS_TYPE] | None = None  # api, architecture, guide, reference or documentation (seed 004)
+    product: Name | None = None  # the first folder
+    component: Name | None = None  # the second
     min_bytes: Natural | None = None
     max_bytes: Natural | None = None
-    file_types: tuple[FileType, ...] = ()
+    file_types: tuple[FileType, ...] = ()  # any of them, such as [.md, .docx]
+    # of the heading a chunk begins under; 0: before the first
     heading_levels: tuple[Annotated[int, Interval(ge=0, le=6)], ...] = ()
 
     needs: ClassVar[frozenset[str]] = frozenset({"facets"})
     requires: ClassVar[frozenset[str]] = NOTHING
-    provides: ClassVar[frozenset[str]] = frozenset({"filters"})
+    provides: ClassVar[frozenset[str]] = frozenset({Fact.FILTERS})
     forbids: ClassVar[Mapping[str, str]] = {
-        "rankings": "a source has been searched already without the filters",
-        "filters": "filters have been set already",
+        Fact.RANKINGS: "a source has been searched already without the filters",
+        Fact.FILTERS: "filters have been set already",
     }
 
     def __post_init__(self) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ragbench.base.bounds import Checked, Count, Factor, Share
 from ragbench.base.types import QueryState, Ranking
-from ragbench.search.stages.stage import current_ranking, with_current_ranking
+from ragbench.search.stages.stage import Fact, current_ranking, with_current_ranking
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -26,18 +26,18 @@ class BoostFolder(Checked):
     ranking, or before fusion on that of `source`. Documents outside any folder get no boost.
     """
 
-    source: str = "lexical"
+    source: str = "lexical"  # the ranking it acts on before fusion
     min_docs: Count = 2
     min_ratio: Share = 0.4
     max_factor: Factor = 1.15
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks"})
-    requires: ClassVar[frozenset[str]] = frozenset({"rankings"})
-    provides: ClassVar[frozenset[str]] = frozenset({"folder_boost"})
+    requires: ClassVar[frozenset[str]] = frozenset({Fact.RANKINGS})
+    provides: ClassVar[frozenset[str]] = frozenset({Fact.FOLDER_BOOST})
     forbids: ClassVar[Mapping[str, str]] = {
-        "calibrated": "a confidence times 1.15 may exceed 1: boost before it",
-        "folder_boost": "folders have been boosted already",
-        "parents": "it boosts chunks",
+        Fact.CALIBRATED: "a confidence times 1.15 may exceed 1: boost before it",
+        Fact.FOLDER_BOOST: "folders have been boosted already",
+        Fact.PARENTS: "it boosts chunks",
     }
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:

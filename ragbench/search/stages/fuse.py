@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ragbench.base.bounds import Checked, Weight
 from ragbench.base.types import QueryState, Ranking
 from ragbench.search.stages.norms import NORMS, Norm, Scores
-from ragbench.search.stages.stage import Retriever
+from ragbench.search.stages.stage import Fact, Retriever
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -39,18 +39,20 @@ class Fuse(Checked):
     The chunks of a document in a ranking of documents share its rank. Ties go to the lower chunk number.
     """
 
-    method: Literal["rrf", "convex", "dbsf"] = "rrf"
-    k: Weight = 60.0
+    method: Literal["rrf", "convex", "dbsf"] = "rrf"  # reciprocal ranks; convex or dbsf: normalised scores
+    k: Weight = 60.0  # of reciprocal ranks; Cormack et al. 2009
     weights: Mapping[str, Weight] = field(default_factory=dict)
-    norm: Norm = "min_max"
-    norms: Mapping[str, Norm] = field(default_factory=dict)
+    norm: Norm = "min_max"  # how convex normalises scores: min_max, theoretical, z or three_sigma
+    norms: Mapping[str, Norm] = field(default_factory=dict)  # another norm by source
+    # the least possible score of a source, 0 when not named; for the norm theoretical
     least: Mapping[str, float] = field(default_factory=lambda: {"dense": -1.0})
+    # the value of a chunk in a source that did not return it: lowest, nothing or exact
     missing: Literal["lowest", "nothing", "exact"] = "lowest"
-    sources: tuple[Retriever, ...] = ()
+    sources: tuple[Retriever, ...] = field(default=(), metadata={"made by": "the pipeline"})
 
-    requires: ClassVar[frozenset[str]] = frozenset({"rankings"})
-    provides: ClassVar[frozenset[str]] = frozenset({"fused"})
-    forbids: ClassVar[Mapping[str, str]] = {"fused": "the rankings have been fused already"}
+    requires: ClassVar[frozenset[str]] = frozenset({Fact.RANKINGS})
+    provides: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
+    forbids: ClassVar[Mapping[str, str]] = {Fact.FUSED: "the rankings have been fused already"}
 
     @property
     def needs(self) -> frozenset[str]:

@@ -14,6 +14,7 @@ from annotated_types import Interval
 
 from ragbench.base.bounds import Checked, Count, Share
 from ragbench.base.types import QueryState, Ranking
+from ragbench.search.stages.stage import Fact
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -36,13 +37,13 @@ class FollowLinks(Checked):
     factor: Share = 0.5
     hops: Annotated[int, Interval(ge=1, le=3)] = 1
     seeds: Count = 10
-    new_only: bool = True
-    share: Share = 0.2
+    new_only: bool = True  # only documents that no other source found
+    share: Share = 0.2  # greatest share of neighbours among all hits
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks", "dense", "graph"})
-    requires: ClassVar[frozenset[str]] = frozenset({"rankings"})
-    provides: ClassVar[frozenset[str]] = frozenset({"graph_ranking"})
-    forbids: ClassVar[Mapping[str, str]] = {"fused": "its ranking would come too late to be fused"}
+    requires: ClassVar[frozenset[str]] = frozenset({Fact.RANKINGS})
+    provides: ClassVar[frozenset[str]] = frozenset({Fact.GRAPH_RANKING})
+    forbids: ClassVar[Mapping[str, str]] = {Fact.FUSED: "its ranking would come too late to be fused"}
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Add the ranking of source `graph` to every state."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ragbench.base.bounds import Checked, Count, Factor, Weight
 from ragbench.base.types import QueryState, Ranking
-from ragbench.search.stages.stage import current_ranking, with_current_ranking
+from ragbench.search.stages.stage import Fact, current_ranking, with_current_ranking
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -25,7 +25,7 @@ class BoostConnected(Checked):
     those of the program it describes. It acts on the fused ranking, or before fusion on that of `source`.
     """
 
-    source: str = "lexical"
+    source: str = "lexical"  # the ranking it acts on before fusion
     max_candidates: Count = 20
     strength: Weight = 0.1
     max_factor: Factor = 1.15
@@ -34,12 +34,12 @@ class BoostConnected(Checked):
     shared_tag: Weight = 0.3
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks", "graph"})
-    requires: ClassVar[frozenset[str]] = frozenset({"rankings"})
-    provides: ClassVar[frozenset[str]] = frozenset({"graph_boost"})
+    requires: ClassVar[frozenset[str]] = frozenset({Fact.RANKINGS})
+    provides: ClassVar[frozenset[str]] = frozenset({Fact.GRAPH_BOOST})
     forbids: ClassVar[Mapping[str, str]] = {
-        "calibrated": "a confidence times 1.15 may exceed 1: boost before it",
-        "graph_boost": "connections have been boosted already",
-        "parents": "it boosts chunks",
+        Fact.CALIBRATED: "a confidence times 1.15 may exceed 1: boost before it",
+        Fact.GRAPH_BOOST: "connections have been boosted already",
+        Fact.PARENTS: "it boosts chunks",
     }
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:

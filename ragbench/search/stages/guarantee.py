@@ -13,7 +13,7 @@ from ragbench.base.bounds import Checked, Count
 from ragbench.base.types import Filters, QueryState, Ranking
 from ragbench.corpus.metadata import Date, normalise_tags, timestamp
 from ragbench.index.names import mentions, tags_in
-from ragbench.search.stages.stage import fused
+from ragbench.search.stages.stage import Fact, fused
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -38,17 +38,17 @@ class GuaranteeNotes(Checked):
 
     mentions: bool = True
     tags: bool = True
-    after: Date | None = None
-    before: Date | None = None
+    after: Date | None = None  # a date, inclusive: the notes of a time are the whole answer
+    before: Date | None = None  # a date, exclusive
     limit: Count = 100
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks", "facets", "modified", "names"})
-    requires: ClassVar[frozenset[str]] = frozenset({"fused"})
-    provides: ClassVar[frozenset[str]] = frozenset({"guaranteed"})
+    requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
+    provides: ClassVar[frozenset[str]] = frozenset({Fact.GUARANTEED})
     forbids: ClassVar[Mapping[str, str]] = {
-        "guaranteed": "notes have been guaranteed already",
-        "cut": "what it adds would not be cut",
-        "parents": "it names chunks, not their parents",
+        Fact.GUARANTEED: "notes have been guaranteed already",
+        Fact.CUT: "what it adds would not be cut",
+        Fact.PARENTS: "it names chunks, not their parents",
     }
 
     def __post_init__(self) -> None:

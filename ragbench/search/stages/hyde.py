@@ -10,7 +10,7 @@ from ragbench.base.bounds import Name, Prompt
 from ragbench.base.errors import ModelError
 from ragbench.base.types import QueryState
 from ragbench.models.chat import ChatFields
-from ragbench.search.stages.stage import NOTHING
+from ragbench.search.stages.stage import NOTHING, Fact
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -28,15 +28,15 @@ class SupposeAnswer(ChatFields):
     those of `ragbench.models.chat.ChatSpec`.
     """
 
-    text: Name | None = None
+    text: Name | None = None  # one hypothesis for every query, as `ragbench search --hypothesis` sets it
     prompt: Prompt = PROMPT
 
     needs: ClassVar[frozenset[str]] = NOTHING
     requires: ClassVar[frozenset[str]] = NOTHING
-    provides: ClassVar[frozenset[str]] = frozenset({"hypothesis"})
+    provides: ClassVar[frozenset[str]] = frozenset({Fact.HYPOTHESIS})
     forbids: ClassVar[Mapping[str, str]] = {
-        "rankings": "a source has been searched already",
-        "hypothesis": "there is a hypothesis already",
+        Fact.RANKINGS: "a source has been searched already",
+        Fact.HYPOTHESIS: "there is a hypothesis already",
     }
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:

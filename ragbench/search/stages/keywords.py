@@ -10,7 +10,7 @@ import numpy as np
 
 from ragbench.base.bounds import Checked, Count, Share
 from ragbench.base.types import QueryState, Ranking
-from ragbench.search.stages.stage import fused
+from ragbench.search.stages.stage import Fact, fused
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -27,17 +27,17 @@ class RerankByKeywords(Checked):
     """
 
     depth: Count = 50
-    weight: Share = 0.3
+    weight: Share = 0.3  # of the keyword score; the score before has the rest
     threshold: Share = 0.1
-    cap: Count = 5
+    cap: Count = 5  # occurrences of a word that count
     min_length: Count = 2
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks"})
-    requires: ClassVar[frozenset[str]] = frozenset({"fused"})
-    provides: ClassVar[frozenset[str]] = frozenset({"keywords"})
+    requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
+    provides: ClassVar[frozenset[str]] = frozenset({Fact.KEYWORDS})
     forbids: ClassVar[Mapping[str, str]] = {
-        "keywords": "hits have been re-ranked by keywords already",
-        "parents": "it reads chunks, not their parents",
+        Fact.KEYWORDS: "hits have been re-ranked by keywords already",
+        Fact.PARENTS: "it reads chunks, not their parents",
     }
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:

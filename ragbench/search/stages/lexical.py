@@ -33,11 +33,12 @@ class RetrieveLexical(Retriever):
     """
 
     depth: Count = 100
-    k1: Weight = 0.9
+    k1: Weight = 0.9  # Anserini's defaults, made for passages of the web
     b: Share = 0.4
+    # weights; docs/search.md has all fields
     fields: Mapping[FieldName, Weight] = field(default_factory=lambda: {"content": 1.0})
-    source: Name = "lexical"
-    index: LexicalSpec | None = None
+    source: Name = "lexical"  # the name of its ranking
+    index: LexicalSpec | None = None  # how its words are indexed, when it differs from `index`
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ragbench.base.bounds import Checked, Natural
 from ragbench.base.types import QueryState
-from ragbench.search.stages.stage import NOTHING, fused, keep_hits
+from ragbench.search.stages.stage import NOTHING, Fact, fused, keep_hits
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -24,9 +24,9 @@ class LimitPerDocument(Checked):
     max_per_doc: Natural = 2
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks"})
-    requires: ClassVar[frozenset[str]] = frozenset({"fused"})
+    requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
     provides: ClassVar[frozenset[str]] = NOTHING
-    forbids: ClassVar[Mapping[str, str]] = {"parents": "parents would pass by the limit on their children"}
+    forbids: ClassVar[Mapping[str, str]] = {Fact.PARENTS: "parents would pass by the limit on their children"}
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Filter every state's fused ranking."""

@@ -24,7 +24,7 @@ from ragbench.models.chat import Endpoint, Secret
 from ragbench.search.live.answers import LiveHit, Reading
 from ragbench.search.live.asking import Asker, secret
 from ragbench.search.live.places import Places
-from ragbench.search.stages.stage import NOTHING
+from ragbench.search.stages.stage import NOTHING, Fact
 
 if TYPE_CHECKING:
     from ragbench.index.chunks import ChunkTable
@@ -43,16 +43,16 @@ class Live(Reading, ABC):
     the arm fails when a query gets no answer.
     """
 
-    depth: Count = 10
-    prefix: str = ""
-    timeout_s: Positive = 10.0
-    retries: Natural = 2
-    per_second: Positive = 5.0
+    depth: Count = 10  # hits to request
+    prefix: str = ""  # cut from the paths of addresses: docs in https://example.org/docs/keys
+    timeout_s: Positive = 10.0  # for the whole answer
+    retries: Natural = 2  # further attempts after a failure
+    per_second: Positive = 5.0  # requests, at most
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks"})
     requires: ClassVar[frozenset[str]] = NOTHING
-    provides: ClassVar[frozenset[str]] = frozenset({"rankings", "fused"})
-    forbids: ClassVar[Mapping[str, str]] = {"rankings": "a live search is an arm of its own"}
+    provides: ClassVar[frozenset[str]] = frozenset({Fact.RANKINGS, Fact.FUSED})
+    forbids: ClassVar[Mapping[str, str]] = {Fact.RANKINGS: "a live search is an arm of its own"}
     outside: ClassVar[bool] = True
 
     @property
@@ -85,11 +85,12 @@ class LiveHttp(Live):
     `token_variable` names the environment variable with a token, which is sent as `token_header`, after `token_prefix`.
     """
 
-    url: Address
-    method: Literal["GET", "POST"] = "GET"
+    url: Address  # such as http://localhost:8080/search?q={query}&limit={depth}
+    method: Literal["GET", "POST"] = "GET"  # or POST
+    # sent as JSON, {query} and {depth} replaced: {q: "{query}", limit: "{depth}"}
     body: Mapping[str, Any] | None = None
     headers: Annotated[Mapping[str, str], Needs(Capability.SENDS)] = field(default_factory=dict)
-    token_variable: Secret | None = None
+    token_variable: Secret | None = None  # the environment variable with a token, where the server wants one
     token_header: Name = "Authorization"
     token_prefix: str = "Bearer "
 
@@ -119,6 +120,7 @@ class LiveCommand(Live):
     The query is also on its standard input. No shell is used.
     """
 
+    # its words: [./search.sh, --top, "{depth}", "{query}"]; the query is also on standard input
     program: Annotated[tuple[str, ...], MinLen(1), Needs(Capability.EXECUTES)]
 
     @property
@@ -139,7 +141,8 @@ class LiveMcp(Live):
 
     tool: Name = "search"
     arguments: Mapping[str, Any] = field(default_factory=lambda: {"query": "{query}"})
-    url: Address | None = None
+    url: Address | None = None  # of a server over HTTP
+    # or of one over standard input and output: [npx, some-server, notes]
     program: Annotated[tuple[str, ...], Needs(Capability.EXECUTES)] = ()
 
     def __post_init__(self) -> None:

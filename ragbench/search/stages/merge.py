@@ -11,6 +11,7 @@ import numpy as np
 from ragbench.base.bounds import Checked, Factor, Weight
 from ragbench.base.types import ExpandedQuery, QueryState, Ranking
 from ragbench.index.names import tags_in
+from ragbench.search.stages.stage import Fact
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -32,9 +33,9 @@ class MergeScores(Checked):
     lexical_for_tags: bool = True
 
     needs: ClassVar[frozenset[str]] = frozenset({"prefixes"})
-    requires: ClassVar[frozenset[str]] = frozenset({"rankings"})
-    provides: ClassVar[frozenset[str]] = frozenset({"fused"})
-    forbids: ClassVar[Mapping[str, str]] = {"fused": "the rankings have been fused already"}
+    requires: ClassVar[frozenset[str]] = frozenset({Fact.RANKINGS})
+    provides: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
+    forbids: ClassVar[Mapping[str, str]] = {Fact.FUSED: "the rankings have been fused already"}
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Set the fused ranking of every state."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ragbench.base.bounds import Checked, Count, Share
 from ragbench.base.types import QueryClass, QueryState, Ranking
-from ragbench.search.stages.stage import fused
+from ragbench.search.stages.stage import Fact, fused
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -30,17 +30,19 @@ class Diversify(Checked):
     seed 001).
     """
 
-    lambda_: Share = 0.7
+    lambda_: Share = 0.7  # 1 is relevance alone
     candidates: Count = 50
+    # relevance from fused scores: minmax over the candidates, or score as it is
     scale: Literal["minmax", "score"] = "minmax"
+    # another lambda for a class of P3, such as {exploratory: 0.5}
     by_class: Mapping[QueryClass, Share] = field(default_factory=dict)
 
     needs: ClassVar[frozenset[str]] = frozenset({"dense"})
-    requires: ClassVar[frozenset[str]] = frozenset({"fused"})
-    provides: ClassVar[frozenset[str]] = frozenset({"diverse"})
+    requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
+    provides: ClassVar[frozenset[str]] = frozenset({Fact.DIVERSE})
     forbids: ClassVar[Mapping[str, str]] = {
-        "semantic_dedup": "P11 replaces semantic deduplication: turn one of them off (p8.semantic=null or p11=off)",
-        "reranked": "its order would replace that of the re-ranker",
+        Fact.SEMANTIC_DEDUP: "P11 replaces semantic deduplication: turn one of them off (p8.semantic=null or p11=off)",
+        Fact.RERANKED: "its order would replace that of the re-ranker",
     }
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ragbench.base.bounds import Checked, Share
 from ragbench.base.types import QueryState, Ranking
-from ragbench.search.stages.stage import NOTHING, current_ranking, with_current_ranking
+from ragbench.search.stages.stage import NOTHING, Fact, current_ranking, with_current_ranking
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -24,16 +24,16 @@ class NormaliseScores(Checked):
     clipping makes scores equal. It acts on the fused ranking, or before fusion on that of `source`.
     """
 
-    source: str = "lexical"
+    source: str = "lexical"  # the ranking it acts on before fusion
     low: Share = 0.02
     high: Share = 0.98
 
     needs: ClassVar[frozenset[str]] = NOTHING
-    requires: ClassVar[frozenset[str]] = frozenset({"rankings"})
-    provides: ClassVar[frozenset[str]] = frozenset({"normalised"})
+    requires: ClassVar[frozenset[str]] = frozenset({Fact.RANKINGS})
+    provides: ClassVar[frozenset[str]] = frozenset({Fact.NORMALISED})
     forbids: ClassVar[Mapping[str, str]] = {
-        "calibrated": "a confidence between 0 and 1 is no longer one when it is stretched",
-        "normalised": "scores have been normalised already",
+        Fact.CALIBRATED: "a confidence between 0 and 1 is no longer one when it is stretched",
+        Fact.NORMALISED: "scores have been normalised already",
     }
 
     def __post_init__(self) -> None:

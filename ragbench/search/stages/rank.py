@@ -15,7 +15,7 @@ from ragbench.base.types import QueryState, Ranking
 from ragbench.search.ranking import features, trees
 from ragbench.search.ranking.features import Candidates
 from ragbench.search.stages.signals import names_a_place, names_something_exact
-from ragbench.search.stages.stage import fused
+from ragbench.search.stages.stage import Fact, fused
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -33,15 +33,15 @@ class Rank(Checked):
     order they had.
     """
 
-    model: str
+    model: str  # its trees and their digest
     prior: Weight = 2.0
     depth: Count = 100
 
-    requires: ClassVar[frozenset[str]] = frozenset({"fused"})
-    provides: ClassVar[frozenset[str]] = frozenset({"ranked"})
+    requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
+    provides: ClassVar[frozenset[str]] = frozenset({Fact.RANKED})
     forbids: ClassVar[Mapping[str, str]] = {
-        "ranked": "hits have been ranked by a model already",
-        "cut": "hits that are cut away cannot be ranked",
+        Fact.RANKED: "hits have been ranked by a model already",
+        Fact.CUT: "hits that are cut away cannot be ranked",
     }
 
     def __post_init__(self) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ragbench.base.bounds import Checked, Count, Weight, one_of
 from ragbench.base.errors import RagbenchError
 from ragbench.base.types import ExpandedQuery, QueryState, Ranking
-from ragbench.search.stages.stage import NOTHING
+from ragbench.search.stages.stage import NOTHING, Fact
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -33,15 +33,15 @@ class RankCandidates(Checked):
     that fails, too, there are no hits. A note gives the reason ("Failure fallback").
     """
 
-    depth: Count = 90
+    depth: Count = 90  # three times the hits that are kept
     weights: Mapping[Annotated[str, one_of(*FIELDS)], Weight] = field(
         default_factory=lambda: {"title": 5.0, "tags": 4.0, "heading": 2.5, "path": 1.5, "body": 1.0}
     )
 
     needs: ClassVar[frozenset[str]] = frozenset({"prefixes", "scan", "facets"})
     requires: ClassVar[frozenset[str]] = NOTHING
-    provides: ClassVar[frozenset[str]] = frozenset({"rankings", "v3_ranking"})
-    forbids: ClassVar[Mapping[str, str]] = {"fused": "its ranking would come too late to be fused"}
+    provides: ClassVar[frozenset[str]] = frozenset({Fact.RANKINGS, Fact.V3_RANKING})
+    forbids: ClassVar[Mapping[str, str]] = {Fact.FUSED: "its ranking would come too late to be fused"}
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Add the ranking to every state."""

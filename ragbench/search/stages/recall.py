@@ -10,7 +10,7 @@ from annotated_types import Interval
 
 from ragbench.base.bounds import Checked
 from ragbench.base.types import ExpandedQuery, QueryState
-from ragbench.search.stages.stage import NOTHING
+from ragbench.search.stages.stage import NOTHING, Fact
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -29,10 +29,10 @@ class RecallBySubstring(Checked):
 
     needs: ClassVar[frozenset[str]] = frozenset({"scan", "facets"})
     requires: ClassVar[frozenset[str]] = NOTHING
-    provides: ClassVar[frozenset[str]] = frozenset({"candidates"})
+    provides: ClassVar[frozenset[str]] = frozenset({Fact.CANDIDATES})
     forbids: ClassVar[Mapping[str, str]] = {
-        "v3_ranking": "they have been ranked already",
-        "fused": "it would come too late to be ranked",
+        Fact.V3_RANKING: "they have been ranked already",
+        Fact.FUSED: "it would come too late to be ranked",
     }
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:

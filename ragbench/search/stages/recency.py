@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ragbench.base.bounds import Checked, Holds, Share, Weight
 from ragbench.base.types import QueryState, Ranking
-from ragbench.search.stages.stage import fused
+from ragbench.search.stages.stage import Fact, fused
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -46,17 +46,17 @@ class BoostRecent(Checked):
     ISO date from which ages are counted; null takes the clock. A document dated in the future has age 0.
     """
 
-    bias: Share = 0.5
+    bias: Share = 0.5  # 0.5 applies the tiers as they are
     tiers: tuple[tuple[Weight, Weight], ...] = ((7.0, 1.2), (30.0, 1.1))
-    now: Annotated[str, _IS_DATE] | None = None
+    now: Annotated[str, _IS_DATE] | None = None  # an ISO date to count ages from; null takes the clock
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks", "modified"})
-    requires: ClassVar[frozenset[str]] = frozenset({"fused"})
-    provides: ClassVar[frozenset[str]] = frozenset({"recency"})
+    requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
+    provides: ClassVar[frozenset[str]] = frozenset({Fact.RECENCY})
     forbids: ClassVar[Mapping[str, str]] = {
-        "calibrated": "a confidence times 1.2 may exceed 1: boost before calibration",
-        "recency": "recency has been counted already",
-        "parents": "it boosts chunks",
+        Fact.CALIBRATED: "a confidence times 1.2 may exceed 1: boost before calibration",
+        Fact.RECENCY: "recency has been counted already",
+        Fact.PARENTS: "it boosts chunks",
     }
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:

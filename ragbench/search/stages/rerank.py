@@ -14,7 +14,7 @@ from ragbench.base.bounds import Checked, Count, Weight
 from ragbench.base.types import QueryState, Ranking
 from ragbench.index.texts import PassageTemplate
 from ragbench.models.resolve import CrossEncoderSpec, ModelName
-from ragbench.search.stages.stage import fused
+from ragbench.search.stages.stage import Fact, fused
 
 if TYPE_CHECKING:
     from ragbench.index.chunks import ChunkTable
@@ -36,18 +36,18 @@ class Rerank(Checked):
 
     depth: Count = 10
     model: ModelName = "ms-marco-MiniLM-L-12-v2"
-    max_length: Annotated[int, Interval(ge=8, le=512)] = 256
-    headings: bool = True
-    tail: Literal["keep", "drop"] = "keep"
-    blend: bool = False
+    max_length: Annotated[int, Interval(ge=8, le=512)] = 256  # tokens read of query and passage
+    headings: bool = True  # reads the title and the headings above a passage, too
+    tail: Literal["keep", "drop"] = "keep"  # hits beyond depth follow; drop: they are left out (seed 001)
+    blend: bool = False  # fuse the order before with the order after
     k: Weight = 60.0
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks"})
-    requires: ClassVar[frozenset[str]] = frozenset({"fused"})
-    provides: ClassVar[frozenset[str]] = frozenset({"reranked"})
+    requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
+    provides: ClassVar[frozenset[str]] = frozenset({Fact.RERANKED})
     forbids: ClassVar[Mapping[str, str]] = {
-        "reranked": "hits have been re-ranked already",
-        "parents": "the re-ranker reads chunks, not their parents",
+        Fact.RERANKED: "hits have been re-ranked already",
+        Fact.PARENTS: "the re-ranker reads chunks, not their parents",
     }
 
     @property

@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
+from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -24,6 +25,75 @@ if TYPE_CHECKING:
     from ragbench.models.resolve import CrossEncoderSpec
 
 
+class Fact(StrEnum):
+    """What a stage may do to a state, so that later stages can require or forbid it. `meaning`: in a sentence.
+
+    A stage outside the package may provide words of its own.
+    """
+
+    meaning: str
+
+    def __new__(cls, value: str, meaning: str) -> Fact:
+        """A fact with its name in a configuration and its meaning."""
+        made = str.__new__(cls, value)
+        made._value_ = value
+        made.meaning = meaning
+        return made
+
+    CLASS = "class", "the class of the query"
+    """P3 has chosen weights of the sources."""
+    FILTERS = "filters", "filters"
+    """What documents must fulfil is known."""
+    HYPOTHESIS = "hypothesis", "a hypothetical answer"
+    """HyDE has written an answer to search for."""
+    EXPANSION = "expansion", "an expanded query"
+    """Terms or synonyms were added to the query."""
+    EXPANDED = "expanded", "rewritten queries"
+    """A language model has rewritten the query."""
+    CANDIDATES = "candidates", "candidates"
+    """The notes that lexical search v3 ranks are known."""
+    V3_RANKING = "v3_ranking", "a ranking of lexical search v3"
+    """Lexical search v3 has ranked its candidates."""
+    RANKINGS = "rankings", "a ranking"
+    """At least one source has been searched: `state.rankings`."""
+    GRAPH_RANKING = "graph_ranking", "the ranking of source 'graph'"
+    """Neighbours in the graph of links have been added as a source."""
+    DYNAMIC_WEIGHTS = "dynamic_weights", "weights of this query"
+    """The weights of the sources follow from their scores."""
+    FOLDER_BOOST = "folder_boost", "boosted folders"
+    """Folders with many hits were raised, before fusion."""
+    GRAPH_BOOST = "graph_boost", "boosted neighbours"
+    """Linked notes were raised, before fusion."""
+    NORMALISED = "normalised", "normalised scores"
+    """Scores of the sources lie on one scale."""
+    FUSED = "fused", "a fused ranking"
+    """There is one ranking: `state.fused`, which later stages reorder and shorten."""
+    CALIBRATED = "calibrated", "calibrated scores"
+    """Fused scores are probabilities, from 0 to 1."""
+    KEYWORDS = "keywords", "keyword scores"
+    """Librarian's keyword scores are part of the scores."""
+    COMMUNITY = "community", "boosted communities"
+    """Documents of the communities of the best hits were raised."""
+    RECENCY = "recency", "boosted recent documents"
+    """Scores follow the age of documents."""
+    RANKED = "ranked", "a learned order"
+    """Trees have ordered the hits."""
+    RERANKED = "reranked", "re-ranked hits"
+    """A cross-encoder has ordered the hits."""
+    SEMANTIC_DEDUP = "semantic_dedup", "hits without near copies"
+    """Hits that mean the same were merged."""
+    DIVERSE = "diverse", "diverse hits"
+    """MMR has chosen the hits; scores are no confidences any more."""
+    GUARANTEED = "guaranteed", "guaranteed hits"
+    """Some hits must stay: `state.guaranteed`."""
+    PARENTS = "parents", "parents in place of hits"
+    """Hits were replaced by the larger chunks that they are part of."""
+    CONTEXTS = "contexts", "contexts of the hits"
+    """Neighbouring text was added to what is returned."""
+    CUT = "cut", "the last cut"
+    """The number of hits is final."""
+
+
 @runtime_checkable
 class Stage(Protocol):
     """One step of a pipeline. A stage that asks models besides the index's encoder declares them (`models_of`)."""
@@ -34,7 +104,7 @@ class Stage(Protocol):
         ...
 
     requires: ClassVar[frozenset[str]]
-    """What earlier stages must have provided."""
+    """What earlier stages must have provided: words of `Fact`."""
     provides: ClassVar[frozenset[str]]
     """What it adds."""
     forbids: ClassVar[Mapping[str, str]]
@@ -70,8 +140,8 @@ class Retriever(Checked, ABC):
     """
 
     requires: ClassVar[frozenset[str]] = NOTHING
-    provides: ClassVar[frozenset[str]] = frozenset({"rankings"})
-    forbids: ClassVar[Mapping[str, str]] = {"fused": "its ranking would come too late to be fused"}
+    provides: ClassVar[frozenset[str]] = frozenset({Fact.RANKINGS})
+    forbids: ClassVar[Mapping[str, str]] = {Fact.FUSED: "its ranking would come too late to be fused"}
 
     @property
     @abstractmethod

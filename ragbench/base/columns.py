@@ -1,0 +1,90 @@
+"""What the columns of a table are called, mean and look like: declared once by who computes the table.
+
+Storage reads the names and which are texts; the terminal, the report, the studio and notebooks read the headings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Column(NamedTuple):
+    """A column. `heading`: what a person reads (the name where empty); `note`: what it means; `form` of its numbers.
+
+    `text`: it holds words, and nothing is an empty word.
+    """
+
+    name: str
+    heading: str = ""
+    note: str = ""
+    form: str = ""
+    text: bool = False
+
+    @property
+    def title(self) -> str:
+        """The heading, or the name."""
+        return self.heading or self.name
+
+    @property
+    def head(self) -> tuple[str, str]:
+        """The heading with a capital letter, and the note."""
+        title = self.title
+        return (title[:1].upper() + title[1:] if len(title) > 1 else title), self.note
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a table, in order."""
+
+    columns: tuple[Column, ...]
+
+    @staticmethod
+    def of(*columns: Column | str) -> Columns:
+        """Columns; a name alone is one of numbers."""
+        return Columns(tuple(Column(each) if isinstance(each, str) else each for each in columns))
+
+    @cached_property
+    def _by_name(self) -> Mapping[str, Column]:
+        return {each.name: each for each in self.columns}
+
+    def __iter__(self) -> Iterator[str]:
+        """Their names."""
+        return iter(self._by_name)
+
+    def __getitem__(self, name: str) -> Column:
+        """The column of a name."""
+        return self._by_name[name]
+
+    def heads(self, *names: str) -> tuple[tuple[str, str], ...]:
+        """Headings and notes of the columns of these names."""
+        return tuple(self[name].head for name in names)
+
+    def frame(self, rows: Iterable[Any] = ()) -> pd.DataFrame:
+        """A table with these columns, of rows as tuples in their order, or as mappings."""
+        import pandas as pd
+
+        return pd.DataFrame(list(rows), columns=list(self))
+
+    def read(self, path: Path) -> pd.DataFrame:
+        """The table in a CSV file; without rows where there is no file."""
+        import pandas as pd
+
+        if not path.is_file():
+            return self.frame()
+        words = [each.name for each in self.columns if each.text]
+        return pd.read_csv(path, dtype=dict.fromkeys(words, "str")).fillna(dict.fromkeys(words, ""))
+
+    def shown(self, frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, str]]:
+        """A table under its headings, without empty columns, and the forms of its numbers by heading."""
+        kept = frame.dropna(axis="columns", how="all")
+        forms = {each.title: each.form for each in self.columns if each.form}
+        return kept[[name for name in self if name in kept]].rename(
+            columns={each.name: each.title for each in self.columns}
+        ), forms

@@ -1,0 +1,116 @@
+"""What is in a folder of notes and in a table of queries, in sentences: both are opened and read whole."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ragbench.base.suggestions import nearest
+from ragbench.benchmark.documents import Names
+from ragbench.benchmark.lines import read_rows
+from ragbench.benchmark.recognise import OTHERS
+from ragbench.benchmark.vault import COLUMNS, load_vault
+from ragbench.corpus.chunking import HeaderChunker
+from ragbench.corpus.file_warning import grouped_by_kind
+from ragbench.corpus.folder import find_files
+
+_WARNINGS = 4
+_SHARE = 0.05  # of the documents, from which a language is named
+_FEW = 3  # function words, below which a document has no language
+_COMMON = {
+    "English": "the and of to is in that for with you this are",
+    "German": "der die und das ist nicht mit ein eine den auf für",
+    "French": "le les des est une dans pour pas que avec sur du",
+    "Spanish": "el los las una que por con para del como se es",
+    "Italian": "il che di per una con non gli della sono del si",
+    "Portuguese": "o os uma que não com para por do da em ao",
+    "Dutch": "het een van en niet dat met voor zijn op te de",
+}
+_SCRIPTS = {
+    "Chinese or Japanese": re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]"),
+    "Korean": re.compile(r"[\uac00-\ud7af]"),
+    "a Cyrillic script": re.compile(r"[\u0400-\u04ff]"),
+    "Greek": re.compile(r"[\u0370-\u03ff]"),
+    "Arabic": re.compile(r"[\u0600-\u06ff]"),
+}
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What was found: documents, chunks, topics, those with an answer; `said` and `warnings` are sentences."""
+
+    documents: int
+    chunks: int
+    topics: int
+    answered: int
+    said: Sequence[str]
+    warnings: Sequence[str]
+
+
+def survey(corpus: Path, queries: Path | None, qrels: Path | None, include: Sequence[str]) -> Survey:
+    """Read a folder and perhaps a table of queries. Raises CorpusError, and BenchmarkError with file and line."""
+    found = load_vault(corpus, queries, qrels, include=include, topics=queries is not None)
+    languages = Counter(filter(None, (language(document.text) for document in found.documents)))
+    chunks = sum(len(HeaderChunker().chunk(document)) for document in found.documents)
+    n = len(found.documents)
+    said = [f"{corpus}: {n:,} document{'s' if n != 1 else ''}, {chunks:,} chunks{_named(languages, n)}"]
+    if languages and languages.most_common(1)[0][0] != "English":
+        said.append(
+            "the bundled encoders know English best: index.encoder.name takes another one (ragbench list models)"
+        )
+    if left := [glob for glob in OTHERS if glob not in include and find_files(corpus, [glob])[0]]:
+        counted = ", ".join(f"{len(find_files(corpus, [glob])[0])} {glob[4:]}" for glob in left)
+        globs = ", ".join(f'"{glob}"' for glob in (*include, *left))
+        said.append(f"not read: {counted}; to read them, write data.include: [{globs}] into ragbench.yaml")
+    answered = sum(topic.qid in found.document_qrels for topic in found.topics)
+    if queries is not None:
+        without = f", {len(found.topics) - answered} without" if answered < len(found.topics) else ""
+        said.append(f"{queries}: {len(found.topics)} queries, {answered} with an answer{without}")
+        said += _columns(queries, Names(found.documents))
+    return Survey(n, chunks, len(found.topics), answered, said, grouped_by_kind(found.warnings)[:_WARNINGS])
+
+
+def language(text: str) -> str:
+    """The language that most function words of a text belong to, or its script; "" where there are too few."""
+    sample = text[:20_000]
+    letters = sum(map(str.isalpha, sample)) or 1
+    for name, pattern in _SCRIPTS.items():
+        if len(pattern.findall(sample)) > letters / 3:
+            return name
+    words = Counter(re.findall(r"[^\W\d_]+", sample.lower()))
+    counts = {name: sum(words[word] for word in common.split()) for name, common in _COMMON.items()}
+    best = max(counts, key=lambda name: counts[name])
+    return best if counts[best] >= _FEW else ""
+
+
+def _named(languages: Counter[str], documents: int) -> str:
+    often = [name for name, count in languages.most_common(3) if count >= _SHARE * documents]
+    return f", mostly {often[0]}" + "".join(f", some {name}" for name in often[1:]) if often else ""
+
+
+def _columns(queries: Path, names: Names) -> list[str]:
+    """Which columns of a table are read and which are not, with what may have been meant."""
+    rows = [row for _, row in read_rows(queries)]
+    present = list(dict.fromkeys(name for row in rows for name in row))
+    known = {alias: name for name, aliases in COLUMNS.items() for alias in aliases}
+    read = [each if known[each] == each else f"{each} (as {known[each]})" for each in present if each in known]
+    said = [f"columns read: {', '.join(read)}"]
+    judged = any(known.get(each) == "relevant" for each in present)
+    for each in present:
+        if each in known or not each:
+            continue
+        near = nearest(each, [name for name in COLUMNS if name not in present])
+        meant = "relevant" if not judged and _name_documents(rows, each, names) else near[0] if near else ""
+        said.append(f"column not read: {each}" + (f"; did you mean {meant}?" if meant else ""))
+    return said
+
+
+def _name_documents(rows: Sequence[Mapping[str, Any]], column: str, names: Names) -> bool:
+    """Whether most values of a column name documents or sections of the folder."""
+    values = [row[column] for row in rows if isinstance(row.get(column), str) and row[column].strip()]
+    found = sum(names.document(value) is not None or names.section(value) is not None for value in values)
+    return bool(values) and found > len(values) / 2

@@ -1,0 +1,159 @@
+"""The keys of a class or of a loader of data, read from its source: name, default, and the comment after it.
+
+Nothing is imported, so that listing stays fast. A default is written as a plain value, a constant of a module of
+ragbench, or `field(default_factory=...)` of either; `tests/test_catalogue.py` compares with the classes themselves.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from ragbench.base.errors import ConfigError
+
+_ROOT = Path(__file__).resolve().parents[3]
+_NOT_CONFIGURED = ("topics",)  # a loader's parameter that commands set
+_EMPTY: Mapping[str, Callable[[], Any]] = {"dict": dict, "list": list, "tuple": list}
+_OLD, _NEW = "ragbench.stages.", "ragbench.search.stages."
+
+
+@dataclass(frozen=True)
+class Field:
+    """A key with its default; `value` is None where a user must give one."""
+
+    name: str
+    value: Any
+    comment: str
+
+
+def present_name(target: str) -> str:
+    """The class under its present name: bundles and files of people still hold the name before rooms were united."""
+    return f"{_NEW}{target.removeprefix(_OLD)}" if target.startswith(_OLD) else target
+
+
+def fields_of(target: str) -> tuple[Field, ...]:
+    """The fields of a dataclass, or the parameters of a function; none for what is not a part of ragbench."""
+    module, _, name = present_name(target).rpartition(".")
+    return tuple(_named(module, name).values()) if module.startswith("ragbench.") else ()
+
+
+def docstring(target: str) -> str:
+    """The docstring of a class of ragbench; empty when it has none."""
+    module, _, name = target.rpartition(".")
+    node = _module(module).defined.get(name)
+    if not isinstance(node, ast.ClassDef):
+        raise ConfigError(f"{target} names no class in {_path(module)}: install ragbench again")
+    return ast.get_docstring(node) or ""
+
+
+@dataclass(frozen=True)
+class _Module:
+    """A module as text: its lines, the statement that defines each name, the module that each name is imported from."""
+
+    name: str
+    lines: list[str]
+    defined: Mapping[str, ast.stmt]
+    imported: Mapping[str, tuple[str, str]]
+
+
+def _path(module: str) -> Path:
+    path = _ROOT.joinpath(*module.split("."))
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+
+
+@lru_cache(maxsize=256)
+def _module(name: str) -> _Module:
+    path = _path(name)
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    defined: dict[str, ast.stmt] = {}
+    imported: dict[str, tuple[str, str]] = {}
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.ImportFrom) and node.module:
+            imported.update({each.asname or each.name: (node.module, each.name) for each in node.names})
+        elif isinstance(node, (ast.ClassDef, ast.FunctionDef)):
+            defined[node.name] = node
+        elif isinstance(node, (ast.Assign, ast.AnnAssign)):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            defined.update({each.id: node for each in targets if isinstance(each, ast.Name)})
+    return _Module(name, text.splitlines(), defined, imported)
+
+
+@lru_cache(maxsize=256)
+def _named(module_name: str, name: str) -> Mapping[str, Field]:
+    """The fields of a name by their own names, those of the classes it extends first."""
+    module = _module(module_name)
+    node = module.defined.get(name)
+    if isinstance(node, ast.ClassDef):
+        found: dict[str, Field] = {}
+        for base in reversed(node.bases):
+            if isinstance(base, ast.Name):
+                inherited = module.imported.get(base.id, (module_name, base.id))
+                found.update(_named(*inherited) if inherited[0].startswith("ragbench.") else {})
+        return {**found, **{each.name: each for each in _of_class(node, module)}}
+    if isinstance(node, ast.FunctionDef):
+        return {each.name: each for each in _of_function(node, module)}
+    return {}
+
+
+def _of_class(node: ast.ClassDef, module: _Module) -> Iterator[Field]:
+    if not any("dataclass" in ast.unparse(each) for each in node.decorator_list):
+        return
+    for each in node.body:
+        if not isinstance(each, ast.AnnAssign) or not isinstance(each.target, ast.Name):
+            continue
+        made_by_code = isinstance(each.value, ast.Call) and any(word.arg == "metadata" for word in each.value.keywords)
+        if not made_by_code and not ast.unparse(each.annotation).startswith("ClassVar"):
+            yield Field(each.target.id, _default(each.value, module), _comment(each, module))
+
+
+def _of_function(node: ast.FunctionDef, module: _Module) -> Iterator[Field]:
+    given = node.args.args
+    defaults = [None] * (len(given) - len(node.args.defaults)) + node.args.defaults
+    for each, default in zip(given, defaults, strict=True):
+        if each.arg not in _NOT_CONFIGURED:
+            yield Field(each.arg, _default(default, module), _comment(default or each, module))
+
+
+def _comment(node: ast.AST, module: _Module) -> str:
+    """The comment on the line where a node ends, else the comment lines above it."""
+    first, last, column = node.lineno, node.end_lineno, node.end_col_offset  # type: ignore[attr-defined]
+    after = str(module.lines[last - 1].encode()[column:].decode()).partition("# ")[2].strip()
+    if after and not after.startswith(("type:", "noqa")):
+        return after
+    above: list[str] = []
+    while module.lines[first - 2].lstrip().startswith("#"):
+        first -= 1
+        above.insert(0, module.lines[first - 1].strip().lstrip("#").strip())
+    return " ".join(above)
+
+
+def _default(node: ast.expr | None, module: _Module) -> Any:
+    """The plain value of an expression, a list for a tuple; None where there is no default."""
+    if node is None:
+        return None
+    if isinstance(node, ast.Name):
+        inner = module.defined.get(node.id)
+        if isinstance(inner, (ast.Assign, ast.AnnAssign)):
+            return _default(inner.value, module)
+        origin, name = module.imported[node.id]
+        return _default(ast.Name(name), _module(origin))
+    if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("get_args"):
+        return _default(node.args[0], module)
+    if isinstance(node, ast.Subscript):  # Literal[...]
+        return _default(node.slice, module)
+    if isinstance(node, ast.Call):  # of `field`
+        (word,) = (each for each in node.keywords if each.arg in ("default", "default_factory"))
+        value = word.value.body if isinstance(word.value, ast.Lambda) else word.value
+        empty = _EMPTY.get(value.id) if isinstance(value, ast.Name) else None
+        return _default(value, module) if empty is None else empty()
+    return _plain(ast.literal_eval(node))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (tuple, list)):
+        return [_plain(each) for each in value]
+    return {key: _plain(each) for key, each in value.items()} if isinstance(value, dict) else value

@@ -1,0 +1,149 @@
+"""What a configuration file says, with the keys that its classes add: nested mappings that end in values.
+
+A node is a block mapping of a file, or a section with a class; a list, and a mapping in braces, is a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Union
+
+import yaml
+
+from ragbench.base.build import TARGET
+from ragbench.config.catalogue.fields import fields_of
+from ragbench.config.catalogue.source import Source
+
+_LONGEST_DEFAULT = 160  # characters of a default that are shown in full
+_NO_LINE_ENDS = 2**20
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A value, as it is written, and the comment after it."""
+
+    value: Any
+    text: str
+    comment: str = ""
+
+
+Node = Mapping[str, Union["Node", Leaf]]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A key that can be overridden, such as `p6.depth`, its default as in a file, and the comment after it."""
+
+    key: str
+    default: str
+    comment: str
+
+    @property
+    def short(self) -> str:
+        """The default; of a long list the first two and the last value, of a long text its beginning."""
+        if len(self.default) <= _LONGEST_DEFAULT:
+            return self.default
+        if not self.default.startswith("["):
+            return f"{self.default[:40]}... ({len(self.default):,} characters)"
+        values = self.default.strip("[]").split(", ")
+        return f"[{values[0]}, {values[1]}, ... {values[-1]}] ({len(values)} values)"
+
+
+def node_of(source: Source, node: yaml.Node) -> Node:
+    """A block mapping of a file."""
+    found: dict[str, Node | Leaf] = {}
+    for key, value in source.entries(node):
+        if isinstance(value, yaml.MappingNode) and not value.flow_style:
+            found[str(key.value)] = node_of(source, value)
+            continue
+        block_list = isinstance(value, yaml.SequenceNode) and not value.flow_style
+        text = f"[{', '.join(map(source.text, value.value))}]" if block_list else source.text(value)
+        found[str(key.value)] = Leaf(source.value(value), text, source.comment(key if block_list else value))
+    return found
+
+
+def filled(node: Node, path: str, classes: Mapping[str, str]) -> Node:
+    """A node below the key `path` with every key of its classes, and of the nodes in it.
+
+    A class is named by `_target_`, else in `classes` by the key of a section, `index.dense`, and by what the section
+    says about its kind, `topics.kind=derived`.
+    """
+    inner = {
+        key: filled(value, f"{path}.{key}".lstrip("."), classes) if isinstance(value, Mapping) else value
+        for key, value in node.items()
+    }
+    said = {key: value.value for key, value in node.items() if isinstance(value, Leaf)}
+    names = [path, *(f"{path}.{key}={value}" for key, value in said.items())]
+    of_node = [said[TARGET]] if TARGET in said else [classes[name] for name in reversed(names) if name in classes]
+    known = [each for target in of_node for each in fields_of(str(target))]
+    fields = {each.name: Leaf(each.value, text_of(each.value), each.comment) for each in known}
+    first = {key: value for key, value in inner.items() if key.startswith("_")}
+    for key, value in inner.items():
+        if key in fields and isinstance(value, Leaf) and not value.comment:
+            inner[key] = Leaf(value.value, value.text, fields[key].comment)
+    return {**first, **fields, **inner}
+
+
+def below(package: str, node: Node) -> Node:
+    """A node below a key such as `index.chunking`."""
+    for part in reversed(package.split(".") if package else ()):
+        node = {part: node}
+    return node
+
+
+def overlaid(node: Node, above: Node) -> Node:
+    """Both nodes as one; the values of `above` win, and mappings are merged."""
+    merged = dict(node)
+    for key, value in above.items():
+        old = merged.get(key)
+        if isinstance(old, Mapping) and isinstance(value, Mapping):
+            merged[key] = overlaid(old, value)
+        elif (
+            isinstance(old, Leaf)
+            and isinstance(value, Leaf)
+            and isinstance(old.value, dict)
+            and isinstance(value.value, dict)
+        ):
+            both = {**old.value, **value.value}
+            merged[key] = Leaf(both, text_of(both), value.comment or old.comment)
+        else:
+            merged[key] = value
+    return merged
+
+
+def plain(node: Node) -> dict[str, Any]:
+    """The values alone."""
+    return {key: plain(value) if isinstance(value, Mapping) else value.value for key, value in node.items()}
+
+
+def parameters(node: Node, path: str = "") -> Iterator[Parameter]:
+    """A parameter for each value; keys such as `_target_` give none."""
+    for key, value in node.items():
+        where = f"{path}.{key}".lstrip(".")
+        if isinstance(value, Mapping):
+            yield from parameters(value, where)
+        elif not (key.startswith("_") and key.endswith("_")):
+            yield Parameter(where, value.text, value.comment)
+
+
+def targets(node: Node) -> Iterator[str]:
+    """The classes that a node names."""
+    for key, value in node.items():
+        if isinstance(value, Mapping):
+            yield from targets(value)
+        elif key == TARGET:
+            yield str(value.value)
+
+
+def text_of(value: Any) -> str:
+    """A plain value as a file has it, in one line: `{content: 1.0}`."""
+    style = '"' if isinstance(value, str) and "\n" in value else None
+    flow: dict[str, Any] = {
+        "default_flow_style": True,
+        "width": _NO_LINE_ENDS,
+        "allow_unicode": True,
+        "sort_keys": False,
+    }
+    text = str(yaml.safe_dump(value, default_style=style, **flow))
+    return text.strip().removesuffix("...").strip()

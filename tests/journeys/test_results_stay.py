@@ -1,0 +1,123 @@
+"""Results stay where a command is typed, or beside the project file, however ragbench is installed."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+
+from ragbench.base import locations
+from ragbench.base.errors import ResultsError
+from ragbench.commands import cli
+from ragbench.config import composition
+from ragbench.results import store
+from ragbench.workbench import Experiment, where
+from tests.test_docs import BLOCK, ROOT, Block, overrides, parsed
+
+QUICK = ("latency.queries=2", "latency.rounds=1", "latency.warmup=0", "latency.cold_start=false")
+QUICK += ("tracking.enabled=false", "statistics.draws=1000", "tune.trials=2", "tune.folds=0", "tune.starts=[]")
+QUESTIONS = (
+    "how do programs prove their identity,authentication.md",
+    "counters,metrics.md",
+    "copies of the data at night,backup.md",
+    "why is a request slow,slow-requests.md",
+)
+
+
+def calls() -> list[list[str]]:
+    """Every call of ragbench in README and in the first hour, in order."""
+    found = []
+    for page in (ROOT / "README.md", ROOT / "docs" / "first-hour.md"):
+        for match in BLOCK.finditer(page.read_text(encoding="utf-8")):
+            found += [words for words, _ in Block(page, match["kind"], match["body"], False).lines if words]
+        lines = page.read_text(encoding="utf-8").splitlines()
+        found += [shlex.split(line)[2:] for line in lines if line.startswith("$ ragbench ")]
+    assert {words[0] for words in found} >= {"init", "run", "export", "verify", "serve", "ablate", "tune", "fit"}
+    return found
+
+
+@pytest.fixture
+def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    return tmp_path / "empty"
+
+
+@pytest.mark.parametrize("words", [pytest.param(words, id=shlex.join(words)) for words in calls()])
+def test_every_command_of_the_first_pages_keeps_its_results_in_an_empty_folder(words: list[str], empty: Path) -> None:
+    given = overrides(words)
+    if given is None:
+        return
+    several = vars(parsed(words)).get("multirun")
+    for settings in composition.sweep(given) if several else [composition.compose(given)]:
+        assert (settings.results, settings.ledger.name) == (empty / "results", "ragbench")
+        assert settings.cache_folder.parent == settings.index_folder.parent == empty / "results"
+
+
+def test_results_go_beside_the_project_file_from_everywhere_below_it(empty: Path, monkeypatch) -> None:
+    (empty / "ragbench.yaml").write_text("data: vault\ndata.corpus: notes\n", encoding="utf-8")
+    (empty / "notes" / "deep").mkdir(parents=True)
+    monkeypatch.chdir(empty / "notes" / "deep")
+    settings = composition.compose([])
+    assert settings.results == empty / "results"
+    assert where.sentences(settings) == [f"results go to results beside {empty / 'ragbench.yaml'}"]
+    monkeypatch.chdir(empty)
+    assert where.sentences(composition.compose([])) == ["results go to results beside ragbench.yaml"]
+    assert where.sentences(composition.compose(["paths.results=/else/where"])) == ["results go to /else/where"]
+
+
+def test_without_a_project_file_a_run_says_what_it_measures(empty: Path, benchmark_small) -> None:
+    first, said = where.sentences(composition.compose([]))
+    assert first == "results go to results in this folder"
+    assert said == (
+        "no ragbench.yaml here or above: this measures the built-in benchmark, documentation of an invented product; "
+        "for your own notes, type ragbench init FOLDER"
+    )
+    (empty / "docs").mkdir()
+    assert where.sentences(composition.compose([]))[1].endswith("type ragbench init docs")
+    assert where.sentences(composition.compose(["data=builtin_v1"])) == [first]
+    lines: list[str] = []
+    quick = ["exp=lexical_only", "latency.enabled=false", "tracking.enabled=false"]
+    Experiment.single(*quick, benchmark=benchmark_small).run(lambda *_: None, lines.append)
+    assert lines[0] == first and not any("built-in" in line for line in lines)
+    assert (empty / "results" / "runs").is_dir()
+
+
+def test_results_of_an_older_checkout_are_named_while_there_are_none_here(empty: Path, monkeypatch) -> None:
+    checkout = empty.parent / "check out"
+    (checkout / "results" / "runs").mkdir(parents=True)
+    monkeypatch.setattr(locations, "checkout", lambda: checkout)
+    older = locations.older_results(empty / "results")
+    assert older == checkout / "results"
+    with pytest.raises(ResultsError, match=r"run an experiment first, or add paths.results=.*check out/results, where"):
+        store.latest(empty / "results")
+    (empty / "results" / "runs").mkdir(parents=True)
+    assert locations.older_results(empty / "results") is None
+    assert locations.older_results(checkout / "results") is None
+
+
+@pytest.mark.skipif(not os.environ.get("RAGBENCH_SLOW"), reason="slow: set RAGBENCH_SLOW=1")
+@pytest.mark.filterwarnings("ignore")
+def test_the_commands_of_readme_leave_their_results_where_they_are_typed(empty: Path, monkeypatch, capsys) -> None:
+    """Every call of README is carried out beside a handbook with four questions; all that it writes lies there."""
+    shutil.copytree(ROOT / "tests" / "data" / "phases", empty / "notes")
+    (empty / "questions.csv").write_text("\n".join(["text,relevant", *QUESTIONS]) + "\n", encoding="utf-8")
+    monkeypatch.setenv("HOME", str(empty.parent / "home"))
+    before = sorted(path.name for path in (ROOT / "results").glob("**/*")) if (ROOT / "results").is_dir() else []
+    for words in calls():
+        if words[0] in ("serve", "judge", "pool", "data") or words[0].startswith("-"):
+            continue
+        more = ["--queries", "questions.csv", "--replace"] if words[0] == "init" else []
+        takes = overrides(words) is not None and words[0] not in ("init", "export", "verify")
+        kept = [word for word in words if not word.startswith("split=")]
+        forced = ["--force"] if words[0] == "export" else []
+        code = cli.main([*kept, *more, *forced, *(QUICK if takes else ())])
+        said = capsys.readouterr()
+        # Four questions cannot be learned from, which is said in a sentence.
+        assert code == 0 or "topics" in said.err, f"{shlex.join(words)}: {said.err}"
+    after = sorted(path.name for path in (ROOT / "results").glob("**/*")) if (ROOT / "results").is_dir() else []
+    assert before == after
+    assert {path.name for path in empty.iterdir()} >= {"results", "ragbench.yaml", "bundle"}

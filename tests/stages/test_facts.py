@@ -1,0 +1,44 @@
+"""The words by which stages require and forbid one another."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import importlib
+import inspect
+import pkgutil
+
+import ragbench.search.stages
+from ragbench.search.stages import stage as module
+from ragbench.search.stages.stage import Fact
+
+
+def stages() -> list[type]:
+    found = []
+    for each in pkgutil.iter_modules(ragbench.search.stages.__path__):
+        here = importlib.import_module(f"ragbench.search.stages.{each.name}")
+        found += [
+            value
+            for value in vars(here).values()
+            if inspect.isclass(value) and dataclasses.is_dataclass(value) and hasattr(value, "provides")
+        ]
+    return found
+
+
+def test_every_fact_is_explained() -> None:
+    tree = ast.parse(inspect.getsource(module))
+    (body,) = (node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Fact")
+    facts = [place for place, line in enumerate(body) if isinstance(line, ast.Assign)]
+    assert len(facts) == len(Fact)
+    for place in facts:
+        said = body[place + 1]
+        assert isinstance(said, ast.Expr) and isinstance(said.value, ast.Constant), ast.unparse(body[place])
+    assert all(fact.meaning for fact in Fact)
+
+
+def test_every_fact_is_provided_and_every_word_is_a_fact() -> None:
+    known = stages()
+    assert set(Fact) <= frozenset().union(*(each.provides for each in known))
+    for each in known:
+        words = each.requires | each.provides | set(each.forbids)
+        assert all(isinstance(word, Fact) for word in words), each

@@ -1,0 +1,27 @@
+"""Columns are declared once: stored, read again and shown under their headings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ragbench.base.columns import Column, Columns
+
+FRUIT = Columns.of(
+    Column("name", "fruit", "as sold", text=True), Column("price", form=".2f"), "n", Column("why", text=True)
+)
+
+
+def test_a_table_is_read_as_it_was_written(tmp_path: Path) -> None:
+    frame = FRUIT.frame([("001", 1.5, 2, ""), ("nan", 2.0, 1, "ripe")])
+    frame.to_csv(tmp_path / "fruit.csv", index=False)
+    again = FRUIT.read(tmp_path / "fruit.csv")
+    assert again["name"].tolist()[0] == "001" and again["why"].tolist() == ["", "ripe"]
+    assert list(again.columns) == list(FRUIT) == ["name", "price", "n", "why"]
+    assert not len(FRUIT.read(tmp_path / "missing.csv"))
+
+
+def test_it_is_shown_under_its_headings() -> None:
+    frame = FRUIT.frame([("plum", 1.5, None, "ripe")])
+    shown, forms = FRUIT.shown(frame)
+    assert list(shown.columns) == ["fruit", "price", "why"] and forms == {"price": ".2f"}
+    assert FRUIT.heads("name", "n") == (("Fruit", "as sold"), ("n", ""))

@@ -1,0 +1,161 @@
+"""MLflow as people meet it: nothing that makes an arm is lost, and its own page compares two arms in a browser."""
+
+from __future__ import annotations
+
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragbench import tracking
+from ragbench.benchmark.benchmark import Benchmark
+from ragbench.boundary.yaml import read_yaml_file
+from ragbench.commands import cli
+from ragbench.config import composition
+from ragbench.experiment.run import run
+from ragbench.results import verdicts
+from ragbench.results.measurements import Measurements
+from tests.browser import BROWSER, DRIVER, MISSING, chromium
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # MLflow and the libraries below it warn of each other
+APART = {"name", "paths", "tune", "tracking", "execution", "artefacts"}
+"""Sections of a configuration that are no part of what is measured."""
+
+
+@pytest.fixture(scope="module")
+def compared(workplace: Path, tmp_path_factory: pytest.TempPathFactory, benchmark_small: Benchmark) -> Measurements:
+    """Three presets that differ in choices, in values, in mappings and in the order of stages; logged."""
+    folder = tmp_path_factory.mktemp("dashboard")
+    arms = composition.sweep(
+        [
+            *("+exp=baseline,recommended,lexical_v3", "split=all", "latency.enabled=false"),
+            *(f"paths.results={folder}", f"paths.index={workplace / 'index'}", f"paths.cache={workplace / 'cache'}"),
+        ]
+    )
+    found = run(arms, benchmark_small, say=lambda sentence: None, conclude=verdicts.against_first)
+    assert tracking.log(tracking.target_of(arms[0]), found.folder, print)
+    return found
+
+
+def store(found: Measurements) -> tracking.Target:
+    return tracking.target_of(composition.compose([f"paths.results={found.folder.parents[1]}"]))
+
+
+def logged(found: Measurements) -> Mapping[str, Any]:
+    import mlflow
+
+    client = mlflow.MlflowClient(store(found).uri)
+    (experiment,) = [each for each in client.search_experiments() if each.name == "ragbench"]
+    runs = client.search_runs([experiment.experiment_id], "tags.`ragbench.kind` = 'arm'")
+    return {run.data.tags["ragbench.arm"]: run.data for run in runs}
+
+
+def leaves(node: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in node.items():
+        if isinstance(value, dict) and value:
+            yield from leaves(value, f"{before}{key}.")
+        else:
+            yield f"{before}{key}", value
+
+
+def test_no_parameter_in_which_two_arms_differ_is_lost(compared: Measurements) -> None:
+    params = {arm: data.params for arm, data in logged(compared).items()}
+    configs = {
+        arm: {
+            key: value
+            for key, value in leaves(read_yaml_file(compared.arm_path(arm) / "config.yaml", aliases=True))
+            if key.split(".")[0] not in APART
+        }
+        for arm in compared.arms
+    }
+    lost, kept = [], 0
+    for one in compared.arms:
+        for other in compared.arms:
+            for key, value in configs[one].items():
+                if value == configs[other].get(key, "not there"):
+                    continue
+                group = key.split(".")[0]
+                chosen = params[one].get(group) != params[other].get(group)  # rank=questions against rank=off
+                if key in params[one] and params[one][key] == str(value)[:6000]:
+                    kept += 1
+                elif not (chosen and (value == {} or key.endswith("_target_"))):
+                    lost.append((one, other, key, value))
+    assert lost == []
+    assert kept > 60
+    assert {"lexical.fields.title", "fuse.weights.documents", "calibration", "rank", "documents"} <= set(
+        params["recommended"]
+    )
+    assert params["recommended"]["calibration"] == "off" and params["baseline"]["calibration"] == "on"
+
+
+@pytest.fixture
+def served(compared: Measurements) -> Iterator[str]:
+    """The page that `ragbench track ui` names, while its server runs."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [
+        sys.executable,
+        "-m",
+        "ragbench",
+        "ui",
+        "--port",
+        str(port),
+        f"paths.results={compared.folder.parents[1]}",
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        try:
+            assert process.stdout is not None
+            page = ""
+            for line in process.stdout:
+                page = found[1] if (found := re.search(r"newest comparison: (http://\S+)", line)) else page
+                if "Application startup complete" in line:
+                    break
+            yield page
+        finally:
+            process.terminate()
+
+
+@pytest.mark.skipif(not (BROWSER and DRIVER), reason=MISSING)
+def test_the_page_of_mlflow_compares_the_arms(compared: Measurements, served: str, tmp_path: Path) -> None:
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.support.wait import WebDriverWait
+
+    with chromium(tmp_path, 1400, 1000) as chrome:
+        chrome.get(served)
+
+        def text(driver: Any) -> str:
+            return str(driver.find_element(By.TAG_NAME, "body").text)
+
+        WebDriverWait(chrome, 600).until(lambda driver: "ndcg_at_10" in text(driver) and "fuse.method" in text(driver))
+        said = text(chrome)
+    assert "Comparing 3 Runs from 1 Experiment" in said
+    for arm in compared.arms:
+        assert arm in said
+    assert re.search(r"^fuse\.method .*\bconvex\b", said, flags=re.M)
+    assert re.search(r"^rank .*\bquestions\b", said, flags=re.M)
+    names = re.findall(r"^(?:rest/)?[a-z_]+(?:_at_\d+)?(?=$| [\d.])", said[said.rindex("Metrics") :], flags=re.M)
+    assert {"ndcg_at_10", "mrr", "recall_at_10"} <= set(names)
+    assert not [name for name in names[: names.index("ndcg_at_10")] if name.startswith("rest/")]
+
+
+def test_a_sweep_says_how_to_open_the_page(
+    tmp_path: Path, workplace: Path, vault_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    notes = ["data=vault", f"data.corpus={vault_folder.parent / 'phases'}", "topics=derived", "latency.enabled=false"]
+    places = [f"paths.results={tmp_path}", f"paths.cache={workplace / 'cache'}"]
+    assert cli.main(["run", "-m", "exp=lexical_only", "lexical.k1=0.9,1.2", *notes, *places]) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert out[-2].startswith("next: ragbench export ")
+    assert out[-1] == f"next: ragbench track ui paths.results={tmp_path}"
+    assert cli.main(["ablate", "exp=lexical_only", "design=add_one", "factors=[p4]", *notes, *places]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == f"next: ragbench track ui paths.results={tmp_path}"
+    assert (
+        cli.main(["run", "-m", "lexical.k1=0.9,1.2", "exp=lexical_only", *notes, *places, "tracking.enabled=false"])
+        == 0
+    )
+    assert "ragbench track ui" not in capsys.readouterr().out
