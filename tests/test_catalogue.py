@@ -19,7 +19,7 @@ from ragbench.config.catalogue.fields import fields_of
 
 FOUND = catalogue.read()
 CONF = locations.configuration()
-MADE_BY_CODE = {"Fuse": {"sources"}}
+MADE_BY_CODE = {"Fuse": {"sources"}, "Calibrate": {"noise"}, "CalibrateByCurve": {"noise"}}
 """Fields by class that the pipeline gives."""
 
 
