@@ -25,15 +25,16 @@ EXAMPLES = """examples:
 then: ragbench verify bundle
 """
 
-_FORMATS = ("ragbench", "sqlite", "ragdocs", "librarian", "opensearch", "elasticsearch", "qdrant")
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arm, the format, and where to write."""
+    from ragbench.base import parts
+
+    formats = ", ".join(["ragbench", "sqlite", *parts.names("ragbench.exports")])
     console.add_runs(parser, "?")
     parser.add_argument("--arm", metavar="ARM", help="the arm (default: the only one)")
     parser.add_argument(
-        "--format", metavar="FORMAT", default="ragbench", help=f"{', '.join(_FORMATS)} (default: ragbench, a bundle)"
+        "--format", metavar="FORMAT", default="ragbench", help=f"{formats} (default: ragbench, a bundle)"
     )
     parser.add_argument("--version", metavar="VERSION", help="of ragdocs: 2026-01 or 2026-08")
     parser.add_argument("--out", metavar="PATH", type=Path, help="where to write (default: below the run)")
