@@ -27,8 +27,7 @@ EXAMPLES = """examples:
   ragbench serve bundle --port 8080 --watch
   ragbench serve bundle --watch --corpus ~/notes        a changed note is found a moment later
   ragbench serve bundle --log searches.jsonl            then: ragbench topics from-log searches.jsonl
-  ragbench serve notes.sqlite
-  ragbench serve --engine postgres:///notes           a learned order is put on top of the engine's hits
+  ragbench serve notes.sqlite                           a learned order is put on top of the hits of the file
   ragbench serve bundle --time-limit 2 --queue 16 --max-top 20
   ragbench serve bundle --host 0.0.0.0 --token-file tokens --rate 600/minute --tls-cert cert.pem --tls-key key.pem
   curl -s localhost:8000/search -H 'content-type: application/json' -d '{"query": "rotate a key", "top_n": 3}'
