@@ -9,7 +9,7 @@ import pytest
 
 from ragbench.base import locations
 from ragbench.commands import cli
-from ragbench.commands.reference import every_preset
+from ragbench.commands.report_reference import every_preset
 from ragbench.config import composition
 from ragbench.config.benchmark import load
 from ragbench.experiment import ablate
