@@ -38,13 +38,26 @@ def load_beir(
     """Read a BEIR folder; files may be packed (`.jsonl.gz`, `.tsv.gz`).
 
     `qrels` names the files in `qrels/` (or paths) to use; each is a split named as the file up to its first dot, or as
-    the mapping's key says. `grades` maps the collection's grades where they mean something else (such as 1 for the
-    best). `markdown` and `title_in_text`: see `Form`. With `unknown_topics="warn"` judgments of unknown
-    topics are left out. With `topics=False` only the documents are read. Raises BenchmarkError with file and line.
+    the mapping's key says; where none is named, a file that judges none of the topics is left out. `grades` maps the
+    collection's grades where they mean something else (such as 1 for the best). `markdown` and `title_in_text`: see
+    `Form`. With `unknown_topics="warn"` judgments of unknown topics are left out. With `topics=False` only the
+    documents are read. Raises BenchmarkError with file and line.
     """
     if not folder.is_dir():
         raise BenchmarkError(f"{folder} is not a folder: data.folder must hold corpus.jsonl, queries.jsonl and qrels/")
     name, grades = name or resolved(folder).name, check_grades(grades)
+    # Topics and judgments come first: they are small, and most mistakes are there.
+    listed = read_queries(_plain_or_packed(folder / "queries.jsonl")) if topics else []
+    files = qrels_files(folder / "qrels", qrels) if topics else {}
+    by_split = {split: read_judgments(path, grades) for split, path in files.items()}
+    known = {topic.qid for topic in listed}
+    foreign = [split for split, judged in by_split.items() if qrels is None and judged and not known & judged.keys()]
+    if len(foreign) < len(by_split):  # a copy with the queries of one split often has the judgments of all
+        by_split = {split: judged for split, judged in by_split.items() if split not in foreign}
+    else:
+        foreign = []
+    if unknown_topics == "fail":
+        require_topics({files[split]: judged for split, judged in by_split.items()}, known)
     collected = Collector(Form(markdown, title_in_text))
     corpus = _plain_or_packed(folder / "corpus.jsonl")
     for where, document in read_documents(corpus, collected.form):
@@ -52,11 +65,7 @@ def load_beir(
     documents, warnings = collected.finish(str(corpus))
     if not topics:
         return Benchmark(name, documents, (), {}, warnings=warnings)
-    listed = read_queries(_plain_or_packed(folder / "queries.jsonl"))
-    files = qrels_files(folder / "qrels", qrels)
-    by_split = {split: read_judgments(path, grades) for split, path in files.items()}
-    if unknown_topics == "fail":
-        require_topics({files[split]: judged for split, judged in by_split.items()}, {topic.qid for topic in listed})
+    warnings += tuple(f"{files[split]} is left out: none of its topics is in queries.jsonl" for split in foreign)
     return assemble(name, documents, listed, by_split, grades, str(folder / "qrels"), warnings)
 
 

@@ -23,8 +23,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Read the run and print the advice."""
+    from ragbench.atlas import expected
     from ragbench.config import composition
-    from ragbench.report import advice
+    from ragbench.report import advice, screen
     from ragbench.results import ledger, measurements
     from ragbench.workbench.runs import named_runs
 
@@ -34,7 +35,9 @@ def main(arguments: argparse.Namespace) -> int:
     arm = arguments.arm or advice.best_arm(loaded)
     levers = advice.advice(loaded, arm, composition.project_words())
     if arguments.json:
-        console.print_json({"run": str(folder), "arm": arm, "levers": [asdict(lever) for lever in levers]})
+        said = [asdict(each) for each in expected.of_run(loaded)]
+        found = [asdict(lever) for lever in levers]
+        console.print_json({"run": str(folder), "arm": arm, "levers": found, "expected": said})
     else:
-        print("\n".join(advice.lines(levers, loaded, arm)))
+        print("\n".join([*advice.lines(levers, loaded, arm), *screen.expected_lines(loaded)]))
     return 0

@@ -25,20 +25,24 @@ EXAMPLES = """examples:
 then: ragbench verify bundle
 """
 
-_FORMATS = ("ragbench", "ragdocs", "librarian", "opensearch", "elasticsearch", "qdrant")
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arm, the format, and where to write."""
+    from ragbench.base import parts
+
+    formats = ", ".join(["ragbench", *parts.names("ragbench.exports")])
     console.add_runs(parser, "?")
     parser.add_argument("--arm", metavar="ARM", help="the arm (default: the only one)")
     parser.add_argument(
-        "--format", metavar="FORMAT", default="ragbench", help=f"{', '.join(_FORMATS)} (default: ragbench, a bundle)"
+        "--format", metavar="FORMAT", default="ragbench", help=f"{formats} (default: ragbench, a bundle)"
     )
     parser.add_argument("--version", metavar="VERSION", help="of ragdocs: 2026-01 or 2026-08")
     parser.add_argument("--out", metavar="PATH", type=Path, help="where to write (default: below the run)")
     parser.add_argument("--baseline", metavar="ARM", help="the arm that it must be better than (default: the first)")
     parser.add_argument("--force", action="store_true", help="export although its gain is not established")
+    parser.add_argument(
+        "--on-expectation", action="store_true", help="export although its gain is open, if the atlas expects one"
+    )
     parser.add_argument(
         "--max-loss",
         type=float,
@@ -66,6 +70,7 @@ def main(arguments: argparse.Namespace) -> int:
             version=arguments.version,
             baseline=arguments.baseline,
             force=arguments.force,
+            on_expectation=arguments.on_expectation,
             max_loss=arguments.max_loss,
             include_index=not arguments.without_index,
             sign=arguments.sign,

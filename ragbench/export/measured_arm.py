@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from ragbench.atlas.expected import SURE, Advice
 from ragbench.base.errors import ConfigError, ResultsError
 from ragbench.config.settings import Settings
 from ragbench.evidence.arms import Arms
@@ -108,10 +109,20 @@ def _topics(found: Measurements) -> str:
     return "all topics" if split == "all" else f"the {split} topics"
 
 
-def require_gain(found: Evidence, force: bool) -> str | None:
-    """A sentence on an unproven gain for the export, None if the gain is established; ConfigError without `force`."""
+def require_gain(found: Evidence, force: bool, advice: Advice | None = None) -> str | None:
+    """A sentence on an unproven gain for the export, None if the gain is established; ConfigError without `force`.
+
+    `advice` takes the place of `force` where the arm's own topics leave the gain open and it is expected to be better.
+    """
     if not found.needs_force:
         return None
+    if advice is not None and not force and found.gain == "inconclusive":
+        if advice.expected.better >= SURE:
+            return f"Exported on expectation, not on a verdict ({found.lacking}): {advice.sentence}."
+        raise ConfigError(
+            f"the gain of this configuration over {found.baseline} is neither established ({found.lacking}) nor "
+            f"expected with probability {SURE:g} ({advice.sentence}): judge more topics, or add --force"
+        )
     if not force:
         raise ConfigError(
             f"the gain of this configuration over {found.baseline} is not established ({found.lacking}): "

@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ragbench.atlas import expected
 from ragbench.config.catalogue import label
 from ragbench.evaluation.levels import DOCUMENT, PASSAGE, enough
 from ragbench.evaluation.measures import PRIMARY
@@ -83,7 +84,21 @@ def below(results: Measurements) -> list[str]:
         said = [f"change of the mean, with its {results.interval} interval"]
     if looks := results.look:
         said.append(looks)
-    return [*said, *_reasons(results), "by type and stage: the report, or ragbench compare"]
+    return [*said, *_reasons(results), *expected_lines(results), "by type and stage: the report, or ragbench compare"]
+
+
+def expected_lines(results: Measurements) -> list[str]:
+    """What the atlas expects of the arms that few topics leave open; empty where they decide, or nothing is known."""
+    frame = evidence.effects(results)
+    if not len(frame) or int(results.record["topics"]) >= expected.FEW:
+        return []
+    main = frame[(frame["kind"] == "main") & (frame["verdict"] == "inconclusive")]
+    unsure = [str(arm) for arm in main["factor"] if arm in results.arms]
+    return [
+        line
+        for found in expected.of_run(results, unsure)
+        for line in textwrap.wrap(found.sentence, WIDTH, subsequent_indent="  ", break_long_words=False)
+    ]
 
 
 def _enough(results: Measurements) -> bool:

@@ -11,7 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from ragbench.base.build import build
 from ragbench.base.types import Hit, ListedDocument, StoredDocument
 from ragbench.corpus.doc_type import DOC_TYPES
-from ragbench.search.engine.request import Mode, SearchOptions
+from ragbench.search.engine.modes import Mode
+from ragbench.search.engine.request import SearchOptions
 from ragbench.search.stages.filters import FilterDocuments
 from ragbench.serving import examples
 from ragbench.serving.limits import Limits

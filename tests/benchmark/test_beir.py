@@ -59,6 +59,23 @@ def test_line_separators_nul_and_lone_surrogates_inside_texts(tmp_path: Path) ->
     assert load_beir(tmp_path).documents[0].text == "x\u2028y \ufffd \ufffd"
 
 
+def test_a_file_that_judges_none_of_the_topics_is_left_out_unless_it_is_named(tmp_path: Path) -> None:
+    (tmp_path / "qrels").mkdir()
+    (tmp_path / "corpus.jsonl").write_text('{"_id": "a", "text": "x"}\n')
+    (tmp_path / "queries.jsonl").write_text('{"_id": "q", "text": "t"}\n')
+    (tmp_path / "qrels/test.tsv").write_text("q\ta\t1\n")
+    (tmp_path / "qrels/train.tsv").write_text("other\ta\t1\n")
+    found = load_beir(tmp_path)
+    assert found.splits == ("test",)
+    assert found.warnings == (f"{tmp_path / 'qrels/train.tsv'} is left out: none of its topics is in queries.jsonl",)
+    with pytest.raises(BenchmarkError, match="other"):
+        load_beir(tmp_path, qrels=["train.tsv", "test.tsv"])
+    (tmp_path / "corpus.jsonl").unlink()
+    (tmp_path / "qrels/test.tsv").unlink()
+    with pytest.raises(BenchmarkError, match="other"):  # said before the documents are read
+        load_beir(tmp_path)
+
+
 def test_packed_files_are_read(tmp_path: Path) -> None:
     (tmp_path / "qrels").mkdir()
     for name in ("corpus.jsonl", "queries.jsonl", "qrels/train.tsv", "qrels/test.tsv"):

@@ -52,7 +52,7 @@ __all__ = [
 ]
 __all__ += ["label", "numbered", "read"]
 
-_SECTIONS = "ragbench.config.sections"
+_SECTIONS, _MODES = "ragbench.config.sections", "ragbench.search.engine.modes"
 Tree = Mapping[str, "Tree | None"]
 SPECS = {
     "topics": "ragbench.benchmark.topics.derive.DeriveSpec",
@@ -74,6 +74,7 @@ SPECS = {
     "index.encoder": "ragbench.models.resolve.EncoderSpec",
     "index.build": "ragbench.index.shards.Sharding",
     "latency": "ragbench.evaluation.latency.LatencySpec",
+    **{f"modes.{mode}": f"{_MODES}.ModeSpec" for mode in ("keyword", "semantic", "hybrid", "rerank")},
 }
 """Sections of the configuration without `_target_`, and the class that each becomes."""
 _BENCHMARK = "ragbench.benchmark"

@@ -1,0 +1,354 @@
+"""The atlas as a screen, as tables and as pages of the documentation; every number comes from its tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ragbench.atlas import changes, tables
+from ragbench.atlas.changes import BASE
+from ragbench.atlas.tables import QUESTIONS, WORDS, Atlas
+from ragbench.base import files
+from ragbench.base.console import markdown
+from ragbench.base.errors import ConfigError
+from ragbench.evidence import meta
+from ragbench.report.forest import Line, svg
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ragbench.evidence.meta import Pooled
+
+_NAMES = 27
+PAGE, MARK = "atlas.md", "atlas"
+_PROPOSALS = tuple(f"p{number}" for number in range(1, 14))
+
+
+def known(atlas: Atlas, base: str = BASE, questions: str | None = None) -> pd.DataFrame:
+    """A row for every change: how many collections, where it helped, the pooled effect and the prediction."""
+    import pandas as pd
+
+    rows = []
+    for change in atlas.changes(base):
+        found = atlas.pooled(change, base, questions)
+        if found is None:
+            continue
+        rows.append(
+            {
+                "change": change,
+                "collections": found.collections,
+                "topics": int(atlas.rows(change, base, questions)["topics"].sum()),
+                "helps": found.helps,
+                "effect": found.effect,
+                "low": found.low,
+                "high": found.high,
+                "tau": found.tau,
+                "i2": found.i2,
+                "new_low": found.predicted_low if found.enough else None,
+                "new_high": found.predicted_high if found.enough else None,
+            }
+        )
+    columns = ("change", "collections", "topics", "helps", "effect", "low", "high", "tau", "i2", "new_low", "new_high")
+    return pd.DataFrame(rows, columns=list(columns))
+
+
+def lines(frame: pd.DataFrame) -> list[str]:
+    """The rows of `known` as lines of 80 columns."""
+    said = [f"{'change':{_NAMES}} helps      mean [.95]             new collection"]
+    for row in frame.to_dict(orient="records"):
+        enough = row["collections"] >= meta.FEWEST
+        new = f"[{row['new_low']:+.3f}, {row['new_high']:+.3f}]" if enough else "-"
+        mean = f"{row['effect']:+.3f} [{row['low']:+.3f}, {row['high']:+.3f}]" if enough else "-"
+        said.append(f"{row['change']:{_NAMES}} {row['helps']:2d} of {row['collections']:2d}   {mean:22} {new}")
+    return said
+
+
+def by_collection(atlas: Atlas, change: str, base: str = BASE, questions: str | None = None) -> pd.DataFrame:
+    """The effect of a change on every collection with its interval, the pooled effect last."""
+    import pandas as pd
+
+    found = atlas.rows(change, base, questions, learned=True)
+    counted = set(atlas.rows(change, base, questions)["collection"])
+    rows = [
+        {
+            "collection": row["collection"],
+            "topics of": row["questions"],
+            "topics": row["topics"],
+            "effect": row["effect"],
+            "low": row["effect"] - 1.959964 * row["error"],
+            "high": row["effect"] + 1.959964 * row["error"],
+            "": "" if row["collection"] in counted else "learned from it",
+        }
+        for row in found.sort_values(["questions", "collection"]).to_dict(orient="records")
+    ]
+    if pooled := atlas.pooled(change, base, questions):
+        ends = {"effect": pooled.effect, "low": pooled.low, "high": pooled.high}
+        rows.append({"collection": "pooled", "topics of": "", "topics": found["topics"].sum(), **ends, "": ""})
+    return pd.DataFrame(rows)
+
+
+def kinds(atlas: Atlas, change: str, base: str = BASE) -> list[str]:
+    """The pooled effect by the kind of topics, a line each."""
+    said = []
+    for kind in QUESTIONS:
+        if found := atlas.pooled(change, base, kind):
+            few = "" if found.enough else f", fewer than {meta.FEWEST}: no claim"
+            said.append(f"{WORDS[kind]}: {interval(found)} on {found.collections} collections{few}")
+    return said
+
+
+def moderators(atlas: Atlas, change: str, base: str = BASE) -> list[str]:
+    """What the effect varies with, a line for every property whose interval is not around 0."""
+    found = [each for each in atlas.moderators(change, base) if each.low > 0 or each.high < 0]
+    return [
+        f"varies with {each.name.replace('_', ' ')}: {each.slope:+.3f} [{each.low:+.3f}, {each.high:+.3f}] for one "
+        "standard deviation more"
+        for each in found
+    ]
+
+
+def interval(found: Pooled) -> str:
+    """`+0.055 [+0.036, +0.074]`."""
+    return f"{found.effect:+.3f} [{found.low:+.3f}, {found.high:+.3f}]"
+
+
+def people(atlas: Atlas, base: str = BASE) -> pd.DataFrame:
+    """The changes on people's questions alone: sites, topics, the pooled effect with sites as groups, and the sites."""
+    import pandas as pd
+
+    rows = []
+    for change in atlas.changes(base):
+        found = atlas.rows(change, base, "people", learned=True)
+        if len(found) < 2:
+            continue
+        pooled = tables.pooled(found)
+        sure = "" if pooled.low <= 0 <= pooled.high else ("helps" if pooled.effect > 0 else "harms")
+        if changes.has_order(change) != changes.has_order(base):
+            sure = "learned on these sites"
+        if not pooled.enough:
+            sure = "no claim"
+        ends = f"{found['effect'].min():+.3f} to {found['effect'].max():+.3f}"
+        rows.append(
+            {
+                "change": f"`{change}`",
+                "sites": len(found),
+                "questions": int(found["topics"].sum()),
+                "change of nDCG@10": interval(pooled),
+                "better": int(found["better"].sum()),
+                "worse": int(found["worse"].sum()),
+                "helps": f"{pooled.helps} of {len(found)}",
+                "by site": ends,
+                "": sure,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def people_by_site(atlas: Atlas, named: Sequence[str], base: str = BASE) -> pd.DataFrame:
+    """The effects of changes on people's questions: a row for every site, a column for every change."""
+    import pandas as pd
+
+    columns = {
+        change: atlas.rows(change, base, "people", learned=True).set_index("collection")["effect"] for change in named
+    }
+    frame = pd.DataFrame({change: each for change, each in columns.items() if len(each)})
+    shown = frame.sort_index().map(lambda value: "" if value != value else f"{value:+.3f}")
+    return shown.reset_index(names="site")
+
+
+def write(atlas: Atlas, docs: Path) -> list[Path]:
+    """Write `atlas.md`, its figures, and the tables between the marks of the other pages; the paths that were written.
+
+    Raises ConfigError where a page has lost its marks.
+    """
+    pictures = docs / "images"
+    pictures.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name, text in _pictures(atlas).items():
+        files.write_text(pictures / name, text)
+        written.append(pictures / name)
+    files.write_text(docs / PAGE, page(atlas))
+    written.append(docs / PAGE)
+    for path, text in (
+        (docs / "proposals" / "index.md", proposals(atlas)),
+        (docs.absolute().parent / "README.md", readme(atlas)),
+    ):
+        if path.is_file():
+            _replace(path, text)
+            written.append(path)
+    return written
+
+
+def _replace(path: Path, text: str) -> None:
+    """Put text between `<!-- atlas -->` and `<!-- /atlas -->`."""
+    page = path.read_text(encoding="utf-8")
+    pattern = re.compile(f"<!-- {MARK} -->.*?<!-- end of {MARK} -->", re.DOTALL)
+    if not pattern.search(page):
+        raise ConfigError(
+            f"{path} has no <!-- {MARK} --> and <!-- end of {MARK} --> to write between: add the two lines"
+        )
+    files.write_text(path, pattern.sub(lambda found: f"<!-- {MARK} -->\n{text}\n<!-- end of {MARK} -->", page, count=1))
+
+
+def _pictures(atlas: Atlas) -> dict[str, str]:
+    frame = known(atlas)
+    rows = [
+        Line(row["change"], row["effect"], row["low"], row["high"], (row["new_low"], row["new_high"]))
+        for row in frame.to_dict(orient="records")
+        if row["collections"] >= meta.FEWEST
+    ]
+    found = {"atlas.svg": svg(rows, "Change of nDCG@10 on plain_hybrid: mean [.95], and a new collection (thin)")}
+    for change in _pictured(atlas):
+        kept = [
+            Line(str(row["collection"]), row["effect"], row["low"], row["high"], None, _size(row["topics"]))
+            for row in by_collection(atlas, change).to_dict(orient="records")
+            if not row[""]
+        ]
+        found[f"atlas-{change}.svg"] = svg(kept, f"{change} on plain_hybrid: change of nDCG@10 by collection")
+    return found
+
+
+def _pictured(atlas: Atlas) -> list[str]:
+    """The changes that get a figure of their own: known from enough collections, and not without any effect."""
+    ideas = ("recommended", "recommended-rank", *_PROPOSALS, "graph", "community")
+    rows = {change: atlas.rows(change) for change in ideas}
+    return [change for change, found in rows.items() if len(found) >= meta.FEWEST and found["effect"].any()]
+
+
+def _size(topics: float) -> float:
+    return float(min(8.0, 2.0 + topics**0.5 / 3))
+
+
+def readme(atlas: Atlas) -> str:
+    """The short table of README: the thirteen on people's questions."""
+    frame = people(atlas)
+    frame = frame[frame["change"].isin([f"`{name}`" for name in (*_PROPOSALS, "graph", "community")])]
+    kept = frame[["change", "sites", "questions", "change of nDCG@10", "helps", ""]]
+    return markdown(kept)
+
+
+def proposals(atlas: Atlas) -> str:
+    """The tables of docs/proposals/index.md: every switch and preset on people's questions, pooled and by site."""
+    return "\n\n".join(
+        [markdown(people(atlas)), "By site:", markdown(people_by_site(atlas, [*_PROPOSALS, "graph", "community"]))]
+    )
+
+
+def page(atlas: Atlas) -> str:
+    """The page docs/atlas.md."""
+    facts = atlas.collections
+    counts = facts.groupby("questions").agg(collections=("collection", "size"), topics=("topics", "sum"))
+    counted = "; ".join(
+        f"{int(row['collections'])} with {WORDS[str(kind)]} ({int(row['topics'])})" for kind, row in counts.iterrows()
+    )
+    parts = [
+        _HEAD.format(
+            collections=len(facts),
+            counted=counted,
+            kinds=", ".join(sorted(facts["kind"].unique())),
+            languages=", ".join(sorted(facts["language"].unique())),
+            least=int(facts["documents"].min()),
+            most=int(facts["documents"].max()),
+            other=int((facts["software"] == 0).sum()),
+        ),
+        "![Every change: the mean and what to expect on a new collection](images/atlas.svg)",
+        "## Every change on `plain_hybrid`",
+        _table(known(atlas)),
+        f"By collection: {', '.join(f'[{each}](images/atlas-{each}.svg)' for each in _pictured(atlas))}.",
+        "## By the kind of topics",
+        *(
+            f"### {WORDS[kind].capitalize()}\n\n{_table(known(atlas, questions=kind))}"
+            for kind in QUESTIONS
+            if len(known(atlas, questions=kind))
+        ),
+        "## Presets against `baseline`",
+        _table(known(atlas, "baseline")),
+        "## What is added to `recommended`, or taken from it",
+        _table(known(atlas, "recommended")),
+        "## What effects vary with",
+        _moderators(atlas),
+        "## People's questions",
+        "Every switch and preset, by site: [the proposals](proposals/index.md#which-of-them-pay-for-people).",
+        "## The collections",
+        _collections(atlas),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+_HEAD = """# The atlas of effects
+
+Generated by `ragbench atlas page` from the tables that `ragbench atlas` reads; do not edit it.
+
+What is known of every change from {collections} collections: {counted}. Kinds of documents: {kinds}; languages:
+{languages}; {least} to {most} documents; {other} of them not about software. The effect is the change of nDCG@10 of
+documents, each collection weighs by the certainty of its own effect (random effects, intervals of Hartung and Knapp).
+*New collection* is where the effect on one that was not measured is expected, with probability .95. Nothing is
+claimed from fewer than ten collections. Times are not in the atlas: the machine was shared while it was measured.
+
+- `ragbench atlas` prints it on one screen, `ragbench atlas show p7` a change by collection.
+- After a run with fewer than 100 topics the screen says what to *expect*: the prediction for a new collection is the
+  prior, your topics are the likelihood, both normal. That is advice and never a verdict. `export --on-expectation`
+  writes it into the bundle.
+- `ragbench atlas add @1` adds your own run to what you are told. It stays on your machine.
+- `ragbench atlas fetch` and `ragbench atlas measure` measure it anew; [methods](methods.md#the-atlas) says how well
+  it predicts.
+
+The order in `recommended` was learned from questions on fourteen of the sites. Where only one of two searches has
+that order, these sites do not count (`learned` below): what it brings there is measured with the site left out
+([order](order-questions.md#what-it-gains)). Topics that are derived from documents flatter what reads names."""
+
+
+def _table(frame: pd.DataFrame) -> str:
+    """The rows of `known` as markdown; no number where there are too few collections."""
+    import pandas as pd
+
+    rows = []
+    for row in frame.to_dict(orient="records"):
+        enough = row["collections"] >= meta.FEWEST
+        mean = f"{row['effect']:+.3f} [{row['low']:+.3f}, {row['high']:+.3f}]"
+        rows.append(
+            {
+                "change": f"`{row['change']}`",
+                "collections": row["collections"],
+                "topics": row["topics"],
+                "helps": row["helps"],
+                "mean": mean if enough else "-",
+                "new collection": f"[{row['new_low']:+.3f}, {row['new_high']:+.3f}]" if enough else "-",
+                "tau": f"{row['tau']:.3f}" if enough else "-",
+                "I2": f"{row['i2']:.2f}" if enough else "-",
+            }
+        )
+    return markdown(pd.DataFrame(rows)) if rows else ""
+
+
+def _moderators(atlas: Atlas) -> str:
+    import pandas as pd
+
+    rows = [
+        {
+            "change": f"`{change}`",
+            "property": each.name.replace("_", " "),
+            "slope": f"{each.slope:+.3f} [{each.low:+.3f}, {each.high:+.3f}]",
+        }
+        for change in atlas.changes()
+        for each in atlas.moderators(change)
+        if each.low > 0 or each.high < 0
+    ]
+    said = (
+        "The change of the effect for one standard deviation more of a property, shrunk to 0; only slopes whose "
+        "interval of .95 lies on one side of 0. Properties were chosen before measuring: documents, median words and "
+        "links per document (logarithms), share of code, words of a query, people's questions."
+    )
+    return f"{said}\n\n{markdown(pd.DataFrame(rows))}" if rows else f"{said} None does."
+
+
+def _collections(atlas: Atlas) -> str:
+    columns = ["collection", "questions", "kind", "language", "documents", "topics", "median_words", "code_share"]
+    frame = atlas.collections.sort_values(["questions", "collection"])[
+        [*columns, "learned", "source", "licence", "digest"]
+    ]
+    frame = frame.assign(digest=frame["digest"].str[:12], source=frame["source"].fillna(""))
+    frame = frame.rename(columns=lambda name: str(name).replace("_", " "))
+    return markdown(frame, {"median words": ".0f", "code share": ".2f"})
