@@ -19,7 +19,12 @@ from ragbench.config.catalogue.fields import fields_of
 
 FOUND = catalogue.read()
 CONF = locations.configuration()
-MADE_BY_CODE = {"Fuse": {"sources"}, "Calibrate": {"noise"}, "CalibrateByCurve": {"noise"}}
+MADE_BY_CODE = {
+    "Fuse": {"sources"},
+    "Calibrate": {"noise"},
+    "CalibrateByCurve": {"noise"},
+    "CalibrateByEvidence": {"noise"},
+}
 """Fields by class that the pipeline gives."""
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import TYPE_CHECKING
 
 from ragbench.base import console
 
 if TYPE_CHECKING:
-    from ragbench.workbench import Results
+    from ragbench.workbench import Experiment, Results
 
 DESCRIPTION = """Measure one configuration on a benchmark, or with -m every combination of a sweep, side by side.
 
@@ -54,15 +55,16 @@ def main(arguments: argparse.Namespace) -> int:
         print(experiment.plan())
         return 0
     with console.progress(arguments.quiet or arguments.json) as progress:
-        results = experiment.run(progress)
-    verdicts = results.verdicts
+        results = experiment.measure(progress)
+        if arguments.json:
+            results = experiment.keep(results)
     if arguments.json:
         console.print_json(
             {
                 "folder": str(results.folder),
                 "mlflow_run": results.tracking_run,
                 "summary": results.summary(("split",)).to_dict(orient="records"),
-                "verdicts": verdicts.to_dict(orient="records"),
+                "verdicts": results.verdicts.to_dict(orient="records"),
                 "field": results.field.to_dict(orient="records"),
                 "halves": results.halves.to_dict(orient="records"),
                 "areas": results.areas.to_dict(orient="records"),
@@ -73,20 +75,23 @@ def main(arguments: argparse.Namespace) -> int:
             }
         )
         return 0
-    show(results, arguments.wide, dashboard=arguments.multirun or bool(arguments.arm))
+    show(experiment, results, arguments, dashboard=arguments.multirun or bool(arguments.arm))
     return 0
 
 
-def show(results: Results, wide: bool, dashboard: bool) -> None:
-    """Print one screen or every table, where the results are, the next command, and how to open the dashboard."""
+def show(experiment: Experiment, results: Results, arguments: argparse.Namespace, dashboard: bool) -> None:
+    """Print one screen or every table; then write the report and MLflow, and say where all is and what comes next."""
     from ragbench.report import html, screen, tables
 
-    if not wide:
+    if not arguments.wide:
         screen.show(results)
     else:
         tables.show(results)
         if len(results.verdicts):  # of every arm against the first
             tables.show_verdicts(results, results.verdicts)
+    sys.stdout.flush()  # a pipe shows the results now, too
+    with console.progress(arguments.quiet):
+        results = experiment.keep(results)
     if (results.folder / html.FILE).is_file():
         print(f"report in {console.short_path(results.folder / html.FILE)}")
     print(results.whereabouts)

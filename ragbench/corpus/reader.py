@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 from urllib.parse import quote, unquote
 
+from ragbench.base import progress
 from ragbench.base.errors import ConfigError, CorpusError
 from ragbench.base.fingerprint import digest
 from ragbench.base.types import Document
@@ -83,7 +84,8 @@ def read_vault(
     documents: dict[str, Document] = {}
     folded: dict[str, str] = {}
     # `.md` before `.markdown`: the first file of a docno stays.
-    for file in sorted(files, key=lambda file: (docno_of(file.path), not file.path.endswith(".md"), file.path)):
+    files = sorted(files, key=lambda file: (docno_of(file.path), not file.path.endswith(".md"), file.path))
+    for file in progress.steps("reading", files):
         docno, path = docno_of(file.path), printable(file.path)
         if docno in documents:
             message = f"its document id {docno} is that of {documents[docno].path}; rename one of them."

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 from ragbench.base.errors import BundleError, ConfigError, ResultsError
 from ragbench.base.files import publish_folder, why_unreadable
 from ragbench.base.fingerprint import plain, text_digest
+from ragbench.base.progress import report
 from ragbench.base.types import Query, QueryState, Ranking
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.load import load
@@ -123,6 +124,7 @@ def write(
     builder = ArmBuilder.of(measured.settings, benchmark, progress, say)
     (arm,) = builder.arms([measured.settings])
     arm.index.prepare(needs(arm.pipeline))
+    report("replaying queries")
     states = _replay(measured, arm, benchmark)
     cautions = [*([caution] if caution else []), *_cautions(arm.pipeline)]
     if any(topic.masked for topic in benchmark.topics):
@@ -131,6 +133,7 @@ def write(
         arm.index.prepare(needs(arm.pipeline))
         states = arm.pipeline([state.query for state in states], arm.index)
         cautions.append(_UNMASKED)
+    report("writing the bundle")
     draft = out.with_name(f".{out.name}.{os.getpid()}")
     for stale in _abandoned_drafts(out):
         shutil.rmtree(stale, ignore_errors=True)

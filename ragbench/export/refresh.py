@@ -17,6 +17,7 @@ from typing import Any
 
 from ragbench.base import files
 from ragbench.base.errors import BundleError, CorpusError
+from ragbench.base.progress import steps
 from ragbench.base.types import Document
 from ragbench.config.arm_builder import Progress, Say
 from ragbench.corpus.links import Dialect, collection_digest, resolve_links
@@ -209,7 +210,7 @@ class Refresher:
         needs = bundle.needs(self._settings.pipeline)
         index.prepare(needs)
         measured = generations.at_export(self.folder, self._record)
-        golden = tuple(self._replay(each, index) for each in measured.golden)
+        golden = tuple(self._replay(each, index) for each in steps("replaying queries", measured.golden))
         table = self._measured_chunks()
         drift = Drift(_share_changed(table, index.chunks), *_agreement(measured.golden, golden, table, index.chunks))
         generation = Generation(

@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ragbench.base import progress
 from ragbench.base.errors import RagbenchError
 from ragbench.base.files import write_text
 from ragbench.boundary.json import read_json
@@ -50,6 +51,7 @@ class Parts:
 
     def make(self, name: str, part: Callable[[], Any], instead: Any) -> Any:
         """The part; `instead` where it fails, with the error in the log."""
+        progress.part(name)
         try:
             return part()
         except _CAN_FAIL as error:
@@ -64,6 +66,7 @@ def write(folder: Path, out: Path | None = None, say: Callable[[str], None] = la
 
     `say` hears of parts that could not be made.
     """
+    progress.report("writing the report")
     path, parts = out or folder / FILE, Parts()
     write_text(path, render(measurements.load(folder), parts))
     for sentence in parts.missing.values():

@@ -52,6 +52,8 @@ def search_all(
     with beside as failures:
         for search in searches:
             report = _reporter(progress, search) if progress is not None else None
+            if report is not None:
+                report(0)
             study.optimise(studies[search.name], search, rules, values, report=report, begun=begun[search.name])
         if failures():
             say("a process of the search failed (see above); the others did its trials")

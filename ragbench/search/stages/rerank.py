@@ -11,6 +11,7 @@ from annotated_types import Interval
 from numpy.typing import NDArray
 
 from ragbench.base.bounds import Checked, Count, Weight
+from ragbench.base.progress import track
 from ragbench.base.types import QueryState, Ranking
 from ragbench.index.texts import PassageTemplate
 from ragbench.models.resolve import CrossEncoderSpec, ModelName
@@ -57,7 +58,7 @@ class Rerank(Checked):
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Reorder every state's fused ranking."""
-        return [replace(state, fused=self._reranked(state, index)) for state in states]
+        return [replace(state, fused=self._reranked(state, index)) for state in track("re-ranking", states)]
 
     def _reranked(self, state: QueryState, index: Index) -> Ranking:
         ranking = fused(state)

@@ -18,10 +18,10 @@ FOLLOWERS = frozenset({"graph"})
 _STANDS_OUT = 2.5  # deviations; the everyday questions themselves reach 2.3 at most
 
 
-def noise_parts(sources: Sequence[Retriever], lists: int) -> Mapping[str, str]:
-    """By source of vectors, the part that says which cosines stand out, where another source could find nothing."""
+def noise_parts(sources: Sequence[Retriever]) -> Mapping[str, str]:
+    """By source of vectors, the part of an index that says which cosines stand out."""
     found = {}
-    for source in sources if lists and len(sources) > 1 else ():
+    for source in sources:
         for suffix in ("", f":{source.source}"):
             if f"dense{suffix}" in source.needs:
                 found[source.source] = f"noise{suffix}"
@@ -44,18 +44,23 @@ def factor(state: QueryState, index: Index, lists: int, noise: Mapping[str, str]
         return 1.0
     asked = [source for source in state.rankings if source not in FOLLOWERS]
     voted = [source for source in asked if len(state.rankings[source])]
-    if len(voted) == 1 < len(asked) and voted[0] in noise and not _stands_out(state, index, voted[0], noise[voted[0]]):
+    alone = len(voted) == 1 < len(asked) and voted[0] in noise
+    if alone and deviations(state, index, voted[0], noise[voted[0]]) < _STANDS_OUT:
         return 1.0
     return lists * FIRST_RANK / state.unanimous
 
 
-def _stands_out(state: QueryState, index: Index, source: str, part: str) -> bool:
-    """Whether the query itself, without the terms that expansion took from the collection, is near to anything."""
+def deviations(state: QueryState, index: Index, source: str, part: str) -> float:
+    """By how many standard deviations the best hit of a source, which has one, is nearer than everyday questions come.
+
+    It is that of the query itself, without the terms that expansion took from the collection.
+    """
     ranking, text = state.rankings[source], state.query.text
     vector = ranking.query_vector
     if vector is None or ("hypothesis" not in state.texts and {*state.texts.values()} - {text}):
         vector = index.part(_encoder(part)).encode_queries([text])[0]
-    return bool(index.part(part).deviations(vector, ranking.chunks) >= _STANDS_OUT)
+    found: float = index.part(part).deviations(vector, ranking.chunks)
+    return found
 
 
 def _encoder(part: str) -> str:
