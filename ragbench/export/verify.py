@@ -185,7 +185,7 @@ def _index(loaded: LoadedBundle) -> Check:
     found = loaded.index.fingerprints(expected)
     other = sorted(name for name, fingerprint in expected.items() if found[name] != fingerprint)
     if other:
-        return Check("index", "fails", f"this version would build {', '.join(other)} in another way")
+        return Check("index", "fails", f"this version would build {', '.join(other)} differently")
     artefacts = loaded.index.artefacts()
     for each in artefacts:
         if reason := damage_of(each.manifest, each.kind, each.fingerprint, each.folder, in_full=True):

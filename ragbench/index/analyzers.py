@@ -1,4 +1,4 @@
-r"""Turns text into terms: four Lucene analyzers.
+r"""Turns text into terms: four Lucene analyzers of English and code, and Lucene's own for other languages.
 
 | name        | for                    | `C++ agents' getUserById`                    | stems | stop words |
 |-------------|------------------------|----------------------------------------------|-------|------------|
@@ -7,15 +7,17 @@ r"""Turns text into terms: four Lucene analyzers.
 | `technical` | prose about software   | `c++ agent getuserbyid get user id`          | yes   | yes        |
 | `code`      | source code (P7)       | `c++ agents getuserbyid get user by id`      | no    | no         |
 
-`technical` and `code` keep what punctuation distinguishes (C++, C#, Node.js, std::vector, STR-2031, --max-lag, v3.1.2)
-and put its parts at the same position, those of camelCase too, so that `node` finds Node.js but `c` does not find C++.
+A language has the name of its analyzer in Lucene, with its stems and stop words: `german`, `french`, `cjk`, ...
+(`LANGUAGES`). `technical` and `code` keep what punctuation distinguishes (C++, C#, Node.js, std::vector, STR-2031,
+--max-lag, v3.1.2) and put its parts at the same position, those of camelCase too, so that `node` finds Node.js but `c`
+does not find C++.
 Both drop tokens of more than 255 characters: queries do not hold them, and Lucene refuses very long ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from types import MappingProxyType
 from typing import Any
 
@@ -121,8 +123,50 @@ def _custom(tokens: str, filters: Sequence[tuple[str, ...]]) -> Any:
         return builder.build()
 
 
+LANGUAGES: Mapping[str, str] = MappingProxyType(
+    {
+        "arabic": "ar.Arabic",
+        "bulgarian": "bg.Bulgarian",
+        "catalan": "ca.Catalan",
+        "cjk": "cjk.CJK",  # Chinese, Japanese, Korean: pairs of characters
+        "czech": "cz.Czech",
+        "danish": "da.Danish",
+        "dutch": "nl.Dutch",
+        "finnish": "fi.Finnish",
+        "french": "fr.French",
+        "german": "de.German",
+        "greek": "el.Greek",
+        "hindi": "hi.Hindi",
+        "hungarian": "hu.Hungarian",
+        "indonesian": "id.Indonesian",
+        "italian": "it.Italian",
+        "norwegian": "no.Norwegian",
+        "persian": "fa.Persian",
+        "portuguese": "pt.Portuguese",
+        "romanian": "ro.Romanian",
+        "russian": "ru.Russian",
+        "spanish": "es.Spanish",
+        "swedish": "sv.Swedish",
+        "turkish": "tr.Turkish",
+    }
+)
+"""Lucene's analyzers of languages other than English, below its package of analysis."""
+
+
+@cache
+def of_language(name: str) -> Any:
+    """Lucene's analyzer of a language of `LANGUAGES`."""
+    return java(f"org.apache.lucene.analysis.{LANGUAGES[name]}Analyzer")()
+
+
 ANALYZERS: Mapping[str, Callable[[], Any]] = MappingProxyType(
-    {"english": english, "standard": standard, "technical": technical, "code": code}
+    {
+        "english": english,
+        "standard": standard,
+        "technical": technical,
+        "code": code,
+        **{name: partial(of_language, name) for name in LANGUAGES},
+    }
 )
 
 

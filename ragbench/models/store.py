@@ -163,7 +163,7 @@ class Store:
             if not self.path.exists() or (damaged != self._identity() and self._can_open()):
                 return  # another process has replaced it
             aside = self.path.with_name(self.path.name + ".damaged")
-            _LOG.warning("cache %s is damaged (%s): put aside as %s and begun anew", self.path, reason, aside.name)
+            _LOG.warning("cache %s is damaged (%s): moved to %s and started again", self.path, reason, aside.name)
             self.path.replace(aside)
             for suffix in ("-wal", "-shm"):
                 self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)

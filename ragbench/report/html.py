@@ -26,7 +26,7 @@ from ragbench.evaluation.diagnosis import unit
 from ragbench.evidence import areas, halves
 from ragbench.evidence import field as field_
 from ragbench.evidence.policy import Policy
-from ragbench.report import evidence, explorer, figures, methods, page, page_tables, pareto, references
+from ragbench.report import evidence, explorer, figures, methods, page, page_tables, pareto, references, screen
 from ragbench.report.cells import Table
 from ragbench.report.methods import Methods
 from ragbench.results import measurements, verdicts
@@ -168,6 +168,7 @@ def _methods(results: Measurements) -> dict[str, Any]:
 _PARTS: Mapping[str, tuple[Callable[[Measurements], dict[str, Any]], dict[str, Any]]] = {
     "title": (_headline, {"name": "", "title": "Results", "lede": "", "started": "", "design": "", "look": ""}),
     "verdicts": (_verdicts, {"answers": [], "verdicts": None}),
+    "what to expect": (lambda results: {"expected": screen.expected_sentences(results)}, {"expected": []}),
     "the field": (_field, {"field": None, "field_said": []}),
     "train and test topics": (_halves, {"halves": None, "halves_said": []}),
     "other areas": (_areas, {"areas": None, "areas_said": []}),

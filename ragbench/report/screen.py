@@ -88,17 +88,22 @@ def below(results: Measurements) -> list[str]:
 
 
 def expected_lines(results: Measurements) -> list[str]:
+    """`expected_sentences` as lines of the screen."""
+    return [
+        line
+        for sentence in expected_sentences(results)
+        for line in textwrap.wrap(sentence, WIDTH, subsequent_indent="  ", break_long_words=False)
+    ]
+
+
+def expected_sentences(results: Measurements) -> list[str]:
     """What the atlas expects of the arms that few topics leave open; empty where they decide, or nothing is known."""
     frame = evidence.effects(results)
     if not len(frame) or int(results.record["topics"]) >= expected.FEW:
         return []
     main = frame[(frame["kind"] == "main") & (frame["verdict"] == "inconclusive")]
     unsure = [str(arm) for arm in main["factor"] if arm in results.arms]
-    return [
-        line
-        for found in expected.of_run(results, unsure)
-        for line in textwrap.wrap(found.sentence, WIDTH, subsequent_indent="  ", break_long_words=False)
-    ]
+    return [found.sentence for found in expected.of_run(results, unsure)]
 
 
 def _enough(results: Measurements) -> bool:

@@ -384,7 +384,7 @@ def _is_older(record: Path) -> bool:
 
 def _name_damaged(folders: Sequence[Path], say: Say) -> None:
     if folders:
-        say(f"warning: passed over results that cannot be read: {', '.join(map(str, folders))}")
+        say(f"warning: skipped results that cannot be read: {', '.join(map(str, folders))}")
 
 
 @contextmanager

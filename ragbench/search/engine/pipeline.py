@@ -46,7 +46,7 @@ class Pipeline:
             for word in sorted(stage.requires - set(provided)):
                 raise ConfigError(
                     f"stage '{name}' needs {_meaning(word)}, which no stage before it provides: "
-                    f"move it further back in `order` or turn on the stage that does"
+                    f"move it later in `order` or turn on the stage that does"
                 )
             for word, reason in sorted(stage.forbids.items()):
                 if word in provided:
