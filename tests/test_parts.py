@@ -93,7 +93,7 @@ def test_another_package_registers_like_our_parts(tmp_path: Path) -> None:
     )
     path = os.pathsep.join((str(ROOT), str(tmp_path)))
     said = python("-m", "ragbench", "hello", "you", cwd=tmp_path, PYTHONPATH=path)
-    assert said == "hello you: ragbench ragdocs librarian opensearch elasticsearch qdrant csv\n"
+    assert said == "hello you: ragbench sqlite ragdocs librarian opensearch elasticsearch qdrant csv\n"
     assert "csv" in python("-m", "ragbench", "export", "--help", cwd=tmp_path, PYTHONPATH=path)
 
 

@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arm, the format, and where to write."""
     from ragbench.base import parts
 
-    formats = ", ".join(["ragbench", *parts.names("ragbench.exports")])
+    formats = ", ".join(["ragbench", "sqlite", *parts.names("ragbench.exports")])
     console.add_runs(parser, "?")
     parser.add_argument("--arm", metavar="ARM", help="the arm (default: the only one)")
     parser.add_argument(
@@ -97,6 +97,6 @@ def main(arguments: argparse.Namespace) -> int:
     if written.replay is not None:
         print(written.replay.sentence)
     print(f"{written.format} of {written.arm} in {console.short_path(written.out)}")
-    if written.format == "ragbench":
+    if written.format in ("ragbench", "sqlite"):
         console.next_command(f"verify {console.short_path(written.out)}")
     return 0

@@ -209,6 +209,7 @@ class Refresher:
         index = self._index(made, ArtefactStore(self.folder / bundle.INDEX, self._say), documents)
         needs = bundle.needs(self._settings.pipeline)
         index.prepare(needs)
+        self._ready(index)
         measured = generations.at_export(self.folder, self._record)
         golden = tuple(self._replay(each, index) for each in steps("replaying queries", measured.golden))
         table = self._measured_chunks()
@@ -218,6 +219,9 @@ class Refresher:
         )
         index.close()
         return generation, index.artefacts()
+
+    def _ready(self, index: Index) -> None:
+        """Called when the index of the new generation is complete, before queries are replayed in it."""
 
     def _index(self, serves: Generation, store: ArtefactStore, documents: Sequence[Document] = ()) -> Index:
         return Index(

@@ -16,14 +16,16 @@ from ragbench.export.measured_arm import Evidence, MeasuredArm
 from ragbench.export.replay import MAX_LOSS, Bench, Replay
 from ragbench.results.store import arm_folder
 
-BUNDLE = "ragbench"
-"""The format of bundles; all others are files."""
+BUNDLE, SQLITE = "ragbench", "sqlite"
+"""The formats that hold the documents, too: a folder, and one file. All others are configurations."""
+
+_ENDINGS = {BUNDLE: ".bundle", SQLITE: ".sqlite"}
 _ALIASES = {"bundle": BUNDLE}
 
 
 def formats() -> tuple[str, ...]:
     """The names of all formats, also of other packages."""
-    return BUNDLE, *parts.names("ragbench.exports")
+    return BUNDLE, SQLITE, *parts.names("ragbench.exports")
 
 
 @dataclass(frozen=True)
@@ -73,10 +75,10 @@ def write(
     format = _ALIASES.get(format, format)
     if format not in formats():
         raise ConfigError(f"--format must be one of {', '.join(formats())}, got {format}")
-    file = None if format == BUNDLE else _format(format)
+    file = None if format in (BUNDLE, SQLITE) else _format(format)
     if version is not None and not (file and file.versioned):
         raise ConfigError(f"--version is for --format ragdocs only, got --format {format}")
-    if sign is not None and file is not None:
+    if sign is not None and format != BUNDLE:
         raise ConfigError(f"--sign is for bundles only, got --format {format}")
     found = measured_arm.find(run, arm)
     if found.settings.pipeline.live:
@@ -84,7 +86,15 @@ def write(
     evidence = measured_arm.evidence(found, baseline)
     advice = _advice(found, evidence) if on_expectation and evidence.needs_force else None
     caution = measured_arm.require_gain(evidence, force, cost_open, advice)
-    place = out or found.results.folder / "exports" / f"{arm_folder(found.name)}{file.ending if file else '.bundle'}"
+    place = (
+        out or found.results.folder / "exports" / f"{arm_folder(found.name)}{file.ending if file else _ENDINGS[format]}"
+    )
+    if format == SQLITE:
+        from ragbench.export.engines import shipping
+
+        most = None if force else max_loss
+        said, priced = shipping.write_sqlite(found, place, evidence, caution, most, progress, say)
+        return Written(place, format, found.name, evidence, caution, tuple(said), priced)
     if file is None:
         missing = _bundle(found, place, evidence, caution, include_index, sign, progress, say)
     else:

@@ -179,23 +179,41 @@ def analyzer(name: str) -> Any:
 
 def analyze(analyzer: Any, text: str) -> list[str]:
     """The terms of a text in order; terms at one position (a token and its parts) follow each other."""
+    return [term for term, _ in _stream(analyzer, text, positions=False)]
+
+
+def length(analyzer: Any, text: str) -> int:
+    """The number of tokens of a text, their parts not counted, which BM25 takes for its length."""
+    return sum(step > 0 for _, step in _stream(analyzer, text, positions=True))
+
+
+def _stream(analyzer: Any, text: str, positions: bool) -> list[tuple[str, int]]:
+    """The terms of a text with their steps from the position before (1 where `positions` are not asked for)."""
     with java_errors(JavaError, lambda cause: f"Lucene could not analyse a text ({cause})"):
         stream = analyzer.tokenStream("", java_text(text))
         try:
-            term = stream.addAttribute(_term_attribute())
+            term = stream.addAttribute(_attribute("CharTermAttribute"))
+            step = _steps(stream) if positions else None
             stream.reset()
             terms = []
             while stream.incrementToken():
-                terms.append(term.toString())
+                terms.append((term.toString(), 1 if step is None else step.getPositionIncrement()))
             stream.end()
             return terms
         finally:
             stream.close()  # an analyzer reuses its stream and refuses the next text while one is open
 
 
+def _steps(stream: Any) -> Any:
+    import jnius
+
+    name = "PositionIncrementAttribute"
+    return jnius.cast(f"org.apache.lucene.analysis.tokenattributes.{name}", stream.addAttribute(_attribute(name)))
+
+
 @cache
-def _term_attribute() -> Any:
-    return java("java.lang.Class").forName("org.apache.lucene.analysis.tokenattributes.CharTermAttribute")
+def _attribute(name: str) -> Any:
+    return java("java.lang.Class").forName(f"org.apache.lucene.analysis.tokenattributes.{name}")
 
 
 def java_text(text: str) -> str:

@@ -55,7 +55,7 @@ class SearchService:
 
     def __init__(
         self,
-        folder: Path,
+        folder: Path | str,
         limits: Limits | None = None,
         threads: int | None = None,
         mode: str | None = None,
