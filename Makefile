@@ -4,15 +4,28 @@ PYTHON ?= python3.11
 BIN := .venv/bin
 IN_PROCESS := benchmark comparison corpus engine evaluation index live models report serving stages timing topics workbench
 
-.venv/installed: pyproject.toml constraints.txt
-	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet -e ".[dev]" -c constraints.txt
+# uv installs where it is on the PATH, else pip. TORCH_INDEX=URL takes PyTorch from another index, such as that of its CPU builds.
+UV := $(shell command -v uv 2>/dev/null)
+VENV := $(if $(UV),uv venv --quiet --allow-existing --python $(PYTHON),$(PYTHON) -m venv)
+INSTALL := $(if $(UV),uv pip install --quiet --python $(BIN)/python,$(BIN)/pip install --quiet)
+
+# What the main job needs: every file by its digest, without PyTorch.
+.venv/runs: pyproject.toml requirements-run.txt
+	$(VENV) .venv
+	$(INSTALL) --no-deps --require-hashes -r requirements-run.txt
+	$(INSTALL) --no-deps -e .
+	touch $@
+
+# Everything else on top: tests, notebooks, PyTorch.
+.venv/installed: .venv/runs constraints.txt
+	$(if $(TORCH_INDEX),$(INSTALL) torch==2.13.0 --index-url $(TORCH_INDEX))
+	$(INSTALL) -e ".[dev]" -c constraints.txt
 	touch $@
 
 .PHONY: install run test random notebooks outputs check bench faults screenshots screenshot site
 install: .venv/installed
 
-run: .venv/installed
+run: .venv/runs
 	$(BIN)/python -m ragbench run
 
 # Two processes, a file of tests to each in turn.

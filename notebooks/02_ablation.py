@@ -75,3 +75,21 @@ both.join(added.verdicts.set_index("factor")["effect"].rename("alone")).round(3)
 # %% [markdown]
 # P4 and P9 both search the names of documents. Either of them alone gains; beside the other it has nothing left to add.
 # That is why a table of one kind of design is not enough to throw a proposal away.
+
+# %% [markdown]
+# MLflow has both experiments: `ragbench track ui` opens it on the page that compares the arms. The same table here:
+
+# %%
+import mlflow
+
+mlflow.set_tracking_uri(f"sqlite:///{added.folder.parents[1]}/mlflow.db")
+arms = mlflow.search_runs(
+    experiment_names=["ragbench"], filter_string=f"tags.`mlflow.parentRunId` = '{added.tracking_run}'"
+)
+columns = {
+    "tags.ragbench.arm": "arm",
+    "metrics.ndcg_at_10": "nDCG@10",
+    "metrics.mrr": "MRR",
+    "metrics.effect": "effect",
+}
+arms[list(columns)].rename(columns=columns).sort_values("nDCG@10", ascending=False, ignore_index=True).round(3)

@@ -19,7 +19,12 @@ from ragbench.config.catalogue.fields import fields_of
 
 FOUND = catalogue.read()
 CONF = locations.configuration()
-MADE_BY_CODE = {"Fuse": {"sources"}}
+MADE_BY_CODE = {
+    "Fuse": {"sources"},
+    "Calibrate": {"noise"},
+    "CalibrateByCurve": {"noise"},
+    "CalibrateByEvidence": {"noise"},
+}
 """Fields by class that the pipeline gives."""
 
 
@@ -85,6 +90,7 @@ NAMED_BY_THE_USER = {
     "live=meilisearch": "live.url=http://localhost/indexes/docs/search",
     "live=command": "live.program=[search]",
     "live=mcp": "live.program=[server]",
+    "live=sqlite": "live.engine=notes.sqlite",
 }
 
 
@@ -147,17 +153,17 @@ def test_a_key_says_what_it_means_where_its_class_stands(tmp_path: Path) -> None
 
 def test_a_parameter_is_read_with_its_comment(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text(
-        "defaults:\n  - p1: \"off\"\n  - _self_\nk: 60   # a # b\nlist:\n  - 1\n  - 2\nnested:\n  key: 'x # y'\n"
+        "defaults:\n  - p1: \"off\"\n  - _self_\nk: 60   # a # b\nlist:\n  - 1\n  - 2\npaths:\n  cache: 'x # y'  # z\n"
     )
     (tmp_path / "p1").mkdir()
     (tmp_path / "p1" / "on.yaml").write_text("# First\n# and second.\n_target_: a.B\nvalues: [1,\n  2]  # two\n")
     found = catalogue.read(tmp_path)
-    written = ("k", "list", "nested.key")
-    assert [(each.key, each.default, each.comment) for each in found.settings if each.key in written] == [
+    written = ("k", "list", "paths.cache")
+    assert {(each.key, each.default, each.comment) for each in found.settings if each.key in written} == {
         ("k", "60", "a # b"),
         ("list", "[1, 2]", ""),
-        ("nested.key", "'x # y'", ""),
-    ]
+        ("paths.cache", "'x # y'", "z"),
+    }
     (group,) = found.switches
     assert group.description == "First and second."
     assert [(each.key, each.default, each.comment) for each in group.parameters] == [("p1.values", "[1, 2]", "two")]

@@ -129,7 +129,7 @@ sys.exit(cli.main(sys.argv[1:]))
 
 
 def test_no_java_is_one_sentence(tmp_path: Path) -> None:
-    words = ["search", "x", f"paths.results={tmp_path}", "data=vault", f"data.corpus={DATA / 'vault'}"]
+    words = ["search", "x", "--quiet", f"paths.results={tmp_path}", "data=vault", f"data.corpus={DATA / 'vault'}"]
     done = subprocess.run(
         [sys.executable, "-c", NO_JAVA, *words],
         capture_output=True,

@@ -24,6 +24,7 @@ COMPANY = {
     "live=meilisearch": ["live.url=http://localhost/indexes/docs/search"],
     "live=command": ["live.program=[search]"],
     "live=mcp": ["live.program=[server]"],
+    "live=sqlite": ["live.engine=notes.sqlite"],
 }
 # Data sets are loaded by their own tests.
 CHOICES = [

@@ -33,7 +33,7 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 def test_bars_in_a_notebook_leave_nothing(shown: list[dict[str, Any]]) -> None:
     with console.progress() as progress:
         progress("embedding <chunks>", 1, 4)
-    bar = "<div>embedding &lt;chunks&gt; <progress value='1' max='4'></progress> 1/4</div>"
+    bar = "<div>embedding &lt;chunks&gt; 1/4 <progress value='1' max='4'></progress></div>"
     assert [each.get("text/html") for each in shown] == [None, bar, None]
     assert all(each["text/plain"] == "" for each in shown)
 
@@ -54,4 +54,4 @@ def test_progress_is_said_in_lines_for_a_program(monkeypatch, capsys) -> None:
         for done in range(1, 5):
             report("searching", done, 4)
     lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
-    assert lines == [{"progress": "searching", "done": done, "total": 4} for done in (1, 4)]
+    assert [(each["progress"], each["done"], each["total"]) for each in lines] == [("searching", n, 4) for n in (1, 4)]

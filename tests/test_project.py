@@ -83,7 +83,7 @@ def test_without_one_a_run_compares_the_recommended_search_with_the_baseline(
         ("data: &a [*a]", "line 1 repeats a value with *a"),
         ("data: " + "[" * 5000, "nested deeper than 32 levels at line 1"),
         ("\nbudget.p95_ms: " + "9" * 6000, "the value at line 2 cannot be read"),
-        ("data: 'x", "not valid YAML at line 1"),
+        ("data: 'x", "invalid YAML at line 1"),
         ("- data", "must hold lines such as"),
         ("arms: [a]", "arms must be lines such as"),
         ('arms: {a: "\'"}', "a quote among the arms is not closed"),

@@ -73,7 +73,7 @@ def facts(benchmark: Benchmark, about: Mapping[str, Any], topics: int, questions
         "source": about.get("source", ""),
         "licence": about.get("licence", ""),
         "digest": benchmark.digest,
-        "version": version("ragbench"),
+        "version": about.get("version", version("ragbench")),
         "command": about.get("command", ""),
     }
     return {name: row[name] for name in COLLECTION_COLUMNS}

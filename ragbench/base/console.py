@@ -6,11 +6,13 @@ import argparse
 import json
 import os
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+
+from ragbench.base import progress_views as views
+from ragbench.base.progress import Progress, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -96,79 +98,30 @@ PROGRESS = "RAGBENCH_PROGRESS"
 
 
 @contextmanager
-def progress(quiet: bool = False) -> Iterator[Callable[[str, int, int], None]]:
-    """Bars for tasks as they come up, on standard error; nothing when quiet, or neither a terminal nor a notebook.
+def progress(quiet: bool = False) -> Iterator[Progress]:
+    """The progress of a command on standard error: a line of a terminal, a notebook, or lines of a pipe.
 
-    `RAGBENCH_PROGRESS=lines` asks for lines of JSON instead: progress (the task), done, total.
+    `RAGBENCH_PROGRESS=lines` asks for lines of JSON instead. Nothing is shown when quiet.
     """
-    if os.environ.get(PROGRESS) == "lines":
-        yield _progress_lines()
-        return
-    if not quiet and "ipykernel" in sys.modules:
-        with _notebook_progress() as report:
-            yield report
-        return
-    if quiet or not sys.stderr.isatty():
-        yield lambda task, done, total: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-        tasks: dict[str, Any] = {}
-
-        def report(task: str, done: int, total: int) -> None:
-            if task not in tasks:
-                tasks[task] = bars.add_task(task, total=total)
-            bars.update(tasks[task], completed=done, total=total)
-
-        yield report
-
-
-def _progress_lines() -> Callable[[str, int, int], None]:
-    """Prints a task at its beginning, at its end and at most five times a second."""
-    said: dict[str, float] = {}
-
-    def report(task: str, done: int, total: int) -> None:
-        now = time.monotonic()
-        if done >= total or now - said.get(task, -1.0) >= 0.2:
-            said[task] = now
-            print(json.dumps({"progress": task, "done": done, "total": total}), file=sys.stderr, flush=True)
-
-    return report
+    with _viewed(quiet) as made, shown(made):
+        yield made
 
 
 @contextmanager
-def _notebook_progress() -> Iterator[Callable[[str, int, int], None]]:
-    """Bars as plain HTML that is emptied at the end: a widget would stay in the saved notebook."""
-    from html import escape
-
-    from IPython.display import display
-
-    tasks: dict[str, tuple[int, int]] = {}
-    handle: Any = None
-    drawn = 0.0
-
-    def report(task: str, done: int, total: int) -> None:
-        nonlocal handle, drawn
-        tasks[task] = done, total
-        if handle is None:
-            handle = display({"text/plain": ""}, raw=True, display_id=True)  # type: ignore[no-untyped-call] # IPython's
-        if time.monotonic() - drawn < 0.2:
-            return
-        drawn = time.monotonic()
-        bars = [
-            f"<div>{escape(name)} <progress value='{now}' max='{most}'></progress> {now}/{most}</div>"
-            for name, (now, most) in tasks.items()
-        ]
-        handle.update({"text/plain": "", "text/html": "".join(bars)}, raw=True)
-
-    try:
-        yield report
-    finally:
-        if handle is not None:
-            handle.update({"text/plain": ""}, raw=True)
+def _viewed(quiet: bool) -> Iterator[Progress]:
+    if os.environ.get(PROGRESS) == "lines":
+        yield Progress(views.JsonLines())
+    elif quiet:
+        yield Progress(views.Nothing())
+    elif "ipykernel" in sys.modules:
+        notebook = views.Notebook()
+        try:
+            yield Progress(notebook)
+        finally:
+            notebook.close()
+    else:
+        with views.in_terminal() if sys.stderr.isatty() else views.in_pipe() as made:
+            yield made
 
 
 def print_json(value: Any) -> None:

@@ -9,7 +9,7 @@ class RagbenchError(Exception):
 
 
 class BoundaryError(RagbenchError, ValueError):
-    """Content from outside that cannot be used; the message is the reason alone, such as `not valid JSON at line 3`."""
+    """Content from outside that cannot be used; the message is the reason alone, such as `invalid JSON at line 3`."""
 
 
 class ConfigError(RagbenchError):

@@ -10,6 +10,9 @@ from enum import Enum
 from pathlib import PurePath
 from typing import Any
 
+ASIDE = {"digest": False}
+"""Metadata of a field that has no part in digests."""
+
 
 def plain(value: Any) -> Any:
     """Reduce dataclasses, mappings, sets and paths to values that JSON can hold; mappings and sets lose their order.
@@ -17,7 +20,7 @@ def plain(value: Any) -> Any:
     A dataclass becomes its fields plus the name of its class, so that two stages with equal fields stay apart.
     """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        fields = {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value) if f.metadata != ASIDE}
         return {"": type(value).__qualname__, **fields}
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}

@@ -268,10 +268,12 @@ class QueryState:
     `filters` says which documents every source may find, None all of them. `texts` holds the text to send to a source
     where it differs from the query's own (`text_for`). `weights` holds a factor by source that fusion multiplies with
     its own weights (1 when absent). `rankings` holds one ranking by source; `fused` is the ranking after fusion and
-    every later stage, None before it. `counts` lists (filter, hits left) in the order applied; the first entry is
-    `original_count`, the hits before any filter. `clusters_merged` counts the hits that semantic deduplication merged.
-    `guaranteed` are hits that no later stage may drop, each with how the query named it (`title-match`). `notes` say in
-    words what a stage decided, for explanations. `expanded` is the query with other phrasings, None before expansion.
+    every later stage, None before it. `unanimous` is the fused score of a hit that every source with hits ranks
+    first, 0 where scores were fused instead of ranks. `counts` lists (filter, hits left) in the order applied; the
+    first entry is `original_count`, the hits before any filter. `clusters_merged` counts the hits that semantic
+    deduplication merged. `guaranteed` are hits that no later stage may drop, each with how the query named it
+    (`title-match`). `notes` say in words what a stage decided, for explanations. `expanded` is the query with other
+    phrasings, None before expansion.
     `candidates` are the documents, by row, that recall left to rank, None for all. `contexts` lists, by hit, the chunks
     whose texts are returned for it, in text order, the hit itself included. `strangers` are hits of a live search that
     lie in no document of the collection: the number of hits of `fused` before each, and its name.
@@ -283,6 +285,7 @@ class QueryState:
     weights: Mapping[str, float] = field(default_factory=dict)
     rankings: Mapping[str, Ranking] = field(default_factory=dict)
     fused: Ranking | None = None
+    unanimous: float = 0.0
     query_class: QueryClass | None = None
     counts: tuple[tuple[str, int], ...] = ()
     clusters_merged: int = 0

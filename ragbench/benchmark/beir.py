@@ -82,7 +82,7 @@ def read_queries(path: Path) -> list[Topic]:
         if not isinstance(text, str) or not text.strip():
             raise BenchmarkError(f"{where}: query {qid} is empty: give it a text or remove it")
         if qid in topics:
-            raise BenchmarkError(f"{where} has query id '{qid}' again: ids must be unique")
+            raise BenchmarkError(f"{where} repeats query id '{qid}': ids must be unique")
         optional = {
             k: row[k] for k in ("type", "need", "hypothesis", "group") if isinstance(row.get(k), str) and row[k]
         }

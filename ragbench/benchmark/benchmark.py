@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base.errors import BenchmarkError
-from ragbench.base.fingerprint import digest
+from ragbench.base.fingerprint import ASIDE, digest
 from ragbench.base.types import Query
 from ragbench.benchmark.quotes import Quote
 from ragbench.corpus.links import collection_digest
@@ -31,6 +31,9 @@ class Topic:
     anything in others. `split`: train or test. Topics of one `group` paraphrase one need and share a split.
     `provenance` says how it was made (derived, log, model), empty for a person; `masked` is its source text, if the
     documents must not contain it (`ragbench.benchmark.masked`).
+
+    `salient_terms` are words of the text, separated by `;`, that say what is looked for. Who picked them saw nothing
+    but the text. Lexical search v3 ranks by them; the digest of a benchmark does not cover them.
     """
 
     qid: str
@@ -42,10 +45,12 @@ class Topic:
     group: str = ""
     provenance: str = ""
     masked: str = ""
+    salient_terms: str = field(default="", metadata=ASIDE)
 
     def query(self) -> Query:
         """The part that the pipeline sees."""
-        return Query(self.qid, self.text, self.hypothesis, self.type)
+        terms = tuple(term.strip() for term in self.salient_terms.split(";") if term.strip())
+        return Query(self.qid, self.text, self.hypothesis, self.type, () if terms else None, terms)
 
 
 @dataclass(frozen=True)

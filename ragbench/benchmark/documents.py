@@ -110,7 +110,7 @@ class Collector:
         """Add a document; BenchmarkError for a repeated id."""
         if document.docno in self.documents:
             raise BenchmarkError(
-                f"{where} has document id '{document.docno}' again: the first is at {self._where[document.docno]}"
+                f"{where} repeats document id '{document.docno}': the first is at {self._where[document.docno]}"
             )
         self.documents[document.docno] = document
         self._where[document.docno] = where

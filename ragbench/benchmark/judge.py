@@ -5,6 +5,9 @@ All state is in the pool's CSV: the column `grade` holds 0-3, `s` for skipped, o
 
 from __future__ import annotations
 
+import math
+import statistics
+import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,13 +19,19 @@ from ragbench.benchmark.lines import write_atomically
 from ragbench.benchmark.native import DOCUMENTS, SECTIONS, best_sections, read_qrels, write_qrels
 from ragbench.benchmark.pool import PoolFile, read_pool, to_csv
 
-SKIPPED = "s"
+SKIPPED, UNDO = "s", "u"
 GRADES = {
     0: "not useful",
     1: "on the topic, helps a little",
     2: "answers an important part",
     3: "answers fully, or is what was looked for",
 }
+
+
+ACTS = {**{str(grade): meaning for grade, meaning in GRADES.items()}, SKIPPED: "skip", UNDO: "undo"}
+"""What a judge can do with a pair, by the key of the terminal and the studio."""
+_LONGEST_SECONDS = 300.0  # a longer time between two grades is a pause and does not count
+_FEWEST_TIMES = 3
 
 
 @dataclass(frozen=True)
@@ -42,7 +51,8 @@ class Item:
 class JudgingSession:
     """Goes through the ungraded pairs in the order of the file, then once through the skipped ones.
 
-    Every `grade`, `skip` and `undo` saves the file before it returns, so a killed process loses nothing.
+    Every `grade`, `skip` and `undo` saves the file before it returns, so a killed process loses nothing. The terminal,
+    the notebook and the studio show `item` and `state`, and pass on what the judge does to `act`.
     """
 
     path: Path
@@ -50,6 +60,8 @@ class JudgingSession:
     _queue: list[int] = field(init=False)
     _place: int = field(init=False, default=0)
     _done: list[tuple[int, str, bool]] = field(init=False, default_factory=list)
+    _seconds: list[float] = field(init=False, default_factory=list)
+    _graded_at: float = field(init=False, default=-math.inf)
 
     def __post_init__(self) -> None:
         self._pool = read_pool(self.path)
@@ -79,6 +91,43 @@ class JudgingSession:
             return None
         row = self._pool.rows[self._queue[self._place]]
         return Item(row["qid"], row["query"], row["need"], row["section"], row["heading"], row["text"], row["note"])
+
+    @property
+    def state(self) -> str:
+        """How far the judge is, in words."""
+        return f"{self.n_graded} of {len(self)} graded, {self.n_skipped} skipped"
+
+    @property
+    def seconds_left(self) -> float:
+        """How long the rest takes at the median time of this session's grades; NaN for too few of them."""
+        if len(self._seconds) < _FEWEST_TIMES:
+            return math.nan
+        return (len(self) - self.n_graded) * statistics.median(self._seconds)
+
+    def act(self, key: str, pair: tuple[str, str] | None = None, note: str | None = None) -> str:
+        """Do what a key of `ACTS` says, and return what was done. BenchmarkError for another key.
+
+        `pair` is the topic and section that the judge saw: a grade for one that is no longer the current one, by a
+        second click or from another page, is ignored.
+        """
+        if key not in ACTS:
+            raise BenchmarkError(f"'{key[:20]}' is not a grade: 0 to 3 grade, s skips, u undoes")
+        if key == UNDO:
+            return "taken back" if self.undo() else "nothing to take back"
+        item = self.item
+        if item is None or pair not in (None, (item.qid, item.section)):
+            return "this pair was not the current one"
+        if note is not None and note != item.note:
+            self.note(note)
+        if key == SKIPPED:
+            self.skip()
+            return "skipped"
+        self.grade(int(key))
+        now = time.monotonic()
+        if now - self._graded_at < _LONGEST_SECONDS:
+            self._seconds.append(now - self._graded_at)
+        self._graded_at = now
+        return f"graded {key}"
 
     def grade(self, grade: int) -> None:
         """Grade the current pair 0-3 and go on to the next."""
@@ -186,7 +235,7 @@ def merge_into_folder(pool: Path, folder: Path, overwrite: bool = False) -> Merg
     """
     if "judge" in read_pool(pool).columns:
         raise BenchmarkError(
-            f"{pool} holds grades of a model, which are not judgments: use them beside those of persons, with "
+            f"{pool} holds grades of a model, which are not judgments: use them beside those of people, with "
             "ragbench compare --model-grades"
         )
     sections, documents = folder / SECTIONS, folder / DOCUMENTS

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from ragbench.benchmark.judge import GRADES, JudgingSession
+from ragbench.benchmark.judge import ACTS, GRADES, JudgingSession
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -41,10 +41,9 @@ def judge_in_terminal(
             key = QUIT
         if key in ("", QUIT, _END, _INTERRUPT):
             break
-        say = _act(session, key)
-    console.print(
-        f"{session.n_graded} of {len(session)} graded, {session.n_skipped} skipped; saved in {path}", markup=False
-    )
+        unknown = f"'{key}' is not a key here" if key.isprintable() else ""
+        say = session.act(key) if key in ACTS else unknown
+    console.print(f"{session.state}; saved in {path}", markup=False)
     return session
 
 
@@ -80,19 +79,6 @@ def keys(stream: TextIO) -> Callable[[], str]:
 
     lines: Iterator[str] = (line.strip() for line in stream)
     return lambda: next((line[0] for line in lines if line), "")
-
-
-def _act(session: JudgingSession, key: str) -> str:
-    """Act on a key; the answer is shown above the next pair."""
-    if key.isdigit() and int(key) in GRADES:
-        session.grade(int(key))
-        return f"graded {key}"
-    if key == "s":
-        session.skip()
-        return "skipped"
-    if key == "u":
-        return "taken back" if session.undo() else "nothing to take back"
-    return f"'{key}' is not a key here" if key.isprintable() else ""
 
 
 def _show(session: JudgingSession, console: Console, say: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ragbench.base.errors import ConfigError
-from ragbench.benchmark.judge import GRADES, JudgingSession
+from ragbench.benchmark.judge import ACTS, GRADES, UNDO, JudgingSession
 
 
 def judge_widget(path: Path) -> Any:
@@ -16,40 +16,37 @@ def judge_widget(path: Path) -> Any:
     try:
         import ipywidgets
     except ImportError:
-        raise ConfigError("the notebook widget needs ipywidgets: pip install ipywidgets") from None
+        raise ConfigError("the notebook widget needs ipywidgets: pip install 'ragbench[notebooks]'") from None
 
     session = JudgingSession(Path(path))
     view = ipywidgets.HTML()
-    grades = [
-        ipywidgets.Button(description=str(grade), tooltip=meaning, button_style="primary")
-        for grade, meaning in GRADES.items()
-    ]
-    skip = ipywidgets.Button(description="skip", tooltip="leave it for later")
-    undo = ipywidgets.Button(description="undo", tooltip="take back the last grade")
+    buttons = {key: ipywidgets.Button(description=_label(key), tooltip=meaning) for key, meaning in ACTS.items()}
 
     def show() -> None:
         view.value = _page(session)
-        for button in (*grades, skip):
-            button.disabled = session.item is None
+        for key, button in buttons.items():
+            button.disabled = session.item is None and key != UNDO
 
-    def then_show(act: Callable[..., Any], *arguments: int) -> Callable[[Any], None]:
+    def on_click(key: str) -> Callable[[Any], None]:
         def clicked(_: Any) -> None:
-            act(*arguments)
+            session.act(key)
             show()
 
         return clicked
 
-    for grade, button in zip(GRADES, grades, strict=True):
-        button.on_click(then_show(session.grade, grade))
-    skip.on_click(then_show(session.skip))
-    undo.on_click(then_show(session.undo))
+    for key, button in buttons.items():
+        button.on_click(on_click(key))
     show()
-    return ipywidgets.VBox([view, ipywidgets.HBox([*grades, skip, undo])])
+    return ipywidgets.VBox([view, ipywidgets.HBox([*buttons.values()])])
+
+
+def _label(key: str) -> str:
+    return key if key.isdigit() else ACTS[key]
 
 
 def _page(session: JudgingSession) -> str:
     item = session.item
-    state = f"<p>{session.n_graded} of {len(session)} graded, {session.n_skipped} skipped</p>"
+    state = f"<p>{session.state}</p>"
     if item is None:
         return f"{state}<p><b>Nothing left to grade:</b> merge {escape(str(session.path))} into the judgments.</p>"
     legend = ", ".join(f"<b>{grade}</b> {escape(meaning)}" for grade, meaning in GRADES.items())

@@ -22,7 +22,7 @@ from ragbench.corpus.links import Dialect
 
 TOPICS, SECTIONS, DOCUMENTS = "topics.jsonl", "sections.qrels", "documents.qrels"
 COLLECTION = "documents.txt"
-_FIELDS = ("qid", "text", "type", "split", "need", "hypothesis", "group", "provenance", "masked")
+_FIELDS = ("qid", "text", "type", "split", "need", "hypothesis", "group", "provenance", "masked", "salient_terms")
 
 
 def load_native(
@@ -125,7 +125,7 @@ def read_topics(path: Path) -> tuple[Topic, ...]:
         if any(c.isspace() for c in row["qid"]):
             raise BenchmarkError(f"{path}:{number}: qid '{row['qid']}' must not contain white space")
         if row["qid"] in topics:
-            raise BenchmarkError(f"{path}:{number} has topic '{row['qid']}' again: give every topic its own qid")
+            raise BenchmarkError(f"{path}:{number} repeats topic '{row['qid']}': give every topic its own qid")
         topics[row["qid"]] = Topic(**row)
     if not topics:
         raise BenchmarkError(f"{path} holds no topics")
@@ -162,7 +162,9 @@ def write_topics(path: Path, topics: Iterable[Topic]) -> None:
 def topic_row(topic: Topic) -> dict[str, Any]:
     """A topic as a row of a file; provenance and source only where it has them."""
     row = {name: getattr(topic, name) for name in ("qid", "text", "type", "split", "group", "need", "hypothesis")}
-    return row | {name: getattr(topic, name) for name in ("provenance", "masked") if getattr(topic, name)}
+    return row | {
+        name: getattr(topic, name) for name in ("provenance", "masked", "salient_terms") if getattr(topic, name)
+    }
 
 
 def _with_earlier(

@@ -41,7 +41,10 @@ _SCRIPTS = {
 
 @dataclass(frozen=True)
 class Survey:
-    """What was found: documents, chunks, topics, those with an answer; `said` and `warnings` are sentences."""
+    """What was found: documents, chunks, topics, those with an answer; `said` and `warnings` are sentences.
+
+    `language` is that of most documents, "" where none was recognised.
+    """
 
     documents: int
     chunks: int
@@ -49,6 +52,7 @@ class Survey:
     answered: int
     said: Sequence[str]
     warnings: Sequence[str]
+    language: str = ""
 
 
 def survey(corpus: Path, queries: Path | None, qrels: Path | None, include: Sequence[str]) -> Survey:
@@ -58,10 +62,7 @@ def survey(corpus: Path, queries: Path | None, qrels: Path | None, include: Sequ
     chunks = sum(len(HeaderChunker().chunk(document)) for document in found.documents)
     n = len(found.documents)
     said = [f"{corpus}: {n:,} document{'s' if n != 1 else ''}, {chunks:,} chunks{_named(languages, n)}"]
-    if languages and languages.most_common(1)[0][0] != "English":
-        said.append(
-            "the bundled encoders know English best: index.encoder.name takes another one (ragbench list models)"
-        )
+    often = languages.most_common(1)[0][0] if languages else ""
     if left := [glob for glob in OTHERS if glob not in include and find_files(corpus, [glob])[0]]:
         counted = ", ".join(f"{len(find_files(corpus, [glob])[0])} {glob[4:]}" for glob in left)
         globs = ", ".join(f'"{glob}"' for glob in (*include, *left))
@@ -71,7 +72,7 @@ def survey(corpus: Path, queries: Path | None, qrels: Path | None, include: Sequ
         without = f", {len(found.topics) - answered} without" if answered < len(found.topics) else ""
         said.append(f"{queries}: {len(found.topics)} queries, {answered} with an answer{without}")
         said += _columns(queries, Names(found.documents))
-    return Survey(n, chunks, len(found.topics), answered, said, grouped_by_kind(found.warnings)[:_WARNINGS])
+    return Survey(n, chunks, len(found.topics), answered, said, grouped_by_kind(found.warnings)[:_WARNINGS], often)
 
 
 def language(text: str) -> str:

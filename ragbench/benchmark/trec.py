@@ -90,7 +90,7 @@ def read_trec_topics(path: Path, field: TopicField = "title", encoding: str = "u
         if not topic.text:
             raise BenchmarkError(f"{where}: query {topic.qid} is empty: give it a text, or choose another data.field")
         if topic.qid in topics:
-            raise BenchmarkError(f"{where} has topic '{topic.qid}' again: numbers must be unique")
+            raise BenchmarkError(f"{where} repeats topic '{topic.qid}': numbers must be unique")
         topics[topic.qid] = topic
     if not topics:
         raise BenchmarkError(f"{path} holds no topics")

@@ -27,6 +27,7 @@ COLUMNS = {
     "type": ("type", "kind"),
     "need": ("need",),
     "hypothesis": ("hypothesis",),
+    "salient_terms": ("salient_terms",),
     "group": ("group",),
     "provenance": ("provenance",),
     "masked": ("masked",),
@@ -55,7 +56,8 @@ def load_vault(
 
     Columns of `queries`: text; perhaps qid (made from the text when absent, so that a new row changes no other id),
     relevant (docnos, paths, file names or wikilinks, with `#heading` for a section or quoted words for a passage,
-    several separated by `;`, grade 1 each), split, type, need, hypothesis, group, provenance, masked (see `Topic`).
+    several separated by `;`, grade 1 each), split, type, need, hypothesis, group, provenance,
+    masked, salient_terms (see `Topic`).
     `qrels` adds judgments: a folder with sections.qrels or documents.qrels, as `ragbench judge` writes it, or a file in
     the form of BEIR or TREC; they win over `relevant`. Judgments of unknown documents are left out with a warning,
     those of unknown topics too with `unknown_topics="warn"`. Raises BenchmarkError with file and line.

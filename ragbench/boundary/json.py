@@ -41,7 +41,7 @@ def read_json(
     try:
         value = (_OWN if own else _DECODER).decode(text)
     except json.JSONDecodeError as error:
-        raise BoundaryError(f"not valid JSON at line {error.lineno}") from None
+        raise BoundaryError(f"invalid JSON at line {error.lineno}") from None
     except RecursionError:
         raise BoundaryError(f"nested deeper than {max_depth} levels") from None
     if depth_of(value, max_depth) > max_depth:
@@ -142,14 +142,14 @@ def _one_of_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _whole_number(digits: str) -> int:
     # Python refuses more than 4,300 digits with an error of its own.
     if len(digits) > 20 or not -(2**64) < (number := int(digits)) < 2**64:
-        raise BoundaryError(f"the number {_shown(digits)} does not fit 64 bits")
+        raise BoundaryError(f"the number {_shown(digits)} does not fit in 64 bits")
     return number
 
 
 def _number(digits: str) -> float:
     number = float(digits)
     if math.isinf(number):
-        raise BoundaryError(f"the number {_shown(digits)} does not fit 64 bits")
+        raise BoundaryError(f"the number {_shown(digits)} does not fit in 64 bits")
     return number
 
 

@@ -43,7 +43,7 @@ def read_yaml(
     except yaml.MarkedYAMLError as error:
         raise BoundaryError(reason_of(error)) from None
     except (yaml.YAMLError, RecursionError) as error:
-        raise BoundaryError(f"not valid YAML ({' '.join(str(error).split())[:120]})") from None
+        raise BoundaryError(f"invalid YAML ({' '.join(str(error).split())[:120]})") from None
 
 
 def read_frontmatter(text: str) -> Any:
@@ -66,7 +66,7 @@ def reason_of(error: yaml.MarkedYAMLError) -> str:
     """What a parser says about a text, with the line."""
     mark = error.problem_mark or error.context_mark
     problem = " ".join((error.problem or error.context or "unexpected structure").split())
-    return f"not valid YAML at line {mark.line + 1}: {problem[:120]}" if mark else f"not valid YAML: {problem[:120]}"
+    return f"invalid YAML at line {mark.line + 1}: {problem[:120]}" if mark else f"invalid YAML: {problem[:120]}"
 
 
 def _checked_events(text: str, max_depth: int, aliases: bool) -> Iterator[None]:
@@ -113,7 +113,7 @@ class _Loader(_SafeLoader):  # type: ignore[misc]
         if isinstance(value, float) and not math.isfinite(value):
             raise BoundaryError(f"the number at line {_line(node)} is not finite")
         if isinstance(value, int) and value.bit_length() > 64:
-            raise BoundaryError(f"the number at line {_line(node)} does not fit 64 bits: put it into quotes")
+            raise BoundaryError(f"the number at line {_line(node)} does not fit in 64 bits: put it into quotes")
         if isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value):
             raise BoundaryError(f"the text at line {_line(node)} holds half of a character (a lone surrogate)")
         return value

@@ -6,10 +6,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-GROUPS: Mapping[str, Mapping[str, str]] = {
+_GROUPS: Mapping[str, Mapping[str, str]] = {
     "Find out which ideas help": {
         "init": "look at a folder of notes and write ragbench.yaml, which later commands read",
         "run": "measure one configuration, or a sweep of them, on a benchmark",
@@ -45,9 +46,21 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "index": "build the index artefacts and inspect them",
         "track": "write finished runs to MLflow from their folders, and open it",
         "trust": "let a project file of somebody else name servers, programs and classes",
+        "reproduce": "measure a published benchmark, and say how far off the published figure is",
         "doctor": "check Java, models, Lucene, FAISS, MLflow, disk",
         "completion": "make the shell complete commands, options and overrides",
     },
+}
+_HERE = os.path.dirname(__file__)  # noqa: PTH120 # pathlib would slow `--help` down
+
+
+def _is_there(name: str) -> bool:
+    """Whether the module of a command is there: optional ones may have been left out."""
+    return os.path.exists(os.path.join(_HERE, f"{name}.py"))  # noqa: PTH110, PTH118
+
+
+GROUPS: Mapping[str, Mapping[str, str]] = {
+    title: {name: line for name, line in group.items() if _is_there(name)} for title, group in _GROUPS.items()
 }
 """The commands by what a person wants, each with one line."""
 
@@ -94,15 +107,11 @@ OLD: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Call:
-    """A command as it is called: its name in one or two words, the module that runs it, the words that follow."""
+    """A command as it is called: its name in one or two words, the words that follow, the module that runs it."""
 
     name: str
     rest: tuple[str, ...]
-
-    @property
-    def module(self) -> str:
-        """The module that runs it."""
-        return f"ragbench.commands.{self.name.replace(' ', '_')}"
+    module: str
 
 
 def call(words: Sequence[str]) -> Call | None:
@@ -110,9 +119,18 @@ def call(words: Sequence[str]) -> Call | None:
     first, *rest = words
     found = [*OLD.get(first, (first,)), *rest]
     if found[0] not in SUMMARY:
-        return None
+        return _of_another_package(first, rest)
     size = 2 if found[1:2] and found[1] in WORDS.get(found[0], {}) else 1
-    return Call(" ".join(found[:size]), tuple(found[size:]))
+    return Call(" ".join(found[:size]), tuple(found[size:]), f"ragbench.commands.{'_'.join(found[:size])}")
+
+
+def _of_another_package(name: str, rest: Sequence[str]) -> Call | None:
+    """The call of a command that an entry point of the group `ragbench.commands` names."""
+    from ragbench.base import parts  # late: reading entry points takes as long as all of `--help`
+
+    if name not in parts.names("ragbench.commands"):
+        return None
+    return Call(name, tuple(rest), parts.load("ragbench.commands", name, "command").__name__)
 
 
 def everything() -> tuple[str, ...]:

@@ -34,14 +34,15 @@ def main(arguments: argparse.Namespace) -> int:
         print(experiment.plan())
         return 0
     with console.progress(arguments.quiet or arguments.json) as progress:
-        results = experiment.run(progress)
-    verdicts = results.verdicts
+        results = experiment.measure(progress)
+        if arguments.json:
+            results = experiment.keep(results)
     if arguments.json:
         console.print_json(
             {
                 "folder": str(results.folder),
                 "mlflow_run": results.tracking_run,
-                "verdicts": verdicts.to_dict(orient="records"),
+                "verdicts": results.verdicts.to_dict(orient="records"),
                 "halves": results.halves.to_dict(orient="records"),
                 "areas": results.areas.to_dict(orient="records"),
                 "looks": results.looks,
@@ -49,5 +50,5 @@ def main(arguments: argparse.Namespace) -> int:
         )
         return 0
     print(results.design)
-    show(results, arguments.wide, dashboard=True)
+    show(experiment, results, arguments, dashboard=True)
     return 0

@@ -26,12 +26,11 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.atlas import expected
     from ragbench.config import composition
     from ragbench.report import advice, screen
-    from ragbench.results import ledger, measurements
+    from ragbench.results import measurements
     from ragbench.workbench.runs import named_runs
 
-    (folder,), settings = named_runs(arguments.words, most=1)
+    (folder,), _ = named_runs(arguments.words, most=1)
     loaded = measurements.load(folder)
-    ledger.of_results(settings.ledger, loaded, "advise")
     arm = arguments.arm or advice.best_arm(loaded)
     levers = advice.advice(loaded, arm, composition.project_words())
     if arguments.json:

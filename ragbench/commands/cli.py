@@ -50,8 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Small matrix products are slower on several threads, and far slower when another process wants the cores.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if not words or words[0] in ("-h", "--help", "help"):
-        print(_overview())
-        return 0
+        return _to_pipe(_overview())
     if words[0] == "--version":
         from importlib.metadata import version
 
@@ -89,9 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             traceback.print_exc()
         return _refuse(str(error), FAILED if isinstance(error, ArmsFailed) else BAD_INPUT)
     except BrokenPipeError:
-        # The reader of a pipe has gone (`ragbench list | head`); keep the interpreter from complaining at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return _reader_gone()
     except OSError as error:
         if parsed.verbose:
             raise
@@ -102,6 +99,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _refuse(str(stop) or "interrupted; finished parts are kept", INTERRUPTED)
     finally:
         processes.TYPED.reset(typed)
+
+
+def _to_pipe(text: str) -> int:
+    """Print a text whose reader may stop early."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        return _reader_gone()
+    return 0
+
+
+def _reader_gone() -> int:
+    """The reader of a pipe has gone (`ragbench list | head`); keep the interpreter from complaining at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
 
 
 def _refuse(sentence: str, code: int = BAD_INPUT) -> int:

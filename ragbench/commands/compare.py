@@ -19,7 +19,7 @@ EXAMPLES = """examples:
   ragbench compare results/runs/A @1/rerank --baseline phase1 --measure "R@10"
   ragbench compare results/runs/A other-system.trec --format latex
   ragbench compare @1 @2 @3 --effects                    the same ablation on three collections, side by side
-  ragbench compare @1 --model-grades pool.model.csv --sample pool.sample.csv   corrected by what persons judged
+  ragbench compare @1 --model-grades pool.model.csv --sample pool.sample.csv   corrected by what people judged
   ragbench compare 3f2a...                               an MLflow run by its id
 """
 
@@ -133,7 +133,9 @@ def _model_judged(sources: Sequence[Path], arguments: argparse.Namespace) -> int
     from ragbench.results import measured_data, measurements, model_judged
 
     if not arguments.model_grades or not arguments.sample:
-        raise ConfigError("--model-grades and --sample go together: a model counts only beside persons")
+        raise ConfigError(
+            "--model-grades and --sample go together: grades of a model count only beside grades of people"
+        )
     if len(sources) != 1 or not sources[0].is_dir():
         raise ConfigError("--model-grades takes one run: name its folder, or @1")
     measured = measurements.load(sources[0])
@@ -145,9 +147,7 @@ def _model_judged(sources: Sequence[Path], arguments: argparse.Namespace) -> int
         console.print_json({"agreement": agreement, "kappa": found.kappa, "same": found.same, "effects": effects})
         return 0
     signed = dict.fromkeys(found.effects.columns, "+.3f") | {"weight": ".2f"}
-    console.print_table(
-        found.effects, f"Against {measured.arms[0]}, judged by a model and corrected by persons", signed
-    )
+    console.print_table(found.effects, f"Against {measured.arms[0]}, judged by a model and corrected by people", signed)
     print(found.sentence)
     return 0
 

@@ -107,7 +107,7 @@ def _looks(benchmark: Benchmark, settings: Settings, arguments: argparse.Namespa
     elif rows:
         console.print_table(table, f"Looks at the test topics of '{benchmark.name}'")
     else:
-        print(f"nobody has looked at the test topics of '{benchmark.name}' as it is now")
+        print(f"there has been no look at the test topics of '{benchmark.name}' as it is now")
     return 0
 
 
@@ -244,7 +244,11 @@ def _judged(settings: Settings, run: str, overrides: Sequence[str], arguments: a
         )
         return 0
     console.print_table(table, f"{JUDGED} as it was measured, and pairs that are unjudged now: {benchmark.name}")
-    print("\n".join(f"{sentence}." for sentence in estimate.sentences()) if estimate else "One arm estimates nothing.")
+    print(
+        "\n".join(f"{sentence}." for sentence in estimate.sentences())
+        if estimate
+        else "One arm is not enough for an estimate."
+    )
     console.next_command("data pool")
     return 0
 

@@ -36,13 +36,12 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.base.errors import ResultsError
     from ragbench.evaluation import diagnosis, headroom
     from ragbench.report import evidence, tables
-    from ragbench.results import ledger, measured_data, measurements
+    from ragbench.results import measured_data, measurements
     from ragbench.workbench.runs import named_runs, split_words
 
     (folder,), settings = named_runs(arguments.words, most=1)
     loaded = measurements.load(folder)
     measured_data.refuse_other_data(loaded, settings.config, split_words(arguments.words)[1])
-    ledger.of_results(settings.ledger, loaded, "diagnose")
     known = loaded.arms
     arms = arguments.arms.split(",") if arguments.arms else known
     for arm in arms:

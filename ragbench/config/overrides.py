@@ -18,6 +18,7 @@ from ragbench.config.catalogue import Catalogue, Tree, numbered
 
 EXPERIMENT = "exp"
 _LISTS_OF_SWITCHES = ("factors", "order", "tune")  # their values name switches
+_TEMPLATES = ("live.url", "live.program")
 _NOT_TEXT = ("true", "false", "null", "nan", "inf")  # unless they are quoted
 _SYNONYMS = {"on": ("yes", "true", "1", "enabled"), "off": ("no", "false", "0", "null", "none", "disabled")}
 
@@ -47,6 +48,8 @@ def _canonical(word: str, known: Catalogue) -> str:
     name = f"{dot}{numbered(space)}" if dot and not prefix else numbered(name)
     if name in _LISTS_OF_SWITCHES:
         value = re.sub(r"\w+(\.\w+)*", lambda found: numbered(found[0]), value)
+    if name in _TEMPLATES and ("{query}" in value or "{depth}" in value) and value[0] not in "[{'\"":
+        value = _as_yaml(value)  # a text: its braces are no mapping
     return f"{'+' if name == EXPERIMENT else ''}{name}={value}"
 
 

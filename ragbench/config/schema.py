@@ -33,8 +33,9 @@ def check(config: Mapping[str, Any], known: Catalogue, choices: Mapping[str, str
     _check_keys({key: node for key, node in config.items() if key not in added}, known.tree, "", known)
     for group, option in choices.items():
         _check_option(config.get(group), group, option, known)
+    stages = (*_stage_keys(known.tree), *added, SOURCES)
     for entry in basics.order:
-        _check_entry(entry, (*_stage_keys(known.tree), *added, SOURCES))
+        _check_entry("", "order", entry, stages)
     if TARGET not in (value_at(config, ("index", "chunking")) or {}):
         raise Refused("index", "chunking", f"must name a class in {TARGET}")
     for section, target in SPECS.items():
@@ -43,6 +44,9 @@ def check(config: Mapping[str, Any], known: Catalogue, choices: Mapping[str, str
             raise Refused("", section, "is missing")
         if section not in _ELSEWHERE:
             build(class_named(target, section), node, section)
+    for mode, node in config["modes"].items():
+        for entry in node.get("without", ()):
+            _check_entry(f"modes.{mode}", "without", entry, stages)
     load.check(config["data"])
     for path, node in _nodes_with_class(config, ""):
         make(node, path)
@@ -105,10 +109,10 @@ def _own_stages(config: Mapping[str, Any], known: Catalogue) -> list[str]:
     return [key for key, node in others if isinstance(node, Mapping) and TARGET in node]
 
 
-def _check_entry(entry: str, stages: Sequence[str]) -> None:
-    """Raise Refused for an entry of `order` that is not a stage, on or off."""
+def _check_entry(where: str, key: str, entry: str, stages: Sequence[str]) -> None:
+    """Raise Refused for an entry of a list of stages that is not a stage, on or off."""
     if entry not in stages:
-        raise Refused("", "order", f"names '{entry}', which is not a stage{did_you_mean(entry, stages, 'stages')}")
+        raise Refused(where, key, f"names '{entry}', which is not a stage{did_you_mean(entry, stages, 'stages')}")
 
 
 def _stage_keys(tree: Tree, path: str = "") -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from annotated_types import MinLen
 
@@ -102,6 +102,16 @@ class TuneSpec(Checked):
     space: Mapping[str, Any] = field(default_factory=dict)  # what is varied, by key: from the options of `tune`
 
 
+LOCAL = "local"
+"""The execution in this process."""
+
+
+def _is_execution(kind: str) -> bool:
+    from ragbench.base import parts
+
+    return kind == LOCAL or kind in parts.names("ragbench.executions")
+
+
 @dataclass(frozen=True)
 class Workers(Checked):
     """The processes that compute arms."""
@@ -113,11 +123,14 @@ class Workers(Checked):
 
 @dataclass(frozen=True)
 class ExecutionSpec(Workers):
-    """Where arms are computed: `local` is this process; `joblib` has `Workers`, `ray` also an address."""
+    """Where arms are computed: `local` is this process; `joblib` has `Workers`, `ray` also an address.
+
+    Installed packages may add others (entry points of `ragbench.executions`).
+    """
 
     # of a running cluster (host:port, or auto); RAY_ADDRESS when null; without both, one is started here
     address: Annotated[Name, Needs(Capability.EXECUTES)] | None = None
-    kind: Literal["local", "joblib", "ray"] = "local"
+    kind: Annotated[str, Holds(_is_execution, "must be local, joblib, ray, or that of an installed package")] = LOCAL
 
 
 @dataclass(frozen=True)

@@ -22,11 +22,11 @@ from ragbench.index.shards import Sharding
 from ragbench.index.texts import PassageTemplate
 from ragbench.index.vocabulary import VocabularySpec
 from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, check_name
+from ragbench.search.engine.modes import ModeSpec
 from ragbench.search.engine.pipeline import Pipeline
 from ragbench.search.stages.dense import RetrieveDense
-from ragbench.search.stages.fuse import Fuse
 from ragbench.search.stages.lexical import RetrieveLexical
-from ragbench.search.stages.stage import Retriever, Stage
+from ragbench.search.stages.stage import Retriever, Stage, among
 
 _SOURCES = (RetrieveDense, RetrieveLexical)
 
@@ -41,15 +41,11 @@ class Settings:
 
     @cached_property
     def pipeline(self) -> Pipeline:
-        """The stages that are on, in the configured order; fusion gets the sources that it asks for exact scores."""
+        """The stages that are on, in the configured order; those that ask about the sources get them."""
         stages = tuple(self._stages())
         sources = tuple(stage for _, stage in stages if isinstance(stage, Retriever))
-        return Pipeline(
-            tuple(
-                (name, replace(stage, sources=sources) if isinstance(stage, Fuse) and stage.asks else stage)
-                for name, stage in stages
-            )
-        )
+        modes = {mode: build(ModeSpec, node, f"modes.{mode}") for mode, node in self.config.get("modes", {}).items()}
+        return Pipeline(tuple((name, among(stage, sources)) for name, stage in stages), modes)
 
     @cached_property
     def index(self) -> IndexSpec:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 from urllib.parse import quote, unquote
 
+from ragbench.base import progress
 from ragbench.base.errors import ConfigError, CorpusError
 from ragbench.base.fingerprint import digest
 from ragbench.base.types import Document
@@ -77,13 +78,14 @@ def read_vault(
     files, warnings = find_files(root, include)
     if only is not None:
         if missing := sorted(set(only) - {file.path for file in files}):
-            raise CorpusError(f"{root / missing[0]} is listed as a document of the collection and is not there.")
+            raise CorpusError(f"{root / missing[0]} is listed as a document of the collection but does not exist.")
         files = [file for file in files if file.path in only]
         warnings = [warning for warning in warnings if warning.path in only]
     documents: dict[str, Document] = {}
     folded: dict[str, str] = {}
     # `.md` before `.markdown`: the first file of a docno stays.
-    for file in sorted(files, key=lambda file: (docno_of(file.path), not file.path.endswith(".md"), file.path)):
+    files = sorted(files, key=lambda file: (docno_of(file.path), not file.path.endswith(".md"), file.path))
+    for file in progress.steps("reading", files):
         docno, path = docno_of(file.path), printable(file.path)
         if docno in documents:
             message = f"its document id {docno} is that of {documents[docno].path}; rename one of them."
@@ -122,7 +124,7 @@ def parse_document(docno: str, path: str, raw: bytes, modified: float) -> tuple[
     if not body.strip() and not any(warning.name == "unreadable" for warning in warnings):
         if frontmatter.fields:
             warnings.append(
-                FileWarning(path, "no-text", "it has frontmatter only: its title and description stand for its text.")
+                FileWarning(path, "no-text", "it has frontmatter only: its title and description are used as its text.")
             )
         else:
             warnings.append(FileWarning(path, "empty-file", "it holds no text; write some or delete the file."))

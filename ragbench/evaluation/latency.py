@@ -22,6 +22,7 @@ import numpy as np
 
 from ragbench.base import query_memory
 from ragbench.base.bounds import Checked, Count, Natural, Positive, Seed
+from ragbench.base.progress import track
 from ragbench.evaluation.intervals import Floats, Samples, summary
 from ragbench.evaluation.unasked import Unasked
 from ragbench.search.engine.executor import Arm
@@ -127,6 +128,8 @@ def measure(
     sample = list(queries) if len(queries) <= spec.queries else chance.sample(list(queries), spec.queries)
     from threadpoolctl import threadpool_limits
 
+    if progress is not None:
+        progress("timing queries", 0, spec.rounds * len(sample) * len(arms))
     with threadpool_limits(limits=spec.threads):
         fresh = without_caches(arms, sample[: spec.warmup], spec.threads)
         first, new, known, second = (_by_arm(fresh) for _ in range(4))
@@ -134,15 +137,15 @@ def measure(
         repeated = range(len(asked) - len(sample), len(asked) - len(sample) + MOST_AGAIN) if again else range(0)
         unasked = Unasked(sample, (query.text for query in queries))
         for done, (_, query) in enumerate(asked, start=1):
-            for arm in chance.sample(fresh, len(fresh)):
+            for turn, arm in enumerate(chance.sample(fresh, len(fresh)), start=1):
                 variant = unasked.of(query)
                 first[arm.name].append(time_new(arm, variant))
                 if done - 1 in repeated:
                     new[arm.name].append(first[arm.name][-1])
                     known[arm.name].append(time_new(arm, variant))
                     second[arm.name].append(time_query(arm, variant))
-            if progress is not None:
-                progress("timing queries", done, len(asked))
+                if progress is not None:
+                    progress("timing queries", (done - 1) * len(fresh) + turn, len(asked) * len(fresh))
     qids = tuple(query.qid for _, query in asked)
     found = {}
     for arm in fresh:
@@ -168,7 +171,7 @@ def without_caches(arms: Sequence[Arm], warmup: Sequence[Query], threads: int) -
     fresh = [Arm(arm.name, arm.pipeline, arm.index.with_models(bare[id(arm.index.models)])) for arm in arms]
     for arm in fresh:
         arm.index.prepare(arm.pipeline.needs)
-        for query in warmup:
+        for query in track("warming up", warmup):
             arm.pipeline([query], arm.index)
     return fresh
 

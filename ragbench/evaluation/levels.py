@@ -25,7 +25,7 @@ DOCUMENT, SECTION, QUOTE, PASSAGE = "document", "section", "quote", "passage"
 
 def enough(topics: int, most: int) -> bool:
     """Whether a level with this many topics counts, where the level with the most topics has `most`."""
-    return topics > 0 and topics >= min(fewest.LEVEL, most)
+    return topics > 0 and topics >= min(fewest.LEVEL, most / 2)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ import numpy as np
 
 from ragbench.base import query_memory
 from ragbench.base.columns import Column, Columns
+from ragbench.base.progress import ticks
 from ragbench.evaluation.intervals import Floats, Samples, summary
 from ragbench.evaluation.latency import LatencySpec, Timing, without_caches
 from ragbench.evaluation.unasked import Unasked
@@ -90,6 +91,8 @@ def measure(
             arrivals = poisson_ms(qps, spec.arrivals, spec.seed)
             asked = chance.choices(queries, k=spec.arrivals)
             for arm in chance.sample(fresh, len(fresh)):
+                if progress is not None:
+                    progress("serving arrivals", len(served), total)
                 served.append(serve(arm, qps, [unasked.of(query) for query in asked], arrivals))
                 if progress is not None:
                     progress("serving arrivals", len(served), total)
@@ -107,6 +110,7 @@ def poisson_ms(qps: float, n: int, seed: int) -> Floats:
 def serve(arm: Arm, qps: float, queries: Sequence[Query], arrivals_ms: Floats) -> Served:
     """Answer each query as soon as it has arrived and the one before it is answered."""
     begun, answered = np.empty(len(queries)), np.empty(len(queries))
+    tick = ticks("queries", len(queries))
     start = time.perf_counter()
     for place, (query, arrival) in enumerate(zip(queries, arrivals_ms.tolist(), strict=True)):
         arm.index.memory.forget()
@@ -117,6 +121,7 @@ def serve(arm: Arm, qps: float, queries: Sequence[Query], arrivals_ms: Floats) -
         begun[place] = (time.perf_counter() - start) * 1e3
         arm.pipeline([query], arm.index)
         answered[place] = (time.perf_counter() - start) * 1e3
+        tick(1)
     return Served(arm.name, qps, arrivals_ms, begun, answered)
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from ragbench.base.progress import track
 from ragbench.evaluation.gains import DEPTH, Gains, ndcg, ndcg_if_useful, typical_gains, useless_known
 from ragbench.evaluation.levels import PASSAGE
 from ragbench.evaluation.measures import PRIMARY, UNJUDGED, if_useful
@@ -75,14 +76,14 @@ class Passages:
         return [self.covered([unit], quotes) for unit in units]
 
 
-def evaluate(states: Iterable[QueryState], passages: Passages, benchmark: Benchmark, budget: int) -> pd.DataFrame:
+def evaluate(states: Sequence[QueryState], passages: Passages, benchmark: Benchmark, budget: int) -> pd.DataFrame:
     """qid, level, measure, value: nDCG@10 of passages, their tokens, and the recall within a budget of tokens.
 
     Only of topics with a relevant part. `Unjudged@10` counts hits that cover no judged part.
     """
     import pandas as pd
 
-    answers = [_answer(state, passages, benchmark, budget) for state in states]
+    answers = [_answer(state, passages, benchmark, budget) for state in track("measuring passages", states)]
     known = [answer for answer in answers if answer is not None]
     typical = typical_gains([answer.gains for answer in known])
     bounded = useless_known(benchmark.section_qrels.get(answer.qid, {}) for answer in known)

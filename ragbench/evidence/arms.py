@@ -95,7 +95,11 @@ class Arms:
         policy = replace(policy, **(measured.record.get("look") or {}))
         samples = measured.arm_tables(LATENCY, ("arm", "qid", "total"))
         machine = of_machine(measured.record)
-        times = {name: replace(machine, samples=each) for name, each in samples.groupby("arm")} if len(samples) else {}
+        timed = dict(list(samples.groupby("arm"))) if len(samples) else {}
+        times = {
+            str(name): replace(machine, samples=each, elsewhere=bool(configs[str(name)].get("live")))
+            for name, each in timed.items()
+        }
         names = {DOCUMENT: policy.measure, PASSAGE: PRIMARY}
 
         def of_level(arm: str, name: Any) -> dict[str, Values]:

@@ -82,19 +82,25 @@ class Cost:
     @property
     def remedy(self) -> str:
         """What settles an open cost."""
+        if self.unknown == END_TO_END:
+            return "Compare like with like: serve a bundle (ragbench serve) and measure it with live=ragbench"
         if self.disturbed:
-            return "Repeat the command on a quieter machine to decide: computed results are kept"
+            return "Time the arms again on a quieter machine to decide: ragbench run --time-again @1"
         if self.added is not None and self.added.known:
             return f"Ask more queries to decide: latency.queries={2 * max(self.queries, fewest.P95)}"
         if 0 < self.queries < fewest.P95:
             return (
                 f"Ask at least {fewest.P95} queries to decide: latency.queries={fewest.P95}, and a log or more topics"
             )
-        return "Time it: repeat the command with latency.enabled=true"
+        return "Time it: ragbench run --time-again @1"
 
     @property
     def _noise(self) -> str:
         return f" (with {self.noise_ms:.0f} ms for noise: {self.disturbed})" if self.disturbed else ""
+
+
+END_TO_END = "a live search is timed end to end with its network, which no pipeline is"
+"""Why the times of a live search and of a pipeline are not compared."""
 
 
 @dataclass(frozen=True)
@@ -102,13 +108,14 @@ class Times:
     """The timed queries of an arm, (qid, total) in milliseconds, and the machine that they were timed on.
 
     `machine` identifies it: times of unlike machines are not compared. `disturbed` says how others disturbed it, ""
-    when they did not; `lost` is the share of the time that they took.
+    when they did not; `lost` is the share of the time that they took. `elsewhere`: those of a live search, end to end.
     """
 
     samples: pd.DataFrame
     machine: str = ""
     disturbed: str = ""
     lost: float = 0.0
+    elsewhere: bool = False
 
 
 def cost(contrast: Contrast, times: Mapping[str, Times], budget_ms: float | None, seed: int) -> Cost:
@@ -118,6 +125,8 @@ def cost(contrast: Contrast, times: Mapping[str, Times], budget_ms: float | None
         return Cost(None, budget_ms)
     used = [times[arm] for arm in weights]
     machines = list(dict.fromkeys(each.machine for each in used))
+    if len({each.elsewhere for each in used}) > 1:
+        return Cost(None, budget_ms, END_TO_END)
     if len(machines) > 1:
         return Cost(None, budget_ms, f"the times are of unlike machines ({'; '.join(machines)}) and not compared")
     found = added_p95(contrast, {arm: times[arm].samples for arm in weights}, seed)

@@ -22,13 +22,13 @@ class Mean(NamedTuple):
 
 def mean(values: ArrayLike) -> Mean:
     """The mean of values of shape (n,) with Student's interval, cut at 0 and 1 where all values lie between them."""
-    from scipy.stats import t
+    from scipy.special import stdtrit  # scipy.stats takes a second to import
 
     row = np.asarray(values, dtype=np.float64)
     n = len(row)
     centre = float(row.mean()) if n else math.nan
     if n < fewest.INTERVAL:
         return Mean(centre, math.nan, math.nan, n)
-    reach = float(t.ppf(0.975, n - 1)) * float(row.std(ddof=1)) / math.sqrt(n)
+    reach = float(stdtrit(n - 1, 0.975)) * float(row.std(ddof=1)) / math.sqrt(n)
     least, most = (0.0, 1.0) if row.min() >= 0 and row.max() <= 1 else (-math.inf, math.inf)
     return Mean(centre, max(least, centre - reach), min(most, centre + reach), n)

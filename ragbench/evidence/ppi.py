@@ -50,7 +50,7 @@ def prediction_powered_mean(
     n, more = len(gold), len(rest)
     if n < fewest.GRADED:
         raise ResultsError(
-            f"persons judged {n} topics, and a model's grades count only beside {fewest.GRADED} or more: "
+            f"people judged {n} topics, and a model's grades count only beside {fewest.GRADED} or more: "
             "judge a larger sample"
         )
     others = float(np.var(rest, ddof=1)) / more if more > 1 else 0.0

@@ -12,14 +12,15 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextlib import AbstractContextManager
 from itertools import accumulate, pairwise, takewhile
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
+from ragbench.base import parts
 from ragbench.base.errors import ArmsFailed, RagbenchError
 from ragbench.base.fingerprint import digest
-from ragbench.config.sections import ExecutionSpec
+from ragbench.config.sections import LOCAL, ExecutionSpec
 from ragbench.config.settings import Settings
+from ragbench.experiment.executions import Execution, Workers
 from ragbench.experiment.worker import Failure, Job
 from ragbench.models.parallel import threads_for
 from ragbench.search.engine import executor
@@ -31,26 +32,18 @@ if TYPE_CHECKING:
     from ragbench.search.engine.executor import Arm, Outcome
 
 
-class Workers(Protocol):
-    """Numbered processes, each running one arm at a time. A future that raises means that its process has died."""
-
-    count: int
-
-    def submit(self, number: int, settings: Settings) -> Future[Outcome | Failure]:
-        """Let a worker run an arm."""
-
-    def restart(self, number: int) -> None:
-        """Replace a worker that has died."""
-
-
 def spec_of(settings: Settings) -> ExecutionSpec:
     """The execution that the settings ask for. Raises ConfigError where it is not possible, also for a missing Ray."""
     spec = settings.execution
-    if spec.kind == "ray":
-        from ragbench.experiment.execution_ray import check
-
-        check()
+    if spec.kind != LOCAL:
+        execution_of(spec).check()
     return spec
+
+
+def execution_of(spec: ExecutionSpec) -> Execution:
+    """The part that computes arms elsewhere. ConfigError for an unknown kind."""
+    found: Execution = parts.load("ragbench.executions", spec.kind, "execution.kind")
+    return found
 
 
 def outcomes(
@@ -71,7 +64,7 @@ def outcomes(
     failed: list[Failure] = []
     answers = (
         _in_this_process(arms, queries, spec, progress)
-        if spec.kind == "local"
+        if spec.kind == LOCAL
         else _in_workers(settings, benchmark, queries, spec, progress, say)
     )
     for answer in answers:
@@ -122,20 +115,11 @@ def _in_workers(
     workers = min(spec.workers or threads_for(None), len(settings))
     threads = max(1, threads_for(None) // workers)
     job = Job.of(settings[0], benchmark, queries, threads, spec.memory_mb << 20)
-    pool: AbstractContextManager[Workers]
-    if spec.kind == "joblib":
-        from ragbench.experiment.execution_joblib import JoblibWorkers
-
-        pool = JoblibWorkers(job, workers)
-    else:
-        from ragbench.experiment.execution_ray import RayWorkers
-
-        pool = RayWorkers(job, workers, spec.address)
     done = 0
-    with pool as ready:
+    with execution_of(spec).workers(job, workers, spec) as ready:
         # New settings, without the objects built from them: a worker builds its own.
-        parts = [[Settings(s.name, s.config, s.overrides) for s in part] for part in groups(settings, ready.count)]
-        for answer in dispatch(parts, ready, spec.retries, say):
+        shares = [[Settings(s.name, s.config, s.overrides) for s in part] for part in groups(settings, ready.count)]
+        for answer in dispatch(shares, ready, spec.retries, say):
             done += 1
             if progress is not None:
                 progress("running arms", done, len(settings))

@@ -11,6 +11,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Self
 
 from ragbench.experiment import worker
+from ragbench.experiment.executions import Execution
 
 if TYPE_CHECKING:
     from ragbench.config.settings import Settings
@@ -53,3 +54,6 @@ class JoblibWorkers:
             initargs=(self._job, os.getpid()),
             env={"OPENBLAS_NUM_THREADS": "1"},
         )
+
+
+EXECUTION = Execution(lambda job, count, spec: JoblibWorkers(job, count))

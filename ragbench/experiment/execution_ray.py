@@ -21,6 +21,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Self
 
 from ragbench.base.errors import ConfigError
+from ragbench.experiment.executions import Execution
 from ragbench.experiment.worker import Worker
 
 if TYPE_CHECKING:
@@ -220,3 +221,10 @@ def _connection_failure(address: str | None, error: BaseException) -> str:
         f"the Ray cluster at {address} cannot be joined ({first}): if it wants an access token, set RAY_AUTH_MODE=token"
         " and RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH to that of the cluster, and see that both run the same Ray"
     )
+
+
+EXECUTION = Execution(
+    workers=lambda job, count, spec: RayWorkers(job, count, spec.address),
+    check=check,
+    beside=lambda function, jobs, spec: tasks(function, jobs, spec.address),
+)

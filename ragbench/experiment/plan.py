@@ -1,4 +1,4 @@
-"""Describe what an experiment would do: nothing is embedded, indexed, searched or measured."""
+"""Describe what an experiment would do, and how long it takes here: nothing is indexed, searched, measured or kept."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.config.arm_builder import ArmBuilder
 from ragbench.config.settings import Settings
+from ragbench.experiment.forecast import Forecast, forecast
 from ragbench.experiment.run import arm_key, plan
 from ragbench.index.artefacts import Survey
 from ragbench.models.access import Models
@@ -34,6 +35,7 @@ def explain(settings: Sequence[Settings], benchmark: Benchmark, command: str) ->
         lines.append(f"finished already, read from {stopped}: {', '.join(finished)}")
     lines += _artefacts(arms)
     lines.append(f"embeddings and re-ranking scores computed before are found in {shared.cache_folder}")
+    lines.append(forecast(remaining, planned.queries, shared.latency).sentence)
     spec = shared.latency
     if spec.enabled:
         sampled = min(spec.queries, queries)
@@ -41,6 +43,14 @@ def explain(settings: Sequence[Settings], benchmark: Benchmark, command: str) ->
         lines += ["and starts cold in a fresh process"] if spec.cold_start else []
         lines += [f"and is sent {spec.arrivals} queries at {rate:g} a second" for rate in spec.rates]
     return "\n".join(lines)
+
+
+def expected(settings: Sequence[Settings], benchmark: Benchmark, command: str) -> Forecast:
+    """How long a run of the settings will take here; the models are tried for some seconds."""
+    shared = settings[0]
+    builder = ArmBuilder(benchmark, Survey(shared.index_folder), Models(cache=shared.cache_folder))
+    planned = plan(settings, command, builder)
+    return forecast([arm for _, arm in planned.arms.values()], planned.queries, shared.latency)
 
 
 def _artefacts(arms: Sequence[Arm]) -> list[str]:

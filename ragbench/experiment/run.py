@@ -11,17 +11,20 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragbench.base.errors import BenchmarkError, ConfigError
+from ragbench.base import progress as shown
+from ragbench.base.errors import BenchmarkError, ConfigError, ResultsError
 from ragbench.base.fingerprint import digest, plain
 from ragbench.base.types import Query
 from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic, topic_area
 from ragbench.benchmark.split import TEST
 from ragbench.benchmark.topics.derive import DeriveSpec, choose
 from ragbench.config.arm_builder import ArmBuilder, Progress, Say, fetch_caches, share_caches
+from ragbench.config.benchmark import load
 from ragbench.config.settings import Settings
 from ragbench.evaluation import diagnosis, headroom, latency, levels, measures, open_loop, passages, source_rankings
 from ragbench.evaluation.machine import Watch
-from ragbench.experiment import coldstart, execution
+from ragbench.evidence.arms import LATENCY
+from ragbench.experiment import coldstart, execution, forecast, provisional
 from ragbench.results import environment, ledger, measurements, store, top_hits, verdicts
 from ragbench.results.measurements import Measurements
 from ragbench.results.store import RunFolder
@@ -98,14 +101,44 @@ def run(
     names = list(planned.arms)
     label = names[0] if len(names) == 1 else f"{len(names)}-arms"
     with store.writing(planned.shared.results, command, label, planned.digest, names, folder, say) as place:
-        quality = _measure_quality(planned, place, progress, say)
+        quality = _measure_quality(planned, place, builder, say)
         times = _measure_time(planned, place, progress, say)
         found = _conclude(planned, place, quality, times, conclude)
     share_caches(builder.store, builder.models)
     return found
 
 
-def _measure_quality(planned: Plan, place: RunFolder, progress: Progress | None, say: Say) -> pd.DataFrame:
+def time_again(finished: Measurements, progress: Progress | None = None, say: Say = print) -> Measurements:
+    """Time the arms of a finished run anew, in a run of its own with the values that the finished one measured.
+
+    Raises ResultsError for an ablation, and for documents or topics that have changed since.
+    """
+    record, names = finished.record, finished.arms
+    if record["command"] != "run":
+        raise ResultsError(
+            f"{finished.folder} is of ragbench {record['command']}: only those of ragbench run are timed again"
+        )
+    settings = [
+        Settings(name, {**finished.config(name), "name": name}, tuple(record["overrides"][name])).with_value(
+            "latency.enabled", True
+        )
+        for name in names
+    ]
+    benchmark = load(settings[0].config)
+    if benchmark.digest != record["benchmark"]["digest"]:
+        raise ResultsError(f"the data of {finished.folder} has changed since: measure it again with ragbench run")
+    builder = ArmBuilder.of(settings[0], benchmark, progress, say)
+    planned = plan(settings, "run", builder)
+    identity, label = digest([planned.digest, "timed again", finished.folder.name]), f"{len(names)}-arms-timed-again"
+    with store.writing(finished.folder.parents[1], "run", label, identity, names, None, say) as place:
+        place.copy(finished.folder, names, (measurements.TOPICS,), without=LATENCY)
+        for _, arm in planned.arms.values():
+            arm.index.prepare(arm.pipeline.needs)
+        times = _measure_time(planned, place, progress, say)
+        return _conclude(planned, place, finished.per_query, times, verdicts.against_first)
+
+
+def _measure_quality(planned: Plan, place: RunFolder, builder: ArmBuilder, say: Say) -> pd.DataFrame:
     """Measure what every arm finds, and write it; the results of arms that are already finished are read."""
     import pandas as pd
 
@@ -118,12 +151,29 @@ def _measure_quality(planned: Plan, place: RunFolder, progress: Progress | None,
             arm.index.prepare(arm.pipeline.needs)
             frames[name] = pd.read_parquet(store.arm_path(place.path, name) / measurements.PER_QUERY)
     remaining = [pair for name, pair in planned.arms.items() if name not in frames]
-    for outcome in execution.outcomes(remaining, planned.benchmark, planned.queries, progress, say):
+    long = shown.watched() and _look_ahead(planned, remaining, builder)
+    for outcome in execution.outcomes(remaining, planned.benchmark, planned.queries, builder.progress, say):
         each, arm = planned.arms[outcome.arm]
         arm.index.prepare(arm.pipeline.needs)
         files = place.arm(outcome.arm)
         frames[outcome.arm] = _write_arm(files, each, arm, outcome, planned.benchmark, facts, surroundings)
+        if long:
+            provisional.refine(planned.shared, planned.benchmark, frames)
     return pd.concat([frames[name] for name in planned.arms], ignore_index=True)
+
+
+def _look_ahead(planned: Plan, remaining: Sequence[tuple[Settings, Arm]], builder: ArmBuilder) -> bool:
+    """Say what is to come, and show a first answer where the run takes long; whether it does."""
+    arms = [arm for _, arm in remaining]
+    if any(arm.pipeline.live for arm in arms):
+        return False
+    coming = forecast.forecast(arms, planned.queries, planned.shared.latency, keep=True)
+    shown.expect(coming.steps)
+    if not arms or coming.seconds - coming.timing < provisional.WORTH:
+        return False
+    given = [each for each, _ in remaining]
+    provisional.show(given, planned.benchmark, planned.topics, builder, arms[0].index)
+    return True
 
 
 @dataclass(frozen=True)
@@ -191,6 +241,7 @@ def _conclude(
     found = Measurements(place.path, record, quality, times.table)
     place.text("summary.csv", found.summary(("split", "type")).to_csv(index=False))
     with store.errors_as_results_error(place.path):
+        shown.report("comparing arms")
         conclude(found)
     return replace(found, record=place.finish(record))
 
@@ -308,12 +359,8 @@ def timed_queries(planned: Plan) -> list[Query]:
 
 
 def _cold_starts(settings: Sequence[Settings], text: str, progress: Progress | None) -> dict[str, dict[str, float]]:
-    found = {}
-    for each in settings:
-        found[each.name] = dict(coldstart.measure(each, text))
-        if progress is not None:
-            progress("starting cold", len(found), len(settings))
-    return found
+    begun = shown.steps("starting cold", settings, progress)
+    return {each.name: dict(coldstart.measure(each, text)) for each in begun}
 
 
 def _latency_table(timings: Mapping[str, latency.Timing], cold: Mapping[str, Mapping[str, float]]) -> pd.DataFrame:

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 from ragbench.base.errors import BundleError, ConfigError, ResultsError
 from ragbench.base.files import publish_folder, why_unreadable
 from ragbench.base.fingerprint import plain, text_digest
+from ragbench.base.progress import report
 from ragbench.base.types import Query, QueryState, Ranking
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.load import load
@@ -123,6 +124,7 @@ def write(
     builder = ArmBuilder.of(measured.settings, benchmark, progress, say)
     (arm,) = builder.arms([measured.settings])
     arm.index.prepare(needs(arm.pipeline))
+    report("replaying queries")
     states = _replay(measured, arm, benchmark)
     cautions = [*([caution] if caution else []), *_cautions(arm.pipeline)]
     if any(topic.masked for topic in benchmark.topics):
@@ -131,6 +133,7 @@ def write(
         arm.index.prepare(needs(arm.pipeline))
         states = arm.pipeline([state.query for state in states], arm.index)
         cautions.append(_UNMASKED)
+    report("writing the bundle")
     draft = out.with_name(f".{out.name}.{os.getpid()}")
     for stale in _abandoned_drafts(out):
         shutil.rmtree(stale, ignore_errors=True)
@@ -254,7 +257,16 @@ def read_golden(folder: Path) -> list[Golden]:
         rows = list(read_json_lines(read_text(folder / GOLDEN)))
         return [
             Golden(
-                Query(row["qid"], row["text"], row["hypothesis"], row["kind"]), tuple(row["ids"]), tuple(row["scores"])
+                Query(
+                    row["qid"],
+                    row["text"],
+                    row["hypothesis"],
+                    row["kind"],
+                    phrasings=() if row.get("salient_terms") else None,
+                    salient_terms=tuple(row.get("salient_terms", ())),
+                ),
+                tuple(row["ids"]),
+                tuple(row["scores"]),
             )
             for row in rows
         ]
@@ -303,7 +315,9 @@ def _golden_lines(states: Sequence[QueryState], index: Index) -> Iterable[str]:
     for state in states:
         ids, scores = scored_ids(state.fused, index, GOLDEN_DEPTH)
         query = state.query
-        row = {"qid": query.qid, "text": query.text, "hypothesis": query.hypothesis, "kind": query.kind}
+        row: dict[str, Any] = {"qid": query.qid, "text": query.text, "hypothesis": query.hypothesis, "kind": query.kind}
+        if query.salient_terms:
+            row["salient_terms"] = query.salient_terms
         yield json.dumps({**row, "ids": ids, "scores": scores}, ensure_ascii=True) + "\n"
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from ragbench.config.settings import Settings
 from ragbench.export import hybrid, lucene
+from ragbench.export.file_format import FileFormat
 from ragbench.export.hybrid import NAME, VECTOR, Hybrid
 from ragbench.search.stages.fuse import Fuse
 
@@ -22,7 +23,7 @@ NEAREST = (Fuse("convex", norm="min_max"), Fuse("rrf"))
 replayed = hybrid.with_one_window
 
 
-def render(settings: Settings, origin: Sequence[str]) -> tuple[str, list[str]]:
+def render(settings: Settings, origin: Sequence[str], version: str | None = None) -> tuple[str, list[str]]:
     """The file, and sentences for what it cannot express; `origin` are sentences on where it comes from."""
     plan, missing = hybrid.translate(settings, _SYSTEM, "elasticsearch", FUSIONS)
     missing += hybrid.same_window(plan, _SYSTEM) + lucene.differences(plan, _SYSTEM)
@@ -86,3 +87,8 @@ def _retriever(plan: Hybrid) -> dict[str, Any]:
             "rank_window_size": plan.window,
         }
     }
+
+
+FORMAT = FileFormat(
+    ".elasticsearch.json", render, lambda settings, version: replayed(settings), fusions=FUSIONS, nearest=NEAREST
+)

@@ -13,6 +13,7 @@ from typing import Any
 
 from ragbench.config.settings import Settings
 from ragbench.corpus.librarian_chunking import CHARS_PER_TOKEN, LibrarianFixedChunker, LibrarianSemanticChunker
+from ragbench.export.file_format import FileFormat
 from ragbench.export.translation import Reading, with_values
 from ragbench.models import bundled
 from ragbench.search.stages.average import AverageScores
@@ -113,7 +114,7 @@ def replayed(settings: Settings) -> Settings:
     return with_values(changed, {"index.passage": own["index"]["passage"]})
 
 
-def render(settings: Settings, origin: Sequence[str]) -> tuple[str, list[str]]:
+def render(settings: Settings, origin: Sequence[str], version: str | None = None) -> tuple[str, list[str]]:
     """The file, and sentences for what it cannot express; `origin` are sentences for the key `ragbench`."""
     sections, missing = values(settings)
     note = {"about": list(origin), "not_expressed": missing}
@@ -159,3 +160,6 @@ def _differences(read: Reading, mode: str, lexical: bool, weights: Mapping[str, 
         )
     found.append(f"docs, metadata and mcp were not measured: they have the values of {_SYSTEM}'s example")
     return found
+
+
+FORMAT = FileFormat(".json", render, lambda settings, version: replayed(settings))

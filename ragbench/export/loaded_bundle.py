@@ -191,7 +191,7 @@ def load(
     models: Models | None = None,
     memory: Memory | None = None,
 ) -> LoadedBundle:
-    """Open a bundle, its index and its models.
+    """Open a bundle, its index and its models; or an engine that `ragbench export` loaded, by its file or address.
 
     A bundle without an index builds it in its folder from the documents that it names. `corpus` is the folder of these
     documents now; they are compared with those that the bundle serves. With `key`, the file of a public key, a bundle
@@ -200,6 +200,12 @@ def load(
     older than one that was opened before is refused. Raises BundleError for a folder that is no bundle or was made of
     other documents, IndexError_ and ModelError for parts that do not fit.
     """
+    from ragbench.export.engines import opened
+
+    if opened.is_engine(folder):
+        if corpus is not None or key is not None:
+            raise ConfigError(f"{folder} is an engine, which has neither a signature nor a corpus: leave both out")
+        return opened.load(folder, threads=threads, models=models)
     place = Path(folder).expanduser()
     for _ in range(_TRIES - 1):
         before = signing.state(place)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ragbench.export.hybrid import QUERY, Hybrid
-from ragbench.index.analyzers import CUSTOM
+from ragbench.index.analyzers import CUSTOM, LANGUAGES
 from ragbench.index.lexical import Bm25F
 
 OF_DOCUMENT, JOIN = "document_", "kind"
@@ -22,8 +22,8 @@ _FILTERS = {
 
 def analysis(name: str) -> tuple[str, dict[str, Any]]:
     """The name in an index of an analyzer of ragbench, and what the settings of the index must define for it."""
-    if name == "english":
-        return "english", {}
+    if name == "english" or name in LANGUAGES:
+        return name, {}
     if name == "standard":
         return "ragbench", {"analyzer": {"ragbench": {"type": "standard", "stopwords": "_english_"}}}
     pattern, filters = CUSTOM[name]

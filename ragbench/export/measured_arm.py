@@ -47,13 +47,14 @@ class MeasuredArm:
 class Evidence:
     """The outcome of an arm against its baseline, in one word and in one sentence.
 
-    `lacking` says in a few words why it is not adopted.
+    `lacking` says in a few words why it is not adopted; `cost_open`: only its time is not known.
     """
 
     gain: Gain
     sentence: str
     baseline: str | None
     lacking: str = ""
+    cost_open: bool = False
 
     @property
     def needs_force(self) -> bool:
@@ -101,7 +102,8 @@ def evidence(measured: MeasuredArm, baseline: str | None = None) -> Evidence:
     verdict = next(each.verdict for each in judged if each.contrast.factors == (measured.name,))
     sentence = f"Against {base} on {_topics(measured.results)}: {verdict.reason}"
     lacking = f"quality is {verdict.quality}" if verdict.quality != "better" else verdict.cost.text
-    return Evidence(verdict.outcome, sentence, base, lacking)
+    cost_open = verdict.quality == "better" and verdict.cost.axis == "open"
+    return Evidence(verdict.outcome, sentence, base, lacking, cost_open)
 
 
 def _topics(found: Measurements) -> str:
@@ -109,13 +111,21 @@ def _topics(found: Measurements) -> str:
     return "all topics" if split == "all" else f"the {split} topics"
 
 
-def require_gain(found: Evidence, force: bool, advice: Advice | None = None) -> str | None:
+def require_gain(found: Evidence, force: bool, cost_open: bool = False, advice: Advice | None = None) -> str | None:
     """A sentence on an unproven gain for the export, None if the gain is established; ConfigError without `force`.
 
-    `advice` takes the place of `force` where the arm's own topics leave the gain open and it is expected to be better.
+    `cost_open` is enough for an arm that is better, and only its time is not known. `advice` takes the place of `force`
+    where the arm's own topics leave the gain open and it is expected to be better.
     """
     if not found.needs_force:
         return None
+    if found.cost_open and not force:
+        if cost_open:
+            return f"Exported as better although its time is open ({found.lacking}), as --cost-open asks."
+        raise ConfigError(
+            f"this configuration is better than {found.baseline}, but its time is open ({found.lacking}): time it "
+            "again with ragbench run --time-again @1, or add --cost-open (cost_open=True in Python)"
+        )
     if advice is not None and not force and found.gain == "inconclusive":
         if advice.expected.better >= SURE:
             return f"Exported on expectation, not on a verdict ({found.lacking}): {advice.sentence}."

@@ -7,6 +7,7 @@ from typing import Any
 
 from ragbench.config.settings import Settings
 from ragbench.export import hybrid, lucene
+from ragbench.export.file_format import FileFormat
 from ragbench.export.hybrid import NAME, VECTOR, Hybrid
 from ragbench.search.stages.fuse import Fuse
 
@@ -18,7 +19,7 @@ NEAREST = (Fuse("convex", norm="min_max"), Fuse("rrf"))
 replayed = hybrid.with_one_window
 
 
-def render(settings: Settings, origin: Sequence[str]) -> tuple[str, list[str]]:
+def render(settings: Settings, origin: Sequence[str], version: str | None = None) -> tuple[str, list[str]]:
     """The file, and sentences for what it cannot express; `origin` are sentences on where it comes from."""
     plan, missing = hybrid.translate(settings, _SYSTEM, "opensearch", FUSIONS)
     missing += hybrid.same_window(plan, _SYSTEM) + lucene.differences(plan, _SYSTEM) + _kinds(plan)
@@ -83,3 +84,8 @@ def _kinds(plan: Hybrid) -> list[str]:
         return []
     structure = "a graph (hnsw)" if _graph(plan) else "an exact search"
     return [f"index.dense.kind = {kind}: {_SYSTEM} has no such structure, so {structure} is written"]
+
+
+FORMAT = FileFormat(
+    ".opensearch.json", render, lambda settings, version: replayed(settings), fusions=FUSIONS, nearest=NEAREST
+)

@@ -9,6 +9,7 @@ from typing import Any
 from ragbench.base.errors import ConfigError
 from ragbench.config.settings import Settings
 from ragbench.export import hybrid
+from ragbench.export.file_format import FileFormat
 from ragbench.export.hybrid import NAME, QUERY, VECTOR, Hybrid, with_one_window
 from ragbench.export.translation import with_values
 from ragbench.search.stages.fuse import Fuse
@@ -30,7 +31,7 @@ def replayed(settings: Settings) -> Settings:
     return with_values(plain, changes)
 
 
-def render(settings: Settings, origin: Sequence[str]) -> tuple[str, list[str]]:
+def render(settings: Settings, origin: Sequence[str], version: str | None = None) -> tuple[str, list[str]]:
     """The file, and sentences for what it cannot express; `origin` are sentences on where it comes from."""
     plan, missing = hybrid.translate(settings, _SYSTEM, "qdrant", FUSIONS)
     prefetch = [*([_meaning(plan)] if plan.dense else []), *([_words(plan)] if plan.lexical else [])]
@@ -97,3 +98,8 @@ def _differences(plan: Hybrid) -> list[str]:
     if plan.fuse and plan.fuse.method == "rrf" and len(set(plan.weights.values())) > 1:
         found.append(f"fuse.weights: {_SYSTEM} divides ranks by them, here they multiply what a rank gives")
     return found
+
+
+FORMAT = FileFormat(
+    ".qdrant.json", render, lambda settings, version: replayed(settings), fusions=FUSIONS, nearest=NEAREST, even=True
+)

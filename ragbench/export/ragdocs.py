@@ -14,6 +14,7 @@ from typing import Any
 from ragbench.base.errors import ConfigError
 from ragbench.config.settings import Settings
 from ragbench.corpus.chunking import HeaderChunker, ParentChildChunker
+from ragbench.export.file_format import FileFormat
 from ragbench.export.ragdocs_keys import NEWEST, VERSIONS, Version
 from ragbench.export.translation import Reading
 from ragbench.models import bundled
@@ -352,3 +353,6 @@ def _toml(value: Any) -> str:
 def _comment(line: str) -> str:
     printable = "".join(sign if sign.isprintable() else " " for sign in line)
     return f"# {printable}"
+
+
+FORMAT = FileFormat(".toml", render, replayed, versioned=True)

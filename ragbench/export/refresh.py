@@ -17,6 +17,7 @@ from typing import Any
 
 from ragbench.base import files
 from ragbench.base.errors import BundleError, CorpusError
+from ragbench.base.progress import steps
 from ragbench.base.types import Document
 from ragbench.config.arm_builder import Progress, Say
 from ragbench.corpus.links import Dialect, collection_digest, resolve_links
@@ -208,8 +209,9 @@ class Refresher:
         index = self._index(made, ArtefactStore(self.folder / bundle.INDEX, self._say), documents)
         needs = bundle.needs(self._settings.pipeline)
         index.prepare(needs)
+        self._ready(index)
         measured = generations.at_export(self.folder, self._record)
-        golden = tuple(self._replay(each, index) for each in measured.golden)
+        golden = tuple(self._replay(each, index) for each in steps("replaying queries", measured.golden))
         table = self._measured_chunks()
         drift = Drift(_share_changed(table, index.chunks), *_agreement(measured.golden, golden, table, index.chunks))
         generation = Generation(
@@ -217,6 +219,9 @@ class Refresher:
         )
         index.close()
         return generation, index.artefacts()
+
+    def _ready(self, index: Index) -> None:
+        """Called when the index of the new generation is complete, before queries are replayed in it."""
 
     def _index(self, serves: Generation, store: ArtefactStore, documents: Sequence[Document] = ()) -> Index:
         return Index(

@@ -15,6 +15,7 @@ from ragbench.evaluation.intervals import p95_at_least, summary
 from ragbench.evaluation.latency import measure
 from ragbench.export import bundle, generation, signing
 from ragbench.export.bundle import Golden
+from ragbench.export.engines import opened
 from ragbench.export.loaded_bundle import LoadedBundle, documents_of, load, settings_of
 from ragbench.index.artefact import damage_of
 from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, load_cross_encoder, load_encoder
@@ -58,6 +59,9 @@ def verify(
     """
     if latency_tolerance < 0:
         raise ConfigError(f"--latency-tolerance must be at least 0, got {latency_tolerance:g}")
+    if opened.is_engine(folder):
+        yield from _engine(folder, progress)
+        return
     record = bundle.read_record(folder)
     if key is not None:
         try:
@@ -90,6 +94,19 @@ def verify(
         )
     yield _drift(loaded)
     yield _environment(record)
+
+
+def _engine(place: Path, progress: Progress | None) -> Iterator[Check]:
+    """The checks of an engine: its content, its model, the golden queries."""
+    with opened.load(place) as loaded:
+        damage = loaded.engine.damage()
+        content = Check("content", "passes", "documents, vectors and words are as they were written")
+        yield Check("content", "fails", f"{damage}: export it again") if damage else content
+        yield from (_model(entry) for entry in loaded.record["models"])
+        yield _rankings(loaded, loaded.golden(), progress)
+        yield Check("latency", "not checked", "an engine is timed as an arm: live=sqlite, postgres or qdrant")
+        yield _drift(loaded)
+        yield _environment(loaded.record)
 
 
 def same_ranking(expected: Golden, ids: Sequence[str], scores: Sequence[float]) -> str | None:
@@ -185,7 +202,7 @@ def _index(loaded: LoadedBundle) -> Check:
     found = loaded.index.fingerprints(expected)
     other = sorted(name for name, fingerprint in expected.items() if found[name] != fingerprint)
     if other:
-        return Check("index", "fails", f"this version would build {', '.join(other)} in another way")
+        return Check("index", "fails", f"this version would build {', '.join(other)} differently")
     artefacts = loaded.index.artefacts()
     for each in artefacts:
         if reason := damage_of(each.manifest, each.kind, each.fingerprint, each.folder, in_full=True):

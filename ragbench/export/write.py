@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
 
 from ragbench.atlas import expected
 from ragbench.atlas.expected import Advice
+from ragbench.base import parts
 from ragbench.base.errors import BenchmarkError, ConfigError, CorpusError, ResultsError
 from ragbench.config.arm_builder import Progress, Say
 from ragbench.export import hybrid, measured_arm
+from ragbench.export.file_format import FileFormat
 from ragbench.export.measured_arm import Evidence, MeasuredArm
 from ragbench.export.replay import MAX_LOSS, Bench, Replay
 from ragbench.results.store import arm_folder
 
-Format = Literal["ragbench", "ragdocs", "librarian", "opensearch", "elasticsearch", "qdrant"]
-FORMATS: Mapping[str, str] = {
-    "ragbench": ".bundle",
-    "ragdocs": ".toml",
-    "librarian": ".json",
-    "opensearch": ".opensearch.json",
-    "elasticsearch": ".elasticsearch.json",
-    "qdrant": ".qdrant.json",
-}
-"""The formats with the endings of their file names."""
+BUNDLE, SQLITE = "ragbench", "sqlite"
+"""The formats that hold the documents, too: a folder, and one file. All others are configurations."""
+
+_ENDINGS = {BUNDLE: ".bundle", SQLITE: ".sqlite"}
+_ALIASES = {"bundle": BUNDLE}
+
+
+def formats() -> tuple[str, ...]:
+    """The names of all formats, also of other packages."""
+    return BUNDLE, SQLITE, *parts.names("ragbench.exports")
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Written:
     """
 
     out: Path
-    format: Format
+    format: str
     arm: str
     evidence: Evidence
     caution: str | None
@@ -56,6 +56,7 @@ def write(
     force: bool = False,
     on_expectation: bool = False,
     max_loss: float = MAX_LOSS,
+    cost_open: bool = False,
     include_index: bool = True,
     sign: Path | None = None,
     progress: Progress | None = None,
@@ -67,30 +68,40 @@ def write(
 
     `version` is the version of the system that will read the file, if its keys depend on it (None: the newest); `sign`
     is the file of a private key to sign a bundle with. Raises ConfigError for an unknown format or version and, without
-    `force`, for a gain over `baseline` (default: the run's first arm) that is not established, or a translation that
-    loses more than `max_loss` of nDCG@10; ResultsError for an unknown arm; BundleError when a bundle's folder exists.
+    `force`, for a gain over `baseline` (default: the run's first arm) that is not established (`cost_open` is enough
+    where only the time is not known), or a translation that loses more than `max_loss` of nDCG@10; ResultsError for an
+    unknown arm; BundleError when a bundle's folder exists.
     """
-    form: Format | None = next((each for each in get_args(Format) if each == format), None)
-    if form is None:
-        raise ConfigError(f"--format must be one of {', '.join(FORMATS)}, got {format}")
-    if version is not None and form != "ragdocs":
-        raise ConfigError(f"--version is for --format ragdocs only, got --format {form}")
-    if sign is not None and form != "ragbench":
-        raise ConfigError(f"--sign is for bundles only, got --format {form}")
+    format = _ALIASES.get(format, format)
+    if format not in formats():
+        raise ConfigError(f"--format must be one of {', '.join(formats())}, got {format}")
+    file = None if format in (BUNDLE, SQLITE) else _format(format)
+    if version is not None and not (file and file.versioned):
+        raise ConfigError(f"--version is for --format ragdocs only, got --format {format}")
+    if sign is not None and format != BUNDLE:
+        raise ConfigError(f"--sign is for bundles only, got --format {format}")
     found = measured_arm.find(run, arm)
     if found.settings.pipeline.live:
         raise ConfigError(f"arm '{found.name}' is a live search, which runs elsewhere already: export another arm")
     evidence = measured_arm.evidence(found, baseline)
     advice = _advice(found, evidence) if on_expectation and evidence.needs_force else None
-    caution = measured_arm.require_gain(evidence, force, advice)
-    place = out or found.results.folder / "exports" / f"{arm_folder(found.name)}{FORMATS[form]}"
-    if form == "ragbench":
+    caution = measured_arm.require_gain(evidence, force, cost_open, advice)
+    place = (
+        out or found.results.folder / "exports" / f"{arm_folder(found.name)}{file.ending if file else _ENDINGS[format]}"
+    )
+    if format == SQLITE:
+        from ragbench.export.engines import shipping
+
+        most = None if force else max_loss
+        said, priced = shipping.write_sqlite(found, place, evidence, caution, most, progress, say)
+        return Written(place, format, found.name, evidence, caution, tuple(said), priced)
+    if file is None:
         missing = _bundle(found, place, evidence, caution, include_index, sign, progress, say)
     else:
         limit = None if force else max_loss
-        missing, replay = _file(form, version, found, place, evidence, caution, limit, progress, say)
-        return Written(place, form, found.name, evidence, caution, tuple(missing), replay)
-    return Written(place, form, found.name, evidence, caution, tuple(missing))
+        missing, replay = _file(file, format, version, found, place, evidence, caution, limit, progress, say)
+        return Written(place, format, found.name, evidence, caution, tuple(missing), replay)
+    return Written(place, format, found.name, evidence, caution, tuple(missing))
 
 
 def _advice(found: MeasuredArm, evidence: Evidence) -> Advice:
@@ -132,8 +143,14 @@ def _bundle(
     return [str(sentence) for sentence in bundle.read_record(out)["cautions"] if sentence != caution]
 
 
+def _format(name: str) -> FileFormat:
+    found: FileFormat = parts.load("ragbench.exports", name, "--format")
+    return found
+
+
 def _file(
-    form: Format,
+    form: FileFormat,
+    name: str,
     version: str | None,
     arm: MeasuredArm,
     out: Path,
@@ -145,33 +162,29 @@ def _file(
 ) -> tuple[list[str], Replay | None]:
     """Replay what the system will run, and write its file; `max_loss` is None where any loss is accepted."""
     from ragbench.benchmark.lines import write_atomically
-    from ragbench.export import elasticsearch, librarian, opensearch, provenance, qdrant, ragdocs
+    from ragbench.export import provenance
 
     if out.is_dir():
-        raise ConfigError(f"--out {out} is a folder: name a file such as {out / f'config{FORMATS[form]}'}")
-    engines: Mapping[str, Any] = {"opensearch": opensearch, "elasticsearch": elasticsearch, "qdrant": qdrant}
-    replayed_by = {name: each.replayed for name, each in {**engines, "librarian": librarian}.items()}
+        raise ConfigError(f"--out {out} is a folder: name a file such as {out / f'config{form.ending}'}")
     settings, refitted, replay = arm.settings, [], None
-    if form in engines:
-        hybrid.require_source(settings, form)
+    if form.fusions:
+        hybrid.require_source(settings, name)
     try:
         bench = Bench.of(arm, progress, say)
-        if form in engines and not hybrid.expresses(settings, engines[form].FUSIONS):
-            settings, said = bench.nearest(hybrid.retrieval(settings), engines[form].NEAREST, even=form == "qdrant")
-            refitted = [f"fuse: {form} lacks {hybrid.fusion_of(arm.settings)}; nearest that it has: {said}"]
-        runs = ragdocs.replayed(settings, version) if form == "ragdocs" else replayed_by[form](settings)
-        replay = bench.replay(runs)
+        if form.fusions and not hybrid.expresses(settings, form.fusions):
+            settings, said = bench.nearest(hybrid.retrieval(settings), form.nearest, even=form.even)
+            refitted = [f"fuse: {name} lacks {hybrid.fusion_of(arm.settings)}; nearest that it has: {said}"]
+        if form.replayed is None:
+            raise ConfigError(f"the format {name} does not say what its system runs: add --force")
+        replay = bench.replay(form.replayed(settings, version))
         if max_loss is not None:
-            replay.require(max_loss, form)
+            replay.require(max_loss, name)
     except (ConfigError, ResultsError, BenchmarkError, CorpusError) as error:
         if max_loss is not None:
             raise
         refitted.append(f"not replayed: {error}")
     said_first = provenance.sentences(arm, evidence, caution)
     origin = [*said_first[:1], f"{replay.sentence}." if replay else refitted[-1], *said_first[1:]]
-    if form == "ragdocs":
-        text, missing = ragdocs.render(settings, origin, version)
-    else:
-        text, missing = {**engines, "librarian": librarian}[form].render(settings, origin)
+    text, missing = form.render(settings, origin, version)
     write_atomically(out, text)
     return [*refitted, *missing], replay

@@ -1,4 +1,4 @@
-r"""Turns text into terms: four Lucene analyzers.
+r"""Turns text into terms: four Lucene analyzers of English and code, and Lucene's own for other languages.
 
 | name        | for                    | `C++ agents' getUserById`                    | stems | stop words |
 |-------------|------------------------|----------------------------------------------|-------|------------|
@@ -7,15 +7,17 @@ r"""Turns text into terms: four Lucene analyzers.
 | `technical` | prose about software   | `c++ agent getuserbyid get user id`          | yes   | yes        |
 | `code`      | source code (P7)       | `c++ agents getuserbyid get user by id`      | no    | no         |
 
-`technical` and `code` keep what punctuation distinguishes (C++, C#, Node.js, std::vector, STR-2031, --max-lag, v3.1.2)
-and put its parts at the same position, those of camelCase too, so that `node` finds Node.js but `c` does not find C++.
+A language has the name of its analyzer in Lucene, with its stems and stop words: `german`, `french`, `cjk`, ...
+(`LANGUAGES`). `technical` and `code` keep what punctuation distinguishes (C++, C#, Node.js, std::vector, STR-2031,
+--max-lag, v3.1.2) and put its parts at the same position, those of camelCase too, so that `node` finds Node.js but `c`
+does not find C++.
 Both drop tokens of more than 255 characters: queries do not hold them, and Lucene refuses very long ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from types import MappingProxyType
 from typing import Any
 
@@ -121,8 +123,50 @@ def _custom(tokens: str, filters: Sequence[tuple[str, ...]]) -> Any:
         return builder.build()
 
 
+LANGUAGES: Mapping[str, str] = MappingProxyType(
+    {
+        "arabic": "ar.Arabic",
+        "bulgarian": "bg.Bulgarian",
+        "catalan": "ca.Catalan",
+        "cjk": "cjk.CJK",  # Chinese, Japanese, Korean: pairs of characters
+        "czech": "cz.Czech",
+        "danish": "da.Danish",
+        "dutch": "nl.Dutch",
+        "finnish": "fi.Finnish",
+        "french": "fr.French",
+        "german": "de.German",
+        "greek": "el.Greek",
+        "hindi": "hi.Hindi",
+        "hungarian": "hu.Hungarian",
+        "indonesian": "id.Indonesian",
+        "italian": "it.Italian",
+        "norwegian": "no.Norwegian",
+        "persian": "fa.Persian",
+        "portuguese": "pt.Portuguese",
+        "romanian": "ro.Romanian",
+        "russian": "ru.Russian",
+        "spanish": "es.Spanish",
+        "swedish": "sv.Swedish",
+        "turkish": "tr.Turkish",
+    }
+)
+"""Lucene's analyzers of languages other than English, below its package of analysis."""
+
+
+@cache
+def of_language(name: str) -> Any:
+    """Lucene's analyzer of a language of `LANGUAGES`."""
+    return java(f"org.apache.lucene.analysis.{LANGUAGES[name]}Analyzer")()
+
+
 ANALYZERS: Mapping[str, Callable[[], Any]] = MappingProxyType(
-    {"english": english, "standard": standard, "technical": technical, "code": code}
+    {
+        "english": english,
+        "standard": standard,
+        "technical": technical,
+        "code": code,
+        **{name: partial(of_language, name) for name in LANGUAGES},
+    }
 )
 
 
@@ -135,23 +179,41 @@ def analyzer(name: str) -> Any:
 
 def analyze(analyzer: Any, text: str) -> list[str]:
     """The terms of a text in order; terms at one position (a token and its parts) follow each other."""
+    return [term for term, _ in _stream(analyzer, text, positions=False)]
+
+
+def length(analyzer: Any, text: str) -> int:
+    """The number of tokens of a text, their parts not counted, which BM25 takes for its length."""
+    return sum(step > 0 for _, step in _stream(analyzer, text, positions=True))
+
+
+def _stream(analyzer: Any, text: str, positions: bool) -> list[tuple[str, int]]:
+    """The terms of a text with their steps from the position before (1 where `positions` are not asked for)."""
     with java_errors(JavaError, lambda cause: f"Lucene could not analyse a text ({cause})"):
         stream = analyzer.tokenStream("", java_text(text))
         try:
-            term = stream.addAttribute(_term_attribute())
+            term = stream.addAttribute(_attribute("CharTermAttribute"))
+            step = _steps(stream) if positions else None
             stream.reset()
             terms = []
             while stream.incrementToken():
-                terms.append(term.toString())
+                terms.append((term.toString(), 1 if step is None else step.getPositionIncrement()))
             stream.end()
             return terms
         finally:
             stream.close()  # an analyzer reuses its stream and refuses the next text while one is open
 
 
+def _steps(stream: Any) -> Any:
+    import jnius
+
+    name = "PositionIncrementAttribute"
+    return jnius.cast(f"org.apache.lucene.analysis.tokenattributes.{name}", stream.addAttribute(_attribute(name)))
+
+
 @cache
-def _term_attribute() -> Any:
-    return java("java.lang.Class").forName("org.apache.lucene.analysis.tokenattributes.CharTermAttribute")
+def _attribute(name: str) -> Any:
+    return java("java.lang.Class").forName(f"org.apache.lucene.analysis.tokenattributes.{name}")
 
 
 def java_text(text: str) -> str:

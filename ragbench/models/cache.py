@@ -36,6 +36,12 @@ class EmbeddingCache(Store):
         keys = {key_of("embedding", digest, text): text for text in texts}
         return {keys[key]: np.frombuffer(value, "<f4") for key, value in self.read(list(keys)).items()}
 
+    def missing(self, digest: str, texts: Sequence[str]) -> list[str]:
+        """The texts without a vector."""
+        keys = {key_of("embedding", digest, text): text for text in texts}
+        known = self.known(list(keys))
+        return [text for key, text in keys.items() if key not in known]
+
     def put_many(self, digest: str, vectors: Mapping[str, NDArray[np.float32]]) -> None:
         """Keep vectors by text."""
         self.write(
@@ -108,6 +114,10 @@ class CachedEncoder:
     def count_tokens(self, text: str) -> int:
         """The tokens of a text, without markers and uncut."""
         return self._counted(text)
+
+    def missing(self, passages: Sequence[str]) -> list[str]:
+        """The passages that the cache lacks, each once."""
+        return self.cache.missing(self.passage_digest, check_texts(passages))
 
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Unit vectors of queries, shape (n, dim)."""

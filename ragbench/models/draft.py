@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from ragbench.base import files
 from ragbench.base.errors import ModelError
 from ragbench.base.fingerprint import short_digest
+from ragbench.base.progress import ticks
 from ragbench.boundary.sealed import read_sealed, write_sealed
 from ragbench.models.bundled import DRAFT as NAME
 from ragbench.models.folder import ModelFolder
@@ -109,7 +110,8 @@ class DraftEncoder(UnbatchedEncoder):
         _LOG.warning("making the encoder '%s' from %s, once: about a minute of one processor", NAME, SOURCE)
         tokenizer = self._graph.tokenizer
         tokens = [str(tokenizer.id_to_token(number)) for number in range(tokenizer.get_vocab_size())]
-        embedded = np.stack(map_in_threads(self._vector_of_token, range(len(tokens)), self._threads))
+        tick = ticks("making the encoder 'draft'", len(tokens))
+        embedded = np.stack(map_in_threads(self._vector_of_token, range(len(tokens)), self._threads, tick))
         with files.atomic_write(self._folder / _TABLE) as draft, draft.open("wb") as stream:
             np.save(stream, distil(embedded, tokens), allow_pickle=False)
         write_sealed(self._folder / _SEALED, {"files": {_TABLE: files.digest(self._folder / _TABLE)}})

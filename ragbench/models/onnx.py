@@ -134,6 +134,11 @@ class OnnxEncoder(UnbatchedEncoder):
         self._pooling = settings.pooling
         self._graph = OnnxGraph(folder, self.max_tokens, output="sentence_embedding")
 
+    @property
+    def pooling(self) -> str:
+        """How the vectors of tokens become one."""
+        return self._pooling
+
     def digest_inputs(self) -> list[object]:
         """The library, the pooling and the longest input."""
         return [*backend(), self._pooling, self.max_tokens]

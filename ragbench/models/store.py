@@ -62,6 +62,21 @@ class Store:
         """The values found, by key."""
         return self.call(lambda db: dict(self._valid_rows(db, keys)))
 
+    def known(self, keys: Sequence[bytes]) -> set[bytes]:
+        """The keys that have a value, without reading it."""
+
+        def found(db: sqlite3.Connection) -> set[bytes]:
+            parts = (keys[start : start + _AT_ONCE] for start in range(0, len(keys), _AT_ONCE))
+            return {
+                key
+                for some in parts
+                for (key,) in db.execute(
+                    f"SELECT key FROM {self.table} WHERE key IN ({','.join('?' * len(some))})", some
+                )
+            }
+
+        return self.call(found)
+
     def write(self, values: Mapping[bytes, bytes]) -> None:
         """Store values, all or none."""
         rows = [(key, value, zlib.crc32(key + value)) for key, value in values.items()]
@@ -148,7 +163,7 @@ class Store:
             if not self.path.exists() or (damaged != self._identity() and self._can_open()):
                 return  # another process has replaced it
             aside = self.path.with_name(self.path.name + ".damaged")
-            _LOG.warning("cache %s is damaged (%s): put aside as %s and begun anew", self.path, reason, aside.name)
+            _LOG.warning("cache %s is damaged (%s): moved to %s and started again", self.path, reason, aside.name)
             self.path.replace(aside)
             for suffix in ("-wal", "-shm"):
                 self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)

@@ -7,6 +7,7 @@ the number of its threads changes, so it gets one thread per text, and texts are
 from __future__ import annotations
 
 from functools import cached_property
+from importlib.metadata import PackageNotFoundError
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -152,4 +153,10 @@ class SentenceTransformerCrossEncoder(UnbatchedCrossEncoder):
 def backend() -> list[object]:
     """Names and versions of the libraries: results can change between their minor versions."""
     packages = ("torch", "transformers", "sentence-transformers")
-    return ["torch", VERSION, *(minor_version(package) for package in packages)]
+    try:
+        return ["torch", VERSION, *(minor_version(package) for package in packages)]
+    except PackageNotFoundError as error:
+        raise ModelError(
+            f"a model with PyTorch weights needs the package {error.name}, which is not installed: run pip install "
+            "'ragbench[torch]' (make install in a checkout)"
+        ) from None

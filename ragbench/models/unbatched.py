@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ragbench.base.errors import ModelError
 from ragbench.base.fingerprint import digest
+from ragbench.base.progress import ticks
 from ragbench.models.folder import ModelFolder
 from ragbench.models.parallel import map_in_threads
 from ragbench.models.texts import check_texts
@@ -84,7 +85,8 @@ class UnbatchedEncoder(_FolderModel):
         def vector(text: str) -> NDArray[np.float32]:
             return unit_vector(self.pooled_vector(prefix + text), self.name)
 
-        vectors = map_in_threads(vector, check_texts(texts), self._threads, progress)
+        wanted = check_texts(texts)
+        vectors = map_in_threads(vector, wanted, self._threads, progress or ticks("embedding", len(wanted)))
         return np.stack(vectors) if vectors else np.empty((0, self.dim), dtype=np.float32)
 
 

@@ -57,13 +57,21 @@ def advice(results: Measurements, arm: str | None = None, known: Collection[str]
             f"{results.folder} has no headroom of '{arm}': none of its topics has a relevant judgment, or it is old"
         )
     (room,) = evidence.rows(headroom.summary(frame))
-    run = _Run(results, arm, frame, room, frozenset(known))
-    found = [*_measuring(run), *_losses(run), *_ordering(run), *_depth(run), *_retrieval(run)]
+    run = Run(results, arm, frame, room, frozenset(known))
+    return levers(run)
+
+
+def levers(run: Run) -> list[Lever]:
+    """What applies to an arm, the largest bound first; a search that runs elsewhere is changed there."""
+    own = [] if run.config.get("live") else [*_losses(run), *_ordering(run), *_depth(run), *_retrieval(run)]
+    found = [*_measuring(run), *own]
     return sorted(found, key=lambda lever: -(1.0 if lever.bound is None else lever.bound))
 
 
 @dataclass(frozen=True)
-class _Run:
+class Run:
+    """An arm of a run with the headroom of its topics: `room` by name; `known` words stand before every command."""
+
     results: Measurements
     arm: str
     frame: pd.DataFrame
@@ -72,6 +80,7 @@ class _Run:
 
     @property
     def config(self) -> Mapping[str, Any]:
+        """The configuration of the arm."""
         return self.results.config(self.arm)
 
     def command(self, name: str, *more: str) -> str:
@@ -91,6 +100,7 @@ class _Run:
         return any(set(self.words(arm)) == words for arm in self.results.arms if arm != self.arm)
 
     def off(self, switch: str) -> bool:
+        """Whether the arm goes without a switch."""
         return not self.config.get(switch)
 
     def with_change(self, *more: str) -> str:
@@ -102,15 +112,14 @@ def _key(word: str) -> str:
     return word.partition("=")[0].lstrip("+")
 
 
-def _measuring(run: _Run) -> Iterator[Lever]:
+def _measuring(run: Run) -> Iterator[Lever]:
     """Levers on the benchmark, where it cannot show a gain."""
     if arms.disturbed(run.results.record):
         yield Lever(
             "time it on a quiet machine",
-            "other programs were busy, so added times are less certain: type the command again, computed results are "
-            "kept",
+            "other programs were busy, so added times are less certain; quality is kept",
             None,
-            (),
+            (shlex.join(["ragbench", "run", "--time-again", run.results.folder.name]),),
         )
     topics = int(run.room["topics"])
     if topics < fewest.ADVICE:
@@ -133,13 +142,13 @@ def _measuring(run: _Run) -> Iterator[Lever]:
         )
 
 
-def _per_topic(run: _Run) -> float:
+def _per_topic(run: Run) -> float:
     fates = evidence.fates(run.results)
     fates = fates[fates["arm"] == run.arm]
     return len(fates) / max(1, fates["qid"].nunique())
 
 
-def _losses(run: _Run) -> Iterator[Lever]:
+def _losses(run: Run) -> Iterator[Lever]:
     """Stages that drop or rank down what was found."""
     fates = evidence.fates(run.results)
     fates = fates[fates["arm"] == run.arm]
@@ -159,7 +168,7 @@ def _losses(run: _Run) -> Iterator[Lever]:
         )
 
 
-def _ordering(run: _Run) -> Iterator[Lever]:
+def _ordering(run: Run) -> Iterator[Lever]:
     bound = float(run.room["ordering"])
     if bound < _WORTH:
         return
@@ -179,6 +188,13 @@ def _ordering(run: _Run) -> Iterator[Lever]:
             bound,
             (run.command("fit order --anew"),),
         )
+    elif int(run.room["topics"]) >= fewest.ADVICE:
+        yield Lever(
+            "learn more of the order from your topics",
+            "from the order that it has, kept only where it is surely better on topics left out",
+            bound,
+            (run.command("fit order"),),
+        )
     if config.get("fuse"):
         lost = f"; {fused_out:.0%} of the topics are lost in fusion" if fused_out else ""
         yield Lever(
@@ -197,7 +213,7 @@ def _ordering(run: _Run) -> Iterator[Lever]:
         )
 
 
-def _depth(run: _Run) -> Iterator[Lever]:
+def _depth(run: Run) -> Iterator[Lever]:
     if run.room["depth"] >= _WORTH:
         depths = [
             f"{name}.depth={2 * int(run.config[name]['depth'])}"
@@ -212,25 +228,25 @@ def _depth(run: _Run) -> Iterator[Lever]:
         )
 
 
-def _retrieval(run: _Run) -> Iterator[Lever]:
+def _retrieval(run: Run) -> Iterator[Lever]:
     bound = float(run.room["retrieval"])
     sources = headroom.sources(run.frame)
     recalls = ", ".join(f"{name} {run.room[headroom.RECALL + name]:.0%}" for name in sources)
     if bound >= _WORTH:
-        changes = [run.with_change(word) for switch, word in _SOURCES.items() if run.off(switch)]
+        words = [word for switch, word in _SOURCES.items() if run.off(switch) and not run.tried(word)]
         yield Lever(
             "find more",
             f"no source found what would bring {headroom.signed(bound)} (recall: {recalls})",
             bound,
-            tuple(run.with_change(word) for word in changes[:3])
+            tuple(run.with_change(word) for word in words[:3])
             or (run.with_change("dense.depth=300", "lexical.depth=300"),),
         )
 
 
-_SOURCES = {"documents": "documents=on", "graph": "graph=on", "p7": "p7=on", "expansion": "p1=on"}
+_SOURCES = {"documents": "documents=on", "graph": "graph=on", "p7": "p7=on", "p1": "p1=on"}
 
 
-def _beside_baseline(run: _Run, preset: str) -> str:
+def _beside_baseline(run: Run, preset: str) -> str:
     """A command that compares a preset with the baseline on the data of the arm."""
     given = run.results.record["overrides"].get(run.arm, ())
     both = f"{preset.partition('=')[0]}=baseline,{preset.partition('=')[2]}"

@@ -349,6 +349,8 @@ def _collections(atlas: Atlas) -> str:
     frame = atlas.collections.sort_values(["questions", "collection"])[
         [*columns, "learned", "source", "licence", "digest"]
     ]
+    versions = ", ".join(f"`{each}`" for each in sorted(atlas.collections["version"].astype(str).unique()))
     frame = frame.assign(digest=frame["digest"].str[:12], source=frame["source"].fillna(""))
     frame = frame.rename(columns=lambda name: str(name).replace("_", " "))
-    return markdown(frame, {"median words": ".0f", "code share": ".2f"})
+    said = f"Measured with ragbench {versions} (version and commit)."
+    return f"{said}\n\n{markdown(frame, {'median words': '.0f', 'code share': '.2f'})}"

@@ -89,7 +89,7 @@ def _keys(parameters: Iterable[Parameter]) -> str:
 
 
 def _weights(model: Bundled) -> str:
-    name = next(name for name in model.files if name.startswith("model."))
+    name = max(model.files, key=lambda name: name.endswith((".onnx", ".safetensors", ".bin")))
     return f"`{model.files[name][:16]}...`"
 
 

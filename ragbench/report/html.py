@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ragbench.base import progress
 from ragbench.base.errors import RagbenchError
 from ragbench.base.files import write_text
 from ragbench.boundary.json import read_json
@@ -25,7 +26,7 @@ from ragbench.evaluation.diagnosis import unit
 from ragbench.evidence import areas, halves
 from ragbench.evidence import field as field_
 from ragbench.evidence.policy import Policy
-from ragbench.report import evidence, explorer, figures, methods, page, page_tables, pareto, references
+from ragbench.report import evidence, explorer, figures, methods, page, page_tables, pareto, references, screen
 from ragbench.report.cells import Table
 from ragbench.report.methods import Methods
 from ragbench.results import measurements, verdicts
@@ -50,6 +51,7 @@ class Parts:
 
     def make(self, name: str, part: Callable[[], Any], instead: Any) -> Any:
         """The part; `instead` where it fails, with the error in the log."""
+        progress.part(name)
         try:
             return part()
         except _CAN_FAIL as error:
@@ -64,6 +66,7 @@ def write(folder: Path, out: Path | None = None, say: Callable[[str], None] = la
 
     `say` hears of parts that could not be made.
     """
+    progress.report("writing the report")
     path, parts = out or folder / FILE, Parts()
     write_text(path, render(measurements.load(folder), parts))
     for sentence in parts.missing.values():
@@ -165,6 +168,7 @@ def _methods(results: Measurements) -> dict[str, Any]:
 _PARTS: Mapping[str, tuple[Callable[[Measurements], dict[str, Any]], dict[str, Any]]] = {
     "title": (_headline, {"name": "", "title": "Results", "lede": "", "started": "", "design": "", "look": ""}),
     "verdicts": (_verdicts, {"answers": [], "verdicts": None}),
+    "what to expect": (lambda results: {"expected": screen.expected_sentences(results)}, {"expected": []}),
     "the field": (_field, {"field": None, "field_said": []}),
     "train and test topics": (_halves, {"halves": None, "halves_said": []}),
     "other areas": (_areas, {"areas": None, "areas_said": []}),

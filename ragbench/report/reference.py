@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from ragbench.results.measurements import Measurements
 
-_SHOWN = ("nDCG@5", PRIMARY, "RR", "R@10", *ANSWERED, "Judged@10")
+_SHOWN = ("nDCG@5", PRIMARY, "RR", "R@10", "P@5", *ANSWERED, "Judged@10")
 _PRESETS = r"<!-- presets: ([\w ]+) -->.*?<!-- end of presets -->"
 _FORMATS = {
     **dict.fromkeys(("p50 ms", "p95 ms", "latency ms"), ".1f"),

@@ -11,6 +11,7 @@ from ragbench.config.catalogue import label
 from ragbench.evaluation.levels import DOCUMENT, PASSAGE, enough
 from ragbench.evaluation.measures import PRIMARY
 from ragbench.evidence import arms, own_mean
+from ragbench.evidence.cost import END_TO_END
 from ragbench.report import evidence
 
 if TYPE_CHECKING:
@@ -64,12 +65,12 @@ def table(results: Measurements) -> Table:
         for arm in results.arms:
             row = judged.get(arm)
             cells = [_mean(results, arm, level, row) for level in levels]
-            made.add_row(Text(arm), *cells, _p95(results, arm), str(row["verdict"]) if row else "")
+            made.add_row(Text(arm), *cells, _p95(results, arm), _verdict(row) if row else "")
     else:
         for factor, row in judged.items():
             added = "" if row["latency_ms"] != row["latency_ms"] else f"{row['latency_ms']:+.0f} ms"
             cells = [_change(row, level) for level in levels]
-            made.add_row(Text(label(factor)), *cells, added, str(row["verdict"]))
+            made.add_row(Text(label(factor)), *cells, added, _verdict(row))
     return made
 
 
@@ -88,17 +89,22 @@ def below(results: Measurements) -> list[str]:
 
 
 def expected_lines(results: Measurements) -> list[str]:
+    """`expected_sentences` as lines of the screen."""
+    return [
+        line
+        for sentence in expected_sentences(results)
+        for line in textwrap.wrap(sentence, WIDTH, subsequent_indent="  ", break_long_words=False)
+    ]
+
+
+def expected_sentences(results: Measurements) -> list[str]:
     """What the atlas expects of the arms that few topics leave open; empty where they decide, or nothing is known."""
     frame = evidence.effects(results)
     if not len(frame) or int(results.record["topics"]) >= expected.FEW:
         return []
     main = frame[(frame["kind"] == "main") & (frame["verdict"] == "inconclusive")]
     unsure = [str(arm) for arm in main["factor"] if arm in results.arms]
-    return [
-        line
-        for found in expected.of_run(results, unsure)
-        for line in textwrap.wrap(found.sentence, WIDTH, subsequent_indent="  ", break_long_words=False)
-    ]
+    return [found.sentence for found in expected.of_run(results, unsure)]
 
 
 def _enough(results: Measurements) -> bool:
@@ -132,10 +138,19 @@ def _reason(row: Mapping[str, Any], busy: bool) -> str:
         return f"none of {row['n']:.0f} topics changed: too few topics to call the arms equal"
     if row["quality"] == "open":
         return f"may be chance: {row['n']:.0f} topics are too few for so small a change"
+    if END_TO_END in str(row["reason"]):
+        return f"{row['quality']}; time unknown: {END_TO_END}"
     if row["latency_ms"] != row["latency_ms"]:
-        return f"{row['quality']}, but its time was not measured"
-    noisy = " on a busy machine" if busy else ""
-    return f"{row['quality']}, but perhaps over the budget of time{noisy}"
+        return f"{row['quality']}; time unknown (not measured): ragbench run --time-again @1"
+    if busy:
+        return f"{row['quality']}; time unknown (machine busy): ragbench run --time-again @1"
+    return f"{row['quality']}; perhaps over the budget of time: more queries, or ragbench run --time-again @1"
+
+
+def _verdict(row: Mapping[str, Any]) -> str:
+    """The verdict in at most 14 characters: quality and cost apart where only the time is not known."""
+    known = row["verdict"] != "inconclusive" or row["quality"] not in ("better", "equivalent")
+    return str(row["verdict"]) if known else f"{'better' if row['quality'] == 'better' else 'equal'}; time?"
 
 
 def _some(names: Sequence[str]) -> str:

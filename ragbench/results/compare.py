@@ -79,7 +79,7 @@ def gather(
             arm, missing = evaluate_run_file(source, benchmark, split, policy.measure)
             named = {source.stem: arm}
             if missing:
-                notes.append(f"{source} answers {missing} of the topics with nothing")
+                notes.append(f"{source} returned no hits for {missing} of the topics")
         for name, arm in named.items():
             _require_measured(source, name, arm, policy, split)
             arms[name if name not in arms else f"{source.name}/{name}"] = arm
@@ -116,14 +116,16 @@ def _require_two(arms: Sized) -> None:
 def evaluate_run_file(source: Path, benchmark: Benchmark, split: str, measure: str) -> tuple[Arm, int]:
     """An arm made from a run file of another system, and the number of topics without an answer.
 
-    Equal scores are ordered as trec_eval orders them. Raises ResultsError for a run that answers no topic.
+    Equal scores are ordered as trec_eval orders them. Raises ResultsError for a run without a hit for any topic.
     """
     measures.check([measure])
     given = read_run(source)
     topics = [topic.qid for topic in benchmark.select(split)]
     missing = sum(qid not in given for qid in topics)
     if missing == len(topics):
-        raise ResultsError(f"{source} answers no topic of '{benchmark.name}', split '{split}': name a run for them")
+        raise ResultsError(
+            f"{source} has no hits for any topic of '{benchmark.name}', split '{split}': name a run for them"
+        )
     run = {qid: trec_eval_order(given.get(qid, [])) for qid in topics}
     frame = measures.evaluate(run, benchmark.document_qrels, [measure], benchmark.unanswerable)
     values = {

@@ -29,8 +29,10 @@ if TYPE_CHECKING:
     from ragbench.results.measurements import Measurements
 
 _DIGITS = 16
-_READING = ("diagnose", "advise", "gate")
-"""Commands that adopt nothing: they only count."""
+_READING = ("diagnose", "advise")
+"""Commands that read what a run has shown already: earlier versions counted them as looks of their own."""
+_UNJUDGED = (*_READING, "gate")
+"""Commands that adopt nothing."""
 _LEARNING = ("fit order", "learn-ranker")
 """Commands that judge what was learned, under one name of an arm; the second is an earlier name of the first."""
 
@@ -57,6 +59,8 @@ def looks(root: Path, benchmark: str) -> list[dict[str, Any]]:
     for path in _folder(root, benchmark).glob("*.json"):
         try:
             entry = dict(read_json_file(path))
+            if entry["command"] in _READING:
+                continue
             found.append(
                 {"command": entry["command"], "arms": entry["arms"], "at": float(entry["at"]), "file": path.name}
             )
@@ -77,7 +81,7 @@ def turn(root: Path, benchmark: str, key: object, command: str) -> int:
 def judges(look: Mapping[str, Any]) -> bool:
     """Whether a look judges arms against each other."""
     command, arms = look["command"], look["arms"]
-    return command not in _READING and (len(arms) > 1 or command in _LEARNING)
+    return command not in _UNJUDGED and (len(arms) > 1 or command in _LEARNING)
 
 
 def share(turn: int) -> float:

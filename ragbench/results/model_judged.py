@@ -41,7 +41,7 @@ class ModelJudged:
         """How far the model agrees with persons, to be shown with every figure that uses its grades."""
         found = self.agreement
         return (
-            f"The model and persons graded {found.n_pairs} pairs of {found.n_topics} topics: {found.same:.0%} equal "
+            f"The model and people graded {found.n_pairs} pairs of {found.n_topics} topics: {found.same:.0%} equal "
             f"[{self.same[0]:.0%}, {self.same[1]:.0%}], quadratic kappa {found.kappa_quadratic:.2f} "
             f"[{self.kappa[0]:.2f}, {self.kappa[1]:.2f}]."
         )

@@ -19,6 +19,7 @@ import os
 import platform
 import re
 import shlex
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -91,6 +92,19 @@ class RunFolder:
         """Write a table as Parquet, in the same way."""
         with errors_as_results_error(self.path), files.atomic_write(self.path / name, durable=False) as draft:
             frame.to_parquet(draft, index=False)
+
+    def copy(self, other: Path, arms: Sequence[str], names: Sequence[str], without: str) -> None:
+        """Copy files and arms of a finished experiment, all of an arm's files but one that its seal does not hold."""
+        with errors_as_results_error(self.path):
+            for name in names:
+                shutil.copyfile(other / name, self.path / name)
+            for arm in arms:
+                shutil.copytree(
+                    arm_path(other, arm),
+                    arm_path(self.path, arm),
+                    dirs_exist_ok=True,
+                    ignore=shutil.ignore_patterns(without),
+                )
 
     def finish_arm(self, key: str) -> None:
         """Flush all files of this arm to the disk and seal them; `key` identifies what was measured."""
@@ -384,7 +398,7 @@ def _is_older(record: Path) -> bool:
 
 def _name_damaged(folders: Sequence[Path], say: Say) -> None:
     if folders:
-        say(f"warning: passed over results that cannot be read: {', '.join(map(str, folders))}")
+        say(f"warning: skipped results that cannot be read: {', '.join(map(str, folders))}")
 
 
 @contextmanager

@@ -25,7 +25,7 @@ class OpenBundle:
 
 
 def open_bundle(
-    folder: Path,
+    folder: Path | str,
     threads: int | None = None,
     models: Models | None = None,
     key: Path | None = None,

@@ -24,6 +24,7 @@ from ragbench.serving.messages import (
     Nothing,
     SearchAnswer,
     first_sentence,
+    hypothesis_request_type,
     request_type,
 )
 from ragbench.serving.search_log import new_session, session_of
@@ -67,6 +68,15 @@ def create_server(service: SearchService) -> Server[Any]:
             f"Search {about.documents} documents. Answers with passages, best first, each with its document, headings, "
             "lines and what is known about the document.",
             request,
+            SearchAnswer,
+            service.search,
+        ),
+        _Tool(
+            "search_with_hypothesis",
+            "Search by a supposed answer",
+            "Like `search`, but embeds the passage `hypothesis`, which might answer the query, in place of the query "
+            "(HyDE). Refused where the pipeline embeds none.",
+            hypothesis_request_type(service.limits),
             SearchAnswer,
             service.search,
         ),

@@ -11,7 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from ragbench.base.build import build
 from ragbench.base.types import Hit, ListedDocument, StoredDocument
 from ragbench.corpus.doc_type import DOC_TYPES
-from ragbench.search.engine.request import Mode, SearchOptions
+from ragbench.search.engine.modes import Mode
+from ragbench.search.engine.request import SearchOptions
 from ragbench.search.stages.filters import FilterDocuments
 from ragbench.serving import examples
 from ragbench.serving.limits import Limits
@@ -96,6 +97,14 @@ def request_type(limits: Limits) -> type[SearchRequest]:
         top_n=(int, number),
         hypothesis=(Annotated[str, passage] | None, Field(None, description=fields["hypothesis"].description)),
     )
+
+
+def hypothesis_request_type(limits: Limits) -> type[SearchRequest]:
+    """The class of requests of a service in which the hypothesis is required."""
+    described = SearchRequest.model_fields["hypothesis"].description
+    text = Annotated[str, Field(min_length=1, max_length=limits.max_query)]
+    wanted = (text, Field(description=described))
+    return create_model("HypothesisRequest", __base__=request_type(limits), __doc__="A search.", hypothesis=wanted)
 
 
 class SearchAnswer(Message):

@@ -25,13 +25,20 @@ class Metrics:
         self.searches = Counter(
             "ragbench_searches", "Searches by how they ended.", ["outcome"], registry=self._registry
         )
+        self.used = Counter(
+            "ragbench_answers",
+            "Answered searches that had hits, and that had filters.",
+            ["with"],
+            registry=self._registry,
+        )
         self.responses = Counter(
             "ragbench_http_responses", "HTTP responses by status.", ["status"], registry=self._registry
         )
         self.reloads = Counter(
             "ragbench_reloads", "Attempts to load the bundle again.", ["outcome"], registry=self._registry
         )
-        for counter, outcomes in ((self.searches, OUTCOMES), (self.reloads, ("done", "failed"))):
+        shown = ((self.searches, OUTCOMES), (self.used, ("hits", "filters")), (self.reloads, ("done", "failed")))
+        for counter, outcomes in shown:
             for outcome in outcomes:
                 counter.labels(outcome)  # shown as 0 before it happens
         self.search_seconds = Histogram(

@@ -85,8 +85,13 @@ def _published(seen: Signature) -> Signature:
     return tuple(each for each in seen if each[0] == generation.NAME)
 
 
-def signature(folder: Path) -> Signature:
+def signature(folder: Path | str) -> Signature:
     """Name, inode, time and size of every file of a bundle, Lucene's lock left out; empty when there is none."""
+    if isinstance(folder, str):  # the address of an engine
+        return ()
+    if folder.is_file():  # an engine in a file, which is all of it
+        facts = folder.stat()
+        return ((bundle.RECORD, facts.st_ino, facts.st_mtime_ns, facts.st_size),)
     found = []
     for place, _, names in os.walk(folder):  # skips folders that disappear, such as those of a refresh
         for name in names:

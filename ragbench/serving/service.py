@@ -55,7 +55,7 @@ class SearchService:
 
     def __init__(
         self,
-        folder: Path,
+        folder: Path | str,
         limits: Limits | None = None,
         threads: int | None = None,
         mode: str | None = None,
@@ -93,6 +93,9 @@ class SearchService:
         finally:
             self.metrics.request_seconds.observe(time.monotonic() - started)
         self.metrics.searches.labels("answered").inc()
+        for what, there in (("hits", answer.hits), ("filters", answer.filters_applied)):
+            if there:
+                self.metrics.used.labels(what).inc()
         if self._log is not None:
             self._log.log_search(session, request.query, (hit.docno for hit in answer.hits))
         return answer

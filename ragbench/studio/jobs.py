@@ -37,17 +37,11 @@ _PATIENCE = 20.0
 
 @dataclass
 class Task:
-    """A part of a job: how much of it is done, and since when."""
+    """A step of a job, as the command reports it: rows done, all rows, and the seconds left where they are known."""
 
     done: int
     total: int
-    began: float
-
-    @property
-    def seconds_left(self) -> float | None:
-        """The seconds left at the speed so far; None before anything is done."""
-        spent = time.monotonic() - self.began
-        return spent * (self.total - self.done) / self.done if self.done else None
+    seconds_left: float | None = None
 
 
 @dataclass
@@ -62,6 +56,8 @@ class Job:
     tasks: dict[str, Task] = field(default_factory=dict)
     lines: deque[str] = field(default_factory=lambda: deque(maxlen=_LINES))
     run: str = ""
+    note: str = ""
+    seconds_left: float | None = None
     process: subprocess.Popen[str] | None = field(default=None, repr=False)
 
     @property
@@ -86,6 +82,8 @@ class Job:
             "state": self.state,
             "tasks": tasks,
             "seconds": round(spent),
+            "seconds_left": self.seconds_left,
+            "note": self.note,
             "lines": list(self.lines),
             "ended": self.ended > 0,
         }
@@ -182,24 +180,29 @@ class Jobs:
 
 
 def _take_line(job: Job, line: str) -> None:
-    """Add a line of the output to the job: its progress, or a message."""
-    progress = _progress(line)
-    if progress is None:
+    """Add a line of the output to the job: its progress, a provisional result, or a message."""
+    told = _progress(line)
+    if told is None:
         if line.strip():
             job.lines.append(line)
-        return
-    name, done, total = progress
-    if name not in job.tasks or job.tasks[name].done > done:
-        job.tasks[name] = Task(done, total, time.monotonic())
-    job.tasks[name].done, job.tasks[name].total = done, total
+    elif isinstance(told, str):
+        job.note = told
+    else:
+        name, task, job.seconds_left = told
+        job.tasks[name] = task
 
 
-def _progress(line: str) -> tuple[str, int, int] | None:
+def _progress(line: str) -> tuple[str, Task, float | None] | str | None:
+    """What a line of JSON tells: a note, or a step with the name of its arm, and the seconds left of all."""
     if not line.startswith("{"):
         return None
     try:
         value = read_json(line, own=True)
-        return str(value["progress"]), int(value["done"]), int(value["total"])
+        if "note" in value:
+            return str(value["note"])
+        of_arm = f"arm {value['number']} of {value['of']} {value['arm']}: " if "arm" in value else ""
+        task = Task(int(value["done"]), int(value["total"]), value.get("left"))
+        return of_arm + str(value["progress"]), task, value.get("all_left")
     except (ValueError, KeyError, TypeError):
         return None
 

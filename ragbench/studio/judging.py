@@ -13,9 +13,7 @@ from __future__ import annotations
 import math
 import random
 import re
-import statistics
 import threading
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -33,9 +31,6 @@ from ragbench.results import compare, measured_data, measurements
 from ragbench.studio.runs import Runs
 
 _JUDGE = re.compile(r"\w[\w .-]{0,39}")
-_LONGEST_SECONDS = 300.0
-"""A longer time between two grades is a pause and does not count."""
-
 LOOK_EVERY = 10
 """The number of grades after which the page shows whether more could change a verdict."""
 
@@ -86,8 +81,6 @@ class _Open:
 
     session: JudgingSession
     state: int
-    times: list[float] = field(default_factory=list)
-    last: float = 0.0
 
 
 @dataclass
@@ -157,32 +150,16 @@ class Judging:
         """
         with self._lock:
             opened = self._session(name, judge)
-            session, item = opened.session, opened.session.item
-            if act == "u":
-                session.undo()
-            elif item is not None and (item.qid, item.section) == pair:
-                if note != item.note:
-                    session.note(note)
-                if act == "s":
-                    session.skip()
-                elif act in ("0", "1", "2", "3"):
-                    session.grade(int(act))
-                    now = time.monotonic()
-                    if opened.last and now - opened.last < _LONGEST_SECONDS:
-                        opened.times.append(now - opened.last)
-                    opened.last = now
-                else:
-                    raise BenchmarkError(f"'{act[:20]}' is not a grade: 0 to 3 grade, s skips, u takes back")
-            opened.state = session.path.stat().st_mtime_ns
+            opened.session.act(act, pair, note)
+            opened.state = opened.session.path.stat().st_mtime_ns
 
     def progress(self, name: str, judge: str) -> Progress:
         """The progress of a judge."""
         with self._lock:
-            opened = self._session(name, judge)
-            session, times = opened.session, opened.times
-            left = len(session) - session.n_graded
-            seconds = left * statistics.median(times) if len(times) >= 3 else math.nan
-            return Progress(judge, session.n_graded, session.n_skipped, len(session), session.path, seconds)
+            session = self._session(name, judge).session
+            return Progress(
+                judge, session.n_graded, session.n_skipped, len(session), session.path, session.seconds_left
+            )
 
     def agreements(self, name: str) -> list[Agreed]:
         """The agreement of every two judges of a pool."""

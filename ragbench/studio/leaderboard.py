@@ -20,7 +20,7 @@ from ragbench.tracking.lead import flat
 MOST_JUDGED = 40
 """The most arms that are judged against a base together: verdicts of a larger family are more cautious."""
 
-_AROUND = frozenset({"name", "paths", "tracking", "execution", "artefacts", "latency", "tune"})
+_AROUND = frozenset({"name", "modes", "paths", "tracking", "execution", "artefacts", "latency", "tune"})
 
 
 @dataclass(frozen=True)

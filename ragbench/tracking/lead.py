@@ -24,7 +24,7 @@ NOTE = "mlflow.note.content"
 """The tag that MLflow shows as a run's description."""
 
 _SHOWN = 80
-_AROUND = ("tune", "paths", "tracking", "execution", "artefacts", "name")
+_AROUND = ("modes", "tune", "paths", "tracking", "execution", "artefacts", "name")
 """Sections that have no part in what is measured."""
 _ROOM = 8000  # characters of a tag
 _ABSENT = object()

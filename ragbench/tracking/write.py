@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 
 from ragbench.base import files
 from ragbench.base.errors import ResultsError
+from ragbench.base.progress import steps
 from ragbench.results import measurements, searches, store, verdicts
 from ragbench.results.measurements import Measurements
 from ragbench.tracking import lead
@@ -189,7 +190,7 @@ def _log_trials(into: OpenStore, folder: Path, objectives: list[str], parent: An
 
 def _log_arms(mlflow: Any, found: Measurements) -> None:
     parameters = lead.parameters(found)
-    for arm in found.arms:
+    for arm in steps("logging to MLflow", found.arms):
         with mlflow.start_run(run_name=arm, nested=True):
             _log_arm(mlflow, found, arm, parameters[arm])
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ragbench.results.measurements import Measurements
 
 _MEASURING = ("split=all", "latency.enabled=false", "tracking.enabled=false")
-_KNOWN = {"data", "questions", "kind", "software", "language", "learned", "source", "licence", "command"}
+_KNOWN = {"data", "questions", "kind", "software", "language", "learned", "source", "licence", "version", "command"}
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 from ragbench.base import console
 from ragbench.base.build import build
@@ -29,6 +30,9 @@ from ragbench.search.engine.request import SearchOptions
 from ragbench.workbench import where
 from ragbench.workbench.own_stage import Own
 from ragbench.workbench.results import Results
+
+if TYPE_CHECKING:
+    from ragbench.experiment.forecast import Forecast
 
 Design = Literal["leave_one_out", "add_one", "pairwise", "factorial", "fractional", "shapley"]
 Split = Literal["train", "test", "all"]
@@ -63,6 +67,12 @@ class Experiment:
         """The arms that `ragbench.yaml` lists, else baseline and recommended; None if words change the pipeline."""
         found = composition.standard_arms(overrides)
         return cls(tuple(found)) if found else None
+
+    @classmethod
+    def of_run(cls, folder: Path) -> Experiment:
+        """The arms of a finished run, as they were measured."""
+        finished = files.load(folder)
+        return cls(tuple(Settings(name, finished.config(name)) for name in finished.arms))
 
     @classmethod
     def sweep(cls, *overrides: str, benchmark: Benchmark | None = None, **values: Any) -> Experiment:
@@ -165,20 +175,29 @@ class Experiment:
 
         return plan.explain(self.settings_to_measure, self.benchmark, self.command)
 
+    def expected(self) -> Forecast:
+        """How long `run` will take here; tries the models for some seconds: `.sentence`, `.seconds`."""
+        from ragbench.experiment import plan
+
+        return plan.expected(self.settings_to_measure, self.benchmark, self.command)
+
     def run(self, progress: Progress | None = None, say: Say = console.say) -> Results:
         """Measure quality, then time; write the files, the report, then MLflow where tracking is on.
 
-        Without `progress`, bars are shown in notebooks and terminals.
+        Without `progress`, it is shown in notebooks, terminals and pipes.
         """
         if progress is None:
             with console.progress() as bars:
                 return self.run(bars, say)
+        return self.keep(self.measure(progress, say), say)
+
+    def measure(self, progress: Progress | None = None, say: Say = console.say) -> Results:
+        """Measure and judge, and write that; `keep` does what may come after the results are shown."""
         from ragbench import tracking
         from ragbench.experiment.run import run
 
         shared = self.settings[0]
-        tracked = bool(shared.config["tracking"]["enabled"])
-        if tracked:
+        if shared.config["tracking"]["enabled"]:
             tracking.check(tracking.target_of(shared))
         warnings = grouped_by_kind(self.benchmark.warnings)
         for sentence in where.sentences(shared, given=self.given is not None):
@@ -197,14 +216,26 @@ class Experiment:
             progress=progress,
             say=say,
         )
-        results = Results(**{field.name: getattr(measured, field.name) for field in dataclasses.fields(measured)})
+        return Results(**{field.name: getattr(measured, field.name) for field in dataclasses.fields(measured)})
+
+    def time_again(self, folder: Path, progress: Progress, say: Say = console.say) -> Results:
+        """The results of a finished run of these arms with times measured anew: a run of its own."""
+        from ragbench.experiment.run import time_again
+
+        measured = time_again(files.load(folder), progress, say)
+        return Results(**{field.name: getattr(measured, field.name) for field in dataclasses.fields(measured)})
+
+    def keep(self, results: Results, say: Say = console.say) -> Results:
+        """Write the report, then MLflow where tracking is on; the results with their run there."""
+        from ragbench import tracking
+
         if len(self.settings) > 1:
             try:
                 results.report()
             except (RagbenchError, OSError) as error:
                 say(f"warning: the report could not be written ({error}); results are kept: ragbench report makes it")
-        if tracked:
-            run_id = tracking.log(tracking.target_of(shared), measured.folder, say)
+        if self.settings[0].config["tracking"]["enabled"]:
+            run_id = tracking.log(tracking.target_of(self.settings[0]), results.folder, say)
             results = dataclasses.replace(results, tracking_run=run_id)
         return results
 

@@ -54,7 +54,7 @@ class Results(files.Measurements):
     def next_words(self) -> str:
         """The command to type next: export the arm that is adopted with the largest effect, else the baseline.
 
-        If an arm is better and only its time is not known, advice comes first.
+        If an arm is better and only its time is not known, the times come first.
         """
         import shlex
 
@@ -63,7 +63,7 @@ class Results(files.Measurements):
         frame = self.verdicts
         adopted = frame[(frame["verdict"] == "adopt") & frame["factor"].isin(self.arms)]
         if not len(adopted) and ((frame["quality"] == "better") & (frame["cost"] == "open")).any():
-            return "advise"
+            return "run --time-again @1"
         arm = str(adopted.sort_values("effect")["factor"].iloc[-1]) if len(adopted) else self.arms[0]
         return f"export {shlex.quote(f'@1/{arm}')} --out bundle"
 
@@ -166,11 +166,13 @@ class Results(files.Measurements):
         format: str = "ragbench",
         baseline: str | None = None,
         force: bool = False,
+        cost_open: bool = False,
         include_index: bool = True,
     ) -> Written:
         """Write an arm for production, as `ragbench export`: a bundle for `ragbench.load`, or another system's file.
 
-        Raises ConfigError for a gain over `baseline` (the first arm) that is not established, unless `force` is given.
+        Raises ConfigError for a gain over `baseline` (the first arm) that is not established, unless `force` is given
+        (or `cost_open`, where it is better and only its time is not known).
         """
         from ragbench.export.write import write
 
@@ -183,6 +185,7 @@ class Results(files.Measurements):
                 format=format,
                 baseline=baseline,
                 force=force,
+                cost_open=cost_open,
                 include_index=include_index,
                 progress=progress,
                 say=console.say,

@@ -76,12 +76,12 @@ CASES: list[tuple[str, Callable[[Path], dict[str, Any]], str, str | bytes, str]]
     ("query", vault, "queries.csv", "qid,text\nq1,tea\nq2, \n", ":3: the query is empty"),
     # twice the same
     ("again", native, "notes/a.markdown", "# A\n\nOolong.\n", "duplicate-docno"),
-    ("again", beir, "corpus.jsonl", '{"_id": "a", "text": "x"}\n' * 2, ":2 has document id 'a' again"),
-    ("again", trec, "docs", "<DOC><DOCNO>a</DOCNO>x</DOC>\n" * 2, ":2 has document id 'a' again"),
+    ("again", beir, "corpus.jsonl", '{"_id": "a", "text": "x"}\n' * 2, ":2 repeats document id 'a'"),
+    ("again", trec, "docs", "<DOC><DOCNO>a</DOCNO>x</DOC>\n" * 2, ":2 repeats document id 'a'"),
     ("again", vault, "notes/a.markdown", "# A\n\nOolong.\n", "duplicate-docno"),
-    ("topic again", native, "qrels/topics.jsonl", '{"qid": "q1", "text": "tea"}\n' * 2, ":2 has topic 'q1' again"),
-    ("topic again", beir, "queries.jsonl", '{"_id": "q1", "text": "tea"}\n' * 2, ":2 has query id 'q1' again"),
-    ("topic again", trec, "topics", "q1\ttea\nq1\tcoffee\n", ":2 has topic 'q1' again"),
+    ("topic again", native, "qrels/topics.jsonl", '{"qid": "q1", "text": "tea"}\n' * 2, ":2 repeats topic 'q1'"),
+    ("topic again", beir, "queries.jsonl", '{"_id": "q1", "text": "tea"}\n' * 2, ":2 repeats query id 'q1'"),
+    ("topic again", trec, "topics", "q1\ttea\nq1\tcoffee\n", ":2 repeats topic 'q1'"),
     ("topic again", vault, "queries.csv", "qid,text\nq1,tea\nq1,coffee\n", ":3 has query 'q1' .* again"),
     # judgments of unknown topics
     ("unknown", native, "qrels/sections.qrels", "q1 0 a#a 1\nq9 0 b#b 1\n", "sections.qrels:2 judges topic 'q9'"),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 
@@ -180,3 +181,23 @@ def test_a_document_judged_better_than_its_sections_is_a_contradiction(tmp_path:
     assert not (folder / "sections.qrels").exists()
     merge_into_folder(pool, folder, overwrite=True)
     assert read_qrels(folder / "documents.qrels") == {"q": {"d": 0}}
+
+
+def test_every_face_acts_through_the_same_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "pool.csv"
+    path.write_text(to_csv(COLUMNS, [("q", "query", "need", f"a#{n}", "h", "t", "", "") for n in range(5)]))
+    clock = iter([0.0, 10.0, 30.0, 1000.0, 1020.0])
+    monkeypatch.setattr("ragbench.benchmark.judge.time.monotonic", lambda: next(clock))
+    session = JudgingSession(path)
+    assert session.act("3", ("q", "a#0"), "so  so") == "graded 3"
+    assert session.act("3", ("q", "a#0")) == "this pair was not the current one"
+    assert [session.act("0"), session.act("1"), session.act("s")] == ["graded 0", "graded 1", "skipped"]
+    assert session.state == "3 of 5 graded, 1 skipped"
+    assert math.isnan(session.seconds_left)  # two times are too few
+    assert session.act("u") == "taken back"
+    assert session.act("2") == "graded 2"  # after a pause, which does not count
+    assert session.act("2") == "graded 2"
+    assert session.seconds_left == 0.0
+    with pytest.raises(BenchmarkError, match="'4' is not a grade"):
+        session.act("4")
+    assert read_pool(path).rows[0]["note"] == "so so"

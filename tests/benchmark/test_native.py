@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ragbench.base import locations
 from ragbench.base.errors import BenchmarkError, CorpusError
+from ragbench.base.fingerprint import digest
 from ragbench.benchmark.benchmark import Topic
 from ragbench.benchmark.native import best_sections, load_native, read_qrels, read_topics, write_qrels, write_topics
 
@@ -57,7 +59,7 @@ def test_judgments_come_back_as_written(
         ({"qid": "a b", "text": "x"}, "topics.jsonl:2: qid 'a b' must not contain white space"),
         ({"qid": "a", "text": "x", "type": None}, "topics.jsonl:2: field 'type' must be a text, got null"),
         ({"qid": "a", "text": "x", "hypothesis": ["h"]}, "topics.jsonl:2: field 'hypothesis' must be a text"),
-        ({"qid": "first", "text": "x"}, "topics.jsonl:2 has topic 'first' again"),
+        ({"qid": "first", "text": "x"}, "topics.jsonl:2 repeats topic 'first'"),
     ],
 )
 def test_broken_topics_are_named_with_their_line(row: dict[str, object], message: str, tmp_path: Path) -> None:
@@ -118,5 +120,23 @@ def test_a_list_of_documents_bounds_the_collection(tmp_path: Path) -> None:
     # A link to a document outside the list leads nowhere.
     assert not any(link.target for document in benchmark.documents for link in document.links)
     (qrels / "documents.txt").write_text("a.md\ngone.md\n", encoding="utf-8")
-    with pytest.raises(CorpusError, match=r"gone\.md is listed as a document of the collection and is not there"):
+    with pytest.raises(CorpusError, match=r"gone\.md is listed as a document of the collection but does not exist"):
         load_native(tmp_path / "corpus", qrels)
+
+
+def test_salient_terms_reach_the_query_and_change_no_digest(tmp_path: Path) -> None:
+    topics = [Topic("q", "how do I rotate the API key", salient_terms="rotate; API key"), Topic("other", "why")]
+    write_topics(tmp_path / "topics.jsonl", topics)
+    read = read_topics(tmp_path / "topics.jsonl")
+    assert read == tuple(topics)
+    assert [topic.query().salient_terms for topic in read] == [("rotate", "API key"), ()]
+    assert [topic.query().phrasings for topic in read] == [(), None]  # a model is asked for the second only
+    assert digest(read[0]) == digest(Topic("q", "how do I rotate the API key"))
+
+
+def test_the_recorded_terms_of_the_built_in_topics_are_words_of_their_queries() -> None:
+    topics = read_topics(locations.builtin() / "qrels" / "v2" / "topics.jsonl")
+    with_terms = [topic for topic in topics if topic.salient_terms]
+    assert len(topics) - len(with_terms) == 5
+    for topic in with_terms:
+        assert all(term.lower() in topic.text.lower() for term in topic.query().salient_terms), topic.qid

@@ -67,7 +67,7 @@ def test_a_folder_of_documents_and_another_encoding(tmp_path: Path) -> None:
         ("<DOC>\n<DOCNO>a</DOCNO>\n", r"d:1 has a <DOC> that is never closed"),
         ("<DOC>\n<DOCNO>a</DOCNO>\n<DOC>\n", r"d:1 has a <DOC> that is not closed before line 3"),
         ("<DOC><DOCNO>a</DOCNO></DOC>\nstray\n", r"d:2 stands outside <DOC>"),
-        ("<DOC><DOCNO>a</DOCNO></DOC>\n" * 2, r"d:2 has document id 'a' again: the first is at .*d:1"),
+        ("<DOC><DOCNO>a</DOCNO></DOC>\n" * 2, r"d:2 repeats document id 'a': the first is at .*d:1"),
         ("", "holds no documents|stands outside"),
     ],
 )
@@ -86,7 +86,7 @@ def test_broken_documents_are_named_with_their_line(text: str, message: str, tmp
         ("<top>\n<num> 1\n</top>\n", "t:1: query 1 is empty"),
         ("<top>\n<num> 1\n<title> x\n", "t:1 has a <top> that is never closed"),
         ("<top>\n<num> 1\n<top>\n", "t:1 has a <top> that is not closed before line 3"),
-        ("<top>\n<num> 1\n<title> x\n</top>\n" * 2, "t:5 has topic '1' again"),
+        ("<top>\n<num> 1\n<title> x\n</top>\n" * 2, "t:5 repeats topic '1'"),
         ("1 no tab\n", "t:1 must be a qid and a text with a tab"),
         ("1\t \n", "t:1: query 1 is empty"),
         ("\n\n", "holds no topics"),

@@ -35,8 +35,8 @@ def test_what_json_holds_comes_back(value: Any) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("[1,\n2,\n,]", "not valid JSON at line 3"),
-        ("", "not valid JSON at line 1"),
+        ("[1,\n2,\n,]", "invalid JSON at line 3"),
+        ("", "invalid JSON at line 1"),
         (b"\n\xff", "not valid UTF-8 at line 2"),
         ("[" * 200_000, "nested deeper than 64 levels"),
         ("[" * 65 + "]" * 65, "nested deeper than 64 levels"),
@@ -45,9 +45,9 @@ def test_what_json_holds_comes_back(value: Any) -> None:
         ('{"b": {"a": 1, "c": 3, "a": 1}}', "the key 'a' stands twice"),
         ("[NaN]", "NaN is not a number of JSON"),
         ("-Infinity", "-Infinity is not a number of JSON"),
-        ("1e999", "the number 1e999 does not fit 64 bits"),
-        ("18446744073709551616", "the number 18446744073709551616 does not fit 64 bits"),
-        ("1" * 5000, f"the number {'1' * 40}... does not fit 64 bits"),
+        ("1e999", "the number 1e999 does not fit in 64 bits"),
+        ("18446744073709551616", "the number 18446744073709551616 does not fit in 64 bits"),
+        ("1" * 5000, f"the number {'1' * 40}... does not fit in 64 bits"),
         ('"\\ud800"', "it holds half of a character (a lone surrogate)"),
         ('{"\\udfff": 1}', "it holds half of a character (a lone surrogate)"),
         ("[1]", None),
@@ -75,7 +75,7 @@ def test_limits_are_those_of_the_call() -> None:
 
 def test_lines_say_which_is_wrong() -> None:
     assert list(read_json_lines('{"a": 1}\n\n[2]\n')) == [{"a": 1}, [2]]
-    with pytest.raises(BoundaryError, match=r"^not valid JSON at line 3$"):
+    with pytest.raises(BoundaryError, match=r"^invalid JSON at line 3$"):
         list(read_json_lines("1\n2\n{\n"))
     with pytest.raises(BoundaryError, match=r"^the key 'a' stands twice at line 2$"):
         list(read_json_lines('1\n{"a": 1, "a": 2}'))

@@ -39,11 +39,11 @@ def test_what_is_written_comes_back(value: Any) -> None:
         ("a:\n- " + "[" * 40 + "]" * 40, "nested deeper than 32 levels at line 2"),
         ("[" * 200_000, "nested deeper than 32 levels at line 1"),
         ("a: " + "9" * 6000, "the value at line 1 cannot be read: put it into quotes"),
-        ("a: " + "9" * 30, "the number at line 1 does not fit 64 bits: put it into quotes"),
+        ("a: " + "9" * 30, "the number at line 1 does not fit in 64 bits: put it into quotes"),
         ("b: 1\na: .inf", "the number at line 2 is not finite"),
         ("a: 2026-02-30", "the value at line 1 cannot be read: put it into quotes"),
         ("a: !!bool x", "the value at line 1 cannot be read: put it into quotes"),
-        ('\na: "\\ud800"', "not valid YAML at line 2: found invalid Unicode character escape code"),
+        ('\na: "\\ud800"', "invalid YAML at line 2: found invalid Unicode character escape code"),
         ("a: 1\n---\nb: 2\n", "a second document begins at line 2: keep one"),
         ("? [a]\n: 1", "the key at line 1 is not a text: put it into quotes"),
         (b"a: 1\nb: \xff", "not valid UTF-8 at line 2"),
@@ -57,7 +57,7 @@ def test_a_refusal_names_the_line(text: str | bytes, reason: str) -> None:
 
 @pytest.mark.parametrize("text", ["a: [1", "a: 'b", "a: b: c", "\ta: 1", "a: !!python/object/apply:os.system [x]"])
 def test_what_is_not_yaml_names_the_line(text: str) -> None:
-    with pytest.raises(BoundaryError, match=r"^not valid YAML at line [12]: "):
+    with pytest.raises(BoundaryError, match=r"^invalid YAML at line [12]: "):
         read_yaml(text)
 
 

@@ -49,7 +49,7 @@ def test_it_is_said_in_words(words: list[str], capsys: pytest.CaptureFixture[str
         and "Lincoln-Petersen (lexical_only and lexical_v3)" in said
     )
     assert main(["data", "judged", *words, "--systems", "lexical_only"]) == 0
-    assert "One arm estimates nothing." in capsys.readouterr().out
+    assert "One arm is not enough for an estimate." in capsys.readouterr().out
 
 
 def test_an_arm_that_is_not_there_is_one_sentence(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:

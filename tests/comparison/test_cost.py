@@ -6,7 +6,7 @@ import pytest
 
 from ragbench.config import composition
 from ragbench.evidence.contrast import Contrast
-from ragbench.evidence.cost import Added, Cost, Times, added_p95, cost, noise_ms
+from ragbench.evidence.cost import END_TO_END, Added, Cost, Times, added_p95, cost, noise_ms
 from ragbench.evidence.policy import Policy
 
 
@@ -102,7 +102,7 @@ def test_either_side_may_be_the_disturbed_one(side):
     }
     assert cost(PAIR, {name: timed(each) for name, each in times.items()}, 50, 1).axis == "within"
     assert cost(PAIR, found, 50, 1).axis == "open"
-    assert "Repeat the command on a quieter machine" in cost(PAIR, found, 50, 1).remedy
+    assert "ragbench run --time-again @1" in cost(PAIR, found, 50, 1).remedy
 
 
 def test_times_of_unlike_machines_are_not_compared():
@@ -121,4 +121,15 @@ def test_too_few_queries_bear_no_interval_and_the_cost_is_open():
     assert found.text == "p95 +3 ms (an interval takes 72 queries), perhaps over the budget of +50 ms"
     assert found.added.p95_ms == pytest.approx(3)
     assert "latency.queries=72" in found.remedy
-    assert cost(PAIR, {"a": timed(base)}, 50, 1).remedy.startswith("Time it: repeat the command with latency.enabled")
+    assert cost(PAIR, {"a": timed(base)}, 50, 1).remedy == "Time it: ragbench run --time-again @1"
+
+
+def test_a_live_search_has_no_cost_against_a_pipeline():
+    """Its time holds the network; two live searches are compared with each other."""
+    base = np.random.default_rng(4).gamma(3.0, 5.0, (80, 2))
+    times = {"ours": Times(samples(base)), **{n: Times(samples(base + 9), elsewhere=True) for n in ("live", "other")}}
+    against = cost(Contrast.of("ours", "live"), times, 50, 1)
+    assert (against.axis, against.added) == ("open", None)
+    assert against.text == f"{END_TO_END}, the budget is +50 ms"
+    assert "live=ragbench" in against.remedy
+    assert cost(Contrast.of("other", "live"), times, 50, 1).axis == "within"

@@ -57,7 +57,7 @@ def test_run_files_of_other_systems_and_arms_of_equal_names(
     other.write_text("".join(f"{line}\n" for line in lines if not line.startswith("t3 ")))
     gathered = gather([finished.folder, arm, other], benchmark=benchmark_small)
     assert list(gathered.arms.arms) == ["both", "words", "words/words", "other"]
-    assert gathered.notes == (f"{other} answers 1 of the topics with nothing",)
+    assert gathered.notes == (f"{other} returned no hits for 1 of the topics",)
     ours, theirs = (gathered.arms.arms[name].levels["document"] for name in ("words", "other"))
     assert theirs["t3"] == 0
     assert {q: v for q, v in ours.items() if q != "t3"} == {q: v for q, v in theirs.items() if q != "t3"}
@@ -111,5 +111,5 @@ def test_what_cannot_be_compared_is_named(finished: Measurements, benchmark_smal
     with pytest.raises(BenchmarkError, match="must have six fields"):
         gather([finished.folder, tmp_path / "bad.trec"], benchmark=benchmark_small)
     (tmp_path / "foreign.trec").write_text("q1 Q0 d1 1 1.0 x\n")
-    with pytest.raises(ResultsError, match="answers no topic of 'lantern'"):
+    with pytest.raises(ResultsError, match="has no hits for any topic of 'lantern'"):
         gather([finished.folder, tmp_path / "foreign.trec"], benchmark=benchmark_small)

@@ -8,6 +8,7 @@ import pytest
 
 from ragbench.base import locations
 from ragbench.benchmark.benchmark import Benchmark
+from ragbench.commands import cli
 from ragbench.evidence.arms import Arms
 from ragbench.experiment.run import run
 from ragbench.results import ledger, verdicts
@@ -40,7 +41,7 @@ def test_prices_of_looks_that_judge_arms_add_up_to_the_whole(tmp_path: Path) -> 
     for key, command, arms in (
         ("a", "run", ["base"]),  # one arm is not judged
         ("b", "run", ["base", "x"]),
-        ("c", "diagnose", ["base", "x"]),  # adopts nothing
+        ("c", "gate", ["base", "x"]),  # adopts nothing
         ("d", "compare", ["base", "y"]),
         ("b", "run", ["base", "x"]),  # the same again
         ("e", "learn-ranker", ["base"]),
@@ -77,3 +78,19 @@ def test_runs_enter_what_they_look_at(settings_of, benchmark_small: Benchmark, t
     assert measured("split=all", "dense=null") == 2
     assert measured("split=test") == 1
     assert len(ledger.looks(locations.ledger(), benchmark_small.digest)) == 2
+
+
+def test_reading_a_run_again_is_no_look(settings_of, benchmark_small: Benchmark, tmp_path: Path, monkeypatch) -> None:
+    """`run`, `advise`, `diagnose`, `compare`, `run` of the same arms are one comparison: one look."""
+    monkeypatch.chdir(tmp_path)
+    arms = [
+        settings_of(tmp_path / "results", "latency.enabled=false", "split=test", f"name={name}", *words)
+        for name, words in (("base", ()), ("words", ("dense=null",)))
+    ]
+    first = run(arms, benchmark_small, say=lambda sentence: None)
+    for command in ("advise", "compare"):
+        assert cli.main([command, str(first.folder)]) == 0
+    again = run(arms, benchmark_small, say=lambda sentence: None)
+    assert [each.record["looks"] for each in (first, again)] == [1, 1]
+    ledger.look(locations.ledger(), benchmark_small.digest, "old", "diagnose", ["base"])  # as earlier versions wrote
+    assert len(ledger.looks(locations.ledger(), benchmark_small.digest)) == 1

@@ -12,7 +12,7 @@ import yaml
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.load import load
 from ragbench.benchmark.pool import read_pool, read_run
-from ragbench.commands import pool as pool_command
+from ragbench.commands import data_pool as pool_command
 from ragbench.config.settings import Settings
 from ragbench.evaluation import measures
 from ragbench.experiment import plan

@@ -172,7 +172,7 @@ def test_a_damaged_neighbour_is_passed_over_with_one_warning(tmp_path: Path) -> 
     with writing(tmp_path, said.append) as place:
         assert place.path not in neighbours
     (sentence,) = said
-    assert sentence.startswith("warning: passed over results that cannot be read: ")
+    assert sentence.startswith("warning: skipped results that cannot be read: ")
     assert all(str(path) in sentence for path in neighbours)
 
 
@@ -189,7 +189,7 @@ def test_the_latest_is_the_last_that_was_finished_and_is_whole(tmp_path: Path) -
     assert store.latest(tmp_path, said.append) == made[1]
     (made[1] / store.RECORD).write_text("")
     assert store.latest(tmp_path, said.append) == made[0]
-    assert said == [f"warning: passed over results that cannot be read: {made[1]}"]
+    assert said == [f"warning: skipped results that cannot be read: {made[1]}"]
 
 
 OTHER = """

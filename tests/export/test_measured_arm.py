@@ -110,3 +110,15 @@ def test_the_heading_tells_what_was_measured(run: Path, reseal) -> None:
     (run / "latency.csv").unlink()
     reseal(run)
     assert "Latency was not measured." in sentences(measured_arm.find(run, "base"), measured_arm.evidence(arm), None)
+
+
+def test_what_is_better_and_not_timed_needs_cost_open_only(write_results, tmp_path: Path) -> None:
+    untimed = write_results(tmp_path / "untimed", {"base": LOW, "better": HIGH, "same": NEARLY})
+    better, same = (measured_arm.evidence(measured_arm.find(untimed, name)) for name in ("better", "same"))
+    with pytest.raises(
+        ConfigError, match=r"better than base, but its time is open \(time was not measured, the budget"
+    ):
+        measured_arm.require_gain(better, force=False)
+    assert "although its time is open" in str(measured_arm.require_gain(better, force=False, cost_open=True))
+    with pytest.raises(ConfigError, match="is not established"):
+        measured_arm.require_gain(same, force=False, cost_open=True)

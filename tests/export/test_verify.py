@@ -92,7 +92,7 @@ def test_an_index_that_is_missing_fails_and_what_depends_on_it_is_not_checked(co
 
 def test_an_index_that_would_be_another_fails(change) -> None:
     found = outcomes(change(lambda record: record["artefacts"].update(lexical="0" * 16)))
-    assert found["index"] == ("fails", "this version would build lexical in another way")
+    assert found["index"] == ("fails", "this version would build lexical differently")
 
 
 def test_p95_beyond_the_tolerance_fails(change) -> None:

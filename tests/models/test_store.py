@@ -139,7 +139,7 @@ def test_a_damaged_file_is_put_aside_and_begun_anew(path: Path, damage, caplog: 
     assert found == {}
     (message,) = [record.getMessage() for record in caplog.records]
     assert message.startswith(f"cache {path} is damaged (")
-    assert message.endswith("put aside as values.sqlite.damaged and begun anew")
+    assert message.endswith("moved to values.sqlite.damaged and started again")
     assert path.with_name("values.sqlite.damaged").exists()
     store.write(VALUES)
     assert Store(path, "t").read(list(VALUES)) == VALUES

@@ -51,6 +51,14 @@ def test_a_difference_has_its_decision(row) -> None:
     assert row.decision in DECISIONS
 
 
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
+def test_a_row_is_text_and_a_difference_is_measured_or_quotes_the_contradiction(row) -> None:
+    assert not re.search(r"\.py\b|::test_|tests/", f"{row.says} {row.differs}"), "ids of tests belong to `tests`"
+    if row.differs:
+        plain = re.sub(r"`[^`]*`|\b[A-Za-z]+-?\d+\b|\bv3\b|@\d+", "", row.differs)
+        assert re.search(r"\d", plain) or re.search(r'"[^"]+"', plain), "give a figure, or quote what contradicts it"
+
+
 def test_every_seed_has_rows() -> None:
     assert {number for row in ROWS for number in re.findall(r"\b00\d\b", row.seed)} == {f"00{n}" for n in range(5)}
 

@@ -88,7 +88,8 @@ def test_it_says_why_an_arm_is_not_adopted(write_results, tmp_path: Path) -> Non
     assert "worse: surely worse" in said
     assert not any(line.startswith("good") for line in said)
     untimed = screen.below(measurements.load(write_results(tmp_path / "untimed", {"a": LOW, "b": HIGH})))
-    assert "b: better, but its time was not measured" in untimed
+    assert "b: better; time unknown (not measured): ragbench run --time-again @1" in untimed
+    assert "better; time?" in printed(measurements.load(tmp_path / "untimed"), 80)
 
 
 def test_a_level_of_two_topics_is_left_out(write_results, tmp_path: Path) -> None:

@@ -179,6 +179,7 @@ def test_metrics_are_prometheus_text_and_count(make_service, ask) -> None:
     }
     assert samples["ragbench_searches_total", "answered"] == 1
     assert samples["ragbench_searches_total", "refused"] == 2
+    assert samples["ragbench_answers_total", "hits"] == 1 and samples["ragbench_answers_total", "filters"] == 0
     assert samples["ragbench_http_responses_total", "422"] == 2
     assert samples["ragbench_request_seconds_count",] == 2
     assert samples["ragbench_search_seconds_count",] == 1

@@ -52,11 +52,13 @@ def talk(request, service):
 
 def test_tools_are_described_by_the_schemas_of_the_service(talk, service) -> None:
     tools = {tool.name: tool for tool in talk(lambda client: client.list_tools()).tools}
-    assert set(tools) == {"search", "get_document", "list_documents", "health"}
+    assert set(tools) == {"search", "search_with_hypothesis", "get_document", "list_documents", "health"}
     properties = tools["search"].input_schema["properties"]
     options = {field.name for field in dataclasses.fields(SearchOptions)}
     assert set(properties) == {"query", "top_n", "filters", "explain", *options}
     assert properties["top_n"]["maximum"] == service.limits.max_top
+    supposed = tools["search_with_hypothesis"].input_schema
+    assert set(supposed["properties"]) == set(properties) and supposed["required"] == ["query", "hypothesis"]
     assert tools["search"].annotations.read_only_hint
     assert "19 documents" in tools["search"].description
 
@@ -84,6 +86,14 @@ def test_bad_input_is_told_to_the_model(talk, asked: dict, said: str) -> None:
     result = talk(lambda client: client.call_tool("search", asked))
     assert result.is_error
     assert said in result.content[0].text
+
+
+def test_a_tool_of_its_own_takes_a_hypothesis(talk) -> None:
+    asked = {"query": "tokens", "hypothesis": "Programs prove who they are with tokens."}
+    (refused,) = talk(lambda client: client.call_tool("search_with_hypothesis", asked)).content
+    assert "hypothesis" in refused.text  # this pipeline embeds none
+    without = talk(lambda client: client.call_tool("search_with_hypothesis", {"query": "tokens"}))
+    assert without.is_error and "hypothesis: field required" in without.content[0].text
 
 
 def test_health_and_metrics(talk) -> None:
@@ -157,4 +167,4 @@ def test_only_messages_are_taken_and_nothing_is_kept(service, ask) -> None:
     assert [each.status_code for each in refused] == [405, 405, 403, 400]
     assert answered.headers["content-type"] == "application/json"
     assert "mcp-session-id" not in answered.headers
-    assert len(answered.json()["result"]["tools"]) == 4
+    assert len(answered.json()["result"]["tools"]) == 5

@@ -57,6 +57,7 @@ def test_navigational(text: str) -> None:
     [
         "How do I configure authentication?",
         "what is a checkpoint",
+        "a store, e.g. one on disk, i.e. not in memory",  # dots, but no dotted name
         "why are queries slow",
         "database optimization",
         "",

@@ -20,6 +20,8 @@ from ragbench.search.stages.keywords import RerankByKeywords
         ("api api", "api", 0.2),  # (1 + 1) / 10
         ("pi", "api", 0.2),  # inside words too
         ("x y", "x y", 0.0),
+        ("caching?", "caching", 0.2),  # without punctuation around words
+        ("(caching), `c++`", "caching in C++", 0.2),
         ("", "anything", 0.0),
         ("api", "", 0.0),
     ],

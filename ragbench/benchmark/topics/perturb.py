@@ -38,7 +38,8 @@ _FUNCTION = frozenset(
 def with_variants(benchmark: Benchmark, kinds: Sequence[Kind], seed: int) -> Benchmark:
     """The benchmark with a variant of every topic for each kind that changes its text.
 
-    A variant has the judgments and the split of its topic, but not its hypothesis, which was written for other words.
+    A variant has the judgments and the split of its topic, but not its hypothesis and salient
+    terms, which are for other words.
     """
     made = [
         replace(
@@ -46,6 +47,7 @@ def with_variants(benchmark: Benchmark, kinds: Sequence[Kind], seed: int) -> Ben
             qid=f"{topic.qid}{SEPARATOR}{kind}",
             text=text,
             hypothesis=None,
+            salient_terms="",
             provenance=PERTURBED,
             group=_group(topic),
         )

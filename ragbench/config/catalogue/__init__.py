@@ -52,7 +52,7 @@ __all__ = [
 ]
 __all__ += ["label", "numbered", "read"]
 
-_SECTIONS = "ragbench.config.sections"
+_SECTIONS, _MODES = "ragbench.config.sections", "ragbench.search.engine.modes"
 Tree = Mapping[str, "Tree | None"]
 SPECS = {
     "topics": "ragbench.benchmark.topics.derive.DeriveSpec",
@@ -74,6 +74,7 @@ SPECS = {
     "index.encoder": "ragbench.models.resolve.EncoderSpec",
     "index.build": "ragbench.index.shards.Sharding",
     "latency": "ragbench.evaluation.latency.LatencySpec",
+    **{f"modes.{mode}": f"{_MODES}.ModeSpec" for mode in ("keyword", "semantic", "hybrid", "rerank")},
 }
 """Sections of the configuration without `_target_`, and the class that each becomes."""
 _BENCHMARK = "ragbench.benchmark"
@@ -253,7 +254,26 @@ class Catalogue:
         for section in SPECS:
             if section.split(".")[0] not in self.defaults:
                 sections = overlaid(sections, below(section, {}))
+        self._check_sections(said, "")
         return filled(overlaid(sections, said), "", CLASSES)
+
+    def _check_sections(self, node: Node, path: str) -> None:
+        """Raise ConfigError for a section of config.yaml without a class, which would have no effect."""
+        packages = {self.option(group, name).package for group, name in self.defaults.items()}
+        known = {*SPECS, *packages}
+        for key, value in node.items():
+            where = f"{path}.{key}".lstrip(".")
+            if (
+                where in known
+                or (isinstance(value, Mapping) and TARGET in value)
+                or (isinstance(value, Leaf) and not path)
+            ):
+                continue
+            if isinstance(value, Leaf) or not any(each.startswith(f"{where}.") for each in known):
+                raise ConfigError(
+                    f"{self.folder / _CONFIG}: {where} is unknown{did_you_mean(where, known, 'sections')}"
+                )
+            self._check_sections(value, where)
 
     def option(self, group: str, name: str) -> Option:
         """An option with every key of its classes; those of the options that its `defaults` name count, too."""

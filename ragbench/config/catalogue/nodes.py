@@ -97,6 +97,8 @@ def overlaid(node: Node, above: Node) -> Node:
     merged = dict(node)
     for key, value in above.items():
         old = merged.get(key)
+        if isinstance(old, Mapping) and isinstance(value, Leaf) and isinstance(value.value, dict):  # in braces
+            value = {inner: Leaf(each, text_of(each)) for inner, each in value.value.items()}
         if isinstance(old, Mapping) and isinstance(value, Mapping):
             merged[key] = overlaid(old, value)
         elif (

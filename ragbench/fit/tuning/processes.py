@@ -5,16 +5,16 @@ from __future__ import annotations
 import multiprocessing
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from ragbench.base.processes import end_with
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.config.arm_builder import ArmBuilder, Progress, Say, fetch_caches, share_caches
-from ragbench.config.sections import ExecutionSpec
+from ragbench.config.sections import LOCAL, ExecutionSpec
 from ragbench.config.settings import Settings
-from ragbench.experiment.execution import spec_of
+from ragbench.experiment.execution import execution_of, spec_of
 from ragbench.fit.tuning import study
 from ragbench.fit.tuning.objective import TrainingValues
 from ragbench.fit.tuning.study import Rules, Search
@@ -47,10 +47,13 @@ def search_all(
     jobs = [
         (values.base, rules, train, _rotate(searches, n, count), journal.absolute(), memory, n) for n in range(1, count)
     ]
-    beside = _spawn(jobs) if execution.kind != "ray" else _on_ray(jobs, execution)
+    elsewhere = None if execution.kind == LOCAL else execution_of(execution).beside
+    beside = _spawn(jobs) if elsewhere is None else elsewhere(_beside, jobs, execution)
     with beside as failures:
         for search in searches:
             report = _reporter(progress, search) if progress is not None else None
+            if report is not None:
+                report(0)
             study.optimise(studies[search.name], search, rules, values, report=report, begun=begun[search.name])
         if failures():
             say("a process of the search failed (see above); the others did its trials")
@@ -59,7 +62,7 @@ def search_all(
 
 def _count(processes: int, execution: ExecutionSpec) -> int:
     """How many processes search, including this one: at least as many as `execution` has workers."""
-    if execution.kind == "local":
+    if execution.kind == LOCAL:
         return processes
     # The workers of a cluster that runs elsewhere leave this machine its processors.
     return max(processes, (execution.workers or threads_for(None)) + (execution.address is not None))
@@ -86,12 +89,6 @@ def _spawn(jobs: Sequence[Job]) -> Iterator[Callable[[], int]]:
             if other.is_alive():
                 other.terminate()
                 other.join()
-
-
-def _on_ray(jobs: Sequence[Job], execution: ExecutionSpec) -> AbstractContextManager[Callable[[], int]]:
-    from ragbench.experiment import execution_ray
-
-    return execution_ray.tasks(_beside, jobs, execution.address)
 
 
 def _here_beside(parent: int, *job: Any) -> None:

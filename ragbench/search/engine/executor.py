@@ -16,6 +16,7 @@ from typing import TypeVar
 
 from cachetools import LRUCache
 
+from ragbench.base import progress as shown
 from ragbench.base.fingerprint import digest
 from ragbench.base.types import Query, QueryState, Ranking
 from ragbench.index.index import Index
@@ -113,8 +114,6 @@ def execute(
 
     Each distinct prefix runs once, and its states are dropped as soon as no later arm begins with it.
     """
-    for arm in arms:
-        arm.index.prepare(arm.pipeline.needs)
     place: dict[str, int] = {}
     keys = {arm.name: prefix_keys(arm) for arm in arms}
     for key in (key for arm in arms for key in keys[arm.name]):
@@ -125,9 +124,11 @@ def execute(
             progress("running stages", session.computed, len(place))
 
     session = Session(queries, math.inf, tick)
-    for arm in sorted(arms, key=lambda arm: [place[key] for key in keys[arm.name]]):
+    ordered = sorted(arms, key=lambda arm: [place[key] for key in keys[arm.name]])
+    for number, arm in enumerate(ordered, start=1):
         session.forget_all_but(keys[arm.name])
-        yield session.outcome(arm)
+        with shown.arm(number, len(arms), arm.name):
+            yield session.outcome(arm)
 
 
 def run_stage(

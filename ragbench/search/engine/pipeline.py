@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ragbench.base.errors import ConfigError
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ragbench.index.index import Index
     from ragbench.models import CrossEncoder, Encoder
     from ragbench.models.chat import ChatSpec
+    from ragbench.search.engine.modes import ModeSpec
 
 
 Step = Callable[[str, Stage, Sequence[QueryState], "Index"], Sequence[QueryState]]
@@ -33,10 +34,11 @@ class Pipeline:
     """Named stages in the order they run.
 
     Raises ConfigError for an invalid order: a stage whose input no earlier stage provides, a stage that comes too late,
-    a pipeline without fusion.
+    a pipeline without fusion. `modes` says what requests may ask for in place of the whole pipeline.
     """
 
     stages: tuple[tuple[str, Stage], ...]
+    modes: Mapping[str, ModeSpec] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
         provided: dict[str, str] = {}
@@ -44,7 +46,7 @@ class Pipeline:
             for word in sorted(stage.requires - set(provided)):
                 raise ConfigError(
                     f"stage '{name}' needs {_meaning(word)}, which no stage before it provides: "
-                    f"move it further back in `order` or turn on the stage that does"
+                    f"move it later in `order` or turn on the stage that does"
                 )
             for word, reason in sorted(stage.forbids.items()):
                 if word in provided:

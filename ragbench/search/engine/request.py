@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from ragbench.base.bounds import Checked
 from ragbench.base.errors import ConfigError
 from ragbench.base.types import Query, QueryState, Ranking
 from ragbench.corpus.metadata import Date
+from ragbench.search.engine.modes import Mode, Stages, in_mode
 from ragbench.search.engine.pipeline import Pipeline
 from ragbench.search.stages.cut import Cut
 from ragbench.search.stages.dense import RetrieveDense
@@ -19,7 +20,6 @@ from ragbench.search.stages.expand_queries import ExpandQueries
 from ragbench.search.stages.filters import FilterDocuments
 from ragbench.search.stages.guarantee import GuaranteeNotes
 from ragbench.search.stages.hyde import SupposeAnswer
-from ragbench.search.stages.keywords import RerankByKeywords
 from ragbench.search.stages.lexical import RetrieveLexical
 from ragbench.search.stages.rank_v3 import RankCandidates
 from ragbench.search.stages.recall import RecallBySubstring
@@ -28,13 +28,8 @@ from ragbench.search.stages.stage import NOTHING, Fact, Stage
 if TYPE_CHECKING:
     from ragbench.index.index import Index
 
-Mode = Literal["keyword", "semantic", "hybrid", "rerank"]
-"""Which searches take part: by words, by meaning, both, or by meaning and then re-ranked by words (seed 004)."""
-
 RETURN_ALL = 100
 """The hits of a search that asks for all (seed 002)."""
-
-_WORDS: tuple[type, ...] = (RetrieveLexical, RankCandidates)
 
 
 @dataclass(frozen=True)
@@ -44,8 +39,8 @@ class SearchOptions(Checked):
     `hypothesis` is a supposed answer, for pipelines with HyDE. `phrasings` are other phrasings of the query, used
     instead of asking a model, and `salient_terms` its important words and #tags, for pipelines that expand queries
     (seed 002). `after` (inclusive) and `before` (exclusive) are for pipelines that guarantee notes: the answer is then
-    the notes of that time, without a search. `mode` leaves searches out (seed 004). `return_all` asks for 100 hits of
-    100 recalled notes and 300 ranked chunks (seed 002).
+    the notes of that time, without a search. `mode` is one of `ragbench.search.engine.modes`. `return_all`
+    asks for 100 hits of 100 recalled notes and 300 ranked chunks (seed 002).
     """
 
     hypothesis: str | None = None
@@ -82,12 +77,12 @@ def adapted_pipeline(pipeline: Pipeline, options: SearchOptions, top_n: int) -> 
     if options.after is not None or options.before is not None:
         stages = _time_range_stages(stages, options)
     elif options.mode is not None:
-        stages = _stages_of_mode(stages, options.mode)
+        stages = in_mode(pipeline, options.mode)
     if options.return_all:
         stages = tuple((name, _ALL[type(stage)](stage) if type(stage) in _ALL else stage) for name, stage in stages)
     else:
         stages = _with_diverse_end(stages, top_n)
-    return pipeline if stages == pipeline.stages else Pipeline(stages)
+    return pipeline if stages == pipeline.stages else replace(pipeline, stages=stages)
 
 
 _NEEDS: Sequence[tuple[Sequence[str], type, str]] = (
@@ -108,10 +103,8 @@ _ALL: Mapping[type, Callable[[Any], Stage]] = {
     Cut: lambda stage: replace(stage, top_n=max(stage.top_n, RETURN_ALL)),
 }
 
-_Stages = tuple[tuple[str, Stage], ...]
 
-
-def _time_range_stages(stages: _Stages, options: SearchOptions) -> _Stages:
+def _time_range_stages(stages: Stages, options: SearchOptions) -> Stages:
     """Return only the notes of a time range, without a search (seed 002, "Time-Range Flow")."""
     kept: list[tuple[str, Stage]] = [("search", _NoSearch())]
     for name, stage in stages:
@@ -124,32 +117,13 @@ def _time_range_stages(stages: _Stages, options: SearchOptions) -> _Stages:
     return tuple(kept)
 
 
-def _with_diverse_end(stages: _Stages, top_n: int) -> _Stages:
+def _with_diverse_end(stages: Stages, top_n: int) -> Stages:
     """If the pipeline keeps diverse hits, but more than requested, add a stage that keeps the requested number."""
     if not any(isinstance(stage, KeepDiverse) and stage.top_k > top_n for _, stage in stages):
         return stages
     ends = (place for place, (_, stage) in enumerate(stages) if isinstance(stage, (ExpandToParents, Cut)))
     place = next(ends, len(stages))
     return (*stages[:place], (f"diverse at {top_n}", KeepDiverse(top_k=top_n)), *stages[place:])
-
-
-def _stages_of_mode(stages: _Stages, mode: Mode) -> _Stages:
-    by_words = [name for name, stage in stages if isinstance(stage, _WORDS)]
-    by_meaning = [name for name, stage in stages if isinstance(stage, RetrieveDense)]
-    for missing, wanted, modes in (
-        (not by_words, "by words", ("keyword", "hybrid")),
-        (not by_meaning, "by meaning", ("semantic", "hybrid", "rerank")),
-    ):
-        if missing and mode in modes:
-            raise ConfigError(f"mode {mode} cannot be used: this pipeline does not search {wanted}")
-    left_out = {"keyword": by_meaning, "semantic": by_words, "hybrid": [], "rerank": by_words}[mode]
-    kept = [(name, stage) for name, stage in stages if name not in left_out]
-    if mode != "rerank":
-        kept = [(name, stage) for name, stage in kept if not isinstance(stage, RerankByKeywords)]
-    elif not any(isinstance(stage, RerankByKeywords) for _, stage in kept):
-        place = next((place for place, (_, stage) in enumerate(kept) if isinstance(stage, Cut)), len(kept))
-        kept.insert(place, ("keywords", RerankByKeywords()))
-    return tuple(kept)
 
 
 @dataclass(frozen=True)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from ragbench.base.bounds import Checked, Share
+from ragbench.base.bounds import Checked, Natural, Share
 from ragbench.base.errors import ConfigError
 from ragbench.base.types import QueryState, Ranking
-from ragbench.search.stages.stage import NOTHING, Fact, fused
+from ragbench.search.stages import votes
+from ragbench.search.stages.stage import Fact, Retriever, fused
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -25,8 +26,9 @@ class CalibrateByCurve(Checked):
     calibration` fits on the training queries by isotonic regression (Zadrozny and Elkan, KDD 2002). A fused score is
     made of ranks alone, and a query without an answer has a first hit, too, so no curve over such scores can recognise
     it. `best_of` names a source whose best score can; the curve (`best_x`, `best_y`) maps it to the probability that
-    there is an answer, which multiplies the scores of all hits. `x` and `best_x` increase, `y` and `best_y` lie between
-    0 and 1 and never decrease.
+    there is an answer, which multiplies the scores of all hits. `lists` and `noise` are those of `Calibrate`: the
+    seed's table is for two lists; a fitted curve has seen scores of fewer, and takes them as they are (0). `x` and
+    `best_x` increase, `y` and `best_y` lie between 0 and 1 and never decrease.
     """
 
     x: tuple[float, ...]
@@ -34,8 +36,9 @@ class CalibrateByCurve(Checked):
     best_of: str | None = None
     best_x: tuple[float, ...] = ()
     best_y: tuple[Share, ...] = ()
+    lists: Natural = 0  # agreeing lists that the points are for; scores of fewer are multiplied to compare
+    noise: Mapping[str, str] = field(default_factory=dict, metadata={"made by": "the pipeline"})
 
-    needs: ClassVar[frozenset[str]] = NOTHING
     requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
     provides: ClassVar[frozenset[str]] = frozenset({Fact.CALIBRATED})
     forbids: ClassVar[Mapping[str, str]] = {Fact.CALIBRATED: "scores have been calibrated already"}
@@ -45,6 +48,16 @@ class CalibrateByCurve(Checked):
         self._check_curve("x", "y")
         if self.best_of is not None:
             self._check_curve("best_x", "best_y")
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The parts that say which cosines stand out."""
+        return votes.needs(self.noise)
+
+    def among(self, sources: Sequence[Retriever]) -> CalibrateByCurve:
+        """This stage in a pipeline with these sources."""
+        several = self.lists > 0 and len(sources) > 1  # else no other source could find nothing
+        return replace(self, noise=votes.noise_parts(sources) if several else {})
 
     def _check_curve(self, x_name: str, y_name: str) -> None:
         x, y = getattr(self, x_name), getattr(self, y_name)
@@ -61,11 +74,12 @@ class CalibrateByCurve(Checked):
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Map the scores of every state's fused ranking; order is kept."""
-        return [replace(state, fused=self._calibrated(state)) for state in states]
+        return [replace(state, fused=self._calibrated(state, index)) for state in states]
 
-    def _calibrated(self, state: QueryState) -> Ranking:
+    def _calibrated(self, state: QueryState, index: Index) -> Ranking:
         ranking = fused(state)
-        return Ranking.ordered(ranking.chunks, np.interp(ranking.scores, self.x, self.y) * self._answerable(state))
+        scores = votes.factor(state, index, self.lists, self.noise) * ranking.scores.astype(np.float64)
+        return Ranking.ordered(ranking.chunks, np.interp(scores, self.x, self.y) * self._answerable(state))
 
     def _answerable(self, state: QueryState) -> float:
         """The probability that the query has an answer, 1 without `best_of`."""

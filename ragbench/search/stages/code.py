@@ -35,6 +35,7 @@ class RetrieveCode(Retriever):
     min_match: Share = 0.5  # share of the query's terms that a block must hold
     language: Name | None = None  # only blocks of this fence language
 
+    by: ClassVar[str] = "words"
     source: ClassVar[str] = "code"
     needs: ClassVar[frozenset[str]] = frozenset({"chunks", "code"})
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,8 @@ class RetrieveDense(Retriever):
     document: Share = 0.0  # share of the cosine with the mean vector of a chunk's document
     source: Name = "dense"  # the name of its ranking
     index: VectorsSpec | None = None  # its passages and encoder, when they differ from `index`
+
+    by: ClassVar[str] = "meaning"
 
     @property
     def needs(self) -> frozenset[str]:

@@ -13,6 +13,7 @@ from ragbench.base.bounds import Checked, Weight
 from ragbench.base.types import QueryState, Ranking
 from ragbench.search.stages.norms import NORMS, Norm, Scores
 from ragbench.search.stages.stage import Fact, Retriever
+from ragbench.search.stages.votes import FOLLOWERS
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -66,7 +67,18 @@ class Fuse(Checked):
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Set the fused ranking of every state."""
-        return [replace(state, fused=self.fuse(state, index)) for state in states]
+        return [replace(state, fused=self.fuse(state, index), unanimous=self.unanimous(state)) for state in states]
+
+    def among(self, sources: Sequence[Retriever]) -> Fuse:
+        """This stage in a pipeline with these sources."""
+        return replace(self, sources=tuple(sources)) if self.asks else self
+
+    def unanimous(self, state: QueryState) -> float:
+        """The score of a hit that every source with hits and a vote ranks first; 0 for methods that fuse scores."""
+        if self.method != "rrf":
+            return 0.0
+        voted = (source for source, found in state.rankings.items() if len(found) and source not in FOLLOWERS)
+        return sum(self.weight(state, source) for source in voted) / (self.k + 1)
 
     def weight(self, state: QueryState, source: str) -> float:
         """The weight of a source for a query: the configured one times the state's factor."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from ragbench.base.bounds import Name, Prompt
 from ragbench.base.errors import ModelError
+from ragbench.base.progress import track
 from ragbench.base.types import QueryState
 from ragbench.models.chat import ChatFields
 from ragbench.search.stages.stage import NOTHING, Fact
@@ -41,7 +42,7 @@ class SupposeAnswer(ChatFields):
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Put a hypothesis into every state that can have one."""
-        return [self._with_hypothesis(state, index) for state in states]
+        return [self._with_hypothesis(state, index) for state in track("writing hypotheses", states)]
 
     def _with_hypothesis(self, state: QueryState, index: Index) -> QueryState:
         known = self.text or state.query.hypothesis

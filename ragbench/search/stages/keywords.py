@@ -16,14 +16,17 @@ if TYPE_CHECKING:
     from ragbench.index.index import Index
 
 
+_AROUND = "?!.,;:\"'`()[]{}<>\u201c\u201d\u2018\u2019"
+
+
 @dataclass(frozen=True)
 class RerankByKeywords(Checked):
     """Order the first `depth` (at least 1) hits by (1 - `weight`) * score + `weight` * keyword score; drop the others.
 
     Seed 004, feature 1. The keyword score of a text, 0 to 1: the occurrences of every word of the query of at least
-    `min_length` characters, also inside words and in any letter case, at most `cap` for each, divided by `cap` times
-    the number of these words. Hits with a keyword score below `threshold` (0 to 1) are dropped, but not guaranteed
-    ones. The text is that of the hit and of the neighbours returned with it.
+    `min_length` characters, without punctuation around it, also inside words and in any letter case, at most `cap` for
+    each, divided by `cap` times the number of these words. Hits with a keyword score below `threshold` (0 to 1) are
+    dropped, but not guaranteed ones. The text is that of the hit and of the neighbours returned with it.
     """
 
     depth: Count = 50
@@ -46,7 +49,8 @@ class RerankByKeywords(Checked):
 
     def score(self, query: str, text: str) -> float:
         """The keyword score of a text, 0 for a query without words."""
-        words = [word for word in query.lower().split() if len(word) >= self.min_length]
+        bare = (word.strip(_AROUND) for word in query.lower().split())
+        words = [word for word in bare if len(word) >= self.min_length]
         lowered = text.lower()
         found = sum(min(lowered.count(word), self.cap) for word in words)
         return found / (len(words) * self.cap) if words else 0.0

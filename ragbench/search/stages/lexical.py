@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,8 @@ class RetrieveLexical(Retriever):
     fields: Mapping[FieldName, Weight] = field(default_factory=lambda: {"content": 1.0})
     source: Name = "lexical"  # the name of its ranking
     index: LexicalSpec | None = None  # how its words are indexed, when it differs from `index`
+
+    by: ClassVar[str] = "words"
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from annotated_types import MinLen
 
-from ragbench.base.bounds import Count, Name, Natural, Positive
+from ragbench.base.bounds import Count, Name, Natural, Positive, SplitWords
 from ragbench.base.fingerprint import digest
 from ragbench.base.types import QueryState, Ranking
 from ragbench.benchmark.documents import identifier
@@ -64,14 +64,18 @@ class Live(Reading, ABC):
     def asking(self) -> Callable[[str, int], Any]:
         """A function that sends one query for a number of hits and returns the answer's JSON."""
 
+    def answer(self, query: str) -> Any:
+        """The whole answer to one query. Raises LiveError when there is none."""
+        return _asker(self)(query, self.depth)
+
     def wait(self) -> None:
         """Wait until `per_second` allows another request; the time of a query does not include it."""
         _asker(self).wait()
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Ask the search for every state, one after the other. LiveError when one query has no answer."""
-        places, ask = _places(index.chunks, self.prefix), _asker(self)
-        return [place_hits(state, self.read(ask(state.query.text, self.depth), self.depth), places) for state in states]
+        places = _places(index.chunks, self.prefix)
+        return [place_hits(state, self.read(self.answer(state.query.text), self.depth), places) for state in states]
 
     def describe(self) -> str:
         """The system that it asks."""
@@ -115,13 +119,13 @@ class LiveHttp(Live):
 
 @dataclass(frozen=True, kw_only=True)
 class LiveCommand(Live):
-    """A search program, given as a list of words with `{query}` and `{depth}`; it prints JSON or JSON Lines.
+    """A search program, given as a line or a list of words with `{query}` and `{depth}`; it prints JSON or JSON Lines.
 
     The query is also on its standard input. No shell is used.
     """
 
-    # its words: [./search.sh, --top, "{depth}", "{query}"]; the query is also on standard input
-    program: Annotated[tuple[str, ...], MinLen(1), Needs(Capability.EXECUTES)]
+    # its words, also in one line: "./search.sh --top {depth} {query}"; the query is also on standard input
+    program: Annotated[tuple[str, ...], MinLen(1), Needs(Capability.EXECUTES), SplitWords()]
 
     @property
     def name(self) -> str:
@@ -143,7 +147,7 @@ class LiveMcp(Live):
     arguments: Mapping[str, Any] = field(default_factory=lambda: {"query": "{query}"})
     url: Address | None = None  # of a server over HTTP
     # or of one over standard input and output: [npx, some-server, notes]
-    program: Annotated[tuple[str, ...], Needs(Capability.EXECUTES)] = ()
+    program: Annotated[tuple[str, ...], Needs(Capability.EXECUTES), SplitWords()] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -38,6 +38,7 @@ class RankCandidates(Checked):
         default_factory=lambda: {"title": 5.0, "tags": 4.0, "heading": 2.5, "path": 1.5, "body": 1.0}
     )
 
+    by: ClassVar[str] = "words"
     needs: ClassVar[frozenset[str]] = frozenset({"prefixes", "scan", "facets"})
     requires: ClassVar[frozenset[str]] = NOTHING
     provides: ClassVar[frozenset[str]] = frozenset({Fact.RANKINGS, Fact.V3_RANKING})

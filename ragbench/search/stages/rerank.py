@@ -11,6 +11,7 @@ from annotated_types import Interval
 from numpy.typing import NDArray
 
 from ragbench.base.bounds import Checked, Count, Share, Weight
+from ragbench.base.progress import track
 from ragbench.base.types import QueryState, Ranking
 from ragbench.index.texts import PassageTemplate
 from ragbench.models.resolve import CrossEncoderSpec, ModelName
@@ -63,7 +64,7 @@ class Rerank(Checked):
         clear = f"the first hit leads by more than {self.gap:.0%}: not re-ranked"
         return [
             state.with_note(clear) if self._leads(state) else replace(state, fused=self._reranked(state, index))
-            for state in states
+            for state in track("re-ranking", states)
         ]
 
     def _leads(self, state: QueryState) -> bool:

@@ -13,7 +13,7 @@ _IDENTIFIERS = (
     re.compile(r"\b[a-zA-Z]+_[a-zA-Z_]+\b"),  # snake_case, UPPER_CASE
     re.compile(r"`[^`]+`"),
     re.compile(r"\w(?:::|->)\w|\w\(\)"),  # std::vector, p->next, close()
-    re.compile(r"\b[a-zA-Z_]\w*\.[a-zA-Z_]\w*"),  # err.cause, fleetd.yaml
+    re.compile(r"\b(?!\w\.\w\b)[a-zA-Z_]\w*\.[a-zA-Z_]\w*"),  # err.cause, fleetd.yaml, but not e.g. or a.m.
     re.compile(r"(?<![\w-])--?[a-zA-Z][\w-]*"),  # --max-lag
 )
 # Exact: a search by words finds it better than one by meaning.

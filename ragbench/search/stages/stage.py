@@ -133,12 +133,20 @@ def models_of(stage: Stage) -> tuple[CrossEncoderSpec | ChatSpec, ...]:
     return tuple(getattr(stage, "models", ()))
 
 
+def among(stage: Stage, sources: Sequence[Retriever]) -> Stage:
+    """The stage in a pipeline with these sources: one that asks about them has a method `among`."""
+    known: Stage = getattr(stage, "among", lambda _: stage)(sources)
+    return known
+
+
 class Retriever(Checked, ABC):
     """A stage that adds the ranking of one source; its answer depends on `question(state)` alone.
 
-    So the executor runs a retriever once for equal questions, whatever the other stages are.
+    So the executor runs a retriever once for equal questions, whatever the other stages are. `by` says how it searches,
+    by `words` or by `meaning`; modes choose by it.
     """
 
+    by: ClassVar[str | None] = None
     requires: ClassVar[frozenset[str]] = NOTHING
     provides: ClassVar[frozenset[str]] = frozenset({Fact.RANKINGS})
     forbids: ClassVar[Mapping[str, str]] = {Fact.FUSED: "its ranking would come too late to be fused"}

@@ -11,7 +11,7 @@ function row(task) {
   bar.max = Math.max(1, task.total);
   bar.value = task.done;
   const left = task.seconds_left ? `, about ${time(task.seconds_left)} left` : "";
-  label.append(`${task.name}: ${task.done} of ${task.total}${left}`, bar);
+  label.append(task.total ? `${task.name}: ${task.done} of ${task.total}${left}` : task.name, bar);
   return label;
 }
 
@@ -20,7 +20,10 @@ if (job?.dataset.over === "no") {
   events.addEventListener("message", (event) => {
     const told = JSON.parse(event.data);
     byId("state").textContent = told.state;
-    byId("seconds").textContent = told.seconds ? `${time(told.seconds)} so far` : "";
+    byId("seconds").textContent = told.seconds
+      ? `${time(told.seconds)} so far${told.seconds_left ? `, about ${time(told.seconds_left)} left` : ""}`
+      : "";
+    byId("note").textContent = told.note;
     byId("tasks").replaceChildren(...told.tasks.map(row));
     byId("lines").textContent = told.lines.join("\n");
     if (told.ended) {

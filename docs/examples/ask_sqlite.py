@@ -1,0 +1,62 @@
+"""Ask a file of `ragbench export --format sqlite` without ragbench: it needs sqlite-vec, onnxruntime and tokenizers.
+
+python ask_sqlite.py notes.sqlite FOLDER "how do I rotate a key"     FOLDER has model.onnx and tokenizer.json
+"""
+
+import json
+import re
+import sqlite3
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import sqlite_vec
+from tokenizers import Tokenizer
+
+OUTER = "()[]{}<>\"'`.,;:!?*_~|/\\=\u201c\u201d\u2018\u2019\u2026"
+
+
+def terms_of(db, text):
+    """The terms of a query: each word as it stands, in lower case, or by its parts."""
+    found = Counter()
+    for word in (run.strip(OUTER) for run in text.split()):
+        parts = [part.lower() for part in re.findall(r"[^\W_]+", word)]
+        whole = [form for form in (word, word.lower()) if _look_up(db, form) is not None][:1]
+        for form in whole or parts:
+            found.update((_look_up(db, form) or "").split())
+    return dict(found)
+
+
+def _look_up(db, form):
+    row = db.execute("SELECT terms FROM forms WHERE form = ?", (form,)).fetchone()
+    return row and row[0]
+
+
+def vector_of(text, folder, encoder):
+    """The vector of a query, float32 as bytes."""
+    tokenizer = Tokenizer.from_file(str(Path(folder, "tokenizer.json")))
+    tokenizer.enable_truncation(encoder["max_tokens"])
+    found = tokenizer.encode(encoder["query_prefix"] + text)
+    session = onnxruntime.InferenceSession(str(Path(folder, "model.onnx")))
+    arrays = {"input_ids": found.ids, "attention_mask": found.attention_mask, "token_type_ids": found.type_ids}
+    tokens = session.run(None, {node.name: np.array([arrays[node.name]]) for node in session.get_inputs()})[0][0]
+    vector = {"cls": lambda: tokens[0], "mean": lambda: tokens.mean(axis=0)}[encoder["pooling"]]()
+    return (vector / np.linalg.norm(vector)).astype(np.float32).tobytes()
+
+
+def search(db, text, folder, only=None):
+    """Rows of chunk_id, score, and the score in each source."""
+    about = dict(db.execute("SELECT key, value FROM about"))
+    vector = vector_of(text, folder, json.loads(about["encoder"]))
+    only = None if only is None else json.dumps(only)
+    return db.execute(about["search"], {"terms": json.dumps(terms_of(db, text)), "vector": vector, "only": only})
+
+
+if __name__ == "__main__":
+    db = sqlite3.connect(sys.argv[1])
+    db.enable_load_extension(True)
+    sqlite_vec.load(db)
+    for chunk_id, score, *_ in search(db, sys.argv[3], sys.argv[2]).fetchmany(5):
+        print(f"{score:.3f}  {chunk_id}")

@@ -1,0 +1,286 @@
+"""How far a long command is: its arm, step, rows and the time left, measured once and shown anywhere.
+
+Whoever works through rows calls a `Progress` with the name of a task, the rows done and all rows. The functions below
+report to the one that is shown, if any: `steps` rows of a task, `ticks` and `track` rows of a part of one, `arm` for
+which arm. What a person sees (`ragbench.base.progress_views`) only reads the model.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+
+T = TypeVar("T")
+
+_WINDOW = 60.0
+"""Seconds over which a rate is measured."""
+
+
+class View(Protocol):
+    """What shows a progress; one that does not `show` is nobody's, so that nothing needs to be worked out for it."""
+
+    shows: bool
+
+    def changed(self, progress: Progress, new: bool) -> None:
+        """Called after every report; `new` at the first one of a task."""
+
+
+@dataclass(frozen=True)
+class Arm:
+    """The arm that is worked on: its place among all, from 1."""
+
+    number: int
+    count: int
+    name: str
+
+    def __str__(self) -> str:
+        return f"arm {self.number} of {self.count} {self.name}"
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step that is expected, and its seconds; `arm` is empty for what concerns all arms."""
+
+    task: str
+    arm: str
+    seconds: float
+
+
+@dataclass
+class Task:
+    """Rows of a task; `total` is 0 where the number of rows is not known. Times are seconds of the clock."""
+
+    name: str
+    arm: Arm | None
+    began: float
+    done: int = 0
+    total: int = 0
+    marks: deque[tuple[float, int]] = field(default_factory=deque)
+
+    def report(self, now: float, done: int, total: int) -> None:
+        """Take in a report; rows that are done at the first one (in a cache) do not count for the rate."""
+        self.done, self.total = done, total
+        self.marks.append((now, done))
+        while len(self.marks) > 2 and self.marks[1][0] <= now - _WINDOW:
+            self.marks.popleft()
+
+    def seconds_left(self, now: float) -> float | None:
+        """The seconds left at the rate of the last minute; None where nothing was measured."""
+        (since, before), (last, done), left = self.marks[0], self.marks[-1], self.total - self.done
+        if left <= 0:
+            return 0.0 if self.total else None
+        if done <= before or last <= since:
+            return None
+        each = (last - since) / (done - before)
+        return each * left - min(now - last, each)
+
+    @property
+    def rows(self) -> str:
+        """The name and the rows, such as `embedding 611/2,044`."""
+        return f"{self.name} {self.done:,}/{self.total:,}" if self.total else self.name
+
+
+class Progress:
+    """The state of a command: a task, perhaps a part of it, the arm, expected steps, a note."""
+
+    def __init__(self, view: View, clock: Callable[[], float] = time.monotonic) -> None:
+        self.view = view
+        self.clock = clock
+        self.began = clock()
+        self.task: Task | None = None
+        self.part: Task | None = None
+        self.note = ""
+        self._arm: Arm | None = None
+        self._tasks: dict[tuple[str, str], Task] = {}
+        self._expected: dict[tuple[str, str], float] = {}
+        self._lock = threading.RLock()  # models report from their threads
+
+    def __call__(self, task: str, done: int, total: int) -> None:
+        """Report the rows of a task."""
+        with self._lock:
+            now, key = self.clock(), (self._arm.name if self._arm else "", task)
+            new = key not in self._tasks
+            if new or done < self._tasks[key].done:
+                self._tasks[key] = Task(task, self._arm, now)
+            self.task, self.part = self._tasks[key], None
+            self.task.report(now, done, total)
+            self.view.changed(self, new)
+
+    def report_part(self, name: str, done: int, total: int) -> None:
+        """Report the rows of a part of the task, such as the hits that a stage re-ranks."""
+        with self._lock:
+            now = self.clock()
+            if self.part is None or self.part.name != name or done < self.part.done:
+                self.part = Task(name, self._arm, now)
+            self.part.report(now, done, total)
+            self.view.changed(self, False)
+            if total and done >= total:
+                self.part = None
+
+    def say(self, note: str) -> None:
+        """Show a note beside the progress, in place of the one before."""
+        with self._lock:
+            self.note = note
+            self.view.changed(self, False)
+
+    def expect(self, steps: Sequence[Step]) -> None:
+        """The steps to come, so that the time left of the whole command is known."""
+        self._expected = {(step.arm, step.task): step.seconds for step in steps}
+
+    @contextmanager
+    def of_arm(self, found: Arm | None) -> Iterator[None]:
+        """What is reported meanwhile is about this arm."""
+        before, self._arm = self._arm, found
+        try:
+            yield
+        finally:
+            self._arm = before
+
+    @property
+    def seconds_left(self) -> float | None:
+        """The seconds left of the task, by its part where that is all that moves."""
+        now = self.clock()
+        of_task = self.task.seconds_left(now) if self.task else None
+        if of_task is not None or self.part is None:
+            return of_task
+        return self.part.seconds_left(now)
+
+    @property
+    def all_seconds_left(self) -> float | None:
+        """The seconds left of the command: expected steps at the pace so far; None where nothing was expected."""
+        if not self._expected:
+            return None
+        now = self.clock()
+        begun = {key: task for key, task in self._tasks.items() if key in self._expected}
+        over = {key: task for key, task in begun.items() if task.done >= task.total and task.marks}
+        spent = sum(task.marks[-1][0] - task.began for task in over.values())
+        promised = sum(self._expected[key] for key in over)
+        pace = min(4.0, max(0.25, spent / promised)) if promised > 1 else 1.0
+        left = sum(seconds for key, seconds in self._expected.items() if key not in begun) * pace
+        for key, task in begun.items():
+            if key not in over:
+                of_task = task.seconds_left(now)
+                guess = max(0.0, self._expected[key] * pace - (now - task.began))
+                left += guess if of_task is None else of_task
+        return left
+
+    @property
+    def line(self) -> str:
+        """The state in one line: `arm 2 of 3 recommended  embedding 611/2,044  4 min left`."""
+        if self.task is None:
+            shown = self.part.rows if self.part else "working"
+            return f"{shown}  {in_words(self.clock() - self.began)}"
+        parts = [str(self.task.arm)] if self.task.arm else []
+        parts.append(f"{self.task.rows}, {self.part.rows}" if self.part else self.task.rows)
+        left, of_all = self.seconds_left, self.all_seconds_left
+        spent = self.clock() - (self.part or self.task).began
+        if left is None and spent >= 1:
+            parts.append(f"{in_words(spent)} so far")
+        elif left:
+            parts.append(f"{in_words(left)} left")
+        if of_all is not None and of_all > (left or 0) + 1:
+            parts.append(f"about {in_words(of_all)} for all")
+        return "  ".join(parts)
+
+
+def in_words(seconds: float) -> str:
+    """A time such as `35 s` or `4 min`."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+_shown: ContextVar[Progress | None] = ContextVar("progress", default=None)
+
+
+@contextmanager
+def shown(progress: Progress) -> Iterator[Progress]:
+    """What `ticks`, `track`, `arm` and `note` report to meanwhile."""
+    token = _shown.set(progress)
+    try:
+        yield progress
+    finally:
+        _shown.reset(token)
+
+
+def ticks(name: str, total: int) -> Callable[[int], None]:
+    """A function to call, from any thread, with the number of rows just finished; one row alone is not reported."""
+    progress, done, lock = _shown.get(), 0, threading.Lock()
+    if progress is None or total < 2:
+        return lambda n: None
+
+    progress.report_part(name, 0, total)
+
+    def tick(n: int) -> None:
+        nonlocal done
+        with lock:
+            done += n
+            progress.report_part(name, done, total)
+
+    return tick
+
+
+def track(name: str, items: Sequence[T]) -> Iterator[T]:
+    """The items, the rows of a part of a task: each is reported when the next one is requested."""
+    tick = ticks(name, len(items))
+    for item in items:
+        yield item
+        tick(1)
+
+
+def steps(task: str, items: Sequence[T], progress: Callable[[str, int, int], None] | None = None) -> Iterator[T]:
+    """The items, the rows of a task: each is reported, to the progress that is shown unless another is given."""
+    progress = progress or _shown.get()
+    for done, item in enumerate(items):
+        if progress is not None:
+            progress(task, done, len(items))
+        yield item
+    if progress is not None and items:
+        progress(task, len(items), len(items))
+
+
+def report(task: str) -> None:
+    """Report that a task without rows begins."""
+    if (progress := _shown.get()) is not None:
+        progress(task, 0, 0)
+
+
+def part(name: str) -> None:
+    """Report that a part of a task begins; nothing is known of its rows."""
+    if (progress := _shown.get()) is not None:
+        progress.report_part(name, 0, 0)
+
+
+@contextmanager
+def arm(number: int, count: int, name: str) -> Iterator[None]:
+    """What is reported meanwhile is about one of several arms; `number` is from 1."""
+    progress = _shown.get()
+    if progress is None:
+        yield
+        return
+    with progress.of_arm(Arm(number, count, name) if count > 1 else None):
+        yield
+
+
+def note(text: str) -> None:
+    """Show a note beside the progress."""
+    if (progress := _shown.get()) is not None:
+        progress.say(text)
+
+
+def watched() -> bool:
+    """Whether somebody sees the progress."""
+    progress = _shown.get()
+    return progress is not None and progress.view.shows
+
+
+def expect(steps: Sequence[Step]) -> None:
+    """Say which steps are to come."""
+    if (progress := _shown.get()) is not None:
+        progress.expect(steps)

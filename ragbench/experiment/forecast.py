@@ -1,0 +1,161 @@
+"""How long a run will take here: passages to embed, pairs to re-rank, queries to time, by models tried for seconds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ragbench.base.progress import Step, in_words, report
+from ragbench.models.bundled import DRAFT
+from ragbench.models.cache import CachedCrossEncoder, CachedEncoder
+from ragbench.models.functions import is_endpoint
+
+if TYPE_CHECKING:
+    from ragbench.base.types import Query
+    from ragbench.evaluation.latency import LatencySpec
+    from ragbench.models import Encoder
+    from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec
+    from ragbench.search.engine.executor import Arm
+
+CALIBRATION = 2.0
+"""Seconds for which a model is tried."""
+_AT_ONCE = 4
+_SMALL, _SMALL_EACH = 64, 0.02
+"""Passages for which trying a model is not worth it, and the seconds that one is taken to need."""
+_QUERY, _COLD_START, _REST = 0.03, 5.0, 5.0
+"""Seconds that a query takes without a cross-encoder, a fresh process, and verdicts with the report."""
+
+
+@dataclass(frozen=True)
+class Pass:
+    """Passages that an arm must embed: `missing` of `chunks` are in no cache; arms before it have embedded the others.
+
+    `seconds` is None for a model that is not tried, since each call costs money.
+    """
+
+    arm: str
+    chunks: int
+    missing: int
+    seconds: float | None
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What a run has to do, in seconds of this machine."""
+
+    passes: tuple[Pass, ...]
+    reranking: tuple[Step, ...]
+    timing: float
+
+    @property
+    def steps(self) -> list[Step]:
+        """The steps of a run, for its progress."""
+        embedding = [Step("embedding", each.arm, each.seconds or 0.0) for each in self.passes if each.missing]
+        return [*embedding, *self.reranking, Step("timing queries", "", self.timing)]
+
+    @property
+    def seconds(self) -> float:
+        """All of it."""
+        return sum(step.seconds for step in self.steps) + _REST
+
+    @property
+    def sentence(self) -> str:
+        """All in words: `about 4 min here: 2 passes over 2,044 chunks (baseline 1 min, recommended 2 min)`."""
+        work = [each for each in self.passes if each.missing]
+        if work:
+            chunks = ", ".join(dict.fromkeys(f"{each.chunks:,}" for each in work))
+            times = ", ".join(f"{each.arm} {_words(each.seconds)}" for each in work)
+            said = [f"{len(work)} {'pass' if len(work) == 1 else 'passes'} over {chunks} chunks ({times})"]
+        else:
+            said = ["all passages are embedded already"]
+        if pairs := sum(step.seconds for step in self.reranking):
+            said.append(f"re-ranking at most {in_words(pairs)}")
+        if self.timing:
+            said.append(f"timing {in_words(self.timing)}")
+        return f"about {in_words(self.seconds)} here: {', '.join(said)}"
+
+
+def forecast(arms: Sequence[Arm], queries: Sequence[Query], spec: LatencySpec, *, keep: bool = False) -> Forecast:
+    """What the arms will take; chunk tables are built. `keep`: what is embedded to try a model goes into the cache."""
+    known: dict[str, set[str]] = {}
+    rates: dict[EncoderSpec | CrossEncoderSpec, float | None] = {}
+    passes = []
+    for arm in arms:
+        chunks, missing, seconds = 0, 0, 0.0
+        tried = True
+        for name in sorted(need for need in arm.pipeline.needs if need.partition(":")[0] == "dense"):
+            source = name.partition(":")[2]
+            vectors, encoder = arm.index.spec.vectors(source), arm.index.part(f"encoder:{source}".rstrip(":"))
+            key = encoder.passage_digest
+            if arm.index.store.has("dense", arm.index.fingerprint(name)):
+                continue
+            texts = list(dict.fromkeys(vectors.passage.passages(arm.index.chunks)))
+            new = [text for text in _missing(encoder, texts) if text not in known.setdefault(key, set())]
+            known[key].update(new)
+            if new and vectors.encoder not in rates:
+                rates[vectors.encoder] = _seconds_each(vectors.encoder, encoder, new, keep)
+            rate = rates.get(vectors.encoder, 0.0)
+            tried = tried and rate is not None
+            chunks, missing = chunks + arm.index.chunks.n_retrievable, missing + len(new)
+            seconds += len(new) * (rate or 0.0)
+        passes.append(Pass(arm.name, chunks, missing, seconds if tried else None))
+    pairs = {arm.name: _seconds_of_pairs(arm, queries, rates) for arm in arms}
+    reranking = [Step("running stages", arm, seconds * len(queries)) for arm, seconds in pairs.items() if seconds]
+    timing = sum(_timing(spec, pairs[arm.name]) for arm in arms) if spec.enabled else 0.0
+    return Forecast(tuple(passes), tuple(reranking), timing)
+
+
+def _missing(encoder: Encoder, texts: Sequence[str]) -> list[str]:
+    return encoder.missing(texts) if isinstance(encoder, CachedEncoder) else list(texts)
+
+
+def _seconds_each(spec: EncoderSpec, encoder: Encoder, texts: Sequence[str], keep: bool) -> float | None:
+    """The seconds of a passage, by an even sample of the texts; None for a model that is not tried."""
+    if is_endpoint(spec.name):
+        return None
+    if spec.name == DRAFT:
+        return 0.0  # a look into a table
+    if len(texts) <= _SMALL:
+        return _SMALL_EACH
+    report("estimating the time")
+    tried = encoder.encoder if isinstance(encoder, CachedEncoder) and not keep else encoder
+    first, *sample = texts[:: len(texts) // _SMALL]
+    tried.encode_passages([first])  # loads it
+    began, done = time.perf_counter(), 0
+    while done < len(sample) and time.perf_counter() - began < CALIBRATION:
+        done += len(tried.encode_passages(sample[done : done + _AT_ONCE]))
+    return (time.perf_counter() - began) / done
+
+
+def _seconds_of_pairs(
+    arm: Arm, queries: Sequence[Query], rates: dict[EncoderSpec | CrossEncoderSpec, float | None]
+) -> float:
+    """The seconds that the cross-encoders of an arm take for a query, 0 where there is none."""
+    from ragbench.models.resolve import CrossEncoderSpec
+
+    seconds = 0.0
+    for _, stage in arm.pipeline:
+        for spec in getattr(stage, "models", ()):
+            if not isinstance(spec, CrossEncoderSpec) or not queries:
+                continue
+            if spec not in rates:
+                model = arm.index.cross_encoder(spec)
+                plain = model.cross_encoder if isinstance(model, CachedCrossEncoder) else model
+                texts = [arm.index.chunks.text(number) for number in range(min(_AT_ONCE, len(arm.index.chunks)))]
+                plain.score(queries[0].text, texts[:1])
+                began = time.perf_counter()
+                plain.score(queries[0].text, texts)
+                rates[spec] = (time.perf_counter() - began) / max(1, len(texts))
+            seconds += (rates[spec] or 0.0) * int(getattr(stage, "depth", 10))
+    return seconds
+
+
+def _timing(spec: LatencySpec, pairs: float) -> float:
+    asked = spec.warmup + spec.queries * spec.rounds + 2 * min(40, spec.queries)
+    return asked * (_QUERY + pairs) + (_COLD_START if spec.cold_start else 0.0)
+
+
+def _words(seconds: float | None) -> str:
+    return "by its endpoint" if seconds is None else in_words(seconds)

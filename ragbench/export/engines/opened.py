@@ -1,0 +1,137 @@
+"""Open an engine as a bundle: it searches, and what ragbench adds on top (a learned order) runs here."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from ragbench.base.errors import BundleError, ConfigError
+from ragbench.base.types import Document
+from ragbench.boundary.paths import inside
+from ragbench.config.settings import Settings
+from ragbench.export import bundle
+from ragbench.export import generation as generations
+from ragbench.export.engines.plan import cut_of, order_of
+from ragbench.export.engines.search import Engine, SearchEngine
+from ragbench.export.engines.sqlite import MAGIC, SqliteEngine
+from ragbench.export.loaded_bundle import LoadedBundle, SealedStore, settings_of
+from ragbench.index.index import Index
+from ragbench.models.access import Models
+from ragbench.search.engine.pipeline import Pipeline
+
+_SCHEMES: Mapping[str, Callable[[str], Engine]] = {}
+
+
+_PARTS = ("chunks", "terms")
+"""The parts of an index that are used beside an engine."""
+
+
+def is_engine(place: str | Path) -> bool:
+    """Whether this is the address of an engine or a file of SQLite, and not the folder of a bundle."""
+    if str(place).partition("://")[0] in _SCHEMES:
+        return True
+    try:
+        with Path(place).expanduser().open("rb") as file:
+            return file.read(len(MAGIC)) == MAGIC
+    except OSError:
+        return False
+
+
+def connect(place: str | Path, writable: bool = False) -> Engine:
+    """The engine at an address, or in a file. Raises BundleError when it does not answer."""
+    scheme, separator, _ = str(place).partition("://")
+    if separator:
+        if scheme not in _SCHEMES:
+            raise ConfigError(f"'{scheme}' is no engine: name a file of SQLite, or postgres://... or qdrant://...")
+        return _SCHEMES[scheme](str(place))
+    path = Path(place).expanduser()
+    if not path.is_file():
+        raise BundleError(f"there is no file {path}: make one with ragbench export --format sqlite")
+    return SqliteEngine(path, writable)
+
+
+class EngineBundle(LoadedBundle):
+    """A bundle whose searches an engine answers."""
+
+    engine: Engine
+    unpacked: Path
+
+    def __enter__(self) -> EngineBundle:
+        return self
+
+    def close(self) -> None:
+        """Close index and engine, and delete what was unpacked."""
+        super().close()
+        self.engine.close()
+        shutil.rmtree(self.unpacked, ignore_errors=True)
+
+
+def load(
+    place: str | Path, *, threads: int | None = None, models: Models | None = None, order: bool = True
+) -> EngineBundle:
+    """Open an engine that ragbench loaded. `order=False`: what the engine alone gives, without the learned order.
+
+    Raises BundleError when it does not answer, or was not loaded by ragbench.
+    """
+    engine = connect(place)
+    folder = Path(tempfile.mkdtemp(prefix="ragbench-engine-"))
+    try:
+        unpack(engine.files(), folder)
+        record = bundle.read_record(folder)
+        settings = settings_of(folder, record)
+        serves = generations.current(folder, record)
+        index = Index(
+            settings.index,
+            serves.collection,
+            _none,
+            SealedStore(folder / bundle.INDEX),
+            models or Models(cache=None, threads=threads),
+            times=lambda: serves.modified,
+        )
+        pipeline = pipeline_over(engine, settings, order)
+        index.prepare(pipeline.needs | {"facets"})
+        opened = EngineBundle(folder, record, settings, index, serves)
+    except BaseException:
+        engine.close()
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    opened.pipeline, opened.engine, opened.unpacked = pipeline, engine, folder
+    return opened
+
+
+def pipeline_over(engine: Engine, settings: Settings, order: bool = True) -> Pipeline:
+    """The search in an engine, then the learned order of the configuration, if there is one, and its cut."""
+    stages: list[tuple[str, object]] = [("engine", SearchEngine(engine, tuple(engine.plan.depths)))]
+    ranked = order_of(settings)
+    if order and ranked is not None:
+        stages.append(ranked)
+    stages.append(("cut", replace(cut_of(settings))))
+    return Pipeline(tuple(stages))  # type: ignore[arg-type]
+
+
+def unpack(files: Mapping[str, bytes], folder: Path) -> None:
+    """Write files below a folder. Raises BundleError for a name that leads out of it."""
+    for name, body in files.items():
+        path = inside(folder, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(body)
+
+
+def pack(folder: Path) -> dict[str, bytes]:
+    """The files of a bundle's folder that an engine needs: all but the parts of the index that it replaces."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        parts = path.relative_to(folder).parts
+        if not path.is_file() or path.name.endswith(".lock"):
+            continue
+        kept = parts[0] not in ("cache", "signatures") and (parts[0] != bundle.INDEX or parts[1] in _PARTS)
+        if kept:
+            found["/".join(parts)] = path.read_bytes()
+    return found
+
+
+def _none() -> list[Document]:
+    raise BundleError("an engine has no documents to build an index from: export it again")

@@ -1,0 +1,135 @@
+"""Search in an engine, as the first stage of a pipeline whose other stages run here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragbench.base.types import QueryState, Ranking
+
+if TYPE_CHECKING:
+    from ragbench.export.engines.content import DocumentRow
+    from ragbench.export.engines.plan import Plan
+    from ragbench.export.engines.words import Terms
+    from ragbench.index.chunks import ChunkTable
+    from ragbench.index.index import Index
+
+Vector = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Found:
+    """A hit of an engine: its fused score, and its score in every source that found it."""
+
+    chunk_id: str
+    score: float
+    sources: Mapping[str, float]
+
+
+class Engine(Protocol):
+    """A loaded engine."""
+
+    @property
+    def name(self) -> str:
+        """Where it is, for messages."""
+        ...
+
+    @property
+    def plan(self) -> Plan:
+        """What it searches."""
+        ...
+
+    def files(self) -> Mapping[str, bytes]:
+        """The files of the bundle that was loaded with it, by name."""
+        ...
+
+    def ask(self, text: str, vector: Vector | None, only: Sequence[str] | None) -> Sequence[Found]:
+        """All hits of a query, best first; `only` names the chunks that may be found (None: all)."""
+        ...
+
+    def close(self) -> None:
+        """Close the connection."""
+        ...
+
+    def damage(self) -> str | None:
+        """What is wrong with its content, None if nothing is, as far as it can tell."""
+        ...
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """Everything written inside counts at once, or not at all; searches of this object see it already."""
+        ...
+
+    def digests(self) -> Mapping[str, str]:
+        """The digest of every document's content by docno."""
+        ...
+
+    def vectors(self) -> Mapping[str, Vector]:
+        """The vectors of its chunks by the key of what was embedded (`content.passage_key`)."""
+        ...
+
+    def put(self, row: DocumentRow, vectors: Sequence[Vector | None], terms: Terms) -> None:
+        """Write a document and its chunks in place of what it has of it."""
+        ...
+
+    def drop(self, docno: str) -> None:
+        """Remove a document, if it is there."""
+        ...
+
+    def finish(
+        self, forms: Mapping[str, Sequence[str]], files: Mapping[str, bytes] | None, about: Mapping[str, Any]
+    ) -> None:
+        """Add forms of words, replace the files (None: keep them), set values of what it says about itself.
+
+        Renews what is counted over all documents.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class SearchEngine:
+    """Let an engine search and fuse; every source's ranking comes along, for the stages that follow."""
+
+    engine: Engine = field(compare=False)
+    sources: tuple[str, ...]
+
+    requires: ClassVar[frozenset[str]] = frozenset()
+    provides: ClassVar[frozenset[str]] = frozenset({"rankings", "fused"})
+    forbids: ClassVar[Mapping[str, str]] = {"rankings": "an engine searches in place of all sources"}
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The chunks, and the model of the queries."""
+        return frozenset({"chunks", *(["encoder"] if "dense" in self.sources else [])})
+
+    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
+        """Ask for every state."""
+        return [self._asked(state, index) for state in states]
+
+    def _asked(self, state: QueryState, index: Index) -> QueryState:
+        text = state.query.text
+        vector = index.encoder.encode_queries([text])[0] if "dense" in self.sources else None
+        allowed = index.allowed(state.filters)
+        only = None if allowed is None else [index.chunks.chunk_ids[row] for row in np.flatnonzero(allowed).tolist()]
+        rows = _rows(index.chunks)
+        found = [(rows[hit.chunk_id], hit) for hit in self.engine.ask(text, vector, only) if hit.chunk_id in rows]
+        for source in self.sources:
+            scored = {row: hit.sources[source] for row, hit in found if source in hit.sources}
+            ranking = Ranking.of(list(scored), list(scored.values()))
+            state = state.with_ranking(source, replace(ranking, of_documents=source == "documents"))
+        return replace(state, fused=Ranking.of([row for row, _ in found], [hit.score for _, hit in found]))
+
+    def describe(self) -> str:
+        """In words."""
+        return f"search in {self.engine.name}"
+
+
+@lru_cache(maxsize=4)
+def _rows(table: ChunkTable) -> Mapping[str, int]:
+    """The number of every chunk by its id."""
+    return {chunk_id: row for row, chunk_id in enumerate(table.chunk_ids)}

@@ -1,0 +1,99 @@
+"""The words of texts as terms, and a table from which anybody can analyse a query without Lucene.
+
+An analyzer never joins words across white space, so every run of other characters is analysed once, however often it
+occurs. The table has the terms of each form of a run: as it stands, without outer punctuation, in lower case, and of
+its parts; and endings that English adds to the words of the collection.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+
+from ragbench.index.analyzers import analyze, analyzer, length
+
+OUTER = "()[]{}<>\"'`.,;:!?*_~|/\\=\u201c\u201d\u2018\u2019\u2026"
+"""The punctuation around a word that is no part of it."""
+_PART = re.compile(r"[^\W_]+")
+_NAMES = re.compile(r"[\w+#.:'\u2019-]+")
+_ENDINGS = ("s", "es", "d", "ed", "ing", "er", "ly")
+
+
+class Terms:
+    """Analyses texts by one analyzer of `ragbench.index.analyzers`, and collects the forms it has seen."""
+
+    def __init__(self, name: str) -> None:
+        self._analyzer = analyzer(name)
+        self._runs: dict[str, tuple[str, ...]] = {}
+        self._lengths: dict[str, int] = {}
+        self._known: dict[str, tuple[str, ...]] = {}
+
+    def of(self, text: str) -> list[str]:
+        """The terms of a text, in order."""
+        return [term for run in text.split() for term in self._run(run)]
+
+    def length(self, text: str) -> int:
+        """The number of tokens of a text, their parts not counted."""
+        return sum(self._length(run) for run in text.split())
+
+    def forms(self) -> dict[str, tuple[str, ...]]:
+        """The terms of every form of the runs seen so far, and of further endings whose term occurs."""
+        found: dict[str, tuple[str, ...]] = {}
+        for run in self._runs:
+            names = {bare(run), *map(bare, _NAMES.findall(run))}
+            for form in (*names, *map(str.lower, [*names, *parts(run)])):
+                if form and form not in found:
+                    found[form] = self._analyse(form)
+        bases: dict[str, str] = {}
+        for form, terms in found.items():
+            if len(terms) == 1 and form.isascii() and form.isalpha() and form.islower() and len(form) > 2:
+                bases[terms[0]] = min(bases.get(terms[0], form), form, key=lambda each: (len(each), each))
+        for term, base in bases.items():
+            for stem in {base, base.removesuffix("e")}:
+                for ending in _ENDINGS:
+                    form = stem + ending
+                    if form not in found and self._analyse(form) == (term,):
+                        found[form] = (term,)
+        return found
+
+    def _run(self, run: str) -> tuple[str, ...]:
+        if run not in self._runs:
+            self._runs[run] = self._analyse(run)
+        return self._runs[run]
+
+    def _length(self, run: str) -> int:
+        if run not in self._lengths:
+            self._lengths[run] = length(self._analyzer, run) if len(self._run(run)) > 1 else len(self._run(run))
+        return self._lengths[run]
+
+    def _analyse(self, text: str) -> tuple[str, ...]:
+        if text not in self._known:
+            self._known[text] = tuple(analyze(self._analyzer, text))
+        return self._known[text]
+
+
+def bare(run: str) -> str:
+    """A run without the punctuation around it."""
+    return run.strip(OUTER)
+
+
+def parts(run: str) -> list[str]:
+    """The runs of letters and digits in it."""
+    return _PART.findall(run)
+
+
+def query_terms(text: str, look_up: Callable[[Iterable[str]], Mapping[str, str]]) -> Counter[str]:
+    """The terms of a query with their numbers; `look_up` gives the terms (joined by blanks) of the forms that it knows.
+
+    A run is known as it stands, in lower case, or by its parts; what is not known occurs in no document.
+    """
+    runs = [bare(run) for run in text.split()]
+    wanted = {form for run in runs for form in (run, run.lower(), *map(str.lower, parts(run)))}
+    known = look_up(wanted)
+    found: Counter[str] = Counter()
+    for run in runs:
+        whole = next((form for form in (run, run.lower()) if form in known), None)
+        for form in (whole,) if whole is not None else [part.lower() for part in parts(run)]:
+            found.update(known.get(form, "").split())
+    return found

@@ -1,0 +1,34 @@
+"""A format of exports: what an entry point of the group `ragbench.exports` names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ragbench.config.settings import Settings
+    from ragbench.search.stages.fuse import Fuse
+
+Render = Callable[["Settings", Sequence[str], str | None], tuple[str, list[str]]]
+"""Gives the text of the file, and a sentence for everything that it cannot express.
+
+Takes the settings of the arm, sentences on its origin, and the version of the other system (None: the newest).
+"""
+
+
+@dataclass(frozen=True)
+class FileFormat:
+    """`ending` of its files; `replayed`: the settings that the other system runs, of those of the arm and its version.
+
+    `versioned`: its keys depend on the version of the other system. `fusions`: names of the methods of `fuse` that a
+    search engine has, where it is one; `nearest`: what is tried in place of another method; `even`: with equal weights.
+    """
+
+    ending: str
+    render: Render
+    replayed: Callable[[Settings, str | None], Settings] | None = None
+    versioned: bool = False
+    fusions: Sequence[str] = ()
+    nearest: Sequence[Fuse] = ()
+    even: bool = False

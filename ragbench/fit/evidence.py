@@ -1,0 +1,137 @@
+"""Fit what speaks for an answer on topics and their near misses: the same topics without the documents that answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragbench.base.errors import BenchmarkError
+from ragbench.base.types import Query, QueryState
+from ragbench.search.engine.pipeline import Pipeline, start
+from ragbench.search.stages.calibrate_evidence import SIGNS, CalibrateByEvidence
+from ragbench.search.stages.stage import Fact, fused
+
+if TYPE_CHECKING:
+    from ragbench.benchmark.benchmark import Benchmark
+    from ragbench.index.index import Index
+
+ANSWERED, NEAR_MISS, NO_ANSWER = "answered", "near miss", "no answer"
+_DEPTH = 10  # first documents among which an answer must be
+_LOOSE = 1e3  # of the penalty of three weights: hardly any
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Signs of searches, shape (n, 3) in the order of SIGNS, what each search was, and the group of its topic.
+
+    `kind`: `answered`, an answer is among the first ten documents; `near miss`, the same topic without the documents
+    that answer it; `no answer`, a topic that is known to have none.
+    """
+
+    signs: NDArray[np.float64]
+    kind: NDArray[np.str_]
+    group: NDArray[np.str_]
+
+
+def gather(
+    pipeline: Pipeline, stage: CalibrateByEvidence, index: Index, benchmark: Benchmark, qids: set[str]
+) -> Evidence:
+    """The evidence in topics of a benchmark; `pipeline` ends before `stage`, which says what the signs are."""
+    topics = [topic for topic in benchmark.topics if topic.qid in qids]
+    fusion = next(place for place, (_, each) in enumerate(pipeline) if Fact.FUSED in each.provides)
+    states: Sequence[QueryState] = start([Query(topic.qid, topic.text, topic.hypothesis) for topic in topics])
+    for _, each in pipeline.stages[:fusion]:
+        states = each(states, index)
+    good = [_answers(benchmark, topic.qid) for topic in topics]
+    missed = [_without(state, index, names) for state, names in zip(states, good, strict=True)]
+    rows, kinds, groups = [], [], []
+    for near, batch in ((False, states), (True, missed)):
+        after: Sequence[QueryState] = batch
+        for _, each in pipeline.stages[fusion:]:
+            after = each(after, index)
+        for topic, state, names in zip(topics, after, good, strict=True):
+            kind = NO_ANSWER if not names else NEAR_MISS if near else ANSWERED
+            if not len(fused(state)) or (near and not names) or (kind == ANSWERED and not _found(state, index, names)):
+                continue
+            signs = stage.signs(state, index)
+            rows.append([signs.get(name, stage.typical[name]) for name in SIGNS])
+            kinds.append(kind)
+            groups.append(topic.group or topic.qid)
+    return Evidence(np.array(rows, dtype=np.float64).reshape(-1, len(SIGNS)), np.array(kinds), np.array(groups))
+
+
+def fit(evidence: Evidence) -> CalibrateByEvidence:
+    """Logistic regression; near misses and topics without an answer together weigh as much as answered ones."""
+    from sklearn.linear_model import LogisticRegression
+
+    answered = evidence.kind == ANSWERED
+    if not answered.any() or answered.all():
+        raise BenchmarkError("there is nothing to fit: the topics need some with an answer that is found")
+    weights = np.ones(len(answered))
+    misses = [kind for kind in (NEAR_MISS, NO_ANSWER) if (evidence.kind == kind).any()]
+    for kind in misses:
+        weights[evidence.kind == kind] = answered.sum() / len(misses) / (evidence.kind == kind).sum()
+    typical = evidence.signs[answered].mean(axis=0)
+    model = LogisticRegression(C=_LOOSE).fit(evidence.signs - typical, answered, sample_weight=weights)
+
+    def named(values: NDArray[np.float64]) -> Mapping[str, float]:
+        return {name: round(float(value), 3) for name, value in zip(SIGNS, values, strict=True)}
+
+    return CalibrateByEvidence(round(float(model.intercept_[0]), 3), named(model.coef_[0]), named(typical))
+
+
+def probabilities(stage: CalibrateByEvidence, evidence: Evidence) -> NDArray[np.float64]:
+    """The probability of an answer that a stage gives to each search, shape (n,)."""
+    return np.array([stage.probability(dict(zip(SIGNS, row, strict=True))) for row in evidence.signs.tolist()])
+
+
+def left_out(evidence: Evidence, folds: int = 5) -> NDArray[np.float64]:
+    """The probability of each search by a fit without its topic and the topic's paraphrases, shape (n,)."""
+    from sklearn.model_selection import GroupKFold
+
+    count = min(folds, len(set(evidence.group.tolist())))
+    if count < 2:
+        raise BenchmarkError("evidence can only be judged on topics of at least two groups")
+    found = np.zeros(len(evidence.kind))
+    for learn, held in GroupKFold(count).split(evidence.signs, groups=evidence.group):
+        found[held] = probabilities(fit(_part(evidence, learn)), _part(evidence, held))
+    return found
+
+
+def silences(found: NDArray[np.float64], evidence: Evidence, threshold: float) -> Mapping[str, float]:
+    """The shares of answered searches below a threshold (false silence) and of others not below it (missed silence)."""
+    silent = found < threshold
+    shares = {"false silence": float(silent[evidence.kind == ANSWERED].mean())}
+    for kind in (NEAR_MISS, NO_ANSWER):
+        chosen = evidence.kind == kind
+        shares[f"missed silence, {kind}"] = float((~silent[chosen]).mean()) if chosen.any() else float("nan")
+    return shares
+
+
+def _part(evidence: Evidence, places: NDArray[np.intp]) -> Evidence:
+    return Evidence(evidence.signs[places], evidence.kind[places], evidence.group[places])
+
+
+def _answers(benchmark: Benchmark, qid: str) -> set[str]:
+    """The documents that answer a topic."""
+    return {docno for docno, grade in benchmark.document_qrels.get(qid, {}).items() if grade > 0}
+
+
+def _without(state: QueryState, index: Index, docnos: set[str]) -> QueryState:
+    """The state as if some documents were not in the collection."""
+    rows = [index.chunks.document_number[docno] for docno in docnos if docno in index.chunks.document_number]
+    gone = np.isin(index.chunks.document, rows)
+    kept = {
+        source: replace(ranking.keep(~gone[ranking.chunks]), query_vector=ranking.query_vector)
+        for source, ranking in state.rankings.items()
+    }
+    return replace(state, rankings=kept)
+
+
+def _found(state: QueryState, index: Index, docnos: set[str]) -> bool:
+    first = dict.fromkeys(index.chunks.docno(chunk) for chunk in fused(state).chunks.tolist())
+    return not docnos.isdisjoint(list(first)[:_DEPTH])

@@ -1,0 +1,55 @@
+"""How near the best chunk is to queries that have nothing to do with the collection: what a cosine must exceed.
+
+Cosines of unrelated texts are 0.1 with one encoder and 0.8 with another, and the best of many chunks is nearer than
+that of few. The best cosines of everyday questions give the scale on which that of a query says something.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from ragbench.index.dense import DenseIndex
+    from ragbench.models import Encoder
+
+VERSION = 1
+_BEST = "best.npy"
+_LEAST_DEVIATION = 1e-3  # of a collection to which all everyday questions are equally near
+
+# Questions that documentation of software does not answer. Increase VERSION with any change.
+EVERYDAY = """
+how long to boil an egg; who won the match last night; best way to prune roses in winter; my knee hurts after running;
+cheap flights to the seaside in august; what rhymes with orange; how tall is the highest mountain; lentil soup recipe;
+why do cats purr; when does the bakery open on sunday; learn to play the guitar; is it going to rain tomorrow;
+symptoms of hay fever in children; how to knit a scarf; capital of mongolia; lyrics of an old lullaby;
+what did the dinosaurs eat; remove a wine stain from a carpet; the history of the roman empire; novels about the sea;
+how far away is the moon; birthday present for my grandmother; teach a dog to sit; which paint for a wooden fence;
+calories in a slice of cake; how do volcanoes erupt; the rules of chess for beginners; tickets for the opera;
+grow tomatoes on a balcony; fix a flat bicycle tyre; when was the printing press invented; how to tie a bow tie
+"""
+QUESTIONS = tuple(question.strip() for question in EVERYDAY.split(";"))
+
+
+def build_noise(folder: Path, dense: DenseIndex, encoder: Encoder) -> None:
+    """Write the best cosine of every everyday question, float32 (32,); empty for a collection without chunks."""
+    found = dense.search(encoder.encode_queries(QUESTIONS), 1)
+    np.save(folder / _BEST, np.array([r.scores[0] for r in found if len(r)], dtype=np.float32), allow_pickle=False)
+
+
+class Noise:
+    """The best cosines of everyday questions, as their mean and standard deviation."""
+
+    def __init__(self, folder: Path, dense: DenseIndex) -> None:
+        """Open the artefact in `folder`."""
+        best: NDArray[np.float32] = np.load(folder / _BEST, allow_pickle=False)
+        self.mean, self.deviation = (float(best.mean()), float(best.std())) if len(best) else (0.0, 0.0)
+        self._dense = dense
+
+    def deviations(self, query: NDArray[np.float32], chunks: NDArray[np.int32]) -> float:
+        """By how many standard deviations the best cosine of a unit vector (dim,) with n > 0 chunks is above noise."""
+        best = float((self._dense.vectors[chunks] @ query).max())
+        return (best - self.mean) / max(self.deviation, _LEAST_DEVIATION)

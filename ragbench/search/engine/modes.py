@@ -1,0 +1,74 @@
+"""Modes: what a request may ask for in place of the whole pipeline (seed 004)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ragbench.base.bounds import Checked, Name
+from ragbench.base.errors import ConfigError
+from ragbench.search.engine.pipeline import Pipeline
+from ragbench.search.stages.average import AverageScores
+from ragbench.search.stages.cut import Cut
+from ragbench.search.stages.expand_parents import ExpandToParents
+from ragbench.search.stages.keywords import RerankByKeywords
+from ragbench.search.stages.stage import Fact, Stage
+
+Mode = Literal["keyword", "semantic", "hybrid", "rerank"]
+"""Which searches take part: by words, by meaning, both, or by meaning and then re-ranked by words (seed 004)."""
+
+Kind = Literal["words", "meaning"]
+
+Stages = tuple[tuple[str, Stage], ...]
+
+
+@dataclass(frozen=True)
+class ModeSpec(Checked):
+    """A mode as a composition of a pipeline's stages.
+
+    `sources`: the searches that take part, by words, by meaning, or all; those of neither kind always do. `without`:
+    entries of `order` that take no part. `rerank`: `keywords` orders the hits by 70% of the sources' own scores, such
+    as cosines, and 30% of counted words, with the parameters of the pipeline's stage `keywords` where it has one; null
+    leaves that stage out.
+    """
+
+    sources: Literal["words", "meaning", "all"] = "all"  # the searches that take part: by words, by meaning, or all
+    without: tuple[Name, ...] = ()  # entries of order that do not
+    rerank: Literal["keywords"] | None = None  # keywords: by 70% of the sources' own scores and 30% of counted words
+
+
+def in_mode(pipeline: Pipeline, mode: Mode) -> Stages:
+    """The stages of a pipeline in a mode. ConfigError when it has no source that the mode is about."""
+    if mode not in pipeline.modes:
+        raise ConfigError(f"mode {mode} cannot be used: this pipeline was made without a configuration of its modes")
+    spec = pipeline.modes[mode]
+    found = {kind_of(stage) for _, stage in pipeline}
+    for kind in ("words", "meaning") if spec.sources == "all" else (spec.sources,):
+        if kind not in found:
+            by = "by words" if kind == "words" else "by meaning"
+            raise ConfigError(f"mode {mode} cannot be used: this pipeline does not search {by}")
+    kept = [(name, stage) for name, stage in pipeline if _takes_part(name, stage, spec)]
+    return _reranked(tuple(kept), pipeline) if spec.rerank else tuple(kept)
+
+
+def kind_of(stage: Stage) -> Kind | None:
+    """How a source searches; None for a stage that is no source, or one of neither kind."""
+    return getattr(stage, "by", None)
+
+
+def _takes_part(name: str, stage: Stage, spec: ModeSpec) -> bool:
+    left_out = spec.sources != "all" and kind_of(stage) not in (None, spec.sources)
+    return not (left_out or name in spec.without or isinstance(stage, RerankByKeywords))
+
+
+def _reranked(stages: Stages, pipeline: Pipeline) -> Stages:
+    """Hits keep their sources' own scores, and keywords re-rank them before parents take their place."""
+    own = next((each for each in pipeline if isinstance(each[1], RerankByKeywords)), ("keywords", RerankByKeywords()))
+    ends = (place for place, (_, stage) in enumerate(stages) if isinstance(stage, (ExpandToParents, Cut)))
+    place = next(ends, len(stages))
+    return (*((name, _of_own_scores(stage)) for name, stage in stages[:place]), own, *stages[place:])
+
+
+def _of_own_scores(stage: Stage) -> Stage:
+    """For a stage that fuses rankings, one that averages their scores; any other as it is."""
+    return stage if Fact.FUSED not in stage.provides or isinstance(stage, AverageScores) else AverageScores()

@@ -1,0 +1,110 @@
+"""Where hits and their fields stand in an answer that nobody described: proposed from one answer."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from ragbench.base.errors import LiveError
+
+_DEEPEST = 5
+_NAMES: Mapping[str, tuple[str, ...]] = {
+    "document": ("path", "url", "href", "link", "file", "filename", "uri", "permalink", "slug", "docno", "id", "title"),
+    "text": ("text", "content", "snippet", "body", "excerpt", "summary", "highlight", "description"),
+    "section": ("anchor", "section", "heading", "fragment"),
+    "score": ("score", "_score", "relevance", "_rankingScore", "similarity", "rank_score"),
+}
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """The keys of `live` by name, and how many of the hits name a document of the collection."""
+
+    keys: Mapping[str, str]
+    hits: int
+    found: int
+
+
+def propose(answer: Any, known: Callable[[str], bool]) -> Proposal:
+    """The longest list of objects as hits; of their fields the one that most often names a document (`known`).
+
+    Raises LiveError for an answer without a list of objects.
+    """
+    lists = sorted(_lists(answer, ""), key=lambda each: -len(each[1]))
+    if not lists:
+        raise LiveError(
+            f"the answer has no list of hits (it begins {str(answer)[:80]!r}): ask for a query that finds something, "
+            "or write the arm as docs/live.md shows"
+        )
+    path, hits = lists[0]
+    fields = {name: [value for hit in hits for key, value in _fields(hit, "") if key == name] for name in _keys(hits)}
+    texts = {name: [each for each in values if isinstance(each, str)] for name, values in fields.items()}
+    texts = {name: values for name, values in texts.items() if len(values) == len(hits)}
+    prefixes = {name: [_prefix(value, known) for value in values] for name, values in texts.items()}
+    counted = {name: sum(each is not None for each in found) for name, found in prefixes.items()}
+    document = max(texts, key=lambda name: (counted[name], -_place("document", name)), default=None)
+    if document is not None and not counted[document] and _place("document", document) == len(_NAMES["document"]):
+        document = None
+    keys = {"hits": path or "@"}
+    if document is not None:
+        keys["document"] = document
+        usual_prefix = Counter(each for each in prefixes[document] if each is not None).most_common(1)
+        if usual_prefix and usual_prefix[0][0]:
+            keys["prefix"] = usual_prefix[0][0]
+    for name in ("text", "section"):
+        usual = [each for each in texts if each != document and _place(name, each) < len(_NAMES[name])]
+        if usual:
+            keys[name] = min(usual, key=lambda each: _place(name, each))
+    numbers = [name for name, values in fields.items() if len(values) == len(hits) and all(map(_is_number, values))]
+    scores = [name for name in numbers if _place("score", name) < len(_NAMES["score"])]
+    if scores:
+        keys["score"] = min(scores, key=lambda name: _place("score", name))
+    if "document" not in keys and "text" not in keys:
+        raise LiveError(f"a hit names no document and has no text (it is {str(hits[0])[:80]!r}): see docs/live.md")
+    return Proposal(keys, len(hits), counted.get(document or "", 0))
+
+
+def _prefix(name: str, known: Callable[[str], bool]) -> str | None:
+    """The folders before the part of a path or address that names a document; None where no part does."""
+    parts = urlsplit(name).path.strip("/").split("/") if "/" in name else [name]
+    return next(("/".join(parts[:place]) for place in range(len(parts)) if known("/".join(parts[place:]))), None)
+
+
+def _lists(value: Any, path: str, depth: int = 0) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
+    """Every list of objects in an answer, with its expression."""
+    if isinstance(value, list) and value and all(isinstance(each, Mapping) for each in value):
+        yield path, value
+    elif isinstance(value, Mapping) and depth < _DEEPEST:
+        for key, inner in value.items():
+            yield from _lists(inner, _below(path, key), depth + 1)
+
+
+def _fields(hit: Mapping[str, Any], path: str, depth: int = 0) -> Iterator[tuple[str, Any]]:
+    for key, value in hit.items():
+        if isinstance(value, Mapping) and depth < _DEEPEST:
+            yield from _fields(value, _below(path, key), depth + 1)
+        elif isinstance(value, (str, int, float)):
+            yield _below(path, key), value
+
+
+def _keys(hits: list[Mapping[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(name for hit in hits for name, _ in _fields(hit, "")))
+
+
+def _below(path: str, key: object) -> str:
+    name = str(key) if re.fullmatch(r"[A-Za-z_]\w*", str(key)) else '"' + str(key).replace('"', '\\"') + '"'
+    return f"{path}.{name}" if path else name
+
+
+def _place(what: str, name: str) -> int:
+    """The place of a field's last part among the usual names, their number where it is not one of them."""
+    last = name.rpartition(".")[2].strip('"')
+    return _NAMES[what].index(last) if last in _NAMES[what] else len(_NAMES[what])
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

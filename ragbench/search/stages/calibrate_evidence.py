@@ -1,0 +1,129 @@
+"""Turn fused scores into confidences by what speaks for an answer, whatever fusion made the scores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+import numpy as np
+
+from ragbench.base.bounds import Checked, one_of
+from ragbench.base.errors import ConfigError
+from ragbench.base.types import QueryState, Ranking
+from ragbench.search.stages import votes
+from ragbench.search.stages.stage import Fact, Retriever, fused
+
+if TYPE_CHECKING:
+    from ragbench.index.index import Index
+
+SIGNS = ("nearness", "coverage", "agreement")
+_NAMES = ("title", "path", "headings")
+_FIRST = 5  # documents of each list that may agree
+
+Sign = Annotated[str, one_of(*SIGNS)]
+
+
+@dataclass(frozen=True)
+class CalibrateByEvidence(Checked):
+    """Give the first hit the probability that there is an answer, and every other hit its share of it by score.
+
+    Normalised scores say nothing of a query: the first hit of nonsense has 1. The probability is 1 / (1 + exp(-s)), s
+    being `bias` plus for each sign its weight in `weights` times (its value - that in `typical`). `nearness`: standard
+    deviations by which the best cosine exceeds those of everyday questions (`ragbench.index.noise`). `coverage`: the
+    share of the query's idf that the first hit's text, title, path and headings hold, 0 to 1. `agreement`: the share of
+    the first five documents by meaning that are among the first five of another list, 0 to 1. A sign that a search
+    cannot have, because a mode leaves its lists out, counts as typical. `ragbench fit calibration
+    calibration=evidence` fits the numbers on topics and their near misses. `noise` is that of `Calibrate`.
+    """
+
+    bias: float
+    weights: Mapping[Sign, float]
+    typical: Mapping[Sign, float]
+    noise: Mapping[str, str] = field(default_factory=dict, metadata={"made by": "the pipeline"})
+
+    requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
+    provides: ClassVar[frozenset[str]] = frozenset({Fact.CALIBRATED})
+    forbids: ClassVar[Mapping[str, str]] = {Fact.CALIBRATED: "scores have been calibrated already"}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("weights", "typical"):
+            absent = set(SIGNS) - set(getattr(self, name))
+            if absent:
+                raise self.refused(name, f"must hold {', '.join(SIGNS)}, but lacks {min(absent)}")
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The terms of documents, and what says which cosines stand out."""
+        return votes.needs(self.noise) | {"chunks", "terms"}
+
+    def among(self, sources: Sequence[Retriever]) -> CalibrateByEvidence:
+        """This stage in a pipeline with these sources. ConfigError when none searches by meaning."""
+        noise = votes.noise_parts(sources)
+        if not noise:
+            raise ConfigError("calibration=evidence needs a search by meaning: take calibration=on, or turn on dense")
+        return replace(self, noise=noise)
+
+    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
+        """Map the scores of every state's fused ranking; order is kept."""
+        return [replace(state, fused=self._calibrated(state, index)) for state in states]
+
+    def _calibrated(self, state: QueryState, index: Index) -> Ranking:
+        ranking = fused(state)
+        if not len(ranking):
+            return ranking
+        scores = ranking.scores.astype(np.float64)
+        shares = np.clip(scores / scores[0], 0.0, 1.0) if scores[0] > 0 else np.ones_like(scores)
+        return replace(
+            Ranking.ordered(ranking.chunks, self.probability(self.signs(state, index)) * shares),
+            of_documents=ranking.of_documents,
+        )
+
+    def probability(self, signs: Mapping[str, float]) -> float:
+        """The probability that there is an answer, by the signs there are."""
+        score = self.bias + sum(self.weights[name] * (value - self.typical[name]) for name, value in signs.items())
+        return float(1.0 / (1.0 + np.exp(np.clip(-score, -700, 700))))
+
+    def signs(self, state: QueryState, index: Index) -> dict[str, float]:
+        """The signs of a state with at least one fused hit, as far as its lists can have them."""
+        found = {"coverage": _coverage(state, index)}
+        near = [votes.deviations(state, index, *each) for each in self.noise.items() if len(_list(state, each[0]))]
+        if near:
+            found["nearness"] = max(near)
+        meaning = [source for source in self.noise if source in state.rankings]
+        others = [source for source in state.rankings if source not in votes.FOLLOWERS and source not in self.noise]
+        if meaning and others:
+            first = _first_documents(state, meaning[0], index)
+            found["agreement"] = max(len(first & _first_documents(state, each, index)) for each in others) / _FIRST
+        return found
+
+    def describe(self) -> str:
+        """In words."""
+        return "calibrate by what speaks for an answer"
+
+
+def _list(state: QueryState, source: str) -> Ranking:
+    return state.rankings.get(source, Ranking.empty())
+
+
+def _first_documents(state: QueryState, source: str, index: Index) -> set[int]:
+    """The first documents of a source, by their best chunks."""
+    documents = index.chunks.document[_list(state, source).chunks].tolist()
+    return set(list(dict.fromkeys(documents))[:_FIRST])
+
+
+def _coverage(state: QueryState, index: Index) -> float:
+    """The share of the query's idf that the first hit holds; 0 for a query without terms."""
+    from ragbench.index.terms import FIELDS
+
+    terms = index.part("terms")
+    query = np.array(list(dict.fromkeys(terms.of(state.query.text).tolist())), dtype=np.int64)
+    idf = terms.idf(query)
+    if not idf.sum() > 0:
+        return 0.0
+    lead = fused(state).chunks[:1].astype(np.int64)
+    sets, _ = terms.fields(index.chunks.document[lead].astype(np.int64), lead, query)
+    held = sets[[FIELDS.index(name) for name in _NAMES], 0].any(axis=0)
+    held[terms.matches(lead, query, apart=1)[2]] = True
+    return float(idf @ held / idf.sum())

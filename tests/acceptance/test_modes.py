@@ -1,0 +1,79 @@
+"""Every preset in every mode: what a request may ask for is answered, or refused in a sentence, never silent."""
+
+from __future__ import annotations
+
+import pytest
+
+from ragbench.base import locations
+from ragbench.base.errors import ConfigError
+from ragbench.base.types import Query
+from ragbench.config import composition
+from ragbench.search.engine.modes import ModeSpec
+from ragbench.search.engine.request import SearchOptions, adapted_pipeline
+
+PRESETS = sorted(path.stem for path in (locations.configuration() / "exp").glob("*.yaml"))
+MODES = ("keyword", "semantic", "hybrid", "rerank")
+WORDS = {"lexical", "documents", "code"}
+ANSWERED = ("caching?", "drop jobs that wait", "getAuthToken", "authentication", "how does a backup work")
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_no_preset_is_silent_in_any_mode(handbook, preset: str) -> None:
+    settings = composition.compose([f"+exp={preset}"])
+    index, answered = handbook.index(f"+exp={preset}"), 0
+    queries = [Query(f"q{number}", text, hypothesis=text) for number, text in enumerate(ANSWERED)]
+    for mode in MODES:
+        try:
+            pipeline = adapted_pipeline(settings.pipeline, SearchOptions(mode=mode), 10)
+        except ConfigError as refusal:
+            assert "this pipeline does not search by " in str(refusal)
+            continue
+        answered += 1
+        for state in pipeline(queries, index):
+            assert state.fused is not None
+            assert len(state.fused), f"{preset} in mode {mode} finds nothing for {state.query.text!r}"
+            if mode in ("semantic", "rerank"):
+                assert not WORDS & set(state.rankings)
+            elif mode == "keyword":
+                assert "dense" not in state.rankings
+    assert answered
+
+
+@pytest.mark.parametrize("preset", ["baseline", "phase1", "phase3", "recommended", "semantic_v3", "librarian_hybrid"])
+def test_rerank_is_seventy_percent_cosine_and_thirty_percent_words(handbook, preset: str) -> None:
+    settings, index = composition.compose([f"+exp={preset}"]), handbook.index(f"+exp={preset}")
+    pipeline = adapted_pipeline(settings.pipeline, SearchOptions(mode="rerank"), 10)
+    (state,) = pipeline([Query("q", "which jobs wait in the queue")], index)
+    keywords = dict(pipeline)["keywords"]
+    cosines = dict(zip(state.rankings["dense"].chunks.tolist(), state.rankings["dense"].scores.tolist(), strict=True))
+    assert len(state.fused)
+    for chunk, score in zip(state.fused.chunks.tolist(), state.fused.scores.tolist(), strict=True):
+        text = "\n\n".join(map(index.chunks.text, state.contexts.get(chunk, (chunk,))))
+        assert score == pytest.approx(0.7 * cosines[chunk] + 0.3 * keywords.score(state.query.text, text), abs=1e-5)
+
+
+def test_a_preset_may_compose_its_modes_itself(handbook) -> None:
+    settings = composition.compose(["+exp=phase3", "modes.keyword.without=[p1,p6]"])
+    names = [name for name, _ in adapted_pipeline(settings.pipeline, SearchOptions(mode="keyword"), 10)]
+    assert names[:3] == ["p3", "lexical", "p7"] and not {"p6", "dense", "p1"} & set(names)
+    assert settings.pipeline == composition.compose(["+exp=phase3"]).pipeline  # what is measured is the same
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("modes.keyword.sources=letters", r"modes\.keyword\.sources must be one of words, meaning, all"),
+        ("modes.rerank.without=[p77]", r"modes\.rerank\.without names 'p77', which is not a stage; did you mean p7"),
+    ],
+)
+def test_a_mode_that_means_nothing_is_refused(override: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        composition.compose([override])
+
+
+def test_a_pipeline_without_modes_says_so(handbook) -> None:
+    from dataclasses import replace
+
+    pipeline = replace(composition.compose([]).pipeline, modes={"keyword": ModeSpec()})
+    with pytest.raises(ConfigError, match="mode semantic cannot be used: this pipeline was made without"):
+        adapted_pipeline(pipeline, SearchOptions(mode="semantic"), 10)

@@ -1,0 +1,54 @@
+"""The arms of a finished run timed anew: another run with the same values, and verdicts with the new times."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ragbench.base.errors import ResultsError
+from ragbench.commands import cli
+from ragbench.config.benchmark import load
+from ragbench.experiment.run import run
+from ragbench.results import measurements, store
+from ragbench.workbench import Experiment
+
+HANDBOOK = Path(__file__).parents[1] / "data" / "phases"
+ROWS = ("how do programs prove their identity,authentication.md", "counters,metrics.md", "copies,backup.md")
+
+
+@pytest.fixture
+def untimed(settings_of, tmp_path: Path) -> measurements.Measurements:
+    (tmp_path / "queries.csv").write_text("\n".join(["text,relevant", *ROWS]), encoding="utf-8")
+    data = ["data=vault", f"data.corpus={HANDBOOK}", f"data.queries={tmp_path / 'queries.csv'}", "split=all"]
+    arms = [
+        settings_of(tmp_path / "results", *data, "latency.enabled=false", f"name={name}", *words)
+        for name, words in (("both", ()), ("words", ("dense=null",)))
+    ]
+    return run(arms, load(arms[0].config), say=lambda sentence: None)
+
+
+def test_quality_is_kept_and_times_are_new(untimed: measurements.Measurements) -> None:
+    experiment = Experiment.of_run(untimed.folder)
+    again = experiment.keep(experiment.time_again(untimed.folder, lambda *_: None, lambda sentence: None))
+    assert not len(untimed.latency) and set(again.latency["arm"]) == {"both", "words"}
+    assert again.folder != untimed.folder and again.folder.parent == untimed.folder.parent
+    assert store.latest(again.folder.parents[1]) == again.folder
+    kept = ["arm", "level", "qid", "measure"]
+    before, after = (each.per_query.sort_values(kept)["value"].tolist() for each in (untimed, again))
+    assert before == after
+    assert "time was not measured" not in again.verdicts["reason"][0]
+    assert measurements.load(again.folder).record["looks"] == untimed.record["looks"]
+    assert (again.folder / "report.html").is_file()
+
+
+def test_data_that_changed_is_refused(untimed: measurements.Measurements, tmp_path: Path) -> None:
+    (tmp_path / "queries.csv").write_text("text,relevant\nanother question,metrics.md\n", encoding="utf-8")
+    with pytest.raises(ResultsError, match="has changed since: measure it again"):
+        Experiment.of_run(untimed.folder).time_again(untimed.folder, lambda *_: None, lambda sentence: None)
+    assert len(list(untimed.folder.parent.iterdir())) == 1
+
+
+def test_it_goes_with_no_arms_of_ones_own(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["run", "--time-again", "@1", "--arm", "a="]) == 2
+    assert "leave --arm, -m and --explain-plan out" in capsys.readouterr().err

@@ -1,0 +1,35 @@
+"""An atlas of one change, for tests."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from ragbench.atlas.tables import COLLECTION_COLUMNS, EFFECT_COLUMNS, Atlas
+
+
+def made(effects: list[float], learned: int = 0, change: str = "p8", questions: str = "derived") -> Atlas:
+    """An atlas of one change on so many collections."""
+    rows = [
+        (f"c{number:02}", "plain_hybrid", change, 50, 0.6, effect, 0.01, 10, 5) for number, effect in enumerate(effects)
+    ]
+    facts = {
+        "questions": questions,
+        "kind": "guides",
+        "software": 1,
+        "language": "en",
+        "documents": 100,
+        "topics": 50,
+        "median_words": 300.0,
+        "links_per_document": 4.0,
+        "code_share": 0.1,
+        "query_words": 6.0,
+        "learned": learned,
+        "source": "npm:x@1",
+        "licence": "MIT",
+        "digest": "0" * 64,
+        "version": "1",
+        "command": "",
+    }
+    collections = [{"collection": f"c{number:02}", **facts} for number in range(len(effects))]
+    frame = pd.DataFrame(collections)[list(COLLECTION_COLUMNS)]
+    return Atlas(pd.DataFrame(rows, columns=list(EFFECT_COLUMNS)), frame)

@@ -1,0 +1,93 @@
+"""Every command that `ragbench advise` can print is one that ragbench takes."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ragbench.benchmark.benchmark import Benchmark
+from ragbench.commands import cli
+from ragbench.config.benchmark import load
+from ragbench.experiment.run import run
+from ragbench.report import advice, evidence
+from ragbench.results.measurements import Measurements
+from tests.test_docs import overrides, parsed
+
+HANDBOOK = Path(__file__).parents[1] / "data" / "phases"
+ROWS = ("how do programs prove their identity,authentication.md", "counters,metrics.md", "why is it slow,nowhere.md")
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> list[str]:
+    (tmp_path / "my queries.csv").write_text("\n".join(["text,relevant", *ROWS]), encoding="utf-8")
+    return ["data=vault", f"data.corpus={HANDBOOK}", f"data.queries='{tmp_path / 'my queries.csv'}'", "split=all"]
+
+
+@pytest.fixture
+def measured(settings_of, tmp_path: Path, data: list[str], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+
+    def make(*words: str, name: str = "two words") -> Measurements:
+        settings = settings_of(tmp_path / "results", *data, "latency.enabled=false", *words)
+        return run([replace(settings, name=name)], load(settings.config), say=lambda sentence: None)
+
+    return make
+
+
+def everything(results: Measurements) -> list[advice.Lever]:
+    """All levers of the arm, as if each were worth a try."""
+    frame = evidence.headroom(results)
+    (room,) = evidence.rows(advice.headroom.summary(frame))
+    large = {**room, **dict.fromkeys(("ordering", "retrieval", "depth"), 0.5), "topics": 80, "oracle_10": 0.1}
+    disturbed = {**results.record, "machine": {"busy": "other programs kept 2 of 2 processors busy"}}
+    busy = replace(results, record=disturbed)
+    return [
+        *advice.levers(advice.Run(busy, results.arms[0], frame, large)),
+        *advice.levers(advice.Run(busy, results.arms[0], frame, {**large, "topics": 4})),
+    ]
+
+
+@pytest.mark.parametrize("words", [("exp=baseline",), ("exp=recommended",), ("exp=phase1", "p6=on", "p6.depth=12")])
+def test_every_command_is_parsed_and_planned(words: tuple[str, ...], measured, capsys) -> None:
+    levers = everything(measured(*words))
+    commands = {command for lever in levers for command in lever.commands}
+    assert {shlex.split(command)[1] for command in commands} >= {"run", "topics", "data", "fit"}
+    names = {lever.name for lever in levers}
+    assert "find more" in names and "time it on a quiet machine" in names
+    assert ("learn more of the order from your topics" in names) is (words == ("exp=recommended",))
+    for command in commands:
+        program, *typed = shlex.split(command)
+        assert program == "ragbench", command
+        parsed(typed)
+        if typed[0] != "run":
+            overrides(typed)
+        elif "--time-again" not in typed:
+            assert cli.main([*typed, "--explain-plan"]) == 0, (command, capsys.readouterr().err)
+            arms = [typed[place + 1] for place, word in enumerate(typed) if word == "--arm"]
+            assert not any("ragbench" in arm for arm in arms), command
+
+
+def test_sources_that_are_off_are_offered_and_no_others(measured) -> None:
+    (more,) = [lever for lever in everything(measured("exp=baseline"))[:20] if lever.name == "find more"][:1]
+    assert [command.rpartition("=changed=")[0] or command.rsplit("changed=", 1)[1] for command in more.commands] == [
+        "documents=on",
+        "graph=on",
+        "p7=on",
+    ]
+    (left,) = [
+        lever for lever in everything(measured("p1=on", "graph=on", "documents=on")) if lever.name == "find more"
+    ][:1]
+    assert [command.rsplit("changed=", 1)[1] for command in left.commands] == ["p7=on"]
+
+
+def test_a_search_that_runs_elsewhere_is_not_changed_here(measured, benchmark_small: Benchmark) -> None:
+    program = """live.program='echo "[{\\"path\\": \\"metrics.md\\"}]"'"""
+    levers = everything(measured("live=command", program, "live.per_second=1000.0"))
+    assert {lever.name for lever in levers} <= {
+        "judge more topics",
+        "judge what it returns",
+        "time it on a quiet machine",
+    }

@@ -1,0 +1,95 @@
+"""Absolute confidence: what speaks for an answer, on a small index and by hand."""
+
+from __future__ import annotations
+
+from math import exp
+
+import numpy as np
+import pytest
+
+from ragbench.base.errors import ConfigError
+from ragbench.base.types import Query
+from ragbench.config import composition
+from ragbench.fit import evidence
+from ragbench.fit.evidence import Evidence
+from ragbench.search.engine.request import SearchOptions, adapted_pipeline
+from ragbench.search.stages.calibrate_evidence import SIGNS, CalibrateByEvidence
+
+ON = ("+exp=recommended", "calibration=evidence")
+
+
+@pytest.fixture(scope="module")
+def ask(make_index):
+    """The state that `recommended` ends with, with confidences or with other words."""
+    index = make_index(composition.compose([*ON]).index)
+
+    def run(text: str, *words: str):
+        return composition.compose([*ON, *words]).pipeline([Query("q", text)], index)[0]
+
+    return run
+
+
+def stage(**changes) -> CalibrateByEvidence:
+    values = {"nearness": 1.0, "coverage": 2.0, "agreement": 0.0}
+    return CalibrateByEvidence(**{"bias": 0.5, "weights": values, "typical": dict.fromkeys(values, 0.5), **changes})
+
+
+def test_the_probability_by_hand() -> None:
+    # 0.5 + 1 * (2 - 0.5) + 2 * (0.25 - 0.5) = 1.5; without the coverage 2.0
+    assert stage().probability({"nearness": 2.0, "coverage": 0.25}) == pytest.approx(1 / (1 + exp(-1.5)))
+    assert stage().probability({"nearness": 2.0}) == pytest.approx(1 / (1 + exp(-2.0)))
+    assert stage().probability({}) == pytest.approx(1 / (1 + exp(-0.5)))
+
+
+def test_nonsense_has_no_confidence_and_the_order_stays(ask) -> None:
+    good, bad = ask("error codes"), ask("zzz qqq")
+    raw = ask("error codes", "calibration=off")
+    assert good.fused.chunks.tolist() == raw.fused.chunks.tolist()
+    assert good.fused.scores[0] > 0.5 > 0.2 > bad.fused.scores[0]
+    assert np.allclose(good.fused.scores / good.fused.scores[0], raw.fused.scores / raw.fused.scores[0], atol=1e-5)
+    assert not len(ask("zzz qqq", "p10=on").fused) and len(ask("error codes", "p10=on").fused)
+
+
+def test_a_sign_that_a_mode_leaves_out_is_typical(make_index) -> None:
+    settings = composition.compose([*ON])
+    index, calibrate = make_index(settings.index), dict(settings.pipeline)["calibration"]
+    assert calibrate.needs == {"chunks", "terms", "noise", "encoder"}
+    for mode, signs in (("keyword", {"coverage"}), ("semantic", {"coverage", "nearness"}), ("hybrid", set(SIGNS))):
+        (state,) = adapted_pipeline(settings.pipeline, SearchOptions(mode=mode), 10)([Query("q", "error codes")], index)
+        assert set(calibrate.signs(state, index)) == signs
+        assert 0.5 < state.fused.scores[0] < 1
+
+
+def test_what_cannot_be_calibrated_is_refused() -> None:
+    with pytest.raises(ConfigError, match="calibration=evidence needs a search by meaning"):
+        composition.compose(["dense=null", "calibration=evidence"])
+    with pytest.raises(ConfigError, match="weights must hold nearness, coverage, agreement, but lacks agreement"):
+        stage(weights={"nearness": 1.0, "coverage": 1.0})
+
+
+def made(n: int = 60) -> Evidence:
+    """Answered searches are near and covered, near misses less so; each topic has one of both."""
+    rng = np.random.default_rng(13)
+    answered = np.column_stack([rng.normal(5, 1, n), rng.uniform(0.6, 1, n), rng.uniform(0, 1, n)])
+    missed = np.column_stack([rng.normal(2, 1, n), rng.uniform(0, 0.6, n), rng.uniform(0, 1, n)])
+    kinds = np.array([evidence.ANSWERED] * n + [evidence.NEAR_MISS] * n)
+    return Evidence(np.vstack([answered, missed]), kinds, np.array([f"g{i}" for i in range(n)] * 2))
+
+
+def test_the_fit_finds_what_separates_and_counts_both_errors() -> None:
+    sample = made()
+    fitted = evidence.fit(sample)
+    assert fitted.weights["nearness"] > 0 and fitted.weights["coverage"] > 0
+    assert abs(fitted.weights["agreement"]) < fitted.weights["coverage"]
+    counted = evidence.silences(np.array([0.9] * 45 + [0.1] * 15 + [0.4] * 6 + [0.1] * 54), sample, 0.3)
+    assert counted["false silence"] == pytest.approx(0.25)
+    assert counted["missed silence, near miss"] == pytest.approx(0.1)
+    assert np.isnan(counted["missed silence, no answer"])
+
+
+def test_no_topic_is_judged_by_a_fit_that_saw_it(monkeypatch) -> None:
+    sample, seen = made(), []
+    real = evidence.fit
+    monkeypatch.setattr(evidence, "fit", lambda part: seen.append(set(part.group.tolist())) or real(part))
+    assert len(evidence.left_out(sample)) == 120
+    assert set.intersection(*seen) == set() and all(len(part) == 48 for part in seen)

@@ -1,0 +1,122 @@
+"""Optional parts: registered by entry points, loaded by nobody who does not ask, and left out without harm."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ragbench.base import parts
+from ragbench.base.errors import ConfigError
+
+ROOT = Path(__file__).resolve().parent.parent
+OPTIONAL = (
+    "ragbench.studio",
+    "ragbench.tracking",
+    "ragbench.serving",
+    "ragbench.report",
+    "ragbench.index.remote",
+    "ragbench.experiment",
+    "ragbench.benchmark.topics",
+    *(f"ragbench.export.{name}" for name in parts.names("ragbench.exports")),
+    *("mlflow", "ray", "fsspec", "fastapi", "uvicorn", "plotly", "hydra", "lightgbm", "optuna"),
+)
+SEARCH = """
+import sys
+import ragbench
+print("after import:", *sorted(name for name in sys.modules if name.startswith("ragbench.")))
+from ragbench.export.loaded_bundle import load
+with load(sys.argv[1]) as bundle:
+    assert bundle.search("lamps")
+print("after search:", *sorted(sys.modules))
+"""
+STRANGER = """
+from ragbench.export.file_format import FileFormat
+
+FORMAT = FileFormat(".csv", lambda settings, origin, version: ("a,b\\n", []))
+DESCRIPTION, EXAMPLES = "Say hello.", "examples:\\n  ragbench hello\\n"
+
+
+def add_arguments(parser):
+    parser.add_argument("who", nargs="?", default="world")
+
+
+def main(arguments):
+    from ragbench.export.write import formats
+
+    print(f"hello {arguments.who}: {' '.join(formats())}")
+    return 0
+"""
+WITHOUT = """
+import importlib, pkgutil
+import ragbench
+from ragbench.base import parts
+from ragbench.commands import SUMMARY
+
+assert "studio" not in SUMMARY and "search" in SUMMARY
+assert parts.names("ragbench.exports") == ("ragdocs", "librarian", "opensearch", "elasticsearch")
+assert parts.names("ragbench.executions") == ("joblib",)
+skipped = ("ragbench.__main__", "ragbench.export.langchain", "ragbench.export.llamaindex")
+for each in pkgutil.walk_packages(ragbench.__path__, "ragbench."):
+    if each.name not in skipped:
+        importlib.import_module(each.name)
+"""
+
+
+def python(*words: str, cwd: Path, **more: str) -> str:
+    environment = {**os.environ, **more}
+    done = subprocess.run(
+        [sys.executable, *words], capture_output=True, text=True, check=False, cwd=cwd, env=environment
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_a_search_loads_no_optional_part(small_bundle: Path, tmp_path: Path) -> None:
+    first, then = python("-c", SEARCH, str(small_bundle), cwd=tmp_path, PYTHONPATH=str(ROOT)).splitlines()
+    assert first == "after import:"
+    loaded = then.split()
+    assert not [name for name in loaded if any(name == each or name.startswith(f"{each}.") for each in OPTIONAL)]
+
+
+def test_another_package_registers_like_our_parts(tmp_path: Path) -> None:
+    (tmp_path / "stranger.py").write_text(STRANGER)
+    facts = tmp_path / "stranger-1.0.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: stranger\nVersion: 1.0\n")
+    (facts / "entry_points.txt").write_text(
+        "[ragbench.exports]\ncsv = stranger:FORMAT\n[ragbench.commands]\nhello = stranger\ngone = nowhere_at_all\n"
+    )
+    path = os.pathsep.join((str(ROOT), str(tmp_path)))
+    said = python("-m", "ragbench", "hello", "you", cwd=tmp_path, PYTHONPATH=path)
+    assert said == "hello you: ragbench sqlite ragdocs librarian opensearch elasticsearch qdrant csv\n"
+    assert "csv" in python("-m", "ragbench", "export", "--help", cwd=tmp_path, PYTHONPATH=path)
+
+
+def test_an_unknown_part_is_one_sentence() -> None:
+    with pytest.raises(ConfigError, match=r"--format must be one of ragdocs, .*, got pdf"):
+        parts.load("ragbench.exports", "pdf", "--format")
+
+
+def test_parts_can_be_deleted_and_the_rest_works(tmp_path: Path) -> None:
+    """A copy of the tree without the studio, an export format and Ray: all that is left imports, and its tests pass."""
+    for folder in ("ragbench", "conf", "corpus", "qrels", "tests"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__", "bench"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path / "pyproject.toml")
+    for folder in ("ragbench/studio", "tests/studio"):
+        shutil.rmtree(tmp_path / folder)
+    for file in ("commands/studio.py", "export/qdrant.py", "experiment/execution_ray.py"):
+        (tmp_path / "ragbench" / file).unlink()
+    here = {"cwd": tmp_path, "PYTHONPATH": str(tmp_path)}
+    python("-c", WITHOUT, **here)
+    assert "studio" not in python("-m", "ragbench", "--help", **here).replace("workbench", "")
+    helps = (
+        "tests/test_cli.py::test_help_names_every_command",
+        "tests/test_cli.py::test_a_command_shows_its_sub_commands",
+    )
+    rest = (*helps, "tests/export/test_translation.py", "tests/engine/test_pipeline.py", "tests/stages/test_fuse.py")
+    python("-m", "pytest", "-q", "-x", "-n", "0", *rest, **here)

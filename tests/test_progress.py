@@ -1,0 +1,115 @@
+"""The model behind every display of progress, with a clock that the test sets."""
+
+from __future__ import annotations
+
+import pytest
+
+from ragbench.base import progress as steps
+from ragbench.base.progress import Progress, Step, in_words
+from ragbench.base.progress_views import BEAT, Nothing, Pipe
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def test_the_line_names_arm_step_rows_and_time_left(clock: Clock) -> None:
+    progress = Progress(Nothing(), clock)
+    with steps.shown(progress), steps.arm(2, 3, "recommended"):
+        progress("embedding", 0, 2044)
+        clock.now = 100.0
+        progress("embedding", 611, 2044)
+    assert progress.line == "arm 2 of 3 recommended  embedding 611/2,044  4 min left"  # 100 / 611 * 1433 s = 235 s
+
+
+def test_rows_from_a_cache_do_not_count_for_the_rate(clock: Clock) -> None:
+    progress = Progress(Nothing(), clock)
+    progress("embedding", 900, 1000)
+    assert progress.seconds_left is None
+    clock.now = 10.0
+    progress("embedding", 910, 1000)
+    assert progress.seconds_left == pytest.approx(90.0)
+
+
+def test_the_rate_is_that_of_the_last_minute(clock: Clock) -> None:
+    progress = Progress(Nothing(), clock)
+    for clock.now, done in ((0.0, 0), (10.0, 500), (80.0, 510), (150.0, 520)):
+        progress("embedding", done, 600)
+    assert progress.seconds_left == pytest.approx(80 * 70 / 10)
+
+
+def test_a_part_of_a_task_stands_beside_it(clock: Clock) -> None:
+    progress = Progress(Nothing(), clock)
+    with steps.shown(progress):
+        progress("running stages", 10, 12)
+        seen = []
+        for _ in steps.track("re-ranking", range(3)):
+            clock.now += 2.0
+            seen.append(progress.line)
+    assert seen == [
+        "running stages 10/12, re-ranking 0/3  2 s so far",
+        "running stages 10/12, re-ranking 1/3  2 s left",
+        "running stages 10/12, re-ranking 2/3",
+    ]
+    assert progress.part is None  # it is over
+
+
+def test_one_row_alone_is_not_reported(clock: Clock) -> None:
+    progress = Progress(Nothing(), clock)
+    with steps.shown(progress):
+        steps.ticks("embedding", 1)(1)
+    assert progress.part is None
+    steps.ticks("embedding", 5)(1)  # nothing is shown: nothing happens
+
+
+def test_the_time_of_all_follows_the_pace_so_far(clock: Clock) -> None:
+    progress = Progress(Nothing(), clock)
+    progress.expect([Step("reading", "", 2.0), Step("embedding", "a", 10.0), Step("embedding", "b", 30.0)])
+    assert progress.all_seconds_left == 42.0
+    progress("reading", 0, 2)
+    clock.now = 4.0
+    progress("reading", 2, 2)  # twice as long as expected
+    assert progress.all_seconds_left == 80.0
+    with steps.shown(progress), steps.arm(1, 2, "a"):
+        progress("embedding", 0, 100)
+        clock.now = 9.0
+        progress("embedding", 50, 100)
+    assert progress.all_seconds_left == pytest.approx(5 + 60)
+    assert progress.line == "arm 1 of 2 a  embedding 50/100  5 s left  about 65 s for all"
+
+
+def test_a_row_that_takes_long_is_not_done_in_no_time(clock: Clock) -> None:
+    progress = Progress(Nothing(), clock)
+    for clock.now, done in ((0.0, 0), (10.0, 1)):
+        progress("embedding", done, 4)
+    clock.now = 500.0
+    assert progress.seconds_left == pytest.approx(20.0)  # the row that is worked on may end any moment
+
+
+def test_a_pipe_has_a_line_for_every_step_and_never_a_long_silence(clock: Clock) -> None:
+    lines: list[str] = []
+    view = Pipe(lines.append)
+    progress = Progress(view, clock)
+    progress("reading", 0, 10)
+    for clock.now in range(1, 50):
+        progress("reading", 5, 10)
+    progress("embedding", 0, 10)
+    for clock.now in range(50, 100):
+        view.changed(progress, False)  # what the thread does while nothing is reported
+    progress.say("provisional: better")
+    assert [line.split()[0] for line in lines] == [
+        *("reading", "reading", "reading", "embedding", "embedding", "embedding", "provisional:")
+    ]
+    assert BEAT < 30
+
+
+def test_times_in_words() -> None:
+    assert [in_words(each) for each in (3.4, 89.0, 240.0, 7200.0)] == ["3 s", "89 s", "4 min", "2.0 h"]
