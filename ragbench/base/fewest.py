@@ -50,3 +50,18 @@ SHARED = 3
 
 CLICKS = 2
 """Searches that must have opened a document before it counts as relevant."""
+
+JUDGED_TIMES = 3
+"""Grades of one judge from which the time that is left is estimated."""
+
+FUNCTION_WORDS = 3
+"""Function words of a language from which a document is said to be in it."""
+
+SAMPLED = 5
+"""Topics from which a first answer is shown before the whole one."""
+
+WITHOUT_EXPECTATION = 100
+"""Topics from which a run speaks for itself, without what other collections lead to expect."""
+
+COLLECTIONS = 10
+"""Collections from which an effect is said to hold in general."""

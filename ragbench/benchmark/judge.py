@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ragbench.base import fewest
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import Qrels, docno_of_section
@@ -31,7 +32,7 @@ GRADES = {
 ACTS = {**{str(grade): meaning for grade, meaning in GRADES.items()}, SKIPPED: "skip", UNDO: "undo"}
 """What a judge can do with a pair, by the key of the terminal and the studio."""
 _LONGEST_SECONDS = 300.0  # a longer time between two grades is a pause and does not count
-_FEWEST_TIMES = 3
+_FEWEST_TIMES = fewest.JUDGED_TIMES
 
 
 @dataclass(frozen=True)

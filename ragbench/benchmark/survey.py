@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ragbench.base import fewest
 from ragbench.base.suggestions import nearest
 from ragbench.benchmark.documents import Names
 from ragbench.benchmark.lines import read_rows
@@ -20,7 +21,7 @@ from ragbench.corpus.folder import find_files
 
 _WARNINGS = 4
 _SHARE = 0.05  # of the documents, from which a language is named
-_FEW = 3  # function words, below which a document has no language
+_FEW = fewest.FUNCTION_WORDS  # function words, below which a document has no language
 _COMMON = {
     "English": "the and of to is in that for with you this are",
     "German": "der die und das ist nicht mit ein eine den auf für",

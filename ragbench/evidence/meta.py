@@ -13,11 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ragbench.base import fewest
 from ragbench.base.errors import ResultsError
 
 Floats = NDArray[np.float64]
 
-FEWEST = 10
+FEWEST = fewest.COLLECTIONS
 """The fewest collections from which anything is claimed about another one."""
 _FLOOR = 1e-4  # of a standard error: a change that alters no topic is known exactly, and must not weigh infinitely
 

@@ -92,8 +92,8 @@ def forecast(arms: Sequence[Arm], queries: Sequence[Query], spec: LatencySpec, *
             if arm.index.store.has("dense", arm.index.fingerprint(name)):
                 continue
             texts = list(dict.fromkeys(vectors.passage.passages(arm.index.chunks)))
-            new = [text for text in _missing(encoder, texts) if text not in known.setdefault(key, set())]
-            known[key].update(new)
+            new = [text for text in _missing(encoder, texts) if text not in seen]
+            seen.update(new)
             if new and vectors.encoder not in rates:
                 rates[vectors.encoder] = _seconds_each(vectors.encoder, encoder, new, keep)
             rate = rates.get(vectors.encoder, 0.0)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ragbench.base import fewest
 from ragbench.base.progress import note, track
 from ragbench.config.arm_builder import ArmBuilder, Progress
 from ragbench.evaluation import measures
@@ -35,7 +36,7 @@ SHARE = 0.15
 """The share of the chunks among which it searches."""
 WORTH = 30.0
 """Seconds that a run must take for a first answer to be worth its time."""
-_FEWEST = 5
+_FEWEST = fewest.SAMPLED
 _DEPTH = 20
 
 

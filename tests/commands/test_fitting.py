@@ -62,7 +62,7 @@ def answer(capsys: pytest.CaptureFixture[str], *words: str) -> dict:
 def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     assert cli.main(list(words)) == 2
     error = capsys.readouterr().err
-    assert error.count("\n") == 1
+    assert error.count("ragbench: ") == 1 and "Traceback" not in error
     return error
 
 

@@ -86,7 +86,10 @@ def test_an_arm_has_the_bytes_of_the_artefacts_it_reads_and_no_others(finished: 
     assert sizes["with p12"] > sizes["plain"] > 0
     read = {arm: yaml.safe_load((finished.arm_path(arm) / "metadata.yaml").read_text()) for arm in finished.arms}
     kinds = {arm: set(each["resources"]["artefacts"]) for arm, each in read.items()}
-    assert kinds == {"plain": {"chunks", "dense", "lexical"}, "with p12": {"chunks", "dense", "lexical", "trigrams"}}
+    assert kinds == {
+        "plain": {"chunks", "dense", "lexical", "noise"},
+        "with p12": {"chunks", "dense", "lexical", "noise", "trigrams"},
+    }
 
 
 def test_peak_memory_is_that_of_each_arms_own_process(finished: Measurements) -> None:

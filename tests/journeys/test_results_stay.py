@@ -35,7 +35,7 @@ def calls() -> list[list[str]]:
             found += [words for words, _ in Block(page, match["kind"], match["body"], False).lines if words]
         lines = page.read_text(encoding="utf-8").splitlines()
         found += [shlex.split(line)[2:] for line in lines if line.startswith("$ ragbench ")]
-    assert {words[0] for words in found} >= {"init", "run", "export", "verify", "serve", "ablate", "tune", "fit"}
+    assert {words[0] for words in found} >= {"init", "run", "export", "verify", "serve"}
     return found
 
 

@@ -13,6 +13,7 @@ from ragbench.models.licences import _card, licence_of
 def test_every_bundled_model_has_one() -> None:
     assert {model.name: licence_of(model.name, model.kind) for model in bundled.BUNDLED} == {
         "bge-small-en-v1.5": "MIT",
+        "multilingual-e5-small": "MIT",
         "ms-marco-MiniLM-L-12-v2": "Apache-2.0",
         "all-MiniLM-L6-v2": "Apache-2.0",
     }

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from ragbench.commands.reference import every_preset
 
 from ragbench.base import locations
 from ragbench.commands import cli
+from ragbench.commands.report_reference import every_preset
 from ragbench.config import composition
 from ragbench.config.benchmark import load
 from ragbench.experiment import ablate

@@ -8,7 +8,7 @@ import pytest
 
 from ragbench.base.errors import ConfigError
 from ragbench.benchmark.benchmark import Benchmark
-from ragbench.commands import bakeoff as command
+from ragbench.commands import compare_encoders as command
 from ragbench.workbench.bakeoff import bakeoff
 
 NAMES = ["bge-small-en-v1.5", "BAAI/bge-small-en-v1.5"]
