@@ -92,6 +92,7 @@ def forecast(arms: Sequence[Arm], queries: Sequence[Query], spec: LatencySpec, *
             if arm.index.store.has("dense", arm.index.fingerprint(name)):
                 continue
             texts = list(dict.fromkeys(vectors.passage.passages(arm.index.chunks)))
+            seen = known.setdefault(key, set())
             new = [text for text in _missing(encoder, texts) if text not in seen]
             seen.update(new)
             if new and vectors.encoder not in rates:
