@@ -187,11 +187,11 @@ def test_a_plan_says_what_is_built_found_and_shared_without_building(settings_of
     assert f"3 arms, {len(benchmark_small.select('test'))} queries: 11 stage runs instead of 16" in said
     assert "dense: retrieve 100 by meaning  (once for 3 arms)" in said
     assert "lexical: retrieve 100 by words in content, headers x2.5, tags x2, title x3" in said
-    assert "4 artefacts, 3 to build" in said
+    assert "5 artefacts, 4 to build" in said
     assert "trigrams" in said and ": to build, for p12" in said
     assert "then every arm is timed" in said
     assert [path.name for path in (tmp_path / "index").iterdir()] == ["chunks"]
     assert not (tmp_path / "runs").exists()
     here = [settings_of(tmp_path, "name=plain")]
     run(here, benchmark_small, say=lambda sentence: None)
-    assert "3 artefacts, 0 to build" in plan.explain(here, benchmark_small, "run")
+    assert "4 artefacts, 0 to build" in plan.explain(here, benchmark_small, "run")
