@@ -133,7 +133,7 @@ def _seconds_each(spec: EncoderSpec, encoder: Encoder, texts: Sequence[str], kee
 def _seconds_of_pairs(
     arm: Arm, queries: Sequence[Query], rates: dict[EncoderSpec | CrossEncoderSpec, float | None]
 ) -> float:
-    """The seconds that the cross-encoders of an arm take for a query, 0 where there is none."""
+    """The seconds that the cross-encoders of an arm take for a query, 0 where there is none or it is not tried."""
     from ragbench.models.resolve import CrossEncoderSpec
 
     seconds = 0.0
@@ -141,7 +141,9 @@ def _seconds_of_pairs(
         for spec in getattr(stage, "models", ()):
             if not isinstance(spec, CrossEncoderSpec) or not queries:
                 continue
-            if spec not in rates:
+            if spec not in rates and is_endpoint(spec.name):
+                rates[spec] = None
+            elif spec not in rates:
                 model = arm.index.cross_encoder(spec)
                 plain = model.cross_encoder if isinstance(model, CachedCrossEncoder) else model
                 texts = [arm.index.chunks.text(number) for number in range(min(_AT_ONCE, len(arm.index.chunks)))]

@@ -16,6 +16,7 @@ from ragbench.corpus.reader import read_vault
 from ragbench.evidence.policy import Policy
 from ragbench.experiment import forecast, provisional
 from ragbench.experiment.run import plan, run
+from ragbench.models.rerank_endpoint import EndpointCrossEncoder
 
 HANDBOOK = Path(__file__).parent.parent / "data" / "phases"
 
@@ -107,3 +108,16 @@ def test_the_forecast_counts_passages_once(handbook: Benchmark, settings_of, tmp
         arm.index.prepare(arm.pipeline.needs)
     after = forecast.forecast(arms, [], settings[0].latency)
     assert "embedded already" in after.sentence and after.seconds < found.seconds
+
+
+def test_a_forecast_sends_nothing_to_an_endpoint(
+    handbook: Benchmark, settings_of, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each request may cost money, and `--explain-plan` asks before anything is run."""
+    asked: list[str] = []
+    monkeypatch.setattr(EndpointCrossEncoder, "score", lambda self, query, passages: asked.append(query))
+    settings = settings_of(tmp_path, "p6=on", "p6.model=rerank:small@http://127.0.0.1:9/rerank")
+    arms = ArmBuilder.of(settings, handbook).arms([settings])
+    queries = [topic.query() for topic in handbook.topics]
+    coming = forecast.forecast(arms, queries, settings.latency)
+    assert asked == [] and coming.reranking == ()
