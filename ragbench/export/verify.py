@@ -104,7 +104,7 @@ def _engine(place: Path, progress: Progress | None) -> Iterator[Check]:
         yield Check("content", "fails", f"{damage}: export it again") if damage else content
         yield from (_model(entry) for entry in loaded.record["models"])
         yield _rankings(loaded, loaded.golden(), progress)
-        yield Check("latency", "not checked", "an engine is timed as an arm: live=sqlite, postgres or qdrant")
+        yield Check("latency", "not checked", "an engine is timed as an arm: live=sqlite")
         yield _drift(loaded)
         yield _environment(loaded.record)
 

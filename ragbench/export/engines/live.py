@@ -20,7 +20,7 @@ def _need(engine: str) -> Capability:
 
 @dataclass(frozen=True, kw_only=True)
 class LiveEngine(Live):
-    """A file of SQLite, or the address of PostgreSQL or Qdrant, that `ragbench export` loaded.
+    """A file of SQLite that `ragbench export` wrote.
 
     `order`: whether the learned order of the exported arm, if it has one, is put on top, as `ragbench serve --engine`
     does.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -22,17 +23,12 @@ from ragbench.index.index import Index
 from ragbench.models.access import Models
 from ragbench.search.engine.pipeline import Pipeline
 
-_SCHEMES: Mapping[str, Callable[[str], Engine]] = {}
-
-
 _PARTS = ("chunks", "terms")
 """The parts of an index that are used beside an engine."""
 
 
 def is_engine(place: str | Path) -> bool:
-    """Whether this is the address of an engine or a file of SQLite, and not the folder of a bundle."""
-    if str(place).partition("://")[0] in _SCHEMES:
-        return True
+    """Whether this is a file of SQLite, and not the folder of a bundle."""
     try:
         with Path(place).expanduser().open("rb") as file:
             return file.read(len(MAGIC)) == MAGIC
@@ -41,12 +37,10 @@ def is_engine(place: str | Path) -> bool:
 
 
 def connect(place: str | Path, writable: bool = False) -> Engine:
-    """The engine at an address, or in a file. Raises BundleError when it does not answer."""
+    """The engine in a file. Raises BundleError when there is none, ConfigError for an address."""
     scheme, separator, _ = str(place).partition("://")
     if separator:
-        if scheme not in _SCHEMES:
-            raise ConfigError(f"'{scheme}' is no engine: name a file of SQLite, or postgres://... or qdrant://...")
-        return _SCHEMES[scheme](str(place))
+        raise ConfigError(f"'{scheme}' is no engine that ragbench asks: name a file of ragbench export --format sqlite")
     path = Path(place).expanduser()
     if not path.is_file():
         raise BundleError(f"there is no file {path}: make one with ragbench export --format sqlite")
@@ -57,7 +51,7 @@ class EngineBundle(LoadedBundle):
     """A bundle whose searches an engine answers."""
 
     engine: Engine
-    unpacked: Path
+    delete_unpacked: Callable[[], object]
 
     def __enter__(self) -> EngineBundle:
         return self
@@ -66,7 +60,7 @@ class EngineBundle(LoadedBundle):
         """Close index and engine, and delete what was unpacked."""
         super().close()
         self.engine.close()
-        shutil.rmtree(self.unpacked, ignore_errors=True)
+        self.delete_unpacked()
 
 
 def load(
@@ -98,7 +92,9 @@ def load(
         engine.close()
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    opened.pipeline, opened.engine, opened.unpacked = pipeline, engine, folder
+    opened.pipeline, opened.engine = pipeline, engine
+    # Also where nobody closes it, as an arm of a run, which asks until the process ends.
+    opened.delete_unpacked = weakref.finalize(opened, shutil.rmtree, folder, ignore_errors=True)
     return opened
 
 
