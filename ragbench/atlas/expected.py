@@ -11,14 +11,11 @@ from dataclasses import dataclass
 
 from ragbench.atlas import changes
 from ragbench.atlas.tables import Atlas
-from ragbench.base import fewest
 from ragbench.base.errors import ResultsError
 from ragbench.evaluation.measures import PRIMARY
 from ragbench.evidence.meta import Expected, expect
 from ragbench.results.measurements import Measurements
 
-FEW = fewest.WITHOUT_EXPECTATION
-"""Below so many topics a run is told what to expect."""
 SURE = 0.9
 """The least probability of being better that an export on expectation needs."""
 

@@ -6,7 +6,6 @@ The archive must have the digest that `collections.yaml` pins. Nothing in it is 
 from __future__ import annotations
 
 import hashlib
-import os
 import subprocess
 import tarfile
 from collections.abc import Mapping, Sequence
@@ -14,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ragbench.base import files
+from ragbench.base import files, processes
 from ragbench.base.errors import BenchmarkError, BoundaryError, ConfigError
 from ragbench.base.suggestions import did_you_mean
 from ragbench.boundary.paths import inside
@@ -87,16 +86,7 @@ def _archive(place: Path, name: str, about: Mapping[str, Any]) -> Path:
 
 def _npm(*arguments: str) -> None:
     try:
-        done = subprocess.run(
-            ["npm", *arguments],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            stdin=subprocess.DEVNULL,
-            timeout=_SECONDS,
-            env=dict(os.environ),
-            check=False,
-        )
+        done = processes.run_tool(["npm", *arguments], _SECONDS)
     except FileNotFoundError:
         raise BenchmarkError("packages are fetched with npm, which is not on this machine: install Node.js") from None
     except subprocess.TimeoutExpired:

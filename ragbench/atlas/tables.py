@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragbench.atlas.changes import BASE, BASES, has_order
-from ragbench.base import files, locations
+from ragbench.base import fewest, files, locations
 from ragbench.base.errors import ResultsError
 from ragbench.evidence import meta
 from ragbench.evidence.meta import Moderator, Pooled
@@ -101,7 +101,7 @@ class Atlas:
         return pooled(found)
 
     def prior(self, change: str, base: str, questions: str) -> tuple[Pooled, str] | None:
-        """What is known of a change for topics of one kind, and in words of what; None below `meta.FEWEST` collections.
+        """What is known of a change for topics of one kind and of what; None where too few collections know it.
 
         Where too few collections have topics of that kind, all collections count.
         """
@@ -123,7 +123,7 @@ class Atlas:
         import numpy as np
 
         found = self.rows(change, base)
-        if len(found) < meta.FEWEST:
+        if len(found) < fewest.COLLECTIONS:
             return []
         properties: dict[str, Sequence[float]] = {
             name: np.log1p(found[name]).tolist() if name in _LOGARITHMIC else found[name].tolist()

@@ -1,12 +1,13 @@
-"""How processes begin and end: the words typed, SIGTERM like Ctrl-C, no process outlives the one that started it."""
+"""How processes begin and end: the words typed, SIGTERM like Ctrl-C, no process outlives its parent; other tools."""
 
 from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from types import FrameType
 
@@ -17,6 +18,22 @@ TYPED: ContextVar[tuple[str, ...]] = ContextVar("typed", default=())
 """The words of the command that this process carries out, `ragbench` first; empty in scripts and notebooks."""
 
 _LOOK_SECONDS = 0.5
+
+
+def run_tool(
+    command: Sequence[str], seconds: float, environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """What another program says, which gets no input. Raises FileNotFoundError, subprocess.TimeoutExpired."""
+    return subprocess.run(
+        list(command),
+        capture_output=True,
+        text=True,
+        errors="replace",
+        stdin=subprocess.DEVNULL,
+        timeout=seconds,
+        env=environment,
+        check=False,
+    )
 
 
 def end_on_signals() -> None:

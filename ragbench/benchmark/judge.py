@@ -32,7 +32,6 @@ GRADES = {
 ACTS = {**{str(grade): meaning for grade, meaning in GRADES.items()}, SKIPPED: "skip", UNDO: "undo"}
 """What a judge can do with a pair, by the key of the terminal and the studio."""
 _LONGEST_SECONDS = 300.0  # a longer time between two grades is a pause and does not count
-_FEWEST_TIMES = fewest.JUDGED_TIMES
 
 
 @dataclass(frozen=True)
@@ -101,7 +100,7 @@ class JudgingSession:
     @property
     def seconds_left(self) -> float:
         """How long the rest takes at the median time of this session's grades; NaN for too few of them."""
-        if len(self._seconds) < _FEWEST_TIMES:
+        if len(self._seconds) < fewest.JUDGED_TIMES:
             return math.nan
         return (len(self) - self.n_graded) * statistics.median(self._seconds)
 

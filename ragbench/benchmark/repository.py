@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
-from ragbench.base import locations
+from ragbench.base import locations, processes
 from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.base.files import draft_of
 from ragbench.base.fingerprint import digest
@@ -129,15 +129,8 @@ class _Refused(Exception):
 def _git(*arguments: str) -> str:
     environment = {name: value for name, value in os.environ.items() if name not in _ELSEWHERE}
     try:
-        done = subprocess.run(
-            ["git", *arguments],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            env=environment | {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"},
-            stdin=subprocess.DEVNULL,
-            timeout=_LIMIT_SECONDS,
-        )
+        environment |= {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+        done = processes.run_tool(["git", *arguments], _LIMIT_SECONDS, environment)
     except FileNotFoundError:
         raise BenchmarkError(
             "git is not installed: install it, or name a copy of the documents with data.corpus=DIR"

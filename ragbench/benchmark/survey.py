@@ -21,7 +21,6 @@ from ragbench.corpus.folder import find_files
 
 _WARNINGS = 4
 _SHARE = 0.05  # of the documents, from which a language is named
-_FEW = fewest.FUNCTION_WORDS  # function words, below which a document has no language
 _COMMON = {
     "English": "the and of to is in that for with you this are",
     "German": "der die und das ist nicht mit ein eine den auf für",
@@ -86,7 +85,7 @@ def language(text: str) -> str:
     words = Counter(re.findall(r"[^\W\d_]+", sample.lower()))
     counts = {name: sum(words[word] for word in common.split()) for name, common in _COMMON.items()}
     best = max(counts, key=lambda name: counts[name])
-    return best if counts[best] >= _FEW else ""
+    return best if counts[best] >= fewest.FUNCTION_WORDS else ""
 
 
 def _named(languages: Counter[str], documents: int) -> str:

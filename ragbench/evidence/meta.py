@@ -18,8 +18,6 @@ from ragbench.base.errors import ResultsError
 
 Floats = NDArray[np.float64]
 
-FEWEST = fewest.COLLECTIONS
-"""The fewest collections from which anything is claimed about another one."""
 _FLOOR = 1e-4  # of a standard error: a change that alters no topic is known exactly, and must not weigh infinitely
 
 
@@ -45,7 +43,7 @@ class Pooled:
     @property
     def enough(self) -> bool:
         """Whether there are enough collections to claim something."""
-        return self.collections >= FEWEST
+        return self.collections >= fewest.COLLECTIONS
 
 
 def pool(effects: ArrayLike, errors: ArrayLike, confidence: float = 0.95) -> Pooled:

@@ -36,7 +36,6 @@ SHARE = 0.15
 """The share of the chunks among which it searches."""
 WORTH = 30.0
 """Seconds that a run must take for a first answer to be worth its time."""
-_FEWEST = fewest.SAMPLED
 _DEPTH = 20
 
 
@@ -71,7 +70,7 @@ def show(
     """
     few = settings[:ARMS]
     part = sample(benchmark, topics, index, int(few[0].config["seed"]))
-    if len(part.topics) < _FEWEST:
+    if len(part.topics) < fewest.SAMPLED:
         return None
     policy = Policy.of(few[0].config)
     values: dict[str, dict[str, float]] = {}

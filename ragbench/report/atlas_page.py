@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 from ragbench.atlas import changes, tables
 from ragbench.atlas.changes import BASE
 from ragbench.atlas.tables import QUESTIONS, WORDS, Atlas
-from ragbench.base import files
+from ragbench.base import fewest, files
 from ragbench.base.console import markdown
 from ragbench.base.errors import ConfigError
-from ragbench.evidence import meta
 from ragbench.report.forest import Line, svg
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ def lines(frame: pd.DataFrame) -> list[str]:
     """The rows of `known` as lines of 80 columns."""
     said = [f"{'change':{_NAMES}} helps      mean [.95]             new collection"]
     for row in frame.to_dict(orient="records"):
-        enough = row["collections"] >= meta.FEWEST
+        enough = row["collections"] >= fewest.COLLECTIONS
         new = f"[{row['new_low']:+.3f}, {row['new_high']:+.3f}]" if enough else "-"
         mean = f"{row['effect']:+.3f} [{row['low']:+.3f}, {row['high']:+.3f}]" if enough else "-"
         said.append(f"{row['change']:{_NAMES}} {row['helps']:2d} of {row['collections']:2d}   {mean:22} {new}")
@@ -94,7 +93,7 @@ def kinds(atlas: Atlas, change: str, base: str = BASE) -> list[str]:
     said = []
     for kind in QUESTIONS:
         if found := atlas.pooled(change, base, kind):
-            few = "" if found.enough else f", fewer than {meta.FEWEST}: no claim"
+            few = "" if found.enough else f", fewer than {fewest.COLLECTIONS}: no claim"
             said.append(f"{WORDS[kind]}: {interval(found)} on {found.collections} collections{few}")
     return said
 
@@ -197,7 +196,7 @@ def _pictures(atlas: Atlas) -> dict[str, str]:
     rows = [
         Line(row["change"], row["effect"], row["low"], row["high"], (row["new_low"], row["new_high"]))
         for row in frame.to_dict(orient="records")
-        if row["collections"] >= meta.FEWEST
+        if row["collections"] >= fewest.COLLECTIONS
     ]
     found = {"atlas.svg": svg(rows, "Change of nDCG@10 on plain_hybrid: mean [.95], and a new collection (thin)")}
     for change in _pictured(atlas):
@@ -214,7 +213,7 @@ def _pictured(atlas: Atlas) -> list[str]:
     """The changes that get a figure of their own: known from enough collections, and not without any effect."""
     ideas = ("recommended", "recommended-rank", *_PROPOSALS, "graph", "community")
     rows = {change: atlas.rows(change) for change in ideas}
-    return [change for change, found in rows.items() if len(found) >= meta.FEWEST and found["effect"].any()]
+    return [change for change, found in rows.items() if len(found) >= fewest.COLLECTIONS and found["effect"].any()]
 
 
 def _size(topics: float) -> float:
@@ -306,7 +305,7 @@ def _table(frame: pd.DataFrame) -> str:
 
     rows = []
     for row in frame.to_dict(orient="records"):
-        enough = row["collections"] >= meta.FEWEST
+        enough = row["collections"] >= fewest.COLLECTIONS
         mean = f"{row['effect']:+.3f} [{row['low']:+.3f}, {row['high']:+.3f}]"
         rows.append(
             {

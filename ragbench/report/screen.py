@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ragbench.atlas import expected
+from ragbench.base import fewest
 from ragbench.config.catalogue import label
 from ragbench.evaluation.levels import DOCUMENT, PASSAGE, enough
 from ragbench.evaluation.measures import PRIMARY
@@ -100,7 +101,7 @@ def expected_lines(results: Measurements) -> list[str]:
 def expected_sentences(results: Measurements) -> list[str]:
     """What the atlas expects of the arms that few topics leave open; empty where they decide, or nothing is known."""
     frame = evidence.effects(results)
-    if not len(frame) or int(results.record["topics"]) >= expected.FEW:
+    if not len(frame) or int(results.record["topics"]) >= fewest.WITHOUT_EXPECTATION:
         return []
     main = frame[(frame["kind"] == "main") & (frame["verdict"] == "inconclusive")]
     unsure = [str(arm) for arm in main["factor"] if arm in results.arms]

@@ -43,8 +43,7 @@ class Calibrate(Checked):
 
     def among(self, sources: Sequence[Retriever]) -> Calibrate:
         """This stage in a pipeline with these sources."""
-        several = self.lists > 0 and len(sources) > 1  # else no other source could find nothing
-        return replace(self, noise=votes.noise_parts(sources) if several else {})
+        return replace(self, noise=votes.noise_of_several(sources, self.lists))
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Map the scores of every state's fused ranking; order is kept."""

@@ -56,8 +56,7 @@ class CalibrateByCurve(Checked):
 
     def among(self, sources: Sequence[Retriever]) -> CalibrateByCurve:
         """This stage in a pipeline with these sources."""
-        several = self.lists > 0 and len(sources) > 1  # else no other source could find nothing
-        return replace(self, noise=votes.noise_parts(sources) if several else {})
+        return replace(self, noise=votes.noise_of_several(sources, self.lists))
 
     def _check_curve(self, x_name: str, y_name: str) -> None:
         x, y = getattr(self, x_name), getattr(self, y_name)

@@ -28,6 +28,11 @@ def noise_parts(sources: Sequence[Retriever]) -> Mapping[str, str]:
     return found
 
 
+def noise_of_several(sources: Sequence[Retriever], lists: int) -> Mapping[str, str]:
+    """`noise_parts` where fewer than `lists` lists may answer: with one source no other could find nothing."""
+    return noise_parts(sources) if lists > 0 and len(sources) > 1 else {}
+
+
 def needs(noise: Mapping[str, str]) -> frozenset[str]:
     """The parts of an index for `factor`."""
     return frozenset({*noise.values(), *map(_encoder, noise.values())})
