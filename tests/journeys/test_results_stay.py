@@ -107,7 +107,8 @@ def test_the_commands_of_readme_leave_their_results_where_they_are_typed(empty: 
     (empty / "questions.csv").write_text("\n".join(["text,relevant", *QUESTIONS]) + "\n", encoding="utf-8")
     monkeypatch.setenv("HOME", str(empty.parent / "home"))
     before = sorted(path.name for path in (ROOT / "results").glob("**/*")) if (ROOT / "results").is_dir() else []
-    for words in calls():
+    # Both pages have some of them: a bundle is written where there is none.
+    for words in map(list, dict.fromkeys(map(tuple, calls()))):
         if words[0] in ("serve", "judge", "pool", "data") or words[0].startswith("-"):
             continue
         more = ["--queries", "questions.csv", "--replace"] if words[0] == "init" else []
