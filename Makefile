@@ -2,7 +2,7 @@
 # make test   install and run the tests
 PYTHON ?= python3.11
 BIN := .venv/bin
-IN_PROCESS := benchmark comparison corpus engine evaluation index live models report serving stages timing topics workbench
+IN_PROCESS := benchmark corpus engine evaluation evidence fit index live models report serving stages workbench
 
 # uv installs where it is on the PATH, else pip. TORCH_INDEX=URL takes PyTorch from another index, such as that of its CPU builds.
 UV := $(shell command -v uv 2>/dev/null)
@@ -22,7 +22,7 @@ INSTALL := $(if $(UV),uv pip install --quiet --python $(BIN)/python,$(BIN)/pip i
 	$(INSTALL) -e ".[dev]" -c constraints.txt
 	touch $@
 
-.PHONY: install run test random notebooks outputs check bench faults screenshots screenshot site
+.PHONY: install run test random notebooks outputs check bench faults screens screenshots screenshot site
 install: .venv/installed
 
 run: .venv/runs
@@ -71,6 +71,10 @@ screenshots: .venv/installed
 screenshot: .venv/installed
 	$(BIN)/python -m tests.report.screenshot $${TMPDIR:-/tmp}/ragbench-report docs/images/report.png
 	$(BIN)/python -m tests.report.mlflow_screenshot $${TMPDIR:-/tmp}/ragbench-mlflow docs/images/mlflow.png
+
+# The screens of README and of the first hour, from real runs; some minutes of a quiet machine.
+screens: .venv/installed
+	$(BIN)/python -m tests.screens
 
 # The documentation as a website in `site/`; a link that leads nowhere fails. The same files, at the same places.
 site: .venv/installed

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ragbench.benchmark.load import load_benchmark
     from ragbench.config.own_stage import stage
     from ragbench.evaluation.own_measures import measure
-    from ragbench.export.loaded_bundle import load
+    from ragbench.export.opening import load
     from ragbench.models.functions import encoder, reranker
     from ragbench.workbench import Experiment, Own, Results, Tuning, tune
     from ragbench.workbench.bakeoff import bakeoff
@@ -38,7 +38,7 @@ _HOME = {
     "Tuning": "ragbench.workbench",
     "bakeoff": "ragbench.workbench.bakeoff",
     "encoder": "ragbench.models.functions",
-    "load": "ragbench.export.loaded_bundle",
+    "load": "ragbench.export.opening",
     "load_benchmark": "ragbench.benchmark.load",
     "measure": "ragbench.evaluation.own_measures",
     "remember": "ragbench.base.query_memory",

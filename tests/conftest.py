@@ -21,7 +21,8 @@ from ragbench.config.arm_builder import ArmBuilder
 from ragbench.config.settings import Settings
 from ragbench.corpus.reader import read_vault
 from ragbench.index.artefacts import ArtefactStore
-from ragbench.index.index import Index, IndexSpec
+from ragbench.index.index import Index
+from ragbench.index.spec import IndexSpec
 from ragbench.models.access import Models
 from ragbench.search.engine.executor import Arm
 

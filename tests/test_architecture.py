@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+import tomllib
 from collections.abc import Mapping
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -93,6 +94,24 @@ def test_stages_stand_alone(path: Path) -> None:
         if name.startswith("ragbench.search.stages."):
             common = {f"ragbench.search.stages.{shared}" for shared in ("stage", "signals", "norms", "votes")}
             assert name in common, f"{path.name} imports another stage: {name}"
+
+
+def test_imports_are_absolute() -> None:
+    for path in modules():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            assert not isinstance(node, ast.ImportFrom) or node.level == 0, f"{path.name}:{node.lineno}"
+
+
+def test_no_test_mocks() -> None:
+    for path in (PACKAGE.parent / "tests").rglob("test_*.py"):
+        assert not any(name.startswith("unittest.mock") for name in imports(path)), path
+
+
+def test_the_checks_are_strict() -> None:
+    check = (PACKAGE.parent / "Makefile").read_text(encoding="utf-8").partition("\ncheck:")[2].partition("\n\n")[0]
+    assert all(tool in check for tool in ("ruff check .", "ruff format --check .", "mypy"))
+    settings = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
+    assert settings["mypy"]["strict"] and settings["ruff"]["lint"]["select"]
 
 
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))

@@ -24,4 +24,4 @@ def test_it_is_shown_under_its_headings() -> None:
     frame = FRUIT.frame([("plum", 1.5, None, "ripe")])
     shown, forms = FRUIT.shown(frame)
     assert list(shown.columns) == ["fruit", "price", "why"] and forms == {"price": ".2f"}
-    assert FRUIT.heads("name", "n") == (("Fruit", "as sold"), ("n", ""))
+    assert [FRUIT[name].head for name in ("name", "n")] == [("Fruit", "as sold"), ("n", "")]

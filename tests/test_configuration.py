@@ -25,6 +25,10 @@ COMPANY = {
     "live=command": ["live.program=[search]"],
     "live=mcp": ["live.program=[server]"],
     "live=sqlite": ["live.engine=notes.sqlite"],
+    "live=postgres": ["live.engine=postgres://localhost/docs"],
+    "live=qdrant": ["live.engine=qdrant://localhost:6333/docs"],
+    "live=pyserini": ["live.index=cacm"],
+    "live=trec": ["live.path=run.trec"],
 }
 # Data sets are loaded by their own tests.
 CHOICES = [
@@ -77,7 +81,7 @@ def test_every_option_composes(choice: str) -> None:
         (["p6.depth=3"], r"p6\.depth cannot be set with p6=off: add p6=on"),
         (["p4.fields.title=3"], r"p4\.fields\.title cannot be set with p4=off: add p4=on"),
         (["execution.workers=2"], r"execution\.workers cannot be set with execution=local: add execution=joblib or"),
-        (["topics.limit=5"], r"topics\.limit cannot be set with topics=given: add topics=derived"),
+        (["topics.limit=5"], r"topics\.limit cannot be set with topics=given: add topics=asked or topics=derived"),
         (["exp=lexical_v3", "dense.depth=5"], r"dense\.depth has no effect: dense is off"),
         (["index=null"], r"index must be a mapping with lexical, .*, got null"),
         (["index.chunking=null"], r"index\.chunking must be a mapping"),

@@ -23,6 +23,8 @@ import pytest
 from ragbench.base import locations
 from ragbench.commands import call, cli
 from ragbench.config import catalogue, composition
+from ragbench.corpus.reader import read_vault
+from tests.anserini_index import build
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -113,7 +115,12 @@ def test_python_that_is_not_run_is_python(block: Block) -> None:
 
 @pytest.fixture
 def place(
-    tmp_path: Path, workplace: Path, small_bundle: Path, vault_folder: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    workplace: Path,
+    small_bundle: Path,
+    vault_folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
 ) -> Path:
     shutil.copytree(vault_folder.parent / "phases", tmp_path / "notes")
     rows = [
@@ -124,6 +131,9 @@ def place(
     ]
     (tmp_path / "queries.csv").write_text("\n".join(["text,relevant", *rows]) + "\n", encoding="utf-8")
     (tmp_path / "bundle").symlink_to(small_bundle)
+    if "coming-from" in request.node.name:
+        records = [{"id": each.docno, "contents": each.text} for each in read_vault(tmp_path / "notes").documents]
+        build(records, tmp_path / "indexes", "-storeDocvectors").rename(tmp_path / "indexes" / "notes")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(locations, "results", lambda: workplace / "docs")
     return tmp_path

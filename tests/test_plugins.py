@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -39,6 +41,18 @@ QUICK = ("latency.enabled=false", "tracking.enabled=false", "split=all")
 def only_guides(query, hits, keep: bool = True, factor: float = 0.5):
     """Hits outside the guides count less, or are dropped."""
     return [hit.score if hit.path.startswith("guides/") else hit.score * factor if keep else None for hit in hits]
+
+
+ASKED: set[str] = set()
+
+
+@ragbench.stage(before="cut")
+def sleeps(query, hits):
+    """Takes 120 ms for a query that it does not know, and keeps it where ragbench cannot see."""
+    if query not in ASKED:
+        time.sleep(0.12)
+        ASKED.add(query)
+    return [hit.score for hit in hits]
 
 
 @ragbench.encoder
@@ -103,6 +117,29 @@ def test_all_four_in_one_experiment(benchmark_small: Benchmark, tmp_path: Path) 
     hits = found.top_hits
     assert set(hits.loc[hits["arm"] == "own", "chunk_id"].str.split("/").str[0]) == {"guides"}
     assert isinstance(only_guides(), FunctionStage)
+
+
+def test_a_run_is_not_deceived_by_a_plug_in_that_hides_a_cache(
+    vault_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The pass that measures quality has filled the set with all queries; the sleep itself gives the figure."""
+    words = ("lamps", "tokens", "schedules", "sunset", "errors", "accounts", "certificates", "controllers", "dusk")
+    texts = [f"{first} {second}" for first, second in itertools.permutations(words, 2)]
+    (tmp_path / "queries.csv").write_text("text,relevant\n" + "".join(f"{each},guides/schedules\n" for each in texts))
+    around = ["dense=null", "split=all", "tracking.enabled=false", "budget.p95_ms=50", f"paths.results={tmp_path}"]
+    around += ["data=vault", f"data.corpus={vault_folder}", f"data.queries={tmp_path / 'queries.csv'}"]
+    timed = ["latency.queries=72", "latency.rounds=1", "latency.warmup=0", "latency.cold_start=false"]
+    assert cli.main(["run", "--json", "--arm", "plain=", "--arm", "hides=sleeps=on", *around, *timed]) == 0
+    found = json.loads(capsys.readouterr().out)
+    rows = {(row["arm"], row["stage"]): row for row in found["latency"]}
+    assert len(texts) == 72
+    assert rows["hides", "sleeps"]["p50"] >= 120
+    assert rows["hides", "total"]["p50"] >= 120
+    assert rows["hides", "sleeps"]["known_p50"] < rows["hides", "sleeps"]["new_p50"]
+    (verdict,) = found["verdicts"]
+    # Where others disturb the machine so much that this is not sure, it is open and says so; it is never within.
+    disturbed = verdict["cost"] == "open" and "for noise" in verdict["reason"]
+    assert disturbed or (verdict["cost"], verdict["verdict"]) == ("over", "reject")
 
 
 def test_a_stage_must_answer_for_every_hit(index) -> None:

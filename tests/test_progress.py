@@ -6,7 +6,7 @@ import pytest
 
 from ragbench.base import progress as steps
 from ragbench.base.progress import Progress, Step, in_words
-from ragbench.base.progress_views import BEAT, Nothing, Pipe
+from ragbench.base.progress_views import BEAT, Nothing, Pipe, in_terminal
 
 
 class Clock:
@@ -109,6 +109,17 @@ def test_a_pipe_has_a_line_for_every_step_and_never_a_long_silence(clock: Clock)
         *("reading", "reading", "reading", "embedding", "embedding", "embedding", "provisional:")
     ]
     assert BEAT < 30
+
+
+def test_nothing_is_drawn_while_an_answer_is_printed() -> None:
+    with in_terminal() as progress, steps.shown(progress):
+        live = progress.view.live
+        assert live.is_started
+        with steps.hidden():
+            assert not live.is_started
+        assert live.is_started
+    with steps.hidden():  # nothing is shown
+        pass
 
 
 def test_times_in_words() -> None:

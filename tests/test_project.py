@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -182,7 +183,8 @@ def test_init_looks_writes_and_says_what_comes_next(
     assert cli.main(["init", "notes", "--yes"]) == 0
     out = capsys.readouterr().out
     assert out.splitlines()[0].endswith("8 documents, 10 chunks, mostly English")
-    assert out.endswith("wrote ragbench.yaml\nnext: ragbench run\n")
+    took = r"ragbench run takes about .* here: 2 passes over 9 chunks \(baseline .*, recommended .*\), .*"
+    assert re.search(rf"\nwrote ragbench.yaml\n{took}\nnext: ragbench run\n$", out)
     found = project.read(tmp_path / "ragbench.yaml")
     assert found.values["topics"] == "derived" and next(iter(found.arms)) == "baseline"
     assert len(composition.standard_arms([]) or []) == len(found.arms)

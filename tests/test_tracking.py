@@ -166,7 +166,7 @@ def test_a_store_of_somebody_else_is_left_alone(finished, arms, tmp_path: Path) 
         connection.execute("CREATE TABLE experiments (x INTEGER)")
         connection.execute("CREATE TABLE alembic_version (version_num TEXT)")
         connection.execute("INSERT INTO alembic_version VALUES ('unknown')")
-    named = tracking.target_of(arms[0].with_value("tracking.uri", f"sqlite:///{foreign}"))
+    named = tracking.target_of(arms[0].with_values({"tracking.uri": f"sqlite:///{foreign}"}))
     said: list[str] = []
     assert tracking.log(named, finished.folder, said.append) is None
     assert len(said) == 1

@@ -11,6 +11,8 @@ from ragbench.boundary.yaml import read_yaml_file
 BASE = "plain_hybrid"
 BASES = (BASE, "baseline", "recommended")
 """What effects are measured against: all changes against the first, presets also against the others."""
+ORDER, WITHOUT = "rank=questions", "-without-"
+"""The order that was learned from questions, and what follows its name where a site was left out (`fit order`)."""
 _FILE = Path(__file__).with_name("changes.yaml")
 _SHARED = ("name", "data", "topics", "split", "seed", "latency", "tracking", "paths", "execution", "statistics")
 _SHARED_MORE = ("budget", "links", "artefacts", "measures", "primary", "context_tokens", "design", "tune")
@@ -35,9 +37,14 @@ def _names() -> Mapping[frozenset[str], str]:
 
 
 def key(words: Iterable[str]) -> frozenset[str]:
-    """What words make of the pipeline: without those on data, files and measuring; no preset is the baseline."""
+    """What words make of the pipeline: without those on data, files and measuring; no preset is the baseline.
+
+    The order that was learned without a site is, on this site, the change that the order is.
+    """
     kept = {word.lstrip("+") for word in words}
     kept = {word for word in kept if word.partition("=")[0].partition(".")[0] not in (*_SHARED, *_SHARED_MORE)}
+    if others := {word for word in kept if word.startswith(f"{ORDER}{WITHOUT}")}:
+        kept = kept - others | ({ORDER} if "exp=recommended" not in kept else set())
     if not any(word.startswith("exp=") for word in kept):
         kept.add("exp=baseline")
     return frozenset(kept)
@@ -51,7 +58,7 @@ def name_of(words: Iterable[str]) -> str | None:
 def has_order(name: str) -> bool:
     """Whether a change ranks by the order that was learned from questions about other documentation."""
     words = changes().get(name, "").split()
-    return "rank=questions" in words or ("exp=recommended" in words and "rank=off" not in words)
+    return ORDER in words or ("exp=recommended" in words and "rank=off" not in words)
 
 
 def name_on_base(base: Iterable[str], arm: Iterable[str]) -> str | None:

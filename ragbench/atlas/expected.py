@@ -61,6 +61,18 @@ def of_run(results: Measurements, arms: Sequence[str] | None = None, base: str |
     return advised
 
 
+def beforehand(change: str, base: str, questions: str) -> Advice | None:
+    """What to expect of a change before anything is measured; None where too few collections know it."""
+    try:
+        atlas = Atlas.load()
+    except ResultsError:
+        return None
+    if (prior := atlas.prior(change, base, questions)) is None:
+        return None
+    known, said = prior
+    return Advice(change, base, 0, expect(known), said)
+
+
 def _of_arm(atlas: Atlas, results: Measurements, base: str, arm: str) -> Advice | None:
     given = results.record.get("overrides", {})
     before, after = given.get(base, ()), given.get(arm, ())

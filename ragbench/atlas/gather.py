@@ -35,9 +35,15 @@ def runs_of(root: Path, benchmark: Benchmark) -> list[Path]:
     return found
 
 
+_LANGUAGE = ("index.encoder.name=", "index.lexical.analyzer=")
+"""Words that a collection in another language needs: what every arm of a run has of them is no change."""
+
+
 def known_arms(run: Measurements) -> dict[str, str]:
     """The arms of a run that are changes of the atlas: the change by arm."""
-    named = {arm: changes.name_of(run.record["overrides"].get(arm, ())) for arm in run.arms}
+    given = {arm: set(run.record["overrides"].get(arm, ())) for arm in run.arms}
+    shared = {word for word in set.intersection(*given.values()) if word.startswith(_LANGUAGE)}
+    named = {arm: changes.name_of(words - shared) for arm, words in given.items()}
     return {arm: name for arm, name in named.items() if name is not None}
 
 

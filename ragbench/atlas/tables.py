@@ -103,13 +103,16 @@ class Atlas:
     def prior(self, change: str, base: str, questions: str) -> tuple[Pooled, str] | None:
         """What is known of a change for topics of one kind and of what; None where too few collections know it.
 
-        Where too few collections have topics of that kind, all collections count.
+        Where too few collections have topics of that kind, all collections count, and that is said.
         """
-        for kind, said in ((questions, f"collections with {WORDS[questions]}"), (None, "collections")):
-            found = self.pooled(change, base, kind)
-            if found is not None and found.enough:
-                return found, f"{found.collections} {said}"
-        return None
+        same = self.pooled(change, base, questions)
+        if same is not None and same.enough:
+            return same, f"{same.collections} collections with {WORDS[questions]}"
+        found = self.pooled(change, base)
+        if found is None or not found.enough:
+            return None
+        few = len(self.rows(change, base, questions))
+        return found, f"{found.collections} collections ({few or 'none'} with {WORDS[questions]})"
 
     def typical_sd(self, change: str, base: str) -> float:
         """The usual standard deviation of the differences by topic."""

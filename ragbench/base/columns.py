@@ -62,9 +62,10 @@ class Columns:
         """The column of a name."""
         return self._by_name[name]
 
-    def heads(self, *names: str) -> tuple[tuple[str, str], ...]:
-        """Headings and notes of the columns of these names."""
-        return tuple(self[name].head for name in names)
+    @property
+    def forms(self) -> dict[str, str]:
+        """The forms of numbers by the names of their columns."""
+        return {each.name: each.form for each in self.columns if each.form}
 
     def frame(self, rows: Iterable[Any] = ()) -> pd.DataFrame:
         """A table with these columns, of rows as tuples in their order, or as mappings."""

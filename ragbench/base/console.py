@@ -82,8 +82,10 @@ def say(message: str) -> None:
     print(message, file=sys.stderr)
 
 
-def short_path(path: Path) -> str:
-    """A path as short as it can be typed: relative to the working directory where it lies below."""
+def short_path(path: Path | str) -> str:
+    """A path as short as it can be typed: relative to the working directory where it lies below. A text stays."""
+    if isinstance(path, str):
+        return path
     here = Path.cwd()
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
 

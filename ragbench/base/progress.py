@@ -11,7 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
@@ -29,6 +29,9 @@ class View(Protocol):
 
     def changed(self, progress: Progress, new: bool) -> None:
         """Called after every report; `new` at the first one of a task."""
+
+    def hidden(self) -> AbstractContextManager[object]:
+        """Nothing is drawn meanwhile, so that something can be printed."""
 
 
 @dataclass(frozen=True)
@@ -278,6 +281,12 @@ def watched() -> bool:
     """Whether somebody sees the progress."""
     progress = _shown.get()
     return progress is not None and progress.view.shows
+
+
+def hidden() -> AbstractContextManager[object]:
+    """The progress is not drawn meanwhile: for an answer that is printed before the command ends."""
+    progress = _shown.get()
+    return nullcontext() if progress is None else progress.view.hidden()
 
 
 def expect(steps: Sequence[Step]) -> None:

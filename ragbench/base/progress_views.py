@@ -6,10 +6,13 @@ import json
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any
 
 from ragbench.base.progress import Progress
+
+if TYPE_CHECKING:
+    from rich.live import Live
 
 BEAT = 20.0
 """Seconds after which a pipe gets another line: half a minute is the longest silence."""
@@ -25,14 +28,32 @@ class Nothing:
     def changed(self, progress: Progress, new: bool) -> None:
         """As the protocol."""
 
+    def hidden(self) -> AbstractContextManager[object]:
+        """Nothing is in the way of what is printed."""
+        return nullcontext()
+
 
 class Drawn(Nothing):
     """A display that reads the progress by itself, several times a second."""
 
     shows = True
 
+    def __init__(self) -> None:
+        self.live: Live | None = None
 
-class Pipe:
+    @contextmanager
+    def hidden(self) -> Iterator[None]:
+        """Stop drawing, and begin again below what was printed."""
+        if self.live is not None:
+            self.live.stop()
+        try:
+            yield
+        finally:
+            if self.live is not None:
+                self.live.start()
+
+
+class Pipe(Nothing):
     """A line for every task when it begins, for every note, and whenever the last line is `BEAT` seconds old."""
 
     shows = True
@@ -52,7 +73,7 @@ class Pipe:
             self._write(progress.line)
 
 
-class JsonLines:
+class JsonLines(Nothing):
     """Lines of JSON: a task at its beginning, at its end and at most five times a second; notes."""
 
     shows = True
@@ -81,7 +102,7 @@ class JsonLines:
             _print_json({"progress": task.name, "done": task.done, "total": task.total, **of_arm, **part, **known})
 
 
-class Notebook:
+class Notebook(Nothing):
     """A bar as plain HTML that is emptied at the end: a widget would stay in the saved notebook."""
 
     shows = True
@@ -121,7 +142,8 @@ def in_terminal() -> Iterator[Progress]:
     from rich.spinner import Spinner
     from rich.text import Text
 
-    progress = Progress(Drawn())
+    view = Drawn()
+    progress = Progress(view)
     spinner = Spinner("dots")
 
     def drawn() -> Group:
@@ -130,7 +152,10 @@ def in_terminal() -> Iterator[Progress]:
 
     screen = Console(stderr=True)
     beside = sys.stdout.isatty()  # what goes to a file or a pipe is not drawn
-    with Live(get_renderable=drawn, console=screen, transient=True, refresh_per_second=5, redirect_stdout=beside):
+    with Live(
+        get_renderable=drawn, console=screen, transient=True, refresh_per_second=5, redirect_stdout=beside
+    ) as live:
+        view.live = live
         yield progress
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -174,7 +174,32 @@ def assemble(
     topics whose relevant documents are all missing. `source` opens every message. Raises BenchmarkError when a topic is
     judged in two splits or no topic is left.
     """
-    docnos = {document.docno for document in documents}
+    listed = list(topics)
+    split_of = _split_of_each(by_split, source)
+    judged = _Judged({topic.qid for topic in listed}, {document.docno for document in documents})
+    for qrels in by_split.values():
+        judged.add(qrels)
+    chosen = tuple(replace(topic, split=split_of[topic.qid]) for topic in listed if topic.qid in judged.kept)
+    unjudged = [topic.qid for topic in listed if topic.qid not in split_of]
+    left_out = (
+        (judged.strangers, "topic(s) with judgments but without text are left out"),
+        (judged.missing, "judgment(s) of documents that are not in the collection are left out"),
+        (judged.lost, "topic(s) are left out because none of their relevant documents is in the collection"),
+        (unjudged, "topic(s) without judgments are left out"),
+    )
+    problems = [_warning(source, names, what) for names, what in left_out]
+    if judged.negative:
+        problems.append(
+            f"{source}: {judged.negative} negative grades count as not relevant; set data.grades if they mean otherwise"
+        )
+    if not chosen:
+        raise BenchmarkError(f"{source}: no topic has both a text and a judgment: check that the ids are the same")
+    warnings += tuple(problem for problem in problems if problem)
+    return Benchmark(name, documents, chosen, judged.kept, warnings=warnings, version=convention(grades))
+
+
+def _split_of_each(by_split: Mapping[str, Qrels], source: str) -> dict[str, str]:
+    """The split of every judged topic. Raises BenchmarkError for one that is judged in two."""
     split_of: dict[str, str] = {}
     for split, qrels in by_split.items():
         for qid in qrels:
@@ -182,35 +207,37 @@ def assemble(
                 raise BenchmarkError(
                     f"{source}: topic {qid} is judged in both {split_of[qid]} and {split}: choose with data.qrels=FILE"
                 )
-    listed = list(topics)
-    known = {topic.qid for topic in listed}
-    kept: dict[str, dict[str, int]] = {}
-    strangers, missing, lost, negative = [], [], [], 0
-    for qrels in by_split.values():
-        strangers += [qid for qid in qrels if qid not in known]
-        for qid in (qid for qid in qrels if qid in known):
-            found = {docno: grade for docno, grade in qrels[qid].items() if docno in docnos}
-            missing += [docno for docno in qrels[qid] if docno not in docnos]
-            negative += sum(grade < 0 for grade in found.values())
-            if not found or max(found.values()) <= 0 < max(qrels[qid].values()):
-                lost.append(qid)
+    return split_of
+
+
+@dataclass
+class _Judged:
+    """Judgments of known topics and documents, `kept`, and what is left out of them.
+
+    `strangers` are unknown topics, `missing` unknown documents, `lost` topics without any of their relevant documents.
+    """
+
+    qids: set[str]
+    docnos: set[str]
+    kept: dict[str, dict[str, int]] = field(default_factory=dict)
+    strangers: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
+    negative: int = 0
+
+    def add(self, qrels: Qrels) -> None:
+        """Sort the judgments of a split."""
+        for qid, grades in qrels.items():
+            if qid not in self.qids:
+                self.strangers.append(qid)
+                continue
+            here = {docno: grade for docno, grade in grades.items() if docno in self.docnos}
+            self.missing += [docno for docno in grades if docno not in self.docnos]
+            self.negative += sum(grade < 0 for grade in here.values())
+            if not here or max(here.values()) <= 0 < max(grades.values()):
+                self.lost.append(qid)
             else:
-                kept[qid] = found
-    chosen = tuple(replace(topic, split=split_of[topic.qid]) for topic in listed if topic.qid in kept)
-    unjudged = [topic.qid for topic in listed if topic.qid not in split_of]
-    problems = (
-        _warning(source, strangers, "topic(s) with judgments but without text are left out"),
-        _warning(source, missing, "judgment(s) of documents that are not in the collection are left out"),
-        _warning(source, lost, "topic(s) are left out because none of their relevant documents is in the collection"),
-        _warning(source, unjudged, "topic(s) without judgments are left out"),
-        f"{source}: {negative} negative grades count as not relevant; set data.grades if they mean otherwise"
-        if negative
-        else "",
-    )
-    if not chosen:
-        raise BenchmarkError(f"{source}: no topic has both a text and a judgment: check that the ids are the same")
-    warnings += tuple(problem for problem in problems if problem)
-    return Benchmark(name, documents, chosen, kept, warnings=warnings, version=convention(grades))
+                self.kept[qid] = here
 
 
 def unknown_names(source: str, qrels: Qrels, qids: set[str], targets: set[str], what: str) -> list[str]:

@@ -149,9 +149,14 @@ def read_qrels(path: Path) -> dict[str, dict[str, int]]:
 
 
 def write_qrels(path: Path, qrels: Qrels) -> None:
-    """Write judgments in TREC form, whole or not at all; sorted, so that equal judgments give equal bytes."""
+    """Write judgments in TREC form, whole or not at all."""
+    write_atomically(path, qrels_text(qrels))
+
+
+def qrels_text(qrels: Qrels) -> str:
+    """Judgments in TREC form (`qid 0 id grade`), sorted, so that equal judgments give equal bytes."""
     lines = [f"{qid} 0 {target} {grade}\n" for qid in sorted(qrels) for target, grade in sorted(qrels[qid].items())]
-    write_atomically(path, "".join(lines))
+    return "".join(lines)
 
 
 def write_topics(path: Path, topics: Iterable[Topic]) -> None:

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.base.types import Document, Section
 from ragbench.benchmark.benchmark import Benchmark, Qrels, docno_of_section
@@ -157,6 +159,12 @@ def read_run(path: Path) -> dict[str, list[tuple[str, float]]]:
             raise BenchmarkError(f"{path}:{number} returns {target} for {qid} again: a run names each once")
         scored[target] = value
     return {qid: sorted(scored.items(), key=lambda item: -item[1]) for qid, scored in run.items()}
+
+
+def trec_eval_order(hits: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
+    """The hits of a query in the order of trec_eval: by score in single precision, equal scores by descending id."""
+    by_id = sorted(hits, key=lambda hit: hit[0], reverse=True)
+    return sorted(by_id, key=lambda hit: -float(np.float32(hit[1])))
 
 
 def to_csv(columns: Sequence[str], rows: Iterable[Sequence[str]], separator: str = ",") -> str:

@@ -86,10 +86,10 @@ def load_vault(
         judged_documents, judged_sections = _judgments(
             qrels, names, grades, {topic.qid for topic in listed}, unknown_topics, warnings
         )
-        for qid, found in judged_documents.items():
-            documents.setdefault(qid, {}).update(found)
-        for qid, found in judged_sections.items():
-            sections.setdefault(qid, {}).update(found)
+        for qid, of_topic in judged_documents.items():
+            documents.setdefault(qid, {}).update(of_topic)
+        for qid, of_topic in judged_sections.items():
+            sections.setdefault(qid, {}).update(of_topic)
     for qid, best in best_sections(sections).items():
         for docno, grade in best.items():
             documents.setdefault(qid, {}).setdefault(docno, grade)

@@ -72,7 +72,7 @@ def _read(path: Path) -> dict[str, bytes]:
         raise ConfigError(
             f"--token-file {path} cannot be read ({why_unreadable(error)}): name a file with one token on each line"
         ) from None
-    found: dict[str, bytes] = {}
+    tokens: dict[str, bytes] = {}
     for number, line in enumerate(lines, 1):
         words = line.partition("#")[0].split()
         if not words:
@@ -86,12 +86,12 @@ def _read(path: Path) -> dict[str, bytes]:
                 f"{where}: a token has {_SHORTEST} to {_LONGEST} ASCII characters: make one with openssl rand -hex 32"
             )
         digest = hashlib.sha256(token.encode()).digest()
-        if name in found or digest in found.values():
+        if name in tokens or digest in tokens.values():
             raise ConfigError(f"{where} repeats a name or a token of an earlier line: delete one of the two")
-        found[name] = digest
-    if not found:
+        tokens[name] = digest
+    if not tokens:
         raise ConfigError(f"--token-file {path} holds no token: write one on a line, made with openssl rand -hex 32")
-    return found
+    return tokens
 
 
 class Rate:

@@ -33,6 +33,7 @@ _GROUPS: Mapping[str, Mapping[str, str]] = {
     "Ship it": {
         "export": "write a measured configuration for another system, or as a bundle that runs elsewhere",
         "refresh": "take changed files into a bundle, and say how far they are from what was measured",
+        "rollback": "make a bundle answer again as before its latest refresh",
         "verify": "check on this machine that a bundle still does what was measured",
         "gate": "compare two runs and fail when the newer one is worse",
         "serve": "answer searches from a bundle: over HTTP, to editors and agents over MCP",
@@ -70,9 +71,11 @@ WORDS: Mapping[str, Mapping[str, str]] = {
     "compare": {
         "encoders": "several encoders in the same search: quality, time to index and to ask, bytes",
         "fusions": "ways to fuse the sources of a finished run",
+        "canary": "two bundles by the searches of people, from the log of ragbench serve --canary",
     },
     "data": {"pool": "write the unjudged pairs of runs as a table to fill"},
     "fit": {
+        "adapter": "a map of the vectors of queries, kept only where questions gain",
         "calibration": "isotonic calibration on the training queries",
         "weights": "the weights of fusion on the training queries",
         "order": "an order of the hits, from your own topics or for collections that nobody has judged",

@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Plan, run, judge, write, log, print."""
-    from ragbench.commands.run import show
+    from ragbench.commands.run import print_places, shown
     from ragbench.config.overrides import named_arms
     from ragbench.workbench import Experiment
 
@@ -33,10 +33,7 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.explain_plan:
         print(experiment.plan())
         return 0
-    with console.progress(arguments.quiet or arguments.json) as progress:
-        results = experiment.measure(progress)
-        if arguments.json:
-            results = experiment.keep(results)
+    results = shown(arguments, experiment, experiment.measure)
     if arguments.json:
         console.print_json(
             {
@@ -49,6 +46,5 @@ def main(arguments: argparse.Namespace) -> int:
             }
         )
         return 0
-    print(results.design)
-    show(experiment, results, arguments, dashboard=True)
+    print_places(results, dashboard=True)
     return 0

@@ -174,7 +174,7 @@ def _overview() -> str:
             "Find out which retrieval ideas improve search over your markdown documentation.",
             *lines,
             "",
-            "ragbench COMMAND --help explains a command with examples. First run: ragbench run exp=baseline",
+            "ragbench COMMAND --help explains a command with examples. First run: ragbench run",
             "Exit codes: 0 done, 1 a check (data check, verify, gate) or an arm failed, 2 bad input or a missing part,",
             "3 too little is known for gate to say, 130 interrupted.",
         ]

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragbench.base import console
+from ragbench.base.errors import ConfigError
+from ragbench.base.fingerprint import plain
 
 if TYPE_CHECKING:
     from ragbench.config.settings import Settings
@@ -88,20 +90,19 @@ def main(arguments: argparse.Namespace) -> int:
 
 def _effects(sources: Sequence[Path], arguments: argparse.Namespace) -> int:
     """Print the changes that every run measured, and how well the runs agree on them."""
-    from ragbench.base.errors import ConfigError
     from ragbench.evidence.replication import agreement, effects
     from ragbench.results import measurements, verdicts
 
-    found: dict[str, measurements.Measurements] = {}
+    loaded: dict[str, measurements.Measurements] = {}
     for source in sources:
         if not source.is_dir():
             raise ConfigError(f"--effects takes runs with verdicts, got the file {source}")
         run = measurements.load(source)
         name = str(run.record["benchmark"]["name"])
-        if name in found:
+        if name in loaded:
             raise ConfigError(f"--effects takes one run over each collection, got two over '{name}'")
-        found[name] = run
-    table = effects({name: verdicts.read(run) for name, run in found.items()})
+        loaded[name] = run
+    table = effects({name: verdicts.read(run) for name, run in loaded.items()})
     alike = agreement(table)
     if arguments.json:
         console.print_json({"effects": table.to_dict(orient="records"), "agreement": alike.to_dict(orient="records")})
@@ -112,7 +113,7 @@ def _effects(sources: Sequence[Path], arguments: argparse.Namespace) -> int:
                 f"{row[f'{name} effect']:+.3f} [{row[f'{name} low']:+.3f}, {row[f'{name} high']:+.3f}]"
                 for row in table.to_dict(orient="records")
             ]
-            for name in found
+            for name in loaded
         }
     )
     alike = alike.rename(columns=lambda name: str(name).replace("_", " "))
@@ -128,8 +129,6 @@ def _effects(sources: Sequence[Path], arguments: argparse.Namespace) -> int:
 
 
 def _model_judged(sources: Sequence[Path], arguments: argparse.Namespace) -> int:
-    from ragbench.base.errors import ConfigError
-    from ragbench.base.fingerprint import plain
     from ragbench.results import measured_data, measurements, model_judged
 
     if not arguments.model_grades or not arguments.sample:

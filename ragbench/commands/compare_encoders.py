@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from ragbench.base import console
+from ragbench.base.errors import BoundaryError, ConfigError
 from ragbench.boundary.yaml import read_yaml
 
 DESCRIPTION = """Put several encoders into the same search: quality, time to index and to ask, and verdicts.
@@ -50,8 +51,6 @@ def main(arguments: argparse.Namespace) -> int:
 
 def encoders(word: str) -> list[str]:
     """The encoders that a word names: one, or those of `encoders=[a, b]`. Raises ConfigError."""
-    from ragbench.base.errors import BoundaryError, ConfigError
-
     if not word.startswith(LIST):
         return [word]
     try:

@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragbench.base import console
+from ragbench.base.errors import ConfigError
 from ragbench.base.exit_codes import FAILED
+from ragbench.base.fingerprint import plain
+from ragbench.base.suggestions import did_you_mean
 from ragbench.config import project
 
 if TYPE_CHECKING:
@@ -62,7 +65,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Load the benchmark and do the task."""
-    from ragbench.base.errors import ConfigError
     from ragbench.config import composition
     from ragbench.config.benchmark import load
     from ragbench.workbench.runs import split_words
@@ -135,7 +137,6 @@ def _check(benchmark: Benchmark, settings: Settings, arguments: argparse.Namespa
 def _split(benchmark: Benchmark, settings: Settings, arguments: argparse.Namespace) -> int:
     from dataclasses import replace
 
-    from ragbench.base.errors import ConfigError
     from ragbench.benchmark.load import builtin_judgments
     from ragbench.benchmark.native import TOPICS, write_topics
     from ragbench.benchmark.split import split
@@ -161,8 +162,6 @@ def _split(benchmark: Benchmark, settings: Settings, arguments: argparse.Namespa
 
 
 def _agreement(benchmark: Benchmark, arguments: argparse.Namespace) -> int:
-    from ragbench.base.errors import ConfigError
-    from ragbench.base.fingerprint import plain
     from ragbench.benchmark.agreement import agreement
     from ragbench.benchmark.native import read_qrels
 
@@ -200,9 +199,6 @@ def _describe(benchmark: Benchmark, arguments: argparse.Namespace) -> int:
 
 
 def _judged(settings: Settings, run: str, overrides: Sequence[str], arguments: argparse.Namespace) -> int:
-    from ragbench.base.errors import ConfigError
-    from ragbench.base.fingerprint import plain
-    from ragbench.base.suggestions import did_you_mean
     from ragbench.benchmark.pool import read_run
     from ragbench.evaluation.levels import DOCUMENT, SECTION
     from ragbench.evidence.completeness import completeness
@@ -210,32 +206,32 @@ def _judged(settings: Settings, run: str, overrides: Sequence[str], arguments: a
     from ragbench.results import measured_data, measurements
     from ragbench.workbench.runs import find
 
-    found = measurements.load(find(run, settings, console.say))
-    measured_data.refuse_other_data(found, settings.config, overrides)
-    benchmark = measured_data.benchmark_of(found, judged_since=True)
+    measured = measurements.load(find(run, settings, console.say))
+    measured_data.refuse_other_data(measured, settings.config, overrides)
+    benchmark = measured_data.benchmark_of(measured, judged_since=True)
     qrels, file = (
         (benchmark.section_qrels, measurements.SECTIONS)
         if benchmark.section_qrels
         else (benchmark.document_qrels, measurements.DOCUMENTS)
     )
-    runs = {arm: read_run(found.arm_path(arm) / file) for arm in found.arms}
-    levels = [level for level in (DOCUMENT, SECTION) if (found.per_query["level"] == level).any()]
-    table = found.summary(("split",), level=DOCUMENT)[["arm", "split"]].reset_index(drop=True)
+    runs = {arm: read_run(measured.arm_path(arm) / file) for arm in measured.arms}
+    levels = [level for level in (DOCUMENT, SECTION) if (measured.per_query["level"] == level).any()]
+    table = measured.summary(("split",), level=DOCUMENT)[["arm", "split"]].reset_index(drop=True)
     for level in levels:
-        summary = found.summary(("split",), level=level).set_index(["arm", "split"])
+        summary = measured.summary(("split",), level=level).set_index(["arm", "split"])
         if JUDGED not in summary.columns:
-            raise ConfigError(f"{found.folder} did not measure {JUDGED}: run it again with {JUDGED} among measures")
+            raise ConfigError(f"{measured.folder} did not measure {JUDGED}: run it again with {JUDGED} among measures")
         table[f"{level}s"] = summary[JUDGED].reindex(list(zip(table["arm"], table["split"], strict=True))).to_numpy()
     missing = {
         arm: sum(item not in qrels.get(qid, {}) for qid, hits in run.items() for item, _ in hits[: arguments.depth])
         for arm, run in runs.items()
     }
     table["unjudged pairs"] = table["arm"].map(missing)
-    names = [name.strip() for name in (arguments.systems or ",".join(found.arms)).split(",")]
+    names = [name.strip() for name in (arguments.systems or ",".join(measured.arms)).split(",")]
     for name in names:
         if name not in runs:
             raise ConfigError(
-                f"--systems {name} is not an arm of {found.folder}{did_you_mean(name, found.arms, 'arms')}"
+                f"--systems {name} is not an arm of {measured.folder}{did_you_mean(name, measured.arms, 'arms')}"
             )
     estimate = completeness({name: runs[name] for name in names}, qrels, arguments.depth) if len(names) > 1 else None
     if arguments.json:
@@ -261,12 +257,12 @@ def _power(settings: Settings, run: str, arguments: argparse.Namespace) -> int:
     from ragbench.results import measurements
     from ragbench.workbench.runs import find
 
-    found = measurements.load(find(run, settings, console.say))
-    splits = sorted(found.per_query["split"].unique())
-    values = {(arm, split): found.values(arm, PRIMARY, split) for arm in found.arms for split in splits}
+    measured = measurements.load(find(run, settings, console.say))
+    splits = sorted(measured.per_query["split"].unique())
+    values = {(arm, split): measured.values(arm, PRIMARY, split) for arm in measured.arms for split in splits}
     rows = []
-    for place, arm in enumerate(found.arms):
-        for other in found.arms[place + 1 :]:
+    for place, arm in enumerate(measured.arms):
+        for other in measured.arms[place + 1 :]:
             for split in splits:
                 difference = values[arm, split] - values[other, split]
                 sd = float(difference.std(ddof=1))

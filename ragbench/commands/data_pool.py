@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 from ragbench.base import console
+from ragbench.base.files import write_text
 
 DESCRIPTION = (
     "Write the pairs of query and section that runs return and nobody has judged, best first, as a CSV to fill."
@@ -31,7 +32,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Read the runs, collect the unjudged pairs, write them."""
-    from ragbench.base.files import write_text
     from ragbench.benchmark import pool
     from ragbench.config.benchmark import load
     from ragbench.results import measured_data, measurements

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ragbench.base import console
+from ragbench.base.errors import ResultsError
 
 if TYPE_CHECKING:
     from ragbench.results.measurements import Measurements
@@ -33,7 +34,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Read the diagnosis of the arms and print it."""
-    from ragbench.base.errors import ResultsError
     from ragbench.evaluation import diagnosis, headroom
     from ragbench.report import evidence, tables
     from ragbench.results import measured_data, measurements

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import shlex
 from pathlib import Path
 from typing import Any
 
 from ragbench.base import console
 
 DESCRIPTION = """Write a measured configuration for production: a bundle that runs elsewhere, a configuration file of
-ragdocs or Librarian, or the requests that make OpenSearch, Elasticsearch or Qdrant search like this.
+ragdocs or Librarian, a search in SQLite or PostgreSQL, or the requests that make OpenSearch, Elasticsearch or Qdrant
+search like this.
 
 What a format cannot express is listed in the file and here. What the other system will run is measured on the run's
 topics: a loss of more than --max-loss needs --force. A configuration whose gain over the run's first arm (or
@@ -20,6 +22,8 @@ EXAMPLES = """examples:
   ragbench export @1/phase3 --format ragdocs --version 2026-08 --out config.toml
   ragbench export 3f2a... --format librarian --out config.json --force    an MLflow run by its id
   ragbench export @1/hybrid --format opensearch --out opensearch.json
+  ragbench export @1 --format qdrant --load qdrant://localhost:6333/notes
+  ragbench export @1/hybrid --format postgres --load 'postgres://localhost/docs?schema=notes'
   ragbench export --without-index                     built again where it is used
   ragbench export @1/hybrid --sign private.pem
 then: ragbench verify bundle
@@ -30,11 +34,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arm, the format, and where to write."""
     from ragbench.base import parts
 
-    formats = ", ".join(["ragbench", "sqlite", *parts.names("ragbench.exports")])
+    formats = ", ".join(["ragbench", "sqlite", "postgres", *parts.names("ragbench.exports")])
     console.add_runs(parser, "?")
     parser.add_argument("--arm", metavar="ARM", help="the arm (default: the only one)")
     parser.add_argument(
         "--format", metavar="FORMAT", default="ragbench", help=f"{formats} (default: ragbench, a bundle)"
+    )
+    parser.add_argument(
+        "--load",
+        metavar="ADDRESS",
+        help="load the search into this server; env:NAME or file:PATH name what holds an address with a password",
     )
     parser.add_argument("--version", metavar="VERSION", help="of ragdocs: 2026-01 or 2026-08")
     parser.add_argument("--out", metavar="PATH", type=Path, help="where to write (default: below the run)")
@@ -52,6 +61,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--cost-open", action="store_true", help="export what is surely better, its time not known")
     parser.add_argument("--without-index", action="store_true", help="leave the index out of a bundle")
+    parser.add_argument(
+        "--self-contained",
+        action="store_true",
+        help="with weights and Lucene, for an install of requirements-serve.txt",
+    )
     parser.add_argument("--sign", type=Path, metavar="FILE", help="sign the bundle with this Ed25519 key (PEM)")
     console.add_output(parser)
 
@@ -68,6 +82,7 @@ def main(arguments: argparse.Namespace) -> int:
             arguments.out.expanduser() if arguments.out else None,
             arm=arguments.arm,
             format=arguments.format,
+            load=arguments.load,
             version=arguments.version,
             baseline=arguments.baseline,
             force=arguments.force,
@@ -75,28 +90,30 @@ def main(arguments: argparse.Namespace) -> int:
             max_loss=arguments.max_loss,
             cost_open=arguments.cost_open,
             include_index=not arguments.without_index,
+            self_contained=arguments.self_contained,
             sign=arguments.sign,
             progress=progress,
             say=console.say,
         )
     evidence = written.evidence
     if arguments.json:
-        said: dict[str, Any] = {
+        values: dict[str, Any] = {
             "out": str(written.out),
             "format": written.format,
             "gain": evidence.gain,
             "evidence": evidence.sentence,
         }
         replay = dataclasses.asdict(written.replay) if written.replay else None
-        said |= {"caution": written.caution, "not_expressed": list(written.missing), "replay": replay}
-        console.print_json(said)
+        values |= {"caution": written.caution, "not_expressed": list(written.missing), "replay": replay}
+        console.print_json(values)
         return 0
     for sentence in written.missing:
         console.say(f"not expressed: {sentence}" if written.format != "ragbench" else f"note: {sentence}")
     console.say(f"warning: {written.caution}" if written.caution else f"evidence: {evidence.sentence}")
     if written.replay is not None:
         print(written.replay.sentence)
-    print(f"{written.format} of {written.arm} in {console.short_path(written.out)}")
-    if written.format in ("ragbench", "sqlite"):
-        console.next_command(f"verify {console.short_path(written.out)}")
+    where = console.short_path(written.out)
+    print(f"{written.format} of {written.arm} in {where}")
+    if arguments.load is not None or written.format in ("ragbench", "sqlite"):
+        console.next_command(f"verify {shlex.quote(arguments.load or where)}")
     return 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from ragbench.base.errors import ConfigError
 from ragbench.commands import WORDS
 
 _WORDS = ", ".join(WORDS["fit"])
@@ -12,6 +13,7 @@ DESCRIPTION = """Learn from judged topics, and say on topics left out what it br
 
 What is learned becomes an option of the configuration with --write, or overrides to type."""
 EXAMPLES = """examples:
+  ragbench fit adapter exp=recommended --write mine
   ragbench fit calibration --write mine              for calibration=mine
   ragbench fit weights p7=on graph=on
   ragbench fit order exp=recommended --write mine    for rank=mine
@@ -25,8 +27,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Refuse: no sub-command was named first."""
-    from ragbench.base.errors import ConfigError
-
     raise ConfigError(
         f"ragbench fit takes one of {_WORDS} as its first word, got {' '.join(arguments.words) or 'none'}"
     )

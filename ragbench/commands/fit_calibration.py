@@ -9,6 +9,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ragbench.base import console
+from ragbench.base.errors import ConfigError
+from ragbench.base.fingerprint import plain
+from ragbench.base.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,9 +66,6 @@ def main(arguments: argparse.Namespace) -> int:
     """Fit on the train split, compare by cross-validation, print or write."""
     import pandas as pd
 
-    from ragbench.base.errors import ConfigError
-    from ragbench.base.fingerprint import plain
-    from ragbench.base.suggestions import did_you_mean
     from ragbench.config import composition
     from ragbench.config.benchmark import load
     from ragbench.fit import calibrate, option_file
@@ -111,16 +111,19 @@ def _fit_evidence(arguments: argparse.Namespace, arm: Arm, stage: CalibrateByEvi
     import pandas as pd
     import yaml
 
-    from ragbench.base.fingerprint import plain
     from ragbench.benchmark.split import fitted_on
     from ragbench.fit import evidence, option_file
 
     qids = {topic.qid for topic in fitted_on(benchmark)}
-    found = evidence.gather(arm.pipeline, stage, arm.index, benchmark, qids)
-    fitted = evidence.fit(found)
-    judged = {"as configured": evidence.probabilities(stage, found), "fitted, left out": evidence.left_out(found)}
+    gathered = evidence.gather(arm.pipeline, stage, arm.index, benchmark, qids)
+    fitted = evidence.fit(gathered)
+    judged = {"as configured": evidence.probabilities(stage, gathered), "fitted, left out": evidence.left_out(gathered)}
     rows = [
-        {"calibration": name, "threshold": arguments.threshold, **evidence.silences(each, found, arguments.threshold)}
+        {
+            "calibration": name,
+            "threshold": arguments.threshold,
+            **evidence.silences(each, gathered, arguments.threshold),
+        }
         for name, each in judged.items()
     ]
     values = {key: value for key, value in plain(fitted).items() if key != "noise"}
@@ -131,7 +134,7 @@ def _fit_evidence(arguments: argparse.Namespace, arm: Arm, stage: CalibrateByEvi
         text = yaml.safe_dump(values, sort_keys=False, width=110, default_flow_style=None)
         console.say(f"written to {option_file.write(_STAGE, arguments.write, type(fitted), comment, text)}")
     if arguments.json:
-        console.print_json({"calibration": values, "searches": len(found.kind), "left out": rows})
+        console.print_json({"calibration": values, "searches": len(gathered.kind), "left out": rows})
         return 0
     console.print_table(pd.DataFrame(rows), f"{len(qids)} topics and their near misses")
     words = [f"{_STAGE}.bias={fitted.bias:g}"]
@@ -144,7 +147,6 @@ def _fit_evidence(arguments: argparse.Namespace, arm: Arm, stage: CalibrateByEvi
 
 def _before_calibration(settings: Settings, benchmark: Benchmark, progress: Progress) -> tuple[Arm, Stage]:
     """The pipeline up to calibration, and the stage that calibrates now."""
-    from ragbench.base.errors import ConfigError
     from ragbench.fit import training
 
     stages = settings.pipeline.stages
@@ -203,7 +205,6 @@ def _write(name: str, fitted: CalibrateByCurve, sample: Sample, benchmark: Bench
     """Keep the fit as conf/calibration/<name>.yaml."""
     import yaml
 
-    from ragbench.base.fingerprint import plain
     from ragbench.fit import option_file
 
     comment = (

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragbench.base import console
+from ragbench.base.bounds import as_options
+from ragbench.base.errors import BenchmarkError, ConfigError
+from ragbench.base.fingerprint import plain
+from ragbench.base.numbers import with_interval
 from ragbench.benchmark.split import TEST
 
 if TYPE_CHECKING:
@@ -57,6 +62,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--recency", action="store_true", help="let it read how old a document of yours is")
     parser.add_argument("--no-test", dest="test", action="store_false", help="do not confirm on the test topics")
     parser.add_argument("--write", metavar="NAME", help="keep the order as an option of the configuration")
+    parser.add_argument(
+        "--without", action="store_true", help="with --collections and --write: keep NAME-without-SITE for every site"
+    )
     parser.add_argument("--sheet", metavar="FILE", help="with --collections: write a data sheet in markdown")
     console.add_overrides(parser)
     console.add_output(parser)
@@ -64,12 +72,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Learn from several collections, or from one."""
-    from ragbench.base.errors import ConfigError
     from ragbench.fit import option_file
 
     option_file.check(arguments.write, ("on", "off", "builtin"))
     if arguments.sheet is not None and arguments.collections is None:
         raise ConfigError("--sheet describes an order of several collections: name them with --collections FILE")
+    if arguments.without and (arguments.collections is None or not arguments.write):
+        raise ConfigError(
+            "--without keeps an order for every site that is left out: add --collections FILE --write NAME"
+        )
     if arguments.collections is not None and (arguments.anew or arguments.recency or arguments.folds is not None):
         raise ConfigError("--anew, --folds and --recency are for your own topics: leave them out with --collections")
     return _own_order(arguments) if arguments.collections is None else _shared_order(arguments)
@@ -77,8 +88,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 def _shared_order(arguments: argparse.Namespace) -> int:
     """Learn from several collections, print the gain on each without it, write model and data sheet."""
-    from ragbench.base.bounds import as_options
-    from ragbench.base.fingerprint import plain
+    from ragbench.atlas import changes
     from ragbench.config import composition
     from ragbench.evidence.policy import Policy
     from ragbench.fit import option_file, order, order_sheet
@@ -98,6 +108,11 @@ def _shared_order(arguments: argparse.Namespace) -> int:
         topics = sum(len(part.sample) for part in learned.parts)
         comment = f"Learned by `ragbench fit order` from {topics} topics of {len(learned.parts)} collections."
         written = option_file.write_order(arguments.write, learned.stage, comment)
+        for site, stage in learned.stages_without.items() if arguments.without else ():
+            place = re.sub(r"[^\w-]", "-", site)
+            written += option_file.write_order(
+                f"{arguments.write}{changes.WITHOUT}{place}", stage, f"{comment} Here without {site}."
+            )
     if arguments.sheet is not None:
         sheet = Path(arguments.sheet)
         order_sheet.write(sheet, learned, table, arguments.write or "order", arguments.overrides)
@@ -107,8 +122,7 @@ def _shared_order(arguments: argparse.Namespace) -> int:
         importance = dict(learned.importance)
         console.print_json({"gains": rows, "importance": importance, "written": [str(each) for each in written]})
         return 0
-    signed = dict.fromkeys(("gain", "low", "high"), "+.3f")
-    console.print_table(table, "nDCG@10 of documents, each site ordered by an order of the others", signed)
+    console.print_table(table, "nDCG@10 of documents, each site ordered by an order of the others", order.COLUMNS.forms)
     for path in written:
         print(f"written to {console.short_path(path)}")
     print(
@@ -119,11 +133,10 @@ def _shared_order(arguments: argparse.Namespace) -> int:
 
 def _own_order(arguments: argparse.Namespace) -> int:
     """Learn from the training topics of one collection, from the configured order or anew, and say what it brings."""
-    from ragbench.base.bounds import as_options
-    from ragbench.base.errors import BenchmarkError
     from ragbench.config import composition
     from ragbench.config.benchmark import load
     from ragbench.fit import before_rank, option_file, own_order, ranker
+    from ragbench.search.stages.rank import Rank
 
     settings = composition.compose(arguments.overrides)
     with as_options():
@@ -131,13 +144,13 @@ def _own_order(arguments: argparse.Namespace) -> int:
         chosen = {name: value for name, value in given.items() if value is not None}
         spec = ranker.Spec(**chosen, seed=int(settings.config["seed"]))
     benchmark = load(settings.config)
-    start = None if arguments.anew else own_order.start_of(settings)
+    start = None if arguments.anew else settings.pipeline.first(Rank)
     with console.progress(arguments.quiet or arguments.json) as progress:
         arm = before_rank.arm(settings, benchmark, progress, console.say)
-        judged = own_order.sample(arm, benchmark, "train", start, spec, progress)
-        found = own_order.learn(judged, start, spec, progress)
-        gain = _comparison(found.held_out, found.before, settings)
-        if arguments.anew and not found.learned.pays:
+        judged = own_order.sample(settings, arm, benchmark, "train", start, spec, progress)
+        order = own_order.learn(judged, start, spec, progress)
+        gain = _comparison(order.held_out, order.before, settings)
+        if arguments.anew and not order.learned.pays:
             raise BenchmarkError(
                 f"learned from {len(judged)} topics, the order is not better than fusion on topics left out "
                 f"({gain.mean_candidate:.3f} against {gain.mean_baseline:.3f}): keep fusion, and judge more topics"
@@ -145,51 +158,56 @@ def _own_order(arguments: argparse.Namespace) -> int:
         sure = gain.ci_low > 0
         kept = sure or arguments.anew
         test = (
-            _confirmation(arm, benchmark, found, start, spec, settings, progress) if kept and arguments.test else None
+            _confirmation(arm, benchmark, order, start, spec, settings, progress) if kept and arguments.test else None
         )
-    by_folder = found.learned.by_folder
-    others = None if by_folder is None else _comparison(by_folder, found.before, settings)
+    by_folder = order.learned.by_folder
+    others = None if by_folder is None else _comparison(by_folder, order.before, settings)
     written = []
     if kept and arguments.write:
         comment = (
             f"Learned by `ragbench fit order` from {len(judged)} training topics of {benchmark.name} "
-            f"({benchmark.digest[:12]}), starting from {found.start}: {found.learned.trees} trees. "
+            f"({benchmark.digest[:12]}), starting from {order.start}: {order.learned.trees} trees. "
             f"The pipeline was: {arm.pipeline!r}"
         )
-        written = option_file.write_order(arguments.write, found.stage, comment)
+        written = option_file.write_order(arguments.write, order.stage, comment)
     if arguments.json:
         console.print_json(
             {
                 "topics": len(judged),
-                "start": found.start,
+                "start": order.start,
                 "learned": kept,
-                "trees": found.learned.trees,
+                "trees": order.learned.trees,
                 "held_out": asdict(gain),
                 "other_folders": others and asdict(others),
                 "test": test and asdict(test),
-                "curve": [asdict(point) for point in found.learned.curve],
-                "more_25": found.learned.more(),
-                "importance": dict(found.learned.importance),
+                "curve": [asdict(point) for point in order.learned.curve],
+                "more_25": order.learned.more(),
+                "importance": dict(order.learned.importance),
                 "spec": asdict(spec),
                 "written": [str(each) for each in written],
             }
         )
         return 0
-    _print(found, len(judged), {"topics left out": gain, "folders left out": others, "test topics, once": test})
+    _print(order, len(judged), {"topics left out": gain, "folders left out": others, "test topics, once": test})
     if not kept:
         print("Nothing learned, nothing changed: the gain is not certain. Judge more topics, and try again.")
         return 0
     if (gain if test is None else test).ci_low > 0:
-        print(f"The learned order is better than {'fusion' if start is None else found.start}.")
+        print(f"The learned order is better than {'fusion' if start is None else order.start}.")
     else:
         print("The gain may be chance: keep what is configured, or judge more topics and learn again.")
-    if written:
-        print(f"written to {console.short_path(written[0])}; rank={arguments.write} uses it")
-        words = [word for word in arguments.overrides if not word.startswith(("rank=", "split="))]
-        console.next_command(shlex.join(["run", "-m", *words, f"rank=off,{arguments.write}", "split=test"]))
-    else:
-        print("keep it with --write NAME, and use it with rank=NAME")
+    _say_written(written, arguments)
     return 0
+
+
+def _say_written(written: Sequence[Path], arguments: argparse.Namespace) -> None:
+    """Where the order was written and how to compare it, or how to keep it."""
+    if not written:
+        print("keep it with --write NAME, and use it with rank=NAME")
+        return
+    print(f"written to {console.short_path(written[0])}; rank={arguments.write} uses it")
+    words = [word for word in arguments.overrides if not word.startswith(("rank=", "split="))]
+    console.next_command(shlex.join(["run", "-m", *words, f"rank=off,{arguments.write}", "split=test"]))
 
 
 def _confirmation(
@@ -207,7 +225,7 @@ def _confirmation(
 
     if TEST not in benchmark.splits:
         return None
-    judged = own_order.sample(arm, benchmark, TEST, start, spec, progress)
+    judged = own_order.sample(settings, arm, benchmark, TEST, start, spec, progress)
     key = [arm.pipeline.fingerprint, benchmark.collection, found.stage, spec]
     ledger.look(settings.ledger, benchmark.digest, key, LOOK, [arm.name])
     share = ledger.share(ledger.turn(settings.ledger, benchmark.digest, key, LOOK))
@@ -231,7 +249,7 @@ def _print(found: OwnOrder, topics: int, measured: Mapping[str, Comparison | Non
             "topics": each.n,
             "before": each.mean_baseline,
             "learned": each.mean_candidate,
-            "gain": f"{each.difference:+.4f} [{each.ci_low:+.4f}, {each.ci_high:+.4f}]",
+            "gain": with_interval(each.difference, each.ci_low, each.ci_high, 4),
             "p": each.p_value,
         }
         for name, each in measured.items()

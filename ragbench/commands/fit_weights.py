@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from ragbench.base import console
+from ragbench.base.errors import ConfigError
 
 DESCRIPTION = """Learn the weights of fusion on the training queries, and say what they gain on queries left out.
 
@@ -24,7 +25,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Run the sources once over the train split, try mixtures, print the best."""
-    from ragbench.base.errors import ConfigError
     from ragbench.benchmark.split import fitted_on
     from ragbench.config import composition
     from ragbench.config.benchmark import load

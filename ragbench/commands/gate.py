@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 
 from ragbench.base import console
+from ragbench.base.bounds import as_options
+from ragbench.base.errors import ConfigError, ResultsError
 
 DESCRIPTION = """Compare a run with a pinned one; exit code 1 when it is worse, 3 when too little is known.
 
@@ -56,8 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Compare and print; 1 when the candidate is worse, 3 when too little is known to say."""
-    from ragbench.base.bounds import as_options
-    from ragbench.base.errors import ConfigError
+    from ragbench.benchmark.split import TEST
     from ragbench.commands.verify import show
     from ragbench.config import composition, project
     from ragbench.export import measured_arm
@@ -88,14 +89,16 @@ def main(arguments: argparse.Namespace) -> int:
     first, second = ([*named, "@1"] if named else [arguments.baseline or _pinned(), arguments.candidate or "@1"])[:2]
     baseline, candidate = (measured_arm.find(find(name, settings, console.say)) for name in (first, second))
     checks = gate(baseline, candidate, limits)
-    seen = [baseline.results.folder.name, baseline.name, candidate.name]
-    ledger.of_results(settings.ledger, candidate.results, "gate", seen)
+    newer = candidate.results
+    if (newer.per_query["split"] == TEST).any():
+        compared = [baseline.results.folder.name, baseline.name, candidate.name]
+        key = [newer.folder.name, newer.arms, compared]
+        ledger.look(settings.ledger, str(newer.record["benchmark"]["digest"]), key, "gate", newer.arms)
     return show(checks, arguments.json)
 
 
 def _pinned() -> str:
     """The folder that the project compares with. ConfigError where none is pinned, ResultsError if it is gone."""
-    from ragbench.base.errors import ConfigError, ResultsError
     from ragbench.config import project
 
     found = project.find()

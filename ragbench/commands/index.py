@@ -41,7 +41,7 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.check:
         return _check(ArtefactStore(settings.index_folder), arguments.json)
     if arguments.list:
-        found = list(ArtefactStore(settings.index_folder, console.say).list())
+        artefacts = list(ArtefactStore(settings.index_folder, console.say).list())
     else:
         from ragbench.benchmark.load import load
         from ragbench.config.arm_builder import ArmBuilder
@@ -57,7 +57,7 @@ def main(arguments: argparse.Namespace) -> int:
                     ArtefactStore(settings.index_folder).forget(artefact)
                 (arm,) = ArmBuilder.of(settings, benchmark, progress, console.say).arms([settings])
                 arm.index.prepare(arm.pipeline.needs)
-            found = arm.index.artefacts()
+            artefacts = arm.index.artefacts()
     rows = [
         {
             "kind": artefact.kind,
@@ -65,9 +65,10 @@ def main(arguments: argparse.Namespace) -> int:
             "bytes": artefact.size_bytes,
             "build seconds": float(artefact.manifest["build_seconds"]),
             "state": "built now" if artefact.built else "ready",
+            "vectors": artefact.taken,
             "folder": str(artefact.folder),
         }
-        for artefact in found
+        for artefact in artefacts
     ]
     if arguments.json:
         console.print_json(rows)

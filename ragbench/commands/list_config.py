@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from ragbench.base import console
+from ragbench.base.fingerprint import plain
 
 DESCRIPTION = "Compose a configuration, check it, and print the pipeline as a sentence and every value."
 EXAMPLES = """examples:
@@ -21,7 +22,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Compose and print."""
-    from ragbench.base.fingerprint import plain
     from ragbench.config import composition
 
     settings = composition.compose(arguments.overrides)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from ragbench.base import console
+from ragbench.base.errors import ConfigError
 
 DESCRIPTION = "Show the terms of the collection's vocabulary nearest to a text, and which of them P1 would append."
 EXAMPLES = """examples:
@@ -26,7 +27,6 @@ def main(arguments: argparse.Namespace) -> int:
     """Look up and print."""
     import pandas as pd
 
-    from ragbench.base.errors import ConfigError
     from ragbench.config import composition
     from ragbench.search.stages.expand_terms import ExpandTerms
 
@@ -35,7 +35,7 @@ def main(arguments: argparse.Namespace) -> int:
     if not arguments.text.strip():
         raise ConfigError("the text is empty: say what to look up")
     settings = composition.compose(["p1=on", *arguments.overrides])
-    stage = next((stage for _, stage in settings.pipeline if isinstance(stage, ExpandTerms)), None)
+    stage = settings.pipeline.first(ExpandTerms)
     if stage is None:
         raise ConfigError("p1 is off, so there is no vocabulary to look at: leave out p1=off")
     from ragbench.benchmark.load import load

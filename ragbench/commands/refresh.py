@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragbench.base import console
+from ragbench.base.errors import ConfigError, RagbenchError
+from ragbench.export.engines.address import place
 
 if TYPE_CHECKING:
     from ragbench.export.refresh import Refreshed, Refresher
@@ -25,7 +27,7 @@ EXAMPLES = """examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The bundle, its documents, output options."""
-    parser.add_argument("bundle", type=Path, help="the folder or SQLite file that ragbench export wrote")
+    parser.add_argument("bundle", type=place, help="the folder or SQLite file that ragbench export wrote")
     parser.add_argument("--corpus", type=Path, metavar="PATH", help="the folder of the documents")
     parser.add_argument("--watch", action="store_true", help="go on, and refresh whenever a file changes")
     parser.add_argument(
@@ -38,7 +40,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Refresh, once or for as long as asked."""
-    from ragbench.base.errors import ConfigError
     from ragbench.export.engines import opened
     from ragbench.export.engines.refreshing import EngineRefresher
     from ragbench.export.refresh import Refresher
@@ -52,7 +53,7 @@ def main(arguments: argparse.Namespace) -> int:
         else:
             refresher = Refresher(arguments.bundle, arguments.corpus, sign=arguments.sign, **more)
         found = refresher.refresh(arguments.allow_shrink)
-        _tell(found, arguments.json)
+        tell(found, arguments.json)
     if arguments.watch:
         _follow(refresher, found, arguments)
     return 0
@@ -62,7 +63,6 @@ def _follow(refresher: Refresher, found: Refreshed, arguments: argparse.Namespac
     """Refresh whenever a file changes or another bundle takes the place of this one, until Ctrl-C."""
     import gc
 
-    from ragbench.base.errors import RagbenchError
     from ragbench.export.bundle import RECORD
     from ragbench.export.watching import changes
 
@@ -76,13 +76,14 @@ def _follow(refresher: Refresher, found: Refreshed, arguments: argparse.Namespac
                 console.say(f"ragbench: the bundle stays as it is ({error})")
             else:
                 if found.generation != before:
-                    _tell(found, arguments.json)
+                    tell(found, arguments.json)
             gc.collect()
     finally:
         gc.enable()
 
 
-def _tell(found: Refreshed, as_json: bool) -> None:
+def tell(found: Refreshed, as_json: bool) -> None:
+    """Print what answers now."""
     served, drift = found.generation, found.generation.drift
     for sentence in served.kept:
         console.say(f"kept as it was: {sentence}")

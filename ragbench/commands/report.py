@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 
 from ragbench.base import console
+from ragbench.base.errors import ResultsError
+from ragbench.base.files import write_text
 
 DESCRIPTION = "Write a finished run as one HTML file that opens offline: verdicts, figures, every query, methods text."
 EXAMPLES = """examples:
@@ -30,8 +32,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Read the run, write the page, say where it is."""
-    from ragbench.base.errors import ResultsError
-    from ragbench.base.files import write_text
     from ragbench.report import html
     from ragbench.results import measured_data, measurements, store
     from ragbench.workbench.runs import named_runs, split_words

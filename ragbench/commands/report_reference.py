@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragbench.base import console
+from ragbench.base.errors import ConfigError
+from ragbench.base.files import write_text
 
 if TYPE_CHECKING:
     from ragbench.workbench import Experiment, Results
@@ -54,8 +56,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Run everything, then write one file."""
-    from ragbench.base.errors import ConfigError
-    from ragbench.base.files import write_text
     from ragbench.report import reference
     from ragbench.workbench import Experiment
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ragbench.base import console
+from ragbench.base.errors import ConfigError
+from ragbench.base.progress import hidden
 
 if TYPE_CHECKING:
     from ragbench.workbench import Experiment, Results
@@ -42,7 +46,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Compose, run, write files, log to MLflow, print the table."""
-    from ragbench.base.errors import ConfigError
     from ragbench.workbench import Experiment
     from ragbench.workbench.runs import named_runs
 
@@ -62,10 +65,10 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.explain_plan:
         print(experiment.plan())
         return 0
-    with console.progress(arguments.quiet or arguments.json) as progress:
-        results = experiment.time_again(timed, progress) if arguments.time_again else experiment.measure(progress)
-        if arguments.json:
-            results = experiment.keep(results)
+    if arguments.time_again:
+        results = shown(arguments, experiment, partial(experiment.time_again, timed))
+    else:
+        results = shown(arguments, experiment, experiment.measure)
     if arguments.json:
         console.print_json(
             {
@@ -83,23 +86,34 @@ def main(arguments: argparse.Namespace) -> int:
             }
         )
         return 0
-    show(experiment, results, arguments, dashboard=arguments.multirun or bool(arguments.arm))
+    print_places(results, dashboard=arguments.multirun or bool(arguments.arm))
     return 0
 
 
-def show(experiment: Experiment, results: Results, arguments: argparse.Namespace, dashboard: bool) -> None:
-    """Print one screen or every table; then write the report and MLflow, and say where all is and what comes next."""
-    from ragbench.report import html, screen, tables
+def shown(arguments: argparse.Namespace, experiment: Experiment, measure: Callable[..., Results]) -> Results:
+    """Measure, print one screen or every table as soon as there are verdicts, and write the report and MLflow."""
+    from ragbench.report import screen, tables
 
-    if not arguments.wide:
-        screen.show(results)
-    else:
-        tables.show(results)
-        if len(results.verdicts):  # of every arm against the first
-            tables.show_verdicts(results, results.verdicts)
-    sys.stdout.flush()  # a pipe shows the results now, too
-    with console.progress(arguments.quiet):
-        results = experiment.keep(results)
+    def show(results: Results) -> None:
+        with hidden():
+            if results.record["command"] == "ablate":
+                print(results.design)
+            if not arguments.wide:
+                screen.show(results)
+            else:
+                tables.show(results)
+                if len(results.verdicts):  # of every arm against the first
+                    tables.show_verdicts(results, results.verdicts)
+            sys.stdout.flush()  # a pipe shows the results now, too
+
+    with console.progress(arguments.quiet or arguments.json) as progress:
+        return experiment.keep(measure(progress=progress, show=None if arguments.json else show))
+
+
+def print_places(results: Results, dashboard: bool) -> None:
+    """Print where all is and what comes next."""
+    from ragbench.report import html
+
     if (results.folder / html.FILE).is_file():
         print(f"report in {console.short_path(results.folder / html.FILE)}")
     print(results.whereabouts)

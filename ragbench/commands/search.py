@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 
 from ragbench.base import console
+from ragbench.base.bounds import as_options
+from ragbench.base.errors import ConfigError
 
 DESCRIPTION = "Search the collection with a pipeline. --explain shows what every stage did with each hit."
 EXAMPLES = """examples:
@@ -14,6 +16,7 @@ EXAMPLES = """examples:
   ragbench search "rotate keys" exp=lexical_v3 --phrasing "renew credentials" --term "#security"
   ragbench search "what changed" exp=lexical_v3 --after 2026-01-01
   ragbench search "clock skew" exp=librarian_hybrid --mode rerank
+  ragbench search "notes about [[clocks]]" exp=lexical_v3 --xml     as one text for a language model
   ragbench search "retention" data=vault data.corpus=~/notes --top 5 --json
   ragbench search "retention" --arm plain="" --arm recommended="exp=recommended"     one arm after the other
 """
@@ -38,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--all", action="store_true", help="return everything that is found, up to 100 hits")
     parser.add_argument("--explain", action="store_true", help="show the contribution of every stage")
+    parser.add_argument("--xml", action="store_true", help="print the hits as one text for a language model")
     console.add_arms(parser)
     console.add_overrides(parser)
     console.add_output(parser)
@@ -47,8 +51,6 @@ def main(arguments: argparse.Namespace) -> int:
     """Search and print."""
     import os
 
-    from ragbench.base.bounds import as_options
-    from ragbench.base.errors import ConfigError
     from ragbench.config import composition
     from ragbench.config.overrides import named_arms
     from ragbench.search.engine.request import SearchOptions
@@ -70,24 +72,29 @@ def main(arguments: argparse.Namespace) -> int:
     named = named_arms(arguments.arm)
     settings = composition.arms(named, shared) if named else [composition.compose(shared)]
     if arguments.hypothesis is not None:
-        settings = [each.with_value("hyde.text", arguments.hypothesis).check() for each in settings]
+        settings = [each.with_values({"hyde.text": arguments.hypothesis}).check() for each in settings]
+    if any(each.pipeline.recorded for each in settings):
+        raise ConfigError("a run file answers only the topics in it: measure it with ragbench run live=trec")
     from ragbench.benchmark.load import load
     from ragbench.config.arm_builder import ArmBuilder
     from ragbench.search.engine.answer import answer, as_mapping, show
 
     benchmark = load(settings[0].config["data"], topics=False)
-    with console.progress(arguments.quiet or arguments.json) as progress:
-        found = {}
+    with console.progress(arguments.quiet or arguments.json or arguments.xml) as progress:
+        answers = {}
         for arm in ArmBuilder.of(settings[0], benchmark, progress, console.say).arms(settings):
             arm.index.prepare(arm.pipeline.needs)
-            found[arm.name] = answer(
+            answers[arm.name] = answer(
                 arguments.query, arm.pipeline, arm.index, arguments.top, options=options, explain=True
             )
-    if arguments.json:
-        said = {name: as_mapping(each) for name, each in found.items()}
-        console.print_json(said if named else next(iter(said.values())))
+    if arguments.xml:
+        print("\n".join(each.xml for each in answers.values()))
         return 0
-    for name, each in found.items():
+    if arguments.json:
+        values = {name: as_mapping(each) for name, each in answers.items()}
+        console.print_json(values if named else next(iter(values.values())))
+        return 0
+    for name, each in answers.items():
         if named:
             print(f"{name}:")
         show(each, in_full=arguments.explain)

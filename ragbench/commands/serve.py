@@ -10,8 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base import console
+from ragbench.base.bounds import as_options
+from ragbench.base.errors import ConfigError
 
 if TYPE_CHECKING:
+    from socket import socket
+
+    from ragbench.serving.canary import CanarySpec
     from ragbench.serving.limits import Limits
     from ragbench.serving.observed import Sink
     from ragbench.serving.service import SearchService
@@ -27,6 +32,8 @@ EXAMPLES = """examples:
   ragbench serve bundle --port 8080 --watch
   ragbench serve bundle --watch --corpus ~/notes        a changed note is found a moment later
   ragbench serve bundle --log searches.jsonl            then: ragbench topics from-log searches.jsonl
+  ragbench serve bundle --canary bundle2 --share 5% --log searches.jsonl   then: ragbench compare canary searches.jsonl
+  ragbench serve --engine 'postgres://localhost/docs?schema=notes'
   ragbench serve notes.sqlite                           a learned order is put on top of the hits of the file
   ragbench serve bundle --time-limit 2 --queue 16 --max-top 20
   ragbench serve bundle --host 0.0.0.0 --token-file tokens --rate 600/minute --tls-cert cert.pem --tls-key key.pem
@@ -42,27 +49,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--engine", metavar="ADDRESS", help="in place of a bundle: the engine that ragbench export loaded"
     )
+    parser.add_argument(
+        "--canary", type=Path, metavar="BUNDLE2", help="a second bundle that takes part in a share of the searches"
+    )
+    parser.add_argument(
+        "--share", metavar="SHARE", default="5%", help="of the searches that --canary takes part in (default 5%%)"
+    )
     add_http(parser)
     add_limits(parser)
 
 
 def add_http(parser: argparse.ArgumentParser) -> None:
     """The address, who may ask, and limits of a request over HTTP."""
-    parser.add_argument(
-        "--host",
-        metavar="ADDRESS",
-        default="127.0.0.1",
-        help="address to listen on (default 127.0.0.1: this machine only)",
-    )
-    parser.add_argument(
-        "--port", metavar="N", type=int, default=8000, help="port to listen on, 0 for any that is free (default 8000)"
-    )
+    add_address(parser, 8000)
     parser.add_argument(
         "--token-file", type=Path, metavar="FILE", help="answer only callers with a token of this file, one on a line"
     )
     parser.add_argument("--rate", metavar="N/TIME", help="requests of one token in a time, such as 600/minute")
-    parser.add_argument("--tls-cert", type=Path, metavar="FILE", help="answer over HTTPS with this certificate (PEM)")
-    parser.add_argument("--tls-key", type=Path, metavar="FILE", help="key of the certificate (PEM, no password)")
     parser.add_argument(
         "--max-body", type=int, default=65_536, metavar="BYTES", help="size of a request (default 65536)"
     )
@@ -83,6 +86,31 @@ def add_http(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--traces", action="store_true", help="send spans to OpenTelemetry, where OTEL_* variables say")
 
 
+def add_address(parser: argparse.ArgumentParser, port: int) -> None:
+    """The options of everything that listens: an address, and TLS on it."""
+    parser.add_argument(
+        "--host",
+        metavar="ADDRESS",
+        default="127.0.0.1",
+        help="address to listen on (default 127.0.0.1: this machine only)",
+    )
+    parser.add_argument(
+        "--port",
+        metavar="N",
+        type=int,
+        default=port,
+        help=f"port to listen on, 0 for any that is free (default {port})",
+    )
+    parser.add_argument("--tls-cert", type=Path, metavar="FILE", help="answer over HTTPS with this certificate (PEM)")
+    parser.add_argument("--tls-key", type=Path, metavar="FILE", help="key of the certificate (PEM, no password)")
+
+
+def url_of(arguments: argparse.Namespace, bound: socket) -> str:
+    """The address that callers use."""
+    host = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
+    return f"{'https' if arguments.tls_cert else 'http'}://{host}:{bound.getsockname()[1]}"
+
+
 def add_limits(parser: argparse.ArgumentParser) -> None:
     """The options that `serve` and `mcp` share."""
     parser.add_argument("--max-top", type=int, default=100, metavar="N", help="hits of one answer (default 100)")
@@ -94,7 +122,7 @@ def add_limits(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--threads", type=int, metavar="N", help="threads of one call of a model (default: all processors)"
     )
-    parser.add_argument("--watch", action="store_true", help="load the bundle again whenever its folder changes")
+    parser.add_argument("--watch", action="store_true", help="load the bundle again whenever it changes")
     parser.add_argument(
         "--corpus", type=Path, metavar="PATH", help="with --watch, take in files of this folder as they change"
     )
@@ -114,7 +142,6 @@ def add_limits(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Bind, load, serve."""
-    from ragbench.base.errors import ConfigError
     from ragbench.boundary.access import LOOPBACK, Access, Rate, Tokens
     from ragbench.serving import listen
     from ragbench.serving.http import create_app
@@ -130,8 +157,6 @@ def main(arguments: argparse.Namespace) -> int:
         if not local and tokens is None:
             raise ConfigError(f"--host {arguments.host} lets other machines search: add --token-file FILE")
         service, stop = start(arguments, limits)
-        port = bound.getsockname()[1]
-        shown = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
         about = service.health()
 
         def ready() -> None:
@@ -139,11 +164,8 @@ def main(arguments: argparse.Namespace) -> int:
                 _say(arguments)(
                     "warning: tokens are sent unencrypted: add --tls-cert and --tls-key, or a proxy with TLS"
                 )
-            address = f"{'https' if tls else 'http'}://{shown}:{port}"
-            print(
-                f"ragbench serves {about.bundle} ({about.documents} documents) on {address}; stop it with Ctrl-C",
-                flush=True,
-            )
+            what = f"{about.bundle} ({about.documents} documents)"
+            print(f"ragbench serves {what} on {url_of(arguments, bound)}; stop it with Ctrl-C", flush=True)
 
         def leaving() -> None:
             service.leaving = True
@@ -179,8 +201,6 @@ def _say(arguments: argparse.Namespace) -> Callable[[str], None]:
 
 def limits_of(arguments: argparse.Namespace, **more: Any) -> Limits:
     """The limits that the options set. Raises ConfigError for impossible ones."""
-    from ragbench.base.bounds import as_options
-    from ragbench.base.errors import ConfigError
     from ragbench.serving.limits import Limits
 
     if arguments.threads is not None and arguments.threads < 1:
@@ -197,23 +217,36 @@ def limits_of(arguments: argparse.Namespace, **more: Any) -> Limits:
 
 def _place(arguments: argparse.Namespace) -> Path | str:
     """The folder or file of what is served, or the address of an engine."""
-    from ragbench.base.errors import ConfigError
+    from ragbench.export.engines import address
 
     engine = getattr(arguments, "engine", None)
     if (arguments.bundle is None) == (engine is None):
         raise ConfigError("name what to serve: a bundle, a file of ragbench export, or --engine ADDRESS")
-    if engine is None or "://" not in engine:
-        return Path(engine or arguments.bundle).expanduser()
-    if arguments.watch:
-        raise ConfigError(
-            f"--watch looks at files: what {engine.rpartition('@')[2]} holds is read anew by every search"
-        )
-    return str(engine)
+    found = address.place(engine or arguments.bundle)
+    return found if isinstance(found, str) else found.expanduser()
+
+
+def _canary(arguments: argparse.Namespace) -> CanarySpec | None:
+    """The second bundle, if one is named. Raises ConfigError for a share that is none."""
+    from ragbench.base.bounds import as_options
+    from ragbench.base.errors import ConfigError
+    from ragbench.serving.canary import CanarySpec
+
+    if getattr(arguments, "canary", None) is None:
+        return None
+    if arguments.corpus is not None:
+        raise ConfigError("--canary compares two bundles of the same documents: leave --corpus out, refresh both")
+    number, percent = arguments.share.removesuffix("%"), arguments.share.endswith("%")
+    try:
+        share = float(number) / (100 if percent else 1)
+    except ValueError:
+        raise ConfigError(f"--share must be a share such as 5% or 0.05, got {arguments.share}") from None
+    with as_options():
+        return CanarySpec(arguments.canary.expanduser(), share)
 
 
 def start(arguments: argparse.Namespace, limits: Limits) -> tuple[SearchService, Callable[[], None]]:
     """The service over the bundle, reloaded on SIGHUP or, with --watch, on changes; and what stops the reloading."""
-    from ragbench.base.errors import ConfigError
     from ragbench.export.memory import Memory
     from ragbench.serving.follow import Follower
     from ragbench.serving.reload import Reloader, signature
@@ -234,11 +267,11 @@ def start(arguments: argparse.Namespace, limits: Limits) -> tuple[SearchService,
     memory = Memory(at_least=arguments.at_least or 0, say=say) if arguments.key is not None else None
     log = SearchLog(arguments.log.expanduser()) if arguments.log is not None else None
     mode = os.environ.get("SEARCH_MODE")
-    service = SearchService(folder, limits, arguments.threads, mode, log, arguments.key, memory)
+    service = SearchService(folder, limits, arguments.threads, mode, log, arguments.key, memory, _canary(arguments))
     reloader = Reloader(service, say, seen, _POLL_SECONDS if arguments.watch else None)
     signal.signal(signal.SIGHUP, lambda *_: reloader.ask())
     corpus = arguments.corpus
-    follower = Follower(Path(folder), corpus.expanduser(), say, arguments.sign) if corpus is not None else None
+    follower = Follower(folder, corpus.expanduser(), say, arguments.sign) if corpus is not None else None
 
     def stop() -> None:
         if follower is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 DESCRIPTION = """Answer searches of editors and agents over MCP from a bundle, on standard input and output.
 
@@ -22,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The bundle and the limits."""
     from ragbench.commands.serve import add_limits
 
-    parser.add_argument("bundle", type=Path, help="the folder that ragbench export wrote")
+    parser.add_argument("bundle", help="the folder, or the SQLite file, that ragbench export wrote")
     add_limits(parser)
 
 

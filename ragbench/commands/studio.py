@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from ragbench.base import console
+from ragbench.base.errors import ConfigError
+from ragbench.commands.serve import add_address, url_of
 
 DESCRIPTION = """Open the workbench in a browser: rank runs, compare queries, give judgments, search, start experiments.
 
@@ -23,15 +24,7 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The address, who may ask, and overrides."""
-    parser.add_argument(
-        "--host",
-        metavar="ADDRESS",
-        default="127.0.0.1",
-        help="address to listen on (default 127.0.0.1: this machine only)",
-    )
-    parser.add_argument(
-        "--port", metavar="N", type=int, default=8150, help="port to listen on, 0 for any that is free (default 8150)"
-    )
+    add_address(parser, 8150)
     parser.add_argument("--read-only", action="store_true", help="nothing can be judged, started or written")
     parser.add_argument(
         "--allow-host", action="append", default=[], metavar="NAME", help="a name that a proxy asks by; repeat for more"
@@ -39,8 +32,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--allow-commands", action="store_true", help="forms may name programs to start, and classes to import"
     )
-    parser.add_argument("--tls-cert", type=Path, metavar="FILE", help="answer over HTTPS with this certificate (PEM)")
-    parser.add_argument("--tls-key", type=Path, metavar="FILE", help="key of the certificate (PEM, no password)")
     parser.add_argument(
         "--behind-proxy", action="store_true", help="a proxy before this --host encrypts what other machines send"
     )
@@ -50,7 +41,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Bind, print the address, serve."""
-    from ragbench.base.errors import ConfigError
     from ragbench.boundary.access import LOOPBACK, Session
     from ragbench.config import composition
     from ragbench.serving import listen
@@ -71,8 +61,7 @@ def main(arguments: argparse.Namespace) -> int:
     access = Session(known, read_only=arguments.read_only, commands=arguments.allow_commands)
     studio = Studio(settings.results, tuple(arguments.overrides), access)
     with listen.bind(arguments.host, arguments.port) as bound:
-        shown = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
-        address = f"{'https' if tls else 'http'}://{shown}:{bound.getsockname()[1]}/?token={access.token}"
+        address = f"{url_of(arguments, bound)}/?token={access.token}"
 
         def ready() -> None:
             if not local:

@@ -8,8 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragbench.base import console
+from ragbench.base.bounds import as_options
+from ragbench.base.errors import BenchmarkError, ConfigError
+from ragbench.base.files import write_text
+from ragbench.base.fingerprint import plain
 from ragbench.config import project
-from ragbench.config.overrides import key_of
+from ragbench.config.overrides import key_of, section_of
 
 if TYPE_CHECKING:
     from ragbench.benchmark.topics.derive import MadeTopics
@@ -17,7 +21,7 @@ if TYPE_CHECKING:
     from ragbench.results.measurements import Measurements
     from ragbench.workbench import Experiment
 
-HUMAN = "human"
+HUMAN, DERIVED = "human", "derived"
 VALIDATED = ("baseline", "lexical_only", "dense_only", "plain_hybrid", "phase1", "recommended")
 """The arms of `validate` where none are named."""
 DESCRIPTION = "Show the topics of a collection and which kinds are short, or make topics."
@@ -75,7 +79,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Compose the configuration and do the task."""
-    from ragbench.base.errors import ConfigError
     from ragbench.config import composition
 
     overrides = [word for word in arguments.words if "=" in word and not Path(word).exists()]
@@ -83,7 +86,7 @@ def main(arguments: argparse.Namespace) -> int:
     if task not in (*TASKS, *RUNNING):
         raise ConfigError(f"ragbench topics has no task '{task}': use {', '.join((*TASKS, *RUNNING))}")
     if task == "derive":
-        given = {"topics": "derived", "topics.limit": arguments.limit, "topics.seed": arguments.seed}
+        given = {"topics": DERIVED, "topics.limit": arguments.limit, "topics.seed": arguments.seed}
         keys = {key_of(word) for word in overrides}
         overrides += [f"{key}={value}" for key, value in given.items() if value is not None and key not in keys]
     arguments.limit = 100 if arguments.limit is None else arguments.limit
@@ -129,8 +132,6 @@ def _derive(settings: Settings, arguments: argparse.Namespace) -> int:
 
 
 def _from_log(settings: Settings, arguments: argparse.Namespace) -> int:
-    from ragbench.base.bounds import as_options
-    from ragbench.base.errors import ConfigError
     from ragbench.benchmark import load as data
     from ragbench.benchmark.topics import from_log, log
     from ragbench.benchmark.topics.overview import overview
@@ -146,10 +147,10 @@ def _from_log(settings: Settings, arguments: argparse.Namespace) -> int:
             least_clicks=arguments.least_clicks,
             seed=arguments.seed,
         )
-    found = log.read(Path(arguments.inputs[0]))
-    opened = any(search.clicked for search in found.searches)
+    logged = log.read(Path(arguments.inputs[0]))
+    opened = any(search.clicked for search in logged.searches)
     documents = data.load(settings.config["data"], topics=False).documents if opened else ()
-    made = from_log.choose(found, spec, from_log.finder(documents))
+    made = from_log.choose(logged, spec, from_log.finder(documents))
     out = Path(arguments.out)
     write(out, made.topics, made.document_qrels, {}, replace=arguments.replace)
     said = {
@@ -157,11 +158,11 @@ def _from_log(settings: Settings, arguments: argparse.Namespace) -> int:
         "searches": made.searches,
         "queries": made.asked,
         "topics": len(made.topics),
-        "left_out": dict(found.left_out),
+        "left_out": dict(logged.left_out),
         "judged_by_clicks": len(made.document_qrels),
         "opened_by_rank": [round(float(rate), 4) for rate in made.rates],
     }
-    for reason, count in found.left_out.items():
+    for reason, count in logged.left_out.items():
         if reason.startswith("with "):
             console.say(f"warning: {count} searches {reason} are left out; read {out} before you share it")
     if made.found < made.named:
@@ -175,7 +176,7 @@ def _from_log(settings: Settings, arguments: argparse.Namespace) -> int:
     console.print_table(
         overview(made), f"{len(made.topics)} topics of {made.asked} queries in {made.searches} searches"
     )
-    _print_counts("left out", found.left_out)
+    _print_counts("left out", logged.left_out)
     if opened:
         shown = ", ".join(f"{rate:.1%}" for rate in made.rates[:5])
         bias = f"opened by rank: {shown}" if shown else "the log does not say what was shown: the rank has an influence"
@@ -186,8 +187,6 @@ def _from_log(settings: Settings, arguments: argparse.Namespace) -> int:
 def _threads(settings: Settings, arguments: argparse.Namespace) -> int:
     from collections import Counter
 
-    from ragbench.base.bounds import as_options
-    from ragbench.base.errors import BenchmarkError, ConfigError
     from ragbench.benchmark import load as data
     from ragbench.benchmark.lines import write_atomically
     from ragbench.benchmark.topics import threads
@@ -201,24 +200,24 @@ def _threads(settings: Settings, arguments: argparse.Namespace) -> int:
     folder = Path(arguments.out)
     out, sheet = folder / "topics.jsonl", folder / "review.csv"
     require_new(out, replace=arguments.replace)
-    found = threads.read(Path(arguments.inputs[0]))
+    issue_threads = threads.read(Path(arguments.inputs[0]))
     moved = threads.read_redirects(Path(arguments.redirects)) if arguments.redirects else {}
     pages = threads.Pages(data.load(settings.config["data"], topics=False).documents, arguments.site, moved)
-    made = threads.choose(found, pages, spec)
+    made = threads.choose(issue_threads, pages, spec)
     if all(topic.type == threads.NAMED for topic in made.topics):
         raise BenchmarkError(
-            f"none of {len(found)} threads links to a document below {arguments.site}: name the address under which "
-            "data.corpus is published, and old paths with --redirects"
+            f"none of {len(issue_threads)} threads links to a document below {arguments.site}: name the address under "
+            "which data.corpus is published, and old paths with --redirects"
         )
     folder.mkdir(parents=True, exist_ok=True)
     write(out, made.topics, made.document_qrels, {}, replace=arguments.replace)
     write_atomically(sheet, threads.review_sheet(made))
     kinds = Counter(topic.type for topic in made.topics)
     if arguments.json:
-        said = {"file": str(out), "review": str(sheet), "threads": len(found), "topics": len(made.topics)}
+        said = {"file": str(out), "review": str(sheet), "threads": len(issue_threads), "topics": len(made.topics)}
         console.print_json({**said, "evidence": dict(kinds), "dropped": dict(made.dropped)})
         return 0
-    console.print_table(overview(made), f"{len(made.topics)} topics of {len(found)} threads")
+    console.print_table(overview(made), f"{len(made.topics)} topics of {len(issue_threads)} threads")
     _print_counts("evidence", kinds)
     _print_counts("not used", made.dropped)
     print(f"wrote {sheet}; put `no` into keep, or shorten text, then: ragbench topics threads-reviewed {sheet}")
@@ -226,7 +225,6 @@ def _threads(settings: Settings, arguments: argparse.Namespace) -> int:
 
 
 def _threads_reviewed(settings: Settings, arguments: argparse.Namespace) -> int:
-    from ragbench.base.errors import ConfigError
     from ragbench.benchmark.topics import threads
     from ragbench.benchmark.topics.topics_file import write
 
@@ -246,19 +244,15 @@ def _threads_reviewed(settings: Settings, arguments: argparse.Namespace) -> int:
 
 
 def _draft(settings: Settings, arguments: argparse.Namespace) -> int:
-    from ragbench.base.bounds import as_options
     from ragbench.benchmark.topics.draft import DraftSpec, draft
     from ragbench.benchmark.topics.overview import overview
     from ragbench.benchmark.topics.topics_file import require_new, write
     from ragbench.config.benchmark import documents
-    from ragbench.models.access import Models
     from ragbench.models.chat import spec_from_options
 
     with as_options():
         spec = DraftSpec(limit=arguments.limit, seed=arguments.seed)
-    model = Models(cache=settings.cache_folder).chat(
-        spec_from_options(arguments.endpoint, arguments.model, arguments.key_variable)
-    )
+    model = settings.models().chat(spec_from_options(arguments.endpoint, arguments.model, arguments.key_variable))
     out = Path(arguments.out)
     require_new(out, replace=arguments.replace)
     benchmark = documents(settings.config["data"])
@@ -292,7 +286,6 @@ def _say_written(settings: Settings, out: Path) -> int:
 def _find_evidence(settings: Settings, arguments: argparse.Namespace) -> int:
     import json
 
-    from ragbench.base.files import write_text
     from ragbench.benchmark import pool
     from ragbench.benchmark.topics.evidence import unjudged_sections
     from ragbench.config.benchmark import load
@@ -308,8 +301,6 @@ def _find_evidence(settings: Settings, arguments: argparse.Namespace) -> int:
 
 
 def _validate(overrides: Sequence[str], arguments: argparse.Namespace) -> int:
-    from ragbench.base.errors import ConfigError
-    from ragbench.base.fingerprint import plain
     from ragbench.config import composition
     from ragbench.evidence.arms import Arms
     from ragbench.evidence.validity import validate
@@ -318,7 +309,7 @@ def _validate(overrides: Sequence[str], arguments: argparse.Namespace) -> int:
 
     if len(arguments.inputs) > 1:
         raise ConfigError("ragbench topics validate takes one run, and the other with --against RUN")
-    settings = composition.compose([word for word in overrides if key_of(word).split(".")[0] == "paths"])
+    settings = composition.compose([word for word in overrides if section_of(word) == "paths"])
 
     def of(name: str) -> measurements.Measurements:
         return measurements.load(find(name, settings, console.say))
@@ -327,16 +318,18 @@ def _validate(overrides: Sequence[str], arguments: argparse.Namespace) -> int:
     persons = _measure(overrides, "given", quiet) if arguments.against == HUMAN else of(arguments.against)
     if persons.topics_origin:
         console.say(f"warning: {persons.folder.name} measured {persons.topics_origin}, which people did not write")
-    other = of(arguments.inputs[0]) if arguments.inputs else _measure(overrides, "derived", quiet)
-    found = validate(Arms.of(persons), Arms.of(other))
+    wanted = next((word.partition("=")[2] for word in overrides if key_of(word) == "topics"), DERIVED)
+    other = of(arguments.inputs[0]) if arguments.inputs else _measure(overrides, wanted, quiet)
+    validity = validate(Arms.of(persons), Arms.of(other))
     if arguments.json:
-        effects = found.effects.to_dict(orient="records")
-        console.print_json({"runs": [str(persons.folder), str(other.folder)], **plain(found), "effects": effects})
+        effects = validity.effects.to_dict(orient="records")
+        console.print_json({"runs": [str(persons.folder), str(other.folder)], **plain(validity), "effects": effects})
         return 0
     name = other.topics_origin or "topics"
-    title = f"{found.measure} against {found.base}: {found.topics[0]} topics of people, {found.topics[1]} {name}"
-    console.print_table(found.effects, title, dict.fromkeys(found.effects.columns, "+.3f"))
-    for sentence in found.sentences:
+    of_people, of_others = validity.topics
+    title = f"{validity.measure} against {validity.base}: {of_people} topics of people, {of_others} {name}"
+    console.print_table(validity.effects, title, dict.fromkeys(validity.effects.columns, "+.3f"))
+    for sentence in validity.sentences:
         print(sentence)
     return 0
 
@@ -344,10 +337,9 @@ def _validate(overrides: Sequence[str], arguments: argparse.Namespace) -> int:
 def _perturb(overrides: Sequence[str], arguments: argparse.Namespace) -> int:
     from dataclasses import replace
 
-    from ragbench.base.errors import ConfigError
     from ragbench.benchmark.topics.perturb import KINDS, SEPARATOR, with_variants
     from ragbench.evidence.arms import Arms
-    from ragbench.evidence.robustness import losses
+    from ragbench.evidence.robustness import COLUMNS, losses
 
     if arguments.inputs:
         raise ConfigError("ragbench topics perturb takes overrides only: ragbench topics perturb exp=baseline,phase1")
@@ -358,27 +350,27 @@ def _perturb(overrides: Sequence[str], arguments: argparse.Namespace) -> int:
     experiment = _sweep(overrides, ("baseline", "recommended"))
     varied = replace(experiment, given=with_variants(experiment.benchmark, [*dict.fromkeys(kinds)], arguments.seed))
     with console.progress(arguments.quiet or arguments.json) as progress:
-        found = varied.run(progress)
+        results = varied.run(progress)
     variants: dict[str, dict[str, str]] = {kind: {} for kind in kinds}
     for topic in varied.benchmark.topics:
         base, _, kind = topic.qid.rpartition(SEPARATOR)
         if base and kind in variants:
             variants[kind][base] = topic.qid
-    arms = Arms.of(found)
+    arms = Arms.of(results)
     table = losses(arms, variants)
     if arguments.json:
-        console.print_json({"folder": str(found.folder), "losses": table.to_dict(orient="records")})
+        console.print_json({"folder": str(results.folder), "losses": table.to_dict(orient="records")})
         return 0
-    signed = dict.fromkeys(("loss", "low", "high"), "+.3f") | dict.fromkeys(("topics", "variants", "p"), ".3f")
-    console.print_table(table, f"{arms.policy.measure} of the topics and of variants of their queries", signed)
-    print(f"every topic and every variant: {console.short_path(found.folder)}")
+    console.print_table(table, f"{arms.policy.measure} of the topics and of variants of their queries", COLUMNS.forms)
+    print(f"every topic and every variant: {console.short_path(results.folder)}")
     return 0
 
 
 def _measure(overrides: Sequence[str], topics: str, quiet: bool) -> Measurements:
     """A run of the arms on one kind of topics."""
     # Keys such as topics.limit exist for derived topics only.
-    kept = [word for word in overrides if topics == "derived" or key_of(word).split(".")[0] != "topics"]
+    kept = [word for word in overrides if key_of(word) != "topics"]
+    kept = [word for word in kept if topics != "given" or section_of(word) != "topics"]
     with console.progress(quiet) as progress:
         return _sweep([*kept, f"topics={topics}"], VALIDATED).run(progress)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from ragbench.base import console
+from ragbench.base.errors import TrackingError
 
 DESCRIPTION = """Write finished experiments and searches to MLflow from their folders.
 
@@ -26,7 +27,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Find what is asked for, log it, say what was logged."""
     from ragbench import tracking
-    from ragbench.base.errors import TrackingError
     from ragbench.config import composition
     from ragbench.workbench.runs import find, split_words
 

@@ -7,6 +7,7 @@ import os
 import sys
 
 from ragbench.base import console
+from ragbench.base.errors import ConfigError
 
 DESCRIPTION = """Open MLflow on the store that the runs were written to, on this machine only.
 
@@ -26,7 +27,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Replace this process by MLflow's server."""
     from ragbench import tracking
-    from ragbench.base.errors import ConfigError
     from ragbench.config import composition
 
     if not 1 <= arguments.port <= 65_535:

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from ragbench.base import console
+from ragbench.base.errors import ConfigError
 
 DESCRIPTION = """Trust the project file of a folder, or a bundle: what it sends or starts is no longer refused.
 
@@ -31,7 +32,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Show the file and keep its digest."""
-    from ragbench.base.errors import ConfigError
     from ragbench.boundary import trust
     from ragbench.config import project
     from ragbench.export.bundle import CONFIG, RECORD

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragbench.base import console
 from ragbench.base.exit_codes import FAILED, NOT_CHECKED
+from ragbench.export.engines.address import place
 
 if TYPE_CHECKING:
     from ragbench.export.verify import Check
@@ -26,7 +28,7 @@ EXAMPLES = """examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The bundle, what to compare with, output options."""
-    parser.add_argument("bundle", type=Path, help="the folder that ragbench export wrote")
+    parser.add_argument("bundle", type=place, help="the folder that ragbench export wrote")
     parser.add_argument("--corpus", type=Path, metavar="PATH", help="where the documents lie on this machine")
     parser.add_argument("--key", type=Path, metavar="FILE", help="the public key (PEM) that it must be signed with")
     parser.add_argument(
@@ -55,7 +57,7 @@ def main(arguments: argparse.Namespace) -> int:
         )
         code = show(checks, arguments.json)
     if code == 0 and not arguments.json:
-        console.next_command(f"serve {console.short_path(arguments.bundle)}")
+        console.next_command(shlex.join(["serve", console.short_path(arguments.bundle)]))
     return code
 
 

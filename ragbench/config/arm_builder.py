@@ -11,7 +11,8 @@ from ragbench.base.fingerprint import digest
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.config.settings import Settings
 from ragbench.index.artefacts import ArtefactStore
-from ragbench.index.index import Index, IndexSpec
+from ragbench.index.index import Index
+from ragbench.index.spec import IndexSpec
 from ragbench.models.access import Models
 from ragbench.search.engine.executor import Arm
 
@@ -34,7 +35,7 @@ class ArmBuilder:
     @staticmethod
     def of(settings: Settings, benchmark: Benchmark, progress: Progress | None = None, say: Say = print) -> ArmBuilder:
         """A builder that works in the folders that the settings name."""
-        return ArmBuilder(benchmark, store_of(settings, say), Models(cache=settings.cache_folder), progress)
+        return ArmBuilder(benchmark, store_of(settings, say), settings.models(), progress)
 
     def arms(self, settings: Sequence[Settings]) -> list[Arm]:
         """One arm for each of the settings; arms with equal index specifications share an index, others its parts."""

@@ -26,7 +26,7 @@ from ragbench.config import catalogue, project
 from ragbench.config.catalogue import Catalogue, Experiment, numbered
 from ragbench.config.catalogue.nodes import below, plain
 from ragbench.config.grants import needs_of, require_plain, require_within, why_not_plain
-from ragbench.config.overrides import EXPERIMENT, canonical, check_choice, from_environment, key_of
+from ragbench.config.overrides import EXPERIMENT, canonical, check_choice, from_environment, key_of, section_of
 from ragbench.config.own_stage import insert, node_of
 from ragbench.config.schema import check
 from ragbench.config.settings import Settings
@@ -34,7 +34,7 @@ from ragbench.config.settings import Settings
 # Keys that say where and how to measure, not what; they are left out of an arm's name.
 _MEASUREMENT_KEYS = {
     *("data", "topics", "split", "seed", "measures", "primary", "latency", "statistics", "budget", "tune"),
-    *("tracking", "paths", "execution", "artefacts", "modes"),
+    *("tracking", "paths", "cache", "execution", "artefacts", "modes"),
 }
 STANDARD = {name: (f"exp={name}",) for name in ("baseline", "recommended")}
 """The arms of a run that names none."""
@@ -65,6 +65,12 @@ def compose(overrides: Sequence[str], *, inspect: Inspect = _accept, typed: Sequ
     return _compose_settings(words, set(), known, lambda settings: (trusted(settings), inspect(settings)))
 
 
+def compose_alone(words: Sequence[str]) -> Settings:
+    """The settings for words without those of a project file."""
+    known = catalogue.read()
+    return _compose_settings(canonical(words, known), set(), known)
+
+
 def compose_for(words: Sequence[str], base: Sequence[str], may: frozenset[Capability]) -> Settings:
     """The settings for words of somebody who may do no more than `may`, after those of `base`, which may do anything.
 
@@ -93,7 +99,12 @@ def sweep(overrides: Sequence[str]) -> list[Settings]:
 
 def measurement_overrides(words: Iterable[str]) -> list[str]:
     """The overrides that say where and how to measure, not what."""
-    return [word for word in words if key_of(word).split(".")[0] in _MEASUREMENT_KEYS]
+    return [word for word in words if section_of(word) in _MEASUREMENT_KEYS]
+
+
+def without_measurement(config: Mapping[str, Any]) -> dict[str, Any]:
+    """What a configuration says about the search, without where and how to measure."""
+    return {key: value for key, value in config.items() if key not in _MEASUREMENT_KEYS}
 
 
 def arms(named: Mapping[str, Sequence[str]], shared: Sequence[str] = (), *, of_project: bool = False) -> list[Settings]:
@@ -205,7 +216,7 @@ def _compose_settings(
 
 
 def _is_function_stage(key: str, known: Catalogue) -> bool:
-    name = key.split(".")[0]
+    name = section_of(key)
     return name not in known.tree and name not in known.choices and extensions.find("stage", name) is not None
 
 
@@ -241,7 +252,7 @@ def _experiment(words: Sequence[str], known: Catalogue) -> Experiment | None:
             raise ConfigError(f"{file} chooses '{group}', which is not a switch{did_you_mean(numbered(group), near)}")
         check_choice(group, option, known, f" (in {file})")
     for key, value in found.values.items():
-        if value == "???" or key.split(".")[0] == "hydra":
+        if value == "???" or section_of(key) == "hydra":
             raise ConfigError(f"{file} sets {key} to {value}, which is not a value: leave it out")
         _check_mapping(key, value, known, f" (in {file})")
     return found
@@ -316,7 +327,7 @@ def _file_of_refused_value(message: str, words: Sequence[str], chosen: Experimen
         return ""
     if chosen is not None and any(_overlap(key, each) for each in chosen.values):
         return f" (in {_relative_to_cwd(known.folder / EXPERIMENT / f'{chosen.name}.yaml')})"
-    group = key.split(".")[0]
+    group = section_of(key)
     return f" (in {_relative_to_cwd(known.where(group) if group in known.choices else known.folder / 'config.yaml')})"
 
 
@@ -338,7 +349,7 @@ def _arm_name(config: Any, batch: Sequence[str], varying: set[str]) -> str:
     given = config.get("name")
     if given:
         return " ".join([str(given), *extra])
-    shown = [item.lstrip("+") for item in (extra or batch) if key_of(item).split(".")[0] not in _MEASUREMENT_KEYS]
+    shown = [item.lstrip("+") for item in (extra or batch) if section_of(item) not in _MEASUREMENT_KEYS]
     return " ".join(shown) or "default"
 
 

@@ -19,7 +19,9 @@ from ragbench.config.catalogue import Catalogue, Tree, numbered
 EXPERIMENT = "exp"
 _LISTS_OF_SWITCHES = ("factors", "order", "tune")  # their values name switches
 _TEMPLATES = ("live.url", "live.program")
+_PLACES = {"pyserini": "index", "trec": "path", "sqlite": "engine", "command": "program"}
 _NOT_TEXT = ("true", "false", "null", "nan", "inf")  # unless they are quoted
+_TRUTHS = {"on": "true", "off": "false"}
 _SYNONYMS = {"on": ("yes", "true", "1", "enabled"), "off": ("no", "false", "0", "null", "none", "disabled")}
 
 
@@ -28,9 +30,23 @@ def canonical(words: Iterable[str], known: Catalogue) -> list[str]:
 
     Raises ConfigError for a word that is not `key=value` and for one that removes a key.
     """
-    made = [_canonical(word, known) for word in words]
+    made = [_canonical(each, known) for word in words for each in _named_search(word, known)]
     last = {key_of(word): place for place, word in enumerate(made)}
     return [word for place, word in enumerate(made) if key_of(word) not in known.choices or last[key_of(word)] == place]
+
+
+def _named_search(word: str, known: Catalogue) -> list[str]:
+    """The words of a search that runs elsewhere: `source=pyserini:notes` is `live=pyserini live.index=notes`."""
+    key, _, value = word.partition("=")
+    if key.lstrip("+").strip() != "source":
+        return [word]
+    kind, _, place = value.strip("'\"").partition(":")
+    if not place or kind not in known.choices["live"]:
+        kinds = ", ".join(each for each in known.choices["live"] if each != "off")
+        raise ConfigError(
+            f"source must be a search and its place, such as source=pyserini:cacm, got {value}; known: {kinds}"
+        )
+    return [f"live={kind}", f"live.{_PLACES.get(kind, 'url')}={_as_yaml(place)}"]
 
 
 def _canonical(word: str, known: Catalogue) -> str:
@@ -40,9 +56,9 @@ def _canonical(word: str, known: Catalogue) -> str:
         raise ConfigError(f"'{word}': no key can be removed; turn a switch off with p6=off, a stage with dense=null")
     if not equals or not re.fullmatch(r"\w+(\.\w+)*", name, re.ASCII):
         raise ConfigError(f"'{_shortened(word)}' is not key=value{_suggestion(word, known)}")
-    if name.split(".")[0] == "hydra":
+    if section_of(name) == "hydra":
         raise ConfigError(f"{name} is unknown: `ragbench list config` shows all keys")
-    if name.split(".")[0] not in known.tree and value in known.choices[EXPERIMENT] and name not in known.choices:
+    if section_of(name) not in known.tree and value in known.choices[EXPERIMENT] and name not in known.choices:
         raise ConfigError(f"{name} is unknown; did you mean exp={value}?")
     prefix, dot, space = name.partition("tune.space.")
     name = f"{dot}{numbered(space)}" if dot and not prefix else numbered(name)
@@ -50,6 +66,8 @@ def _canonical(word: str, known: Catalogue) -> str:
         value = re.sub(r"\w+(\.\w+)*", lambda found: numbered(found[0]), value)
     if name in _TEMPLATES and ("{query}" in value or "{depth}" in value) and value[0] not in "[{'\"":
         value = _as_yaml(value)  # a text: its braces are no mapping
+    if value in _TRUTHS and any(each.key == name and each.default in _TRUTHS.values() for each in known.parameters):
+        value = _TRUTHS[value]  # what is true or false is said like a switch, too
     return f"{'+' if name == EXPERIMENT else ''}{name}={value}"
 
 
@@ -64,6 +82,11 @@ def _suggestion(word: str, known: Catalogue) -> str:
 def key_of(word: str) -> str:
     """The key of a word: `p6.depth` of `p6.depth=20`."""
     return word.lstrip("+").partition("=")[0]
+
+
+def section_of(word: str) -> str:
+    """The first part of the key of a word, or of a key: `p6` of `p6.depth=20`."""
+    return key_of(word).split(".")[0]
 
 
 def check_choice(group: str, chosen: object, known: Catalogue, where: str = "") -> None:

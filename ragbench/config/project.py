@@ -28,7 +28,7 @@ from ragbench.boundary.paths import regular_file
 from ragbench.boundary.trust import is_trusted, trust_own
 from ragbench.boundary.yaml import read_yaml_file
 from ragbench.config.catalogue import Catalogue, numbered
-from ragbench.config.overrides import key_of, words
+from ragbench.config.overrides import key_of, section_of, words
 
 FILE = PROJECT_FILE
 _ARMS, _GATE = "arms", "gate"
@@ -53,7 +53,7 @@ class Project:
     def words(self, typed: Sequence[str], known: Catalogue) -> list[str]:
         """The words of the project with absolute paths, then the typed ones; a typed choice leaves out all below it."""
         taken = {key_of(each) for each in typed}
-        kept = [key for key in self.values if not {numbered(key), numbered(key.split(".")[0])} & taken]
+        kept = [key for key in self.values if not {numbered(key), numbered(section_of(key))} & taken]
         return [*words({key: self._absolute(key, self.values[key]) for key in kept}, known), *typed]
 
     def _absolute(self, key: str, value: Any) -> Any:
@@ -99,7 +99,7 @@ def data_words(typed: Sequence[str], keys: Collection[str] = ("data", "links")) 
     """The typed words that name the data, to be repeated in a shell; none where a project file names it."""
     if find() is not None:
         return ""
-    return "".join(f" {shlex.quote(word)}" for word in typed if key_of(word).split(".")[0] in keys)
+    return "".join(f" {shlex.quote(word)}" for word in typed if section_of(word) in keys)
 
 
 def find(start: Path | None = None) -> Project | None:

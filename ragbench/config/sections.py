@@ -14,6 +14,8 @@ from ragbench.corpus.links import Dialect
 
 SPLITS = ("train", "test", "all")
 SAMPLERS = ("tpe", "nsga2", "random")
+AROUND = ("name", "modes", "tune", "paths", "tracking", "execution", "artefacts")
+"""Sections and keys that have no part in what is measured."""
 HALVING = "halving"
 DESIGNS = ("leave_one_out", "add_one", "pairwise", "factorial", "fractional", "shapley")
 
@@ -151,6 +153,14 @@ class PathsSpec(Checked):
     results: Place | None = None
     index: Place | None = None  # index artefacts; <results>/index when null
     cache: Place | None = None  # embeddings and re-ranking scores; <results>/cache when null
+
+
+@dataclass(frozen=True)
+class CacheSpec(Checked):
+    """What is not computed again: the caches of `paths.cache`, and vectors that come with ragbench."""
+
+    # take the vectors of the built-in benchmark that come with ragbench; times are measured without them
+    shipped: bool = True
 
 
 @dataclass(frozen=True)

@@ -12,15 +12,16 @@ from ragbench.base import locations
 from ragbench.base.build import active, build, value_at
 from ragbench.base.errors import ConfigError
 from ragbench.config.registry import make
-from ragbench.config.sections import ExecutionSpec, TuneSpec
+from ragbench.config.sections import CacheSpec, ExecutionSpec, TuneSpec
 from ragbench.evaluation import measures
 from ragbench.evaluation.latency import LatencySpec
 from ragbench.index.dense import DenseSpec
-from ragbench.index.index import IndexSpec, VectorsSpec
 from ragbench.index.lexical import LexicalSpec
 from ragbench.index.shards import Sharding
+from ragbench.index.spec import IndexSpec, VectorsSpec
 from ragbench.index.texts import PassageTemplate
 from ragbench.index.vocabulary import VocabularySpec
+from ragbench.models.access import Models
 from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, check_name
 from ragbench.search.engine.modes import ModeSpec
 from ragbench.search.engine.pipeline import Pipeline
@@ -121,17 +122,31 @@ class Settings:
         given = self.config["paths"]["cache"]
         return Path(given) if given else self.results / "cache"
 
-    def with_value(self, key: str, value: Any) -> Settings:
-        """The same settings with another value for an existing key such as `hyde.text`."""
+    def models(self, threads: int | None = None) -> Models:
+        """The models, with their caches and the vectors that come with ragbench."""
+        shipped = build(CacheSpec, self.config.get("cache", {}), "cache").shipped
+        return Models(cache=self.cache_folder, threads=threads, shipped=shipped)
 
-        def changed(node: Mapping[str, Any], path: Sequence[str]) -> Mapping[str, Any]:
-            return {**node, path[0]: changed(node[path[0]], path[1:]) if len(path) > 1 else value}
+    def with_values(self, changes: Mapping[str, Any]) -> Settings:
+        """The same settings with other values by key such as `hyde.text`, also of keys that a node lacks."""
 
-        return Settings(self.name, changed(self.config, key.split(".")), self.overrides)
+        def changed(node: Any, path: Sequence[str], value: Any) -> Any:
+            inner = dict(node or {})
+            inner[path[0]] = changed(inner.get(path[0]), path[1:], value) if len(path) > 1 else value
+            return inner
+
+        config: Any = self.config
+        for key, value in changes.items():
+            config = changed(config, key.split("."), value)
+        return Settings(self.name, config, self.overrides)
 
     def check(self) -> Settings:
         """Build every value once, so that errors are raised before any work starts; returns the same settings."""
         measures.check(self.measures)
+        return self.check_search()
+
+    def check_search(self) -> Settings:
+        """The same for what only searches."""
         for source in ("", *(name for name, spec in self.index.sources if isinstance(spec, VectorsSpec))):
             check_name(self.index.vectors(source).encoder.name, "encoder")
         for model in self.pipeline.models:

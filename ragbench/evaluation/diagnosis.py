@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ragbench.base.columns import Columns
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -22,7 +24,9 @@ BURIED = "never near the top"
 Ranks = Mapping[int, int]
 """The rank of each chunk in a ranking, from 1; of each document's row where documents are judged."""
 
-COLUMNS = ("arm", "qid", "section", "grade", "outcome", "stage", "rank", "best_source", "best_source_rank")
+COLUMNS = Columns.of(
+    *("arm", "qid", "section", "grade", "outcome", "stage", "rank", "best_source", "best_source_rank"),
+)
 
 
 def of_benchmark(outcome: Outcome, table: ChunkTable, benchmark: Benchmark, cutoff: int = 10) -> pd.DataFrame:
@@ -42,8 +46,6 @@ def diagnose(
     the cut-off after fusion although a source had it above; `never near the top`; `dropped` by a filter, deduplication
     or limit; `ranked down` by a later stage. Ranks count from 1; 0 means absent.
     """
-    import pandas as pd
-
     members = {docno: [row] for docno, row in table.document_number.items()} if by_document else _in_sections(table)
     rows = []
     for trail in trails(outcome, table if by_document else None):
@@ -51,7 +53,7 @@ def diagnose(
             if grade > 0:
                 found = trail.fate(members.get(section, ()), cutoff)
                 rows.append((outcome.arm, trail.qid, section, grade, *found))
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    return COLUMNS.frame(rows)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from ragbench.base.columns import Columns
 from ragbench.evaluation.diagnosis import FOUND, Trail, trails
 from ragbench.evaluation.gains import DEPTH, ndcg
 
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
 DEPTHS = (10, 20, 50)
 VALUE, EVERYTHING, TOGETHER = "nDCG@10", "oracle_all", "recall:together"
 RECALL = "recall:"
-COLUMNS = ("arm", "qid", VALUE, *(f"oracle_{depth}" for depth in DEPTHS), EVERYTHING, TOGETHER, "outcome", "stage")
+COLUMNS = Columns.of(
+    *("arm", "qid", VALUE, *(f"oracle_{depth}" for depth in DEPTHS), EVERYTHING, TOGETHER, "outcome", "stage")
+)
 
 
 def headroom(outcome: Outcome, table: ChunkTable, qrels: Qrels) -> pd.DataFrame:
@@ -43,7 +46,7 @@ def headroom(outcome: Outcome, table: ChunkTable, qrels: Qrels) -> pd.DataFrame:
         }
         if grades:
             rows.append({"arm": outcome.arm, "qid": trail.qid, **_of_query(trail, grades)})
-    frame = pd.DataFrame(rows, columns=None if rows else list(COLUMNS))
+    frame = pd.DataFrame(rows) if rows else COLUMNS.frame()
     return frame[[*COLUMNS, *(name for name in frame.columns if name not in COLUMNS)]]
 
 

@@ -103,9 +103,16 @@ def p95_at_least(samples: Samples) -> float:
 
 def _lowest(n: int) -> int:
     """The place (from 1) of the highest order statistic that lies above p95 with at most 2.5%; n >= 2."""
-    from scipy.special import bdtr
+    return int(np.count_nonzero(_at_most(n) <= (1 - _CONFIDENCE) / 2))
 
-    return max(place for place in range(1, n + 1) if bdtr(place - 1, n, _LEVELS[1] / 100) <= (1 - _CONFIDENCE) / 2)
+
+@lru_cache(maxsize=64)
+def _at_most(n: int) -> Floats:
+    """The chance that at most k of `n` queries lie below p95, for k from 0 to n: a binomial distribution."""
+    p, logs = _LEVELS[1] / 100, np.cumsum(np.log(np.arange(1, n + 1)))
+    factorials = np.concatenate([[0.0], logs])
+    k = np.arange(n + 1)
+    return np.cumsum(np.exp(factorials[n] - factorials - factorials[::-1] + k * np.log(p) + (n - k) * np.log(1 - p)))
 
 
 @lru_cache(maxsize=64)
@@ -114,11 +121,8 @@ def places(n: int) -> tuple[int, int]:
 
     The l-th is above p95 if fewer than l of n lie below it; the u-th is below it if at least u do.
     """
-    from scipy.special import bdtr
-
-    tail, below = (1 - _CONFIDENCE) / 2, _LEVELS[1] / 100
-    low = _lowest(n)
-    high = min(place for place in range(low, n + 1) if 1 - bdtr(place - 1, n, below) <= tail)
+    tail, low = (1 - _CONFIDENCE) / 2, _lowest(n)
+    high = min(place for place in range(low, n + 1) if 1 - _at_most(n)[place - 1] <= tail)
     return low, high
 
 

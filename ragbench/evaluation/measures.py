@@ -149,37 +149,51 @@ def evaluate(
     Queries in `unanswerable` have `Silence`; others without a relevant judgment have `Hits@10` only. Scores that are
     equal are ordered as trec_eval orders them, by docno.
     """
-    import ir_measures
     import pandas as pd
 
     answerable = sorted(qid for qid in run if any(grade > 0 for grade in qrels.get(qid, {}).values()))
-    # Numbered: the program that computes a measure may accept only numbers as ids of queries.
-    judged = {str(number): dict(qrels[qid]) for number, qid in enumerate(answerable)}
-    scored = {str(number): dict(run[qid]) or {"": 0.0} for number, qid in enumerate(answerable)}
-    rows = [(qid, UNJUDGED, unjudged(run[qid], qrels[qid])) for qid in answerable]
-    if any(name.startswith(STRANGER) for hits in run.values() for name, _ in hits):
-        rows += [(qid, UNPLACED, sum(name.startswith(STRANGER) for name, _ in run[qid][:10]) / 10) for qid in run]
+    of_answerable = {qid: run[qid] for qid in answerable}
     own = [name for name in measures if is_own(name)]
-    rows += [(qid, name, value(name, run[qid], qrels[qid])) for name in own for qid in answerable]
     parsed = {name: parse(name) for name in measures if name not in (UNJUDGED, if_useful(PRIMARY), *own)}
+    rows = [(qid, UNJUDGED, unjudged(hits, qrels[qid])) for qid, hits in of_answerable.items()]
+    rows += _unplaced(run)
+    rows += [(qid, name, value(name, hits, qrels[qid])) for name in own for qid, hits in of_answerable.items()]
+    rows += _by_ir_measures(parsed, of_answerable, qrels)
+    if PRIMARY in parsed and useless_known(qrels[qid] for qid in answerable):
+        rows += _if_useful(of_answerable, qrels)
+    rows += [(qid, SILENCE, float(not run[qid])) for qid in sorted(set(run) & set(unanswerable) - set(answerable))]
+    rows += [(qid, FALSE_SILENCE, float(not hits)) for qid, hits in of_answerable.items()]
+    rows += [(qid, HITS, float(min(10, len(run[qid])))) for qid in sorted(run)]
+    return pd.DataFrame(rows, columns=["qid", "measure", "value"])
+
+
+def _unplaced(run: Run) -> list[tuple[str, str, float]]:
+    """`UNPLACED` of every query, where some hit of the run is outside the collection."""
+    outside = {qid: [name.startswith(STRANGER) for name, _ in hits] for qid, hits in run.items()}
+    if not any(map(any, outside.values())):
+        return []
+    return [(qid, UNPLACED, sum(strangers[:10]) / 10) for qid, strangers in outside.items()]
+
+
+def _by_ir_measures(parsed: Mapping[str, Measure], run: Run, qrels: Qrels) -> list[tuple[str, str, float]]:
+    """The values of measures by name, for every query of the run. Raises ConfigError when a program of theirs fails."""
+    import ir_measures
+
+    qids = list(run)
+    # Numbered: the program that computes a measure may accept only numbers as ids of queries.
+    judged = {str(number): dict(qrels[qid]) for number, qid in enumerate(qids)}
+    scored = {str(number): dict(run[qid]) or {"": 0.0} for number, qid in enumerate(qids)}
     values: dict[tuple[str, str], float] = {}
     for together in _by_call(parsed):
         names = {parsed[name].NAME: name for name in together}
         try:
-            for each in ir_measures.iter_calc([parsed[name] for name in together], judged, scored):
-                values[names[each.measure.NAME], answerable[int(each.query_id)]] = float(each.value)
+            for metric in ir_measures.iter_calc([parsed[name] for name in together], judged, scored):
+                values[names[metric.measure.NAME], qids[int(metric.query_id)]] = float(metric.value)
         except subprocess.CalledProcessError as error:
             raise ConfigError(f"{', '.join(together)}: {error.cmd[0]} failed on these results; leave it out") from None
-    for name in parsed:
-        # Without hits none lacks a judgment: an arm that returns nothing is worse, not less judged.
-        silence = 1.0 if name.startswith("Judged@") else 0.0
-        rows += [(qid, name, values.get((name, qid), 0.0) if run[qid] else silence) for qid in answerable]
-    if PRIMARY in parsed and useless_known(judged.values()):
-        rows += _if_useful({qid: run[qid] for qid in answerable}, qrels)
-    rows += [(qid, SILENCE, float(not run[qid])) for qid in sorted(set(run) & set(unanswerable) - set(answerable))]
-    rows += [(qid, FALSE_SILENCE, float(not run[qid])) for qid in answerable]
-    rows += [(qid, HITS, float(min(10, len(run[qid])))) for qid in sorted(run)]
-    return pd.DataFrame(rows, columns=["qid", "measure", "value"])
+    # Without hits none lacks a judgment: an arm that returns nothing is worse, not less judged.
+    silent = {name: 1.0 if name.startswith("Judged@") else 0.0 for name in parsed}
+    return [(qid, name, values.get((name, qid), 0.0) if run[qid] else silent[name]) for name in parsed for qid in qids]
 
 
 def if_useful(measure: str) -> str:

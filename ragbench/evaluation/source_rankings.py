@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from ragbench.base.columns import Columns
 from ragbench.evaluation.measures import document_run
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from ragbench.index.chunks import ChunkTable
     from ragbench.search.engine.executor import Outcome
 
-COLUMNS = ("qid", "source", "docno", "score")
+COLUMNS = Columns.of("qid", "source", "docno", "score")
 
 SourceRuns = Mapping[str, Mapping[str, Mapping[str, float]]]
 """By source and qid, the score of every document that the source returned, best first."""
@@ -26,8 +27,6 @@ def frame(outcome: Outcome, table: ChunkTable) -> pd.DataFrame:
     """
     from dataclasses import replace
 
-    import pandas as pd
-
     before = next((states for states in outcome.states if any(state.fused is not None for state in states)), ())
     sources = sorted({source for state in before for source in state.rankings})
     rows = [
@@ -38,7 +37,7 @@ def frame(outcome: Outcome, table: ChunkTable) -> pd.DataFrame:
         ).items()
         for docno, score in hits
     ]
-    return pd.DataFrame(rows, columns=list(COLUMNS)).astype({"qid": "category", "source": "category"})
+    return COLUMNS.frame(rows).astype({"qid": "category", "source": "category"})
 
 
 def read(found: pd.DataFrame) -> SourceRuns:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ragbench.base import fewest
 from ragbench.base.columns import Column, Columns
+from ragbench.base.numbers import interval
 from ragbench.evidence.arms import Arms, JudgedContrast
 from ragbench.evidence.statistics import TIE
 
@@ -88,7 +89,7 @@ def sentences(frame: pd.DataFrame) -> list[str]:
         if sure and row["area_low"] <= 0 <= row["area_high"]:
             said.append(
                 f"{row['factor']}: the effect on {row['level']}s ({row['effect']:+.3f}) is sure for topics such as "
-                f"these, but not for other areas [{row['area_low']:+.3f}, {row['area_high']:+.3f}]; without "
+                f"these, but not for other areas {interval(row['area_low'], row['area_high'])}; without "
                 f"{row['weakest']} it is {row['without']:+.3f}"
             )
     return said

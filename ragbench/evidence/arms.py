@@ -14,7 +14,7 @@ from ragbench.evaluation.levels import DOCUMENT, PASSAGE, enough
 from ragbench.evaluation.machine import share_lost
 from ragbench.evaluation.measures import PRIMARY, if_useful
 from ragbench.evidence.contrast import Contrast
-from ragbench.evidence.cost import Cost, Times, cost
+from ragbench.evidence.cost import RECORDED, Cost, Times, cost
 from ragbench.evidence.policy import Policy
 from ragbench.evidence.verdict import Level, Verdict, judge
 
@@ -52,12 +52,14 @@ class Arm:
     """One arm: values by level and qid, samples of its time, its configuration.
 
     `useful` are the values if unjudged hits were as useful as judged ones. `times` is None where it was not timed.
+    `recorded`: its hits are those of a run file, which nobody can time.
     """
 
     levels: Mapping[str, Values]
     useful: Mapping[str, Values] = field(default_factory=dict)
     times: Times | None = None
     config: Mapping[str, Any] | None = None
+    recorded: bool = False
 
 
 @dataclass(frozen=True)
@@ -103,15 +105,15 @@ class Arms:
         names = {DOCUMENT: policy.measure, PASSAGE: PRIMARY}
 
         def of_level(arm: str, name: Any) -> dict[str, Values]:
-            found = {level: measured.values(arm, name(measure), split, level) for level, measure in names.items()}
-            most = max(map(len, found.values()))
-            return {level: _plain(values) for level, values in found.items() if enough(len(values), most)}
+            by_name = {level: measured.values(arm, name(measure), split, level) for level, measure in names.items()}
+            most = max(map(len, by_name.values()))
+            return {level: _plain(values) for level, values in by_name.items() if enough(len(values), most)}
 
-        found = {
-            arm: Arm(of_level(arm, str), of_level(arm, if_useful), times.get(arm), configs[arm])
-            for arm in measured.arms
+        by_name = {
+            arm: Arm(of_level(arm, str), of_level(arm, if_useful), times.get(arm), config, _is_recorded(config))
+            for arm, config in configs.items()
         }
-        return Arms(found, policy, family=f"in the run of {len(found)} arms" if len(found) > 2 else "")
+        return Arms(by_name, policy, family=f"in the run of {len(by_name)} arms" if len(by_name) > 2 else "")
 
     def showing(self, asked: Iterable[str]) -> Arms:
         """The same family, with verdicts of some arms only."""
@@ -184,7 +186,10 @@ class Arms:
     def _cost(self, contrast: Contrast) -> Cost:
         times = {arm: known.times for arm, known in self.arms.items() if known.times is not None}
         sides = [[self.arms[arm].config or {} for arm in side] for side in (contrast.plus, contrast.minus)]
-        return cost(contrast, times, self.policy.budget_ms(*sides), self.policy.seed)
+        budget_ms = self.policy.budget_ms(*sides)
+        if any(self.arms[arm].recorded for arm in contrast.weights):
+            return Cost(None, budget_ms, RECORDED)
+        return cost(contrast, times, budget_ms, self.policy.seed)
 
     def _qids(self) -> tuple[str, ...]:
         """All topics with a value at any level, sorted: a column is the same topic at every level."""
@@ -217,6 +222,10 @@ class Arms:
             return None
         plus, minus = self._pair(contrast, level, useful=True)
         return float(np.nanmean(plus - minus))
+
+
+def _is_recorded(config: Mapping[str, Any]) -> bool:
+    return str((config.get("live") or {}).get("_target_")).endswith(".LiveRun")
 
 
 def of_machine(record: Mapping[str, Any]) -> Times:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ragbench.base import fewest
+from ragbench.base.columns import Column, Columns
 from ragbench.base.errors import BenchmarkError
 from ragbench.evidence.policy import Policy
 
@@ -17,7 +18,16 @@ if TYPE_CHECKING:
 
 
 UNTYPED = "(none)"
-COLUMNS = ("kind", "n", "warning", "arm", "mean", "difference", "low", "high")
+COLUMNS = Columns.of(
+    Column("kind", text=True),
+    "n",
+    Column("warning", text=True),
+    Column("arm", text=True),
+    "mean",
+    "difference",
+    "low",
+    "high",
+)
 
 
 def types(kinds: Sequence[str | None]) -> dict[str, NDArray[np.bool_]]:
@@ -40,8 +50,6 @@ def by_type(values: Mapping[str, ArrayLike], base: str, kinds: Sequence[str | No
     `values` (n,) by arm and `kinds` belong to the same queries in the same order. The arms of a type are one family,
     different types are not: use this table to explore, not to decide.
     """
-    import pandas as pd
-
     stacked = np.stack([np.asarray(each, dtype=np.float64) for each in values.values()])
     if stacked.shape[1] != len(kinds):
         raise BenchmarkError(
@@ -55,4 +63,4 @@ def by_type(values: Mapping[str, ArrayLike], base: str, kinds: Sequence[str | No
         for arm, each in zip(values, policy.compare(here, against), strict=True):
             means = (arm, each.mean_candidate, each.difference, each.ci_low, each.ci_high)
             rows.append((kind, each.n, warning(kind, each.n), *means))
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    return COLUMNS.frame(rows)

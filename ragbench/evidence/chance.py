@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.evidence import skew
+from ragbench.evidence import t_of_mean
 
 Floats = NDArray[np.float64]
 
@@ -47,17 +47,17 @@ def simulate(differences: Floats, here: NDArray[np.bool_], seed: int, draws: int
     patterns are used.
     """
     n = here.sum(axis=1)[:, np.newaxis]
-    floor = skew.floor(differences, n[:, 0])[:, np.newaxis]
+    floor = t_of_mean.floor(differences, n[:, 0])[:, np.newaxis]
     moved = differences[:, (differences != 0).any(axis=0)]
     squares = (moved**2).sum(axis=1, keepdims=True)
     flipped = (
-        skew.statistic(n, moved @ signs, squares, floor)
+        t_of_mean.statistic(n, moved @ signs, squares, floor)
         for signs in sign_patterns(moved.shape[1], len(differences), draws, seed)
     )
     centred = np.where(here, differences - differences.sum(axis=1, keepdims=True) / n, 0.0)
     present = here.astype(np.float64)
     again = (
-        skew.statistic(np.maximum(present @ counts, 1.0), centred @ counts, centred**2 @ counts, floor)
+        t_of_mean.statistic(np.maximum(present @ counts, 1.0), centred @ counts, centred**2 @ counts, floor)
         for counts in resamples(differences.shape[1], len(differences), draws, seed)
     )
     (up, down, signs), (highest, lowest, samples) = (_largest(z, len(differences), each) for z in (flipped, again))

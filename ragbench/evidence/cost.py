@@ -84,6 +84,8 @@ class Cost:
         """What settles an open cost."""
         if self.unknown == END_TO_END:
             return "Compare like with like: serve a bundle (ragbench serve) and measure it with live=ragbench"
+        if self.unknown == RECORDED:
+            return "Measure the search itself, not its run file, to weigh its time: docs/live.md"
         if self.disturbed:
             return "Time the arms again on a quieter machine to decide: ragbench run --time-again @1"
         if self.added is not None and self.added.known:
@@ -101,6 +103,8 @@ class Cost:
 
 END_TO_END = "a live search is timed end to end with its network, which no pipeline is"
 """Why the times of a live search and of a pipeline are not compared."""
+RECORDED = "a run file has no times"
+"""Why nothing is known of the cost of an arm that was recorded."""
 
 
 @dataclass(frozen=True)

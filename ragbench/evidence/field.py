@@ -123,21 +123,21 @@ def sentences(frame: pd.DataFrame) -> list[str]:
         return []
     out = frame[frame["ruled_out_by"] != ""]
     left = frame[frame["ruled_out_by"] == ""]
-    said = [
+    lines = [
         f"Best of {len(frame)} by documents: "
         + ", ".join(f"{r['arm']} ({r['best']:.0%})" for r in left.to_dict("records"))
         + "."
     ]
     if len(out):
-        said.append(
+        lines.append(
             "Ruled out: " + ", ".join(f"{r['arm']} (by {r['ruled_out_by']})" for r in out.to_dict("records")) + "."
         )
     lacking = left["more_topics"].dropna()
     if len(lacking):
-        said.append(
+        lines.append(
             f"To separate the others from the first takes {int(lacking.min()):,} more topics such as these for one of "
             f"them, {int(lacking.max()):,} for all whose difference matters."
         )
     elif len(left) > 1:
-        said.append("The differences of the rest are too small to matter.")
-    return said
+        lines.append("The differences of the rest are too small to matter.")
+    return lines

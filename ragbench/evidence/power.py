@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ragbench.base import fewest
 from ragbench.base.errors import ConfigError
-from ragbench.evidence import skew
+from ragbench.evidence import t_of_mean
 from ragbench.evidence.chance import resamples
 
 Floats = NDArray[np.float64]
@@ -32,11 +32,11 @@ def detectable_effects(
     `tests/bench/promises.py` find it. NaN for rows with fewer than `fewest.DETECTABLE` queries or changed queries.
     """
     n, changed = here.sum(axis=1), (differences != 0).sum(axis=1)
-    least = skew.floor(differences, n)
+    least = t_of_mean.floor(differences, n)
     enough = (n >= fewest.DETECTABLE) & (changed >= fewest.DETECTABLE)
-    found = np.full(len(differences), np.nan)
+    effects = np.full(len(differences), np.nan)
     if not enough.any():
-        return found
+        return effects
     rows, n = differences[enough], n[enough][:, np.newaxis]
     centred = _with_zero_mean(rows)
     parts = [
@@ -51,13 +51,13 @@ def detectable_effects(
         """The share of experiments that find an effect of this size and sign, by row."""
         step = sign * effect[:, np.newaxis] / share
         sums = (first + step * moved, second + 2 * step * first + step**2 * moved)
-        z = skew.statistic(np.maximum(size, 1.0), *sums, floor)
+        z = t_of_mean.statistic(np.maximum(size, 1.0), *sums, floor)
         return np.asarray((sign * z > critical[0 if sign > 0 else 1]).mean(axis=1))
 
     spread = np.sqrt((rows**2).sum(axis=1) / n[:, 0])
     either = [_least(partial(power, sign=sign), spread) for sign in (1.0, -1.0)]
-    found[enough] = np.maximum(*either)
-    return found
+    effects[enough] = np.maximum(*either)
+    return effects
 
 
 def _least(power: Callable[[Floats], Floats], start: Floats) -> Floats:

@@ -7,12 +7,13 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from ragbench.base import fewest
+from ragbench.base.columns import Columns
 from ragbench.base.errors import ResultsError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-COLUMNS = ("first", "second", "changes", "rank_correlation", "same_sign", "sure", "sure_alike")
+COLUMNS = Columns.of("first", "second", "changes", "rank_correlation", "same_sign", "sure", "sure_alike")
 
 
 def effects(verdicts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
@@ -47,8 +48,6 @@ def agreement(frame: pd.DataFrame) -> pd.DataFrame:
     `sure` how many changes are significant in both (0 outside both intervals), `sure_alike` how many of these have the
     same sign.
     """
-    import pandas as pd
-
     names = [str(column).removesuffix(" effect") for column in frame.columns if str(column).endswith(" effect")]
     rows = []
     for one, other in combinations(names, 2):
@@ -63,4 +62,4 @@ def agreement(frame: pd.DataFrame) -> pd.DataFrame:
                 *(int(sure.sum()), int((sure & (signs[0] == signs[1])).sum())),
             )
         )
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    return COLUMNS.frame(rows)

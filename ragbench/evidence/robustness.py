@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ragbench.base.columns import Column, Columns
 from ragbench.base.errors import ResultsError
 from ragbench.evaluation.levels import DOCUMENT
 from ragbench.evidence.arms import Arms
@@ -14,7 +15,13 @@ from ragbench.evidence.arms import Arms
 if TYPE_CHECKING:
     import pandas as pd
 
-COLUMNS = ("kind", "arm", "n", "topics", "variants", "loss", "low", "high", "p")
+COLUMNS = Columns.of(
+    *(Column(name, text=True) for name in ("kind", "arm")),
+    "n",
+    *(Column(name, form=".3f") for name in ("topics", "variants")),
+    *(Column(name, form="+.3f") for name in ("loss", "low", "high")),
+    Column("p", form=".3f"),
+)
 
 
 def losses(arms: Arms, variants: Mapping[str, Mapping[str, str]]) -> pd.DataFrame:
@@ -23,8 +30,6 @@ def losses(arms: Arms, variants: Mapping[str, Mapping[str, str]]) -> pd.DataFram
     `topics` and `variants` are means over the `n` topics that have the variant; `loss` is variants minus topics, with
     an interval that holds together with all others. Raises ResultsError where no topic has a value.
     """
-    import pandas as pd
-
     qids = sorted({qid for each in variants.values() for qid in each})
     rows: list[tuple[str, str]] = [(kind, arm) for kind in variants for arm in arms.arms]
     values = {arm: known.levels.get(DOCUMENT, {}) for arm, known in arms.arms.items()}
@@ -44,4 +49,4 @@ def losses(arms: Arms, variants: Mapping[str, Mapping[str, str]]) -> pd.DataFram
         (*row, e.n, e.mean_baseline, e.mean_candidate, e.difference, e.ci_low, e.ci_high, e.p_value)
         for row, e in zip([row for row, keep in zip(rows, kept, strict=True) if keep], compared, strict=True)
     ]
-    return pd.DataFrame(found, columns=list(COLUMNS))
+    return COLUMNS.frame(found)

@@ -1,7 +1,7 @@
 """Significance of differences between arms: one family of paired comparisons with one critical value.
 
-The statistic of a row of differences is the t of its mean (`ragbench.evidence.skew`). The distribution of the largest
-statistic of a family under the null comes from flipping the signs of whole queries and from resampling queries
+The statistic of a row of differences is the t of its mean (`ragbench.evidence.t_of_mean`). The distribution of the
+largest statistic of a family under the null comes from flipping the signs of whole queries and from resampling queries
 (`ragbench.evidence.chance`). p is adjusted for the family, and an interval contains the means that are not rejected
 at the critical value: it excludes 0 exactly when p <= 1 - confidence, and all intervals of a family hold together at
 the stated confidence. Beside them stands the bound that a claim of "not worse" needs: one-sided, of one comparison
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ragbench.base.errors import BenchmarkError, ConfigError
-from ragbench.evidence import chance, skew
+from ragbench.evidence import chance, t_of_mean
 from ragbench.evidence.power import detectable_effects
 
 Floats = NDArray[np.float64]
@@ -87,15 +87,15 @@ def compare_all(
     differences = np.where(here, candidate - baseline, 0.0)
     differences[np.abs(differences) <= TIE] = 0.0
     n = here.sum(axis=1)
-    observed = skew.statistic(n, *skew.sums(differences), skew.floor(differences, n))
+    observed = t_of_mean.statistic(n, *t_of_mean.sums(differences), t_of_mean.floor(differences, n))
     by_chance = chance.simulate(differences, here, seed, draws, each=True)
     p_values = chance.p_values(observed, by_chance)
     size = (int(n.max()), len(n))
     wide, narrow = (chance.critical(by_chance, level, *size) for level in (1 - confidence, 2 - 2 * confidence))
-    lows, highs = skew.bounds(differences, n, *wide)
-    narrow_lows, narrow_highs = skew.bounds(differences, n, *narrow)
+    lows, highs = t_of_mean.bounds(differences, n, *wide)
+    narrow_lows, narrow_highs = t_of_mean.bounds(differences, n, *narrow)
     surely = chance.critical_alone(by_chance.each, 1 - alone, n)
-    at_least, _ = skew.bounds(differences, n, surely, surely)
+    at_least, _ = t_of_mean.bounds(differences, n, surely, surely)
     if np.nanmin([candidate, baseline]) >= 0 and np.nanmax([candidate, baseline]) <= 1:
         # Means of such values differ by at most 1; few topics do not tell that.
         lows, highs, narrow_lows, narrow_highs, at_least = np.clip(

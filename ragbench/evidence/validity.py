@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ragbench.base import fewest
 from ragbench.base.errors import ResultsError
+from ragbench.base.numbers import with_interval
 from ragbench.evaluation.levels import DOCUMENT
 from ragbench.evidence.arms import Arms
 from ragbench.evidence.chance import resamples
@@ -83,7 +84,7 @@ class Validity:
             f"[{self.same_sign.low:.0%}, {self.same_sign.high:.0%}]; {sure}, contradict each other in "
             f"{self.sure_other} of these, and only one set is sure of {self.sure_one}.",
             f"Effects against {self.base}: correlation {self.correlation.text}; the other topics find "
-            f"{self.bias.value:+.3f} [{self.bias.low:+.3f}, {self.bias.high:+.3f}] more on average.",
+            f"{with_interval(self.bias.value, self.bias.low, self.bias.high)} more on average.",
         ]
 
 

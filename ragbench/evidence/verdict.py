@@ -15,6 +15,7 @@ from typing import Literal
 import numpy as np
 
 from ragbench.base import fewest
+from ragbench.base.numbers import with_interval
 from ragbench.evidence.cost import Cost
 from ragbench.evidence.statistics import Comparison
 
@@ -88,7 +89,7 @@ class Level:
         found, quality = self.comparison, self.quality(smallest_effect)
         if found.ties == found.n:
             return f"{self.name}s: none of {found.n} queries changed"
-        numbers = f"{self.name}s {found.difference:+.3f} [{found.ci_low:+.3f}, {found.ci_high:+.3f}], {p_text(found)}"
+        numbers = f"{self.name}s {with_interval(found.difference, found.ci_low, found.ci_high)}, {p_text(found)}"
         if found.n < fewest.INTERVAL:
             return f"{self.name}s {found.difference:+.3f}: {found.n} topics are too few to decide"
         if not self.sign_is_sure:

@@ -11,6 +11,7 @@ import numpy as np
 from ragbench.base.errors import ConfigError
 from ragbench.base.files import write_text
 from ragbench.config import catalogue
+from ragbench.config.overrides import section_of
 from ragbench.config.settings import Settings
 from ragbench.evidence.arms import Arms, JudgedContrast
 from ragbench.experiment.design import Design, design_named
@@ -67,7 +68,7 @@ def _flipped(base: Settings, factors: Sequence[str], compose: Callable[[Sequence
 
     All are composed at once, as a composition takes a third of a second.
     """
-    rest = [each for each in base.overrides if _root(each) not in factors]
+    rest = [each for each in base.overrides if section_of(each) not in factors]
     other = [f"{factor}={'off' if _is_on(base.config[factor]) else 'on'}" for factor in factors]
     composed = compose([*rest, *other]).config
     return {factor: composed.get(factor) for factor in factors}
@@ -79,15 +80,10 @@ def _arm(base: Settings, name: str, states: Mapping[str, bool], flipped: Mapping
     config = {**base.config, "name": name, **{factor: flipped[factor] for factor in changed}}
     absent = {factor for factor in changed if flipped[factor] is None}
     config = {key: value for key, value in config.items() if key not in absent}
-    config["order"] = [entry for entry in base.config["order"] if str(entry).split(".")[0] not in absent]
-    overrides = [each for each in base.overrides if _root(each) not in (*changed, "name")]
+    config["order"] = [entry for entry in base.config["order"] if section_of(str(entry)) not in absent]
+    overrides = [each for each in base.overrides if section_of(each) not in (*changed, "name")]
     words = [f"{factor}={'on' if on else 'off'}" for factor, on in states.items() if factor in changed]
     return Settings(name, config, (*overrides, *words, f"name={name}")).check()
-
-
-def _root(override: str) -> str:
-    """The first part of the key an override is for: `p6` of `p6.depth=20`."""
-    return override.lstrip("+~").partition("=")[0].split(".")[0]
 
 
 def judge(ablation: Ablation, results: Measurements) -> list[JudgedContrast]:

@@ -11,8 +11,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,18 +21,22 @@ from ragbench.base.processes import end_with
 from ragbench.boundary.json import read_json
 
 if TYPE_CHECKING:
+    from ragbench.base.types import Document
     from ragbench.config.settings import Settings
 
 
 PEAK_MEMORY = "peak_memory_mb"
 
 
-def measure(settings: Settings, text: str) -> Mapping[str, float]:
+def measure(settings: Settings, text: str, collection: str) -> Mapping[str, float]:
     """Milliseconds from the first line of a new process to `ready` (index and models open) and to the `first answer`.
 
-    `peak_memory_mb` is the largest resident set of that process, in MiB.
+    `collection` is the digest of the documents, whose artefacts are on this machine: a search that starts reads those,
+    not the documents. `peak_memory_mb` is the largest resident set of that process, in MiB.
     """
-    request = json.dumps({"config": plain(settings.config), "text": text, "parent": os.getpid()})
+    request = json.dumps(
+        {"config": plain(settings.config), "text": text, "collection": collection, "parent": os.getpid()}
+    )
     done = subprocess.run(
         [sys.executable, "-m", "ragbench.experiment.coldstart"],
         input=request,
@@ -52,23 +55,29 @@ def main() -> None:
     started = time.perf_counter()
     request = read_json(sys.stdin.read(), own=True)
     end_with(request["parent"])
-    from ragbench.config.arm_builder import ArmBuilder
-    from ragbench.config.benchmark import load
     from ragbench.config.settings import Settings
+    from ragbench.index.artefacts import ArtefactStore
+    from ragbench.index.index import Index
     from ragbench.models.access import Models
     from ragbench.search.engine.answer import answer
 
     settings = Settings("cold", request["config"])
-    builder = ArmBuilder.of(settings, load(settings.config), say=lambda message: None)
-    store = replace(builder.store, remote=None)  # all artefacts are on this machine already
-    builder = ArmBuilder(builder.benchmark, store, Models(threads=settings.latency.threads))
-    (arm,) = builder.arms([settings])
-    arm.index.prepare(arm.pipeline.needs)
+    models = Models(threads=settings.latency.threads)
+    store = ArtefactStore(settings.index_folder)
+    index = Index(settings.index, request["collection"], lambda: _documents(settings), store, models)
+    index.prepare(settings.pipeline.needs)
     ready = time.perf_counter()
-    answer(request["text"], arm.pipeline, arm.index, top_n=10)
+    answer(request["text"], settings.pipeline, index, top_n=10)
     answered = time.perf_counter()
     times = {"ready": (ready - started) * 1e3, "first answer": (answered - started) * 1e3}
     print(json.dumps({**times, PEAK_MEMORY: peak_memory_bytes() / 2**20}))
+
+
+def _documents(settings: Settings) -> Sequence[Document]:
+    """The documents, to build what is missing."""
+    from ragbench.config.benchmark import load
+
+    return load(settings.config).documents
 
 
 def peak_memory_bytes() -> int:

@@ -88,6 +88,7 @@ def forecast(arms: Sequence[Arm], queries: Sequence[Query], spec: LatencySpec, *
         for name in sorted(need for need in arm.pipeline.needs if need.partition(":")[0] == "dense"):
             source = name.partition(":")[2]
             vectors, encoder = arm.index.spec.vectors(source), arm.index.part(f"encoder:{source}".rstrip(":"))
+            encoder = getattr(encoder, "plain", encoder)  # an adapter embeds no passage
             key = encoder.passage_digest
             if arm.index.store.has("dense", arm.index.fingerprint(name)):
                 continue

@@ -10,7 +10,6 @@ from ragbench.config.settings import Settings
 from ragbench.experiment.forecast import Forecast, forecast
 from ragbench.experiment.run import arm_key, plan
 from ragbench.index.artefacts import Survey
-from ragbench.models.access import Models
 from ragbench.results import store
 from ragbench.search.engine.executor import Arm
 from ragbench.search.engine.tree import explain as explain_tree
@@ -23,7 +22,7 @@ def explain(settings: Sequence[Settings], benchmark: Benchmark, command: str) ->
     `command` is the one that would run it: only the same command continues a stopped experiment.
     """
     shared = settings[0]
-    builder = ArmBuilder(benchmark, Survey(shared.index_folder), Models(cache=shared.cache_folder))
+    builder = ArmBuilder(benchmark, Survey(shared.index_folder), shared.models())
     planned = plan(settings, command, builder)
     arms = [arm for _, arm in planned.arms.values()]
     stopped = store.stopped(shared.results, planned.digest)
@@ -48,7 +47,7 @@ def explain(settings: Sequence[Settings], benchmark: Benchmark, command: str) ->
 def expected(settings: Sequence[Settings], benchmark: Benchmark, command: str) -> Forecast:
     """How long a run of the settings will take here; the models are tried for some seconds."""
     shared = settings[0]
-    builder = ArmBuilder(benchmark, Survey(shared.index_folder), Models(cache=shared.cache_folder))
+    builder = ArmBuilder(benchmark, Survey(shared.index_folder), shared.models())
     planned = plan(settings, command, builder)
     return forecast([arm for _, arm in planned.arms.values()], planned.queries, shared.latency)
 

@@ -16,6 +16,7 @@ from ragbench.base.errors import BenchmarkError, ConfigError, ResultsError
 from ragbench.base.fingerprint import digest, plain
 from ragbench.base.types import Query
 from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic, topic_area
+from ragbench.benchmark.native import DOCUMENTS, SECTIONS, qrels_text
 from ragbench.benchmark.split import TEST
 from ragbench.benchmark.topics.derive import DeriveSpec, choose
 from ragbench.config.arm_builder import ArmBuilder, Progress, Say, fetch_caches, share_caches
@@ -98,17 +99,24 @@ def run(
     builder = ArmBuilder.of(settings[0], benchmark, progress, say)
     fetch_caches(builder.store, builder.models)
     planned = plan(settings, command, builder)
+    for _, arm in planned.arms.values():
+        arm.pipeline.require_topics([topic.qid for topic in planned.topics])
     names = list(planned.arms)
     label = names[0] if len(names) == 1 else f"{len(names)}-arms"
     with store.writing(planned.shared.results, command, label, planned.digest, names, folder, say) as place:
         quality = _measure_quality(planned, place, builder, say)
         times = _measure_time(planned, place, progress, say)
-        found = _conclude(planned, place, quality, times, conclude)
+        found = _conclude(planned, place, quality, times, conclude, progress)
     share_caches(builder.store, builder.models)
     return found
 
 
-def time_again(finished: Measurements, progress: Progress | None = None, say: Say = print) -> Measurements:
+def time_again(
+    finished: Measurements,
+    conclude: Callable[[Measurements], None] = verdicts.against_first,
+    progress: Progress | None = None,
+    say: Say = print,
+) -> Measurements:
     """Time the arms of a finished run anew, in a run of its own with the values that the finished one measured.
 
     Raises ResultsError for an ablation, and for documents or topics that have changed since.
@@ -119,8 +127,8 @@ def time_again(finished: Measurements, progress: Progress | None = None, say: Sa
             f"{finished.folder} is of ragbench {record['command']}: only those of ragbench run are timed again"
         )
     settings = [
-        Settings(name, {**finished.config(name), "name": name}, tuple(record["overrides"][name])).with_value(
-            "latency.enabled", True
+        Settings(name, {**finished.config(name), "name": name}, tuple(record["overrides"][name])).with_values(
+            {"latency.enabled": True}
         )
         for name in names
     ]
@@ -132,10 +140,11 @@ def time_again(finished: Measurements, progress: Progress | None = None, say: Sa
     identity, label = digest([planned.digest, "timed again", finished.folder.name]), f"{len(names)}-arms-timed-again"
     with store.writing(finished.folder.parents[1], "run", label, identity, names, None, say) as place:
         place.copy(finished.folder, names, (measurements.TOPICS,), without=LATENCY)
+        _write_judgments(planned, place)
         for _, arm in planned.arms.values():
             arm.index.prepare(arm.pipeline.needs)
         times = _measure_time(planned, place, progress, say)
-        return _conclude(planned, place, finished.per_query, times, verdicts.against_first)
+        return _conclude(planned, place, finished.per_query, times, conclude, progress)
 
 
 def _measure_quality(planned: Plan, place: RunFolder, builder: ArmBuilder, say: Say) -> pd.DataFrame:
@@ -143,6 +152,7 @@ def _measure_quality(planned: Plan, place: RunFolder, builder: ArmBuilder, say: 
     import pandas as pd
 
     place.table(measurements.TOPICS, _topics(planned.topics, planned.benchmark.document_qrels))
+    _write_judgments(planned, place)
     surroundings = environment.describe()
     facts = pd.DataFrame([(t.qid, t.split, t.type) for t in planned.topics], columns=["qid", "split", "type"])
     frames: dict[str, pd.DataFrame] = {}
@@ -159,6 +169,9 @@ def _measure_quality(planned: Plan, place: RunFolder, builder: ArmBuilder, say: 
         frames[outcome.arm] = _write_arm(files, each, arm, outcome, planned.benchmark, facts, surroundings)
         if long:
             provisional.refine(planned.shared, planned.benchmark, frames)
+    read = {a.folder: a for _, arm in planned.arms.values() for a in _artefacts(arm) if a.built}
+    if came := sum(each.manifest.get("vectors", {}).get("shipped", 0) for each in read.values()):
+        say(f"{came:,} vectors of passages came with ragbench: cache.shipped=off computes them")
     return pd.concat([frames[name] for name in planned.arms], ignore_index=True)
 
 
@@ -178,37 +191,35 @@ def _look_ahead(planned: Plan, remaining: Sequence[tuple[Settings, Arm]], builde
 
 @dataclass(frozen=True)
 class _Times:
-    """The latency of all arms as a table, the peak memory of their processes by name, and the state of the machine."""
+    """The times of all arms by name, and the state of the machine while they were taken."""
 
-    table: pd.DataFrame
-    memory: Mapping[str, float]
+    timings: Mapping[str, latency.Timing]
     machine: Mapping[str, Any] | None
 
 
 def _measure_time(planned: Plan, place: RunFolder, progress: Progress | None, say: Say) -> _Times:
-    """Time the queries of all arms side by side, in a fresh process and under load; write the times."""
+    """Time the queries of all arms but recorded ones, side by side and under load; write the times."""
     spec = planned.shared.latency
-    arms = [arm for _, arm in planned.arms.values()]
-    timings, observed = _time_arms(arms, planned, progress, say) if spec.enabled else ({}, None)
-    local = [each for each, arm in planned.arms.values() if not arm.pipeline.live]
-    cold = _cold_starts(local, planned.queries[0].text, progress) if timings and spec.cold_start else {}
-    memory = {name: round(each.pop(coldstart.PEAK_MEMORY), 1) for name, each in cold.items()}
+    arms = [arm for _, arm in planned.arms.values() if not arm.pipeline.recorded]
+    timings, observed = _time_arms(arms, planned, progress, say) if spec.enabled and arms else ({}, None)
     local_arms = [arm for arm in arms if not arm.pipeline.live]
     under_load = open_loop.measure(local_arms, planned.queries, spec, progress) if timings and local_arms else []
-    times = _Times(_latency_table(timings, cold), memory, observed)
     for name, timing in timings.items():
         place.arm(name).table("latency.parquet", timing.frame())
-    if len(times.table):
-        place.text("latency.csv", times.table.to_csv(index=False))
     if under_load:
         place.text(measurements.OPEN_LOOP, open_loop.table(under_load, timings, spec.seed).to_csv(index=False))
-    return times
+    return _Times(timings, observed)
 
 
 def _conclude(
-    planned: Plan, place: RunFolder, quality: pd.DataFrame, times: _Times, conclude: Callable[[Measurements], None]
+    planned: Plan,
+    place: RunFolder,
+    quality: pd.DataFrame,
+    times: _Times,
+    conclude: Callable[[Measurements], None],
+    progress: Progress | None,
 ) -> Measurements:
-    """Write the summary and the verdicts, and the record last."""
+    """Write the summary and the verdicts, then start fresh processes, which no verdict reads; the record last."""
     shared, benchmark = planned.shared, planned.benchmark
     record = {
         "name": place.path.name,
@@ -233,22 +244,35 @@ def _conclude(
         "latency": plain(shared.latency),
         "machine": times.machine,
         "peak_memory_bytes": coldstart.peak_memory_bytes(),
-        "peak_memory_mb": times.memory,
         "index_bytes": {name: sum(a.size_bytes for a in _artefacts(arm)) for name, (_, arm) in planned.arms.items()},
         "endpoints": usage.take_usage() if (usage := sys.modules.get("ragbench.models.usage")) else {},
         "models": {name: arm.pipeline.digests(arm.index) for name, (_, arm) in planned.arms.items()},
     }
-    found = Measurements(place.path, record, quality, times.table)
+    found = Measurements(place.path, record, quality, _write_latency(place, times, {}))
     place.text("summary.csv", found.summary(("split", "type")).to_csv(index=False))
     with store.errors_as_results_error(place.path):
         shown.report("comparing arms")
         conclude(found)
-    return replace(found, record=place.finish(record))
+    local = [each for each, arm in planned.arms.values() if not arm.pipeline.live]
+    cold = _cold_starts(planned, local, progress) if times.timings and shared.latency.cold_start else {}
+    memory = {name: round(each.pop(coldstart.PEAK_MEMORY), 1) for name, each in cold.items()}
+    record |= {"peak_memory_mb": memory, "seconds": round(time.time() - planned.started, 3)}
+    table = _write_latency(place, times, cold)
+    return replace(found, record=place.finish(record), latency=table)
+
+
+def _write_latency(place: RunFolder, times: _Times, cold: Mapping[str, Mapping[str, float]]) -> pd.DataFrame:
+    """The table of times, written where there are any."""
+    table = _latency_table(times.timings, cold)
+    if len(table):
+        place.text("latency.csv", table.to_csv(index=False))
+    return table
 
 
 def _record_look(planned: Plan) -> dict[str, Any]:
-    """Record a look at the test topics; its number, 0 when no test topics are used, and its price where it judges."""
-    if not any(topic.split == TEST for topic in planned.topics):
+    """Record a look at judged test topics; its number, 0 when there are none, and its price where it judges."""
+    judged = planned.benchmark.document_qrels.keys() | planned.benchmark.section_qrels.keys()
+    if not any(topic.split == TEST and topic.qid in judged for topic in planned.topics):
         return {"looks": 0}
     key = [planned.shared.split, *(arm_key(arm) for _, arm in planned.arms.values())]
     root, digest_of = planned.shared.ledger, planned.benchmark.digest
@@ -259,10 +283,15 @@ def _record_look(planned: Plan) -> dict[str, Any]:
 
 
 def _topics(topics: Sequence[Topic], qrels: Qrels) -> pd.DataFrame:
-    import pandas as pd
-
     rows = [(t.qid, t.split, t.type, t.text, t.need, topic_area(qrels.get(t.qid, {}))) for t in topics]
-    return pd.DataFrame(rows, columns=list(measurements.TOPIC_COLUMNS))
+    return measurements.TOPIC_COLUMNS.frame(rows)
+
+
+def _write_judgments(planned: Plan, place: RunFolder) -> None:
+    """Write what is judged of the topics in TREC form, for the tools that read it beside the run files."""
+    for name, qrels in ((DOCUMENTS, planned.benchmark.document_qrels), (SECTIONS, planned.benchmark.section_qrels)):
+        judged = {topic.qid: qrels[topic.qid] for topic in planned.topics if topic.qid in qrels}
+        place.text(name, qrels_text(judged))
 
 
 _RUN_FILES = {
@@ -358,9 +387,10 @@ def timed_queries(planned: Plan) -> list[Query]:
     return found if len(planned.queries) >= wanted else found[:wanted]
 
 
-def _cold_starts(settings: Sequence[Settings], text: str, progress: Progress | None) -> dict[str, dict[str, float]]:
+def _cold_starts(planned: Plan, settings: Sequence[Settings], progress: Progress | None) -> dict[str, dict[str, float]]:
+    text, collection = planned.queries[0].text, planned.benchmark.collection
     begun = shown.steps("starting cold", settings, progress)
-    return {each.name: dict(coldstart.measure(each, text)) for each in begun}
+    return {each.name: dict(coldstart.measure(each, text, collection)) for each in begun}
 
 
 def _latency_table(timings: Mapping[str, latency.Timing], cold: Mapping[str, Mapping[str, float]]) -> pd.DataFrame:

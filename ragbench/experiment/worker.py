@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Benchmark
     from ragbench.config.settings import Settings
     from ragbench.index.artefacts import ArtefactStore
-    from ragbench.index.index import Index, IndexSpec
+    from ragbench.index.index import Index
+    from ragbench.index.spec import IndexSpec
     from ragbench.search.engine.executor import Arm, Outcome
 
 
@@ -95,12 +96,11 @@ class Worker:
         from threadpoolctl import threadpool_limits
 
         from ragbench.config.settings import Settings
-        from ragbench.models.access import Models
         from ragbench.search.engine.executor import Session
 
         threadpool_limits(limits=1, user_api="blas")
         self._shared = Settings("worker", self.job.config)
-        self._models = Models(cache=self._shared.cache_folder, threads=self.job.threads)
+        self._models = self._shared.models(self.job.threads)
         self._session = Session(self.job.queries, self.job.memory_bytes)
 
     def run(self, settings: Settings) -> Outcome | Failure:

@@ -8,6 +8,7 @@
     README.md         what it is and how it is used
     sbom.json         models and packages with digests and licences (CycloneDX)
     signatures/       with --sign, a signature of each state that it may be in
+    carried/          with --self-contained, weights and Lucene for installations without these wheels
     index/            the artefacts (with --without-index, built there when it is first loaded)
 
 It is written under another name and then renamed, so that it is either absent or complete. Its rankings are compared
@@ -24,8 +25,9 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from ragbench.base import wheels
 from ragbench.base.errors import BundleError, ConfigError, ResultsError
 from ragbench.base.files import publish_folder, why_unreadable
 from ragbench.base.fingerprint import plain, text_digest
@@ -38,9 +40,13 @@ from ragbench.boundary.json import read_json_file, read_json_lines, read_text
 from ragbench.boundary.sealed import read_sealed, write_sealed
 from ragbench.boundary.trust import trust_own
 from ragbench.config.arm_builder import ArmBuilder, Progress, Say
+from ragbench.config.overrides import section_of
 from ragbench.evaluation.measures import PRIMARY, document_run
 from ragbench.export import sbom, signing
 from ragbench.export.measured_arm import Evidence, MeasuredArm
+from ragbench.index import lucene_jar
+from ragbench.models import adapter, bundled
+from ragbench.models.draft import SOURCE
 from ragbench.models.functions import is_endpoint
 from ragbench.models.licences import licence_of
 from ragbench.models.resolve import CrossEncoderSpec
@@ -100,6 +106,7 @@ def write(
     evidence: Evidence,
     caution: str | None = None,
     include_index: bool = True,
+    self_contained: bool = False,
     sign: Path | None = None,
     progress: Progress | None = None,
     say: Say = print,
@@ -154,6 +161,8 @@ def write(
             for artefact in arm.index.artefacts():
                 place = draft / INDEX / artefact.kind / artefact.fingerprint
                 shutil.copytree(artefact.folder, place, ignore=shutil.ignore_patterns("write.lock"))
+        if self_contained:
+            cautions += _carry(draft / wheels.CARRIED, models)
         record = {
             "format": FORMAT,
             "name": measured.name,
@@ -209,6 +218,22 @@ def _readme(
         "models and packages with their licences: sbom.json.",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _carry(place: Path, models: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Copy the weights of bundled models and Lucene; a sentence for each model that stays outside."""
+    lucene_jar.write_part(place / lucene_jar.PART)
+    missing = []
+    for entry in models:
+        model = bundled.find(SOURCE if entry["name"] == bundled.DRAFT else str(entry["name"]))
+        found = model.locate() if model is not None and model.backend == "onnx" else None
+        if model is None or found is None:
+            missing.append(f"the {entry['kind']} {entry['name']} is not carried: it must be there where this is served")
+            continue
+        for name in found.weights:  # which compares their digests
+            (place / model.folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(found.root / name, place / model.folder / name)
+    return missing
 
 
 def _abandoned_drafts(out: Path) -> Iterator[Path]:
@@ -323,7 +348,7 @@ def _golden_lines(states: Sequence[QueryState], index: Index) -> Iterable[str]:
 
 def _about(measured: MeasuredArm) -> dict[str, Any]:
     record = measured.results.record
-    overrides = [each for each in measured.settings.overrides if each.lstrip("+~").split(".")[0] not in _PLACES]
+    overrides = [each for each in measured.settings.overrides if section_of(each) not in _PLACES]
     return {"split": record["split"], "topics": record["topics"], "overrides": overrides}
 
 
@@ -339,13 +364,18 @@ def _models(arm: Arm) -> list[dict[str, Any]]:
         {
             "kind": kind,
             "name": model.name,
-            "spec": {key: value for key, value in plain(spec).items() if key},
+            "spec": {key: value for key, value in plain(spec).items() if key} | _adapter_in(spec),
             "digest": model.digest,
             "weights": dict(model.weights),
             "licence": licence_of(spec.name, "encoder" if kind == "encoder" else "cross-encoder"),
         }
         for kind, spec, model in loaded
     ]
+
+
+def _adapter_in(spec: Any) -> dict[str, str]:
+    named = getattr(spec, "adapter", "")
+    return {"adapter": adapter.read(named).text} if named else {}
 
 
 def _cautions(pipeline: Pipeline) -> list[str]:
@@ -365,7 +395,8 @@ def _cautions(pipeline: Pipeline) -> list[str]:
 def _portable(config: Mapping[str, Any]) -> dict[str, Any]:
     """The configuration without folders of this machine; those of the documents are made absolute.
 
-    It holds the trees of a learned order themselves, so that the bundle does not depend on those of an installation.
+    It holds the trees of a learned order and adapters themselves, so that the bundle does not depend on those of an
+    installation.
     """
     data = {
         key: str(Path(value).expanduser().absolute()) if key in _DOCUMENT_PATHS and value else value
@@ -374,7 +405,18 @@ def _portable(config: Mapping[str, Any]) -> dict[str, Any]:
     emptied = {key: {**config[key], **dict.fromkeys(names)} for key, names in _PLACES.items() if key in config}
     order = config.get("rank") or {}
     trees_in = {"rank": {**order, "model": trees.text_of(str(order["model"]))}} if "model" in order else {}
-    return {**config, **emptied, **trees_in, "data": data}
+    return cast("dict[str, Any]", _with_adapters({**config, **emptied, **trees_in, "data": data}))
+
+
+def _with_adapters(node: Any) -> Any:
+    """A part of the configuration with adapters in place of their names."""
+    if not isinstance(node, Mapping):
+        return node
+    inner = {key: _with_adapters(value) for key, value in node.items()}
+    spec = inner.get("encoder")
+    if isinstance(spec, dict) and spec.get("adapter"):
+        inner["encoder"] = {**spec, "adapter": adapter.read(str(spec["adapter"])).text}
+    return inner
 
 
 def _yaml(value: Any) -> str:

@@ -20,6 +20,8 @@ from ragbench.export import bundle, signing
 from ragbench.export.bundle import Golden
 
 NAME = signing.GENERATION
+PREVIOUS = "cache/previous.json"
+"""The generation that answered before; in the folder that a signature does not cover, for `Refresher.rollback`."""
 
 
 @dataclass(frozen=True)
@@ -72,20 +74,37 @@ def current(folder: Path, record: Mapping[str, Any]) -> Generation:
     """What the bundle in `folder` serves now. Raises BundleError for files that cannot be read."""
     path = folder / NAME
     try:
-        if not path.exists():
-            return at_export(folder, record)
-        row = read_sealed(path)
-        row.pop(SEAL, None)
-        golden = tuple(
-            Golden(Query(**each["query"]), tuple(each["ids"]), tuple(each["scores"])) for each in row.pop("golden")
-        )
-        drift = row.pop("drift")
-        changes = tuple(Change(**each) for each in drift.pop("changes"))
-        kept = tuple(row.pop("kept"))
-        return Generation(**row, golden=golden, kept=kept, drift=Drift(**drift, changes=changes))
+        return _read(path) if path.exists() else at_export(folder, record)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         name = path if path.exists() else folder / bundle.MODIFIED
         raise BundleError(f"{name} cannot be read ({files.why_unreadable(error)}): export the bundle again") from None
+
+
+def before(folder: Path, record: Mapping[str, Any], now: Generation) -> Generation:
+    """The generation that answered before `now`. Raises BundleError where there is none, or it was not kept."""
+    if not now.number:
+        raise BundleError(f"{folder} serves what was exported, so there is no earlier generation to go back to")
+    if now.number == 1:
+        return at_export(folder, record)
+    try:
+        found = _read(folder / PREVIOUS)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        found = None
+    if found is None or found.number != now.number - 1:
+        raise BundleError(f"{folder} does not have the generation before {now.number}: put back a copy of the bundle")
+    return found
+
+
+def _read(path: Path) -> Generation:
+    row = read_sealed(path)
+    row.pop(SEAL, None)
+    golden = tuple(
+        Golden(Query(**each["query"]), tuple(each["ids"]), tuple(each["scores"])) for each in row.pop("golden")
+    )
+    drift = row.pop("drift")
+    changes = tuple(Change(**each) for each in drift.pop("changes"))
+    kept = tuple(row.pop("kept"))
+    return Generation(**row, golden=golden, kept=kept, drift=Drift(**drift, changes=changes))
 
 
 def at_export(folder: Path, record: Mapping[str, Any]) -> Generation:

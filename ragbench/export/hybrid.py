@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 from ragbench.base.errors import ConfigError
 from ragbench.base.types import QueryState, Ranking
 from ragbench.config.settings import Settings
-from ragbench.export.translation import Reading, flat_index, with_values
+from ragbench.export.translation import Reading, flat_index
 from ragbench.index.lexical import Bm25F
+from ragbench.models.adapter import KEY as ADAPTER_KEY
 from ragbench.models.resolve import EncoderSpec, load_encoder
 from ragbench.search.stages.cut import Cut
 from ragbench.search.stages.dense import RetrieveDense
@@ -32,6 +33,8 @@ NAME = "ragbench"
 QUERY, VECTOR = "{query}", "{vector}"
 
 _KNOWN = (RetrieveDense, RetrieveLexical, Fuse, Cut)
+ADAPTER = ADAPTER_KEY.removeprefix("index.")
+"""The parameter of the index that moves vectors of queries, which an engine that embeds queries itself cannot do."""
 DOCUMENTS = "documents"
 """The source that searches whole documents."""
 
@@ -97,7 +100,8 @@ def translate(settings: Settings, system: str, format: str, fusions: Collection[
             reading.value(cls, name, None)
     flat = flat_index(reading.index)
     for key in flat:
-        if key.partition(".")[0] in ("chunker", "encoder", "passage", "dense") or key == "lexical.analyzer":
+        part = key.partition(".")[0]
+        if part in ("chunker", "encoder", "passage", "dense", "lexical") and key != ADAPTER:
             reading.index_value(key)
     cut = reading.stage(Cut)
     hybrid = Hybrid(
@@ -119,7 +123,7 @@ def translate(settings: Settings, system: str, format: str, fusions: Collection[
 
 def require_source(settings: Settings, format: str) -> None:
     """Raise ConfigError for a configuration that searches neither by vectors nor by BM25."""
-    if Reading(settings).stage(RetrieveDense) is None and chunk_words(settings) is None:
+    if settings.pipeline.first(RetrieveDense) is None and chunk_words(settings) is None:
         raise ConfigError(
             f"--format {format} cannot express this arm, which searches neither by vectors nor by BM25: "
             "export another arm, or a bundle"
@@ -128,19 +132,19 @@ def require_source(settings: Settings, format: str) -> None:
 
 def chunk_words(settings: Settings) -> RetrieveLexical | None:
     """The search for chunks by their words, None without one."""
-    found = (stage for _, stage in settings.pipeline if isinstance(stage, RetrieveLexical))
+    found = settings.pipeline.all_of(RetrieveLexical).values()
     return next((stage for stage in found if stage.index is None or stage.index.unit == "chunk"), None)
 
 
 def document_words(settings: Settings) -> RetrieveLexical | None:
     """The search for whole documents by the same words as the chunks, None without one."""
-    found = (stage for _, stage in settings.pipeline if isinstance(stage, RetrieveLexical) and stage.index is not None)
+    found = settings.pipeline.all_of(RetrieveLexical).values()
     return next((stage for stage in found if stage.index and stage.index.unit == "document"), None)
 
 
 def fusion_of(settings: Settings) -> str:
     """The fusion of the configuration in words."""
-    fuse = Reading(settings).stage(Fuse)
+    fuse = settings.pipeline.first(Fuse)
     return "nothing" if fuse is None else wanted_fusion(fuse)
 
 
@@ -151,31 +155,31 @@ def wanted_fusion(fuse: Fuse) -> str:
 
 def expresses(settings: Settings, fusions: Collection[str]) -> bool:
     """Whether the fusion of the configuration is among `fusions`."""
-    fuse = Reading(settings).stage(Fuse)
+    fuse = settings.pipeline.first(Fuse)
     return fuse is None or wanted_fusion(fuse) in fusions
 
 
 def retrieval(settings: Settings) -> Settings:
     """The configuration with nothing but the searches by vectors and BM25, their fusion and the cut."""
-    kept = {id(stage) for stage in (Reading(settings).stage(RetrieveDense), chunk_words(settings))}
+    kept = {id(stage) for stage in (settings.pipeline.first(RetrieveDense), chunk_words(settings))}
     kept.add(id(document_words(settings)))
     off: dict[str, Any] = {
         name: {} for name, stage in settings.pipeline if not isinstance(stage, (Fuse, Cut)) and id(stage) not in kept
     }
-    return with_values(settings, off)
+    return settings.with_values(off | {ADAPTER_KEY: ""})
 
 
 def with_one_window(settings: Settings) -> Settings:
     """`retrieval` as an engine runs it that fuses equally many chunks of every source, those of documents too."""
     plain = retrieval(settings)
     stages = [(name, stage) for name, stage in plain.pipeline if isinstance(stage, (RetrieveDense, RetrieveLexical))]
-    cut = next((stage.top_n for _, stage in plain.pipeline if isinstance(stage, Cut)), 100)
-    window = max([cut, *(stage.depth for _, stage in stages)])
+    cut = plain.pipeline.first(Cut) or Cut(100)
+    window = max([cut.top_n, *(stage.depth for _, stage in stages)])
     changes: dict[str, Any] = {f"{name}.depth": window for name, _ in stages} if len(stages) > 1 else {}
     for name, stage in stages:
         if stage is document_words(plain):
             changes[f"{name}._target_"] = f"{FirstChunks.__module__}.{FirstChunks.__qualname__}"
-    return with_values(plain, changes)
+    return plain.with_values(changes)
 
 
 @dataclass(frozen=True)
@@ -237,7 +241,11 @@ def file(
     """The file; `requests` are (method, path, body), `more` what else stands in it."""
 
     def of(part: str) -> dict[str, Any]:
-        return {key.partition(".")[2]: value for key, value in hybrid.index.items() if key.startswith(f"{part}.")}
+        return {
+            key.partition(".")[2]: value
+            for key, value in hybrid.index.items()
+            if key.startswith(f"{part}.") and key != ADAPTER
+        }
 
     before = {"chunks": {"class": hybrid.index["chunker"], **of("chunker")}}
     if hybrid.dense:

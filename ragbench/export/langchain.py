@@ -18,7 +18,8 @@ except ImportError:
 
 from pydantic import Field
 
-from ragbench.export.loaded_bundle import LoadedBundle, load
+from ragbench.export.loaded_bundle import LoadedBundle
+from ragbench.export.opening import load
 from ragbench.export.retrieved import metadata
 
 

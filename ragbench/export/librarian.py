@@ -14,7 +14,7 @@ from typing import Any
 from ragbench.config.settings import Settings
 from ragbench.corpus.librarian_chunking import CHARS_PER_TOKEN, LibrarianFixedChunker, LibrarianSemanticChunker
 from ragbench.export.file_format import FileFormat
-from ragbench.export.translation import Reading, with_values
+from ragbench.export.translation import Reading
 from ragbench.models import bundled
 from ragbench.search.stages.average import AverageScores
 from ragbench.search.stages.context import AddNeighbours
@@ -111,7 +111,7 @@ def replayed(settings: Settings) -> Settings:
         always["keywords.depth"] = search["rerank_candidates"]
     always["cut.top_n"] = search["max_results"]
     changed = read.replayed(_KNOWN, {}, always)
-    return with_values(changed, {"index.passage": own["index"]["passage"]})
+    return changed.with_values({"index.passage": own["index"]["passage"]})
 
 
 def render(settings: Settings, origin: Sequence[str], version: str | None = None) -> tuple[str, list[str]]:

@@ -15,7 +15,8 @@ try:
 except ImportError:
     raise ImportError("llama-index-core is not installed: pip install ragbench[llamaindex]") from None
 
-from ragbench.export.loaded_bundle import LoadedBundle, load
+from ragbench.export.loaded_bundle import LoadedBundle
+from ragbench.export.opening import load
 from ragbench.export.retrieved import metadata
 
 

@@ -5,12 +5,13 @@ A bundle may come from somebody else: unless it is signed or trusted, it execute
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from ragbench.base import wheels
 from ragbench.base.build import build
 from ragbench.base.errors import BundleError, ConfigError, IndexError_
 from ragbench.base.files import why_unreadable
@@ -28,7 +29,7 @@ from ragbench.export.memory import Memory
 from ragbench.export.signing import Signed
 from ragbench.index import documents
 from ragbench.index.artefact import Artefact, damage_of
-from ragbench.index.artefacts import ArtefactStore
+from ragbench.index.artefacts import ArtefactStore, Build
 from ragbench.index.index import Index
 from ragbench.models.access import Models
 from ragbench.search.engine.answer import Answer, answer
@@ -54,7 +55,7 @@ class SealedStore(ArtefactStore):
 
     signed: Signed | None = None
 
-    def get(self, kind: str, inputs: Any, build: Callable[[Path], None]) -> Artefact:
+    def get(self, kind: str, inputs: Any, build: Build) -> Artefact:
         """The artefact of a kind shaped by `inputs`; IndexError_ when it is missing or damaged."""
         fingerprint = short_digest([kind, inputs])
         folder = self.root / kind / fingerprint
@@ -182,7 +183,7 @@ class LoadedBundle:
         return filters if isinstance(filters, FilterDocuments) else build(FilterDocuments, filters, "filters")
 
 
-def load(
+def load_folder(
     folder: str | Path,
     *,
     corpus: str | Path | None = None,
@@ -191,21 +192,7 @@ def load(
     models: Models | None = None,
     memory: Memory | None = None,
 ) -> LoadedBundle:
-    """Open a bundle, its index and its models; or an engine that `ragbench export` loaded, by its file or address.
-
-    A bundle without an index builds it in its folder from the documents that it names. `corpus` is the folder of these
-    documents now; they are compared with those that the bundle serves. With `key`, the file of a public key, a bundle
-    that is not signed with it is refused before anything of it is built. `threads` limits the threads of one call of a
-    model (None: all processors); `models` shares the models of another bundle; with `key` and `memory`, a generation
-    older than one that was opened before is refused. Raises BundleError for a folder that is no bundle or was made of
-    other documents, IndexError_ and ModelError for parts that do not fit.
-    """
-    from ragbench.export.engines import opened
-
-    if opened.is_engine(folder):
-        if corpus is not None or key is not None:
-            raise ConfigError(f"{folder} is an engine, which has neither a signature nor a corpus: leave both out")
-        return opened.load(folder, threads=threads, models=models)
+    """Open the folder of a bundle, its index and its models, as `ragbench.export.opening.load` says."""
     place = Path(folder).expanduser()
     for _ in range(_TRIES - 1):
         before = signing.state(place)
@@ -279,6 +266,7 @@ def settings_of(place: Path, record: Mapping[str, Any], *, signed: bool = False)
     Unless the bundle is `signed` with a key that was named, or its configuration is trusted (`ragbench trust`), it may
     only use classes of ragbench and of installed extensions, start nothing and send nothing. Raises BundleError.
     """
+    wheels.look_also_in(place)
     path = place / bundle.CONFIG
     trusted = signed or is_trusted(path)
     try:
@@ -291,7 +279,7 @@ def settings_of(place: Path, record: Mapping[str, Any], *, signed: bool = False)
             for key, (need, _) in needs.items():
                 if need not in _UNTRUSTED:
                     raise ConfigError(f"{key} {need}, which only a bundle that you trust may do")
-            return settings.check()
+            return settings.check_search()
     except ConfigError as error:
         if trusted:
             raise

@@ -11,7 +11,6 @@ from ragbench.config.settings import Settings
 from ragbench.export import hybrid
 from ragbench.export.file_format import FileFormat
 from ragbench.export.hybrid import NAME, QUERY, VECTOR, Hybrid, with_one_window
-from ragbench.export.translation import with_values
 from ragbench.search.stages.fuse import Fuse
 
 _SYSTEM = "Qdrant"
@@ -28,7 +27,7 @@ def replayed(settings: Settings) -> Settings:
     words = hybrid.chunk_words(plain)
     if words is not None:
         changes["lexical.fields"] = dict.fromkeys(words.fields, 1.0)
-    return with_values(plain, changes)
+    return plain.with_values(changes)
 
 
 def render(settings: Settings, origin: Sequence[str], version: str | None = None) -> tuple[str, list[str]]:

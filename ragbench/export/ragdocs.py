@@ -282,7 +282,7 @@ def render(settings: Settings, origin: Sequence[str], version: str | None = None
     if known is None:
         raise ConfigError(f"--version must be one of {', '.join(VERSIONS)} for --format ragdocs, got {version}")
     tables, missing = values(settings, known.name)
-    if known.name == "2026-08" and Reading(settings).stage(RetrieveDense) is not None:
+    if known.name == "2026-08" and settings.pipeline.first(RetrieveDense) is not None:
         missing.append(
             f"index.encoder.name = {settings.index.encoder.name}: [embedding] is not written, since {_SYSTEM} asks a "
             "server for vectors; its default model, nomic-embed-text-v2-moe, was not measured"
@@ -317,29 +317,29 @@ def _fixed(read: Reading) -> Mapping[tuple[str, str], Any]:
 
 def _differences(read: Reading, chunker: str, weights: Mapping[str, float], quantised: bool) -> list[str]:
     """A sentence for everything that the system always does and this configuration does not, or does in another way."""
-    found = []
+    sentences = []
     if not any(read.stage(retriever) for retriever in (RetrieveDense, RetrieveLexical, RetrieveCode)):
-        found.append(f"no source of this configuration exists in {_SYSTEM}: with this file it finds nothing")
+        sentences.append(f"no source of this configuration exists in {_SYSTEM}: with this file it finds nothing")
     if chunker not in (HeaderChunker.__name__, ParentChildChunker.__name__):
-        found.append(f"index.chunker = {chunker}: {_SYSTEM} cuts along headings, with other sizes for parents")
+        sentences.append(f"index.chunker = {chunker}: {_SYSTEM} cuts along headings, with other sizes for parents")
     if read.stage(FollowLinks) is None:
-        found.append(f"graph is off: {_SYSTEM} always follows links, one hop at factor 0.5")
+        sentences.append(f"graph is off: {_SYSTEM} always follows links, one hop at factor 0.5")
     elif weights.get("graph", 1.0) != 1.0:
-        found.append(f"fuse.weights.graph = {weights['graph']:g}: {_SYSTEM} has no key for it")
+        sentences.append(f"fuse.weights.graph = {weights['graph']:g}: {_SYSTEM} has no key for it")
     for source, value in sorted(weights.items()):
         if source != "graph" and value != 1.0:
-            found.append(f"fuse.weights.{source} = {value:g}: {_SYSTEM} has no such source")
+            sentences.append(f"fuse.weights.{source} = {value:g}: {_SYSTEM} has no such source")
     if read.stage(Calibrate) is None:
-        found.append(f"calibration by a sigmoid is off: {_SYSTEM} always applies it")
+        sentences.append(f"calibration by a sigmoid is off: {_SYSTEM} always applies it")
     if read.stage(DropEqualTexts) is None:
-        found.append(f"p8.content_hash is off: {_SYSTEM} always drops equal texts")
+        sentences.append(f"p8.content_hash is off: {_SYSTEM} always drops equal texts")
     if read.stage(Diversify) is not None and read.stage(LimitPerDocument) is not None:
-        found.append(f"p11 and p8.limit are both on: {_SYSTEM} applies max_chunks_per_doc only without MMR")
+        sentences.append(f"p11 and p8.limit are both on: {_SYSTEM} applies max_chunks_per_doc only without MMR")
     if read.stage(Rerank) is not None and quantised:
-        found.append(f"p6.model was measured with int8 weights in ONNX form: {_SYSTEM} loads the PyTorch weights")
+        sentences.append(f"p6.model was measured with int8 weights in ONNX form: {_SYSTEM} loads the PyTorch weights")
     if read.stage(RetrieveDense) is not None:
-        found.append(f"index.encoder was measured with the weights named in the run: {_SYSTEM} loads another copy")
-    return found
+        sentences.append(f"index.encoder was measured with the weights named in the run: {_SYSTEM} loads another copy")
+    return sentences
 
 
 def _toml(value: Any) -> str:

@@ -11,7 +11,7 @@ import datetime
 import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from ragbench.export.generation import Change, Drift, Generation
 from ragbench.export.loaded_bundle import SealedStore, settings_of
 from ragbench.export.signing import Signed
 from ragbench.index import documents as reading
-from ragbench.index.artefact import Artefact
+from ragbench.index.artefact import Artefact, damage_of
 from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.chunks import ChunkTable
 from ragbench.index.index import Index
@@ -128,13 +128,7 @@ class Refresher:
                 f"{self.corpus} has {len(documents)} documents and {len(digests)} are served, so the bundle does not "
                 "change: restore the folder, or add --allow-shrink"
             )
-        now = {document.docno: document.digest for document in documents}
-        found = Refreshed(
-            before,
-            tuple(sorted(now.keys() - digests.keys())),
-            tuple(sorted(docno for docno in now.keys() & digests.keys() if now[docno] != digests[docno])),
-            tuple(sorted(digests.keys() - now.keys())),
-        )
+        found = Refreshed(before, *_differences(digests, {document.docno: document.digest for document in documents}))
         if not found.anything and kept == before.kept:
             last.close()
             return found
@@ -143,14 +137,44 @@ class Refresher:
         if files.file_version(self.folder / bundle.RECORD) != self._identity:
             last.close()
             raise BundleError(f"another bundle has taken the place of {self.folder}: refresh again")
+        self._publish(before, generation, artefacts)
+        last.close()
+        return Refreshed(generation, found.added, found.changed, found.deleted)
+
+    def _publish(self, before: Generation, generation: Generation, artefacts: Sequence[Artefact]) -> None:
+        """Make a generation answer; the one before it is kept, those before that are deleted."""
         text = generations.text_of(generation)
         if self._key is not None:
             signing.sign(self.folder, self._key, artefacts, text, generation.number)
         generations.publish(self.folder, text)
         signing.forget_others(self.folder)
-        last.close()
+        files.write_text(self.folder / generations.PREVIOUS, generations.text_of(before))
         self._prune(before, generation)
-        return Refreshed(generation, found.added, found.changed, found.deleted)
+
+    def rollback(self) -> Refreshed:
+        """Serve again what was served before the latest refresh, as a new generation with a higher number.
+
+        The number never falls, so that `serve --at-least` and the memory of signatures refuse copies of older states
+        as ever. A second call takes the first one back. Raises BundleError where nothing earlier is kept.
+        """
+        from filelock import FileLock
+
+        (self.folder / CACHE).mkdir(exist_ok=True)
+        with FileLock(self.folder / CACHE / "refresh.lock"):
+            self._require_signature()
+            now = generations.current(self.folder, self._record)
+            earlier = generations.before(self.folder, self._record, now)
+            index = self._index(earlier, SealedStore(self.folder / bundle.INDEX))
+            index.prepare(bundle.needs(self._settings.pipeline))
+            artefacts = index.artefacts()
+            for each in artefacts:
+                if reason := damage_of(each.manifest, each.kind, each.fingerprint, each.folder, in_full=True):
+                    raise BundleError(f"{each.folder} is damaged ({reason}): the bundle stays as it is")
+            then = earlier.digests or _digests(index.chunks)
+            made = replace(earlier, number=now.number + 1, made=_now(), digests=then)
+            self._publish(now, made, artefacts)
+            index.close()
+            return Refreshed(made, *_differences(now.digests, then))
 
     def _open(self) -> None:
         identity = files.file_version(self.folder / bundle.RECORD)
@@ -198,7 +222,7 @@ class Refresher:
         modified = {document.docno: document.modified for document in documents}
         made = Generation(
             number=before.number + 1,
-            made=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            made=_now(),
             collection=collection_digest(documents),
             artefacts={},
             digests={document.docno: document.digest for document in documents},
@@ -266,6 +290,18 @@ class Refresher:
         for manifest in (self.folder / bundle.INDEX).glob("*/*/manifest.json"):
             if manifest.parent.name not in stays:
                 shutil.rmtree(manifest.parent, ignore_errors=True)
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
+def _differences(
+    before: Mapping[str, str], now: Mapping[str, str]
+) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """The docnos that are added, changed and deleted, by the digests of their files."""
+    changed = (docno for docno in now.keys() & before.keys() if now[docno] != before[docno])
+    return tuple(sorted(now.keys() - before.keys())), tuple(sorted(changed)), tuple(sorted(before.keys() - now.keys()))
 
 
 def _corpus(given: Path | None, data: Mapping[str, Any]) -> Path:

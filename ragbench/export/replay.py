@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ragbench.base.errors import BenchmarkError, ConfigError, ResultsError
+from ragbench.base.numbers import interval
 from ragbench.base.types import Query, QueryState, Ranking
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.pool import read_run
@@ -18,7 +19,6 @@ from ragbench.evaluation.gains import DEPTH, ndcg
 from ragbench.evaluation.measures import PRIMARY, Run, document_run, evaluate
 from ragbench.evidence.statistics import compare
 from ragbench.export.measured_arm import MeasuredArm
-from ragbench.export.translation import with_values
 from ragbench.results import measured_data
 from ragbench.search.stages.fuse import Fuse
 
@@ -55,7 +55,7 @@ class Replay:
         """Both scores and the interval of their difference in one line."""
         return (
             f"{PRIMARY} measured {self.measured:.3f}, replayed {self.replayed:.3f} "
-            f"[{self.low:+.3f}, {self.high:+.3f}] on {self.topics} topics, {self.where}"
+            f"{interval(self.low, self.high)} on {self.topics} topics, {self.where}"
         )
 
     def require(self, most: float, format: str) -> None:
@@ -132,7 +132,7 @@ class Bench:
             queries = self.queries("train")
         except BenchmarkError:
             queries = []
-        entry, configured = next((name, stage) for name, stage in settings.pipeline if isinstance(stage, Fuse))
+        entry, configured = next(iter(settings.pipeline.all_of(Fuse).items()))
         if not queries:
             weights = {} if even else configured.weights
             best, said = replace(fusions[0], weights=weights), "no train topics to refit its weights"
@@ -151,7 +151,7 @@ class Bench:
             said = f"{'chosen' if even else 'weights refitted'} on {len(states)} train topics"
         changes = {f"{entry}.{name}": getattr(best, name) for name in ("method", "k", "norm", "missing")}
         changes |= {f"{entry}.weights": dict(best.weights), f"{entry}.norms": {}}
-        return with_values(settings, changes), f"{best.describe()}, {said}"
+        return settings.with_values(changes), f"{best.describe()}, {said}"
 
     def _before_fusion(self, arm: Arm, queries: Sequence[Query]) -> Sequence[QueryState]:
         arm.index.prepare(arm.pipeline.needs)

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from ragbench.base.fingerprint import plain
 from ragbench.config.settings import Settings
-from ragbench.index.index import IndexSpec
+from ragbench.index.spec import IndexSpec
 
 S = TypeVar("S")
 
@@ -35,6 +35,7 @@ _NEUTRAL: Fixed = {
     ("Fuse", "least"): {"dense": -1.0},
     ("Fuse", "missing"): "lowest",
     ("Fuse", "sources"): (),
+    ("index", "encoder.adapter"): "",
     ("index", "passage.title"): False,
     ("index", "passage.path"): False,
 }
@@ -46,14 +47,13 @@ class Reading:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._stages = list(settings.pipeline)
         self._read: set[tuple[str, str]] = set()
         self._needs = settings.pipeline.needs | {"chunks"}
         self.index: IndexSpec = settings.index
 
     def stage(self, cls: type[S]) -> S | None:
         """The stage of a class, None when there is none."""
-        return next((stage for _, stage in self._stages if isinstance(stage, cls)), None)
+        return self._settings.pipeline.first(cls)
 
     def value(self, cls: type[Any], name: str, otherwise: Any) -> Any:
         """A parameter of the stage of a class, `otherwise` when the stage is off; marks it as read."""
@@ -70,7 +70,7 @@ class Reading:
         """A sentence for every stage that the system lacks, and every parameter neither read nor fixed to its value."""
         names, fixed = {cls.__name__ for cls in known}, {**_NEUTRAL, **fixed}
         sentences = []
-        for name, stage in self._stages:
+        for name, stage in self._settings.pipeline:
             parameters = _parameters(stage)
             kind = type(stage).__name__
             if kind not in names or stage is not self.stage(type(stage)):
@@ -95,7 +95,7 @@ class Reading:
         """
         names = {cls.__name__ for cls in known} - {cls.__name__ for cls in without}
         fixed, changes = {**_NEUTRAL, **fixed}, dict(always or {})
-        for name, stage in self._stages:
+        for name, stage in self._settings.pipeline:
             kind = type(stage).__name__
             if kind not in names or stage is not self.stage(type(stage)):
                 changes.setdefault(name, {})
@@ -108,12 +108,14 @@ class Reading:
                 changes[f"index.{key.replace('chunker.', 'chunking.')}"] = plain(fixed["index", key])
         if changes.get("index.passage.headings") is False:
             changes["p2"] = {}
-        return with_values(self._settings, changes)
+        return self._settings.with_values(changes)
 
     def out_of_order(self, order: Sequence[type[Any]], system: str) -> list[str]:
         """A sentence for every stage that runs before a stage that the system runs earlier."""
         place = {cls.__name__: number for number, cls in enumerate(order)}
-        known = [(name, type(stage).__name__) for name, stage in self._stages if type(stage).__name__ in place]
+        known = [
+            (name, type(stage).__name__) for name, stage in self._settings.pipeline if type(stage).__name__ in place
+        ]
         return [
             f"order: {first} runs before {second} here; {system} runs it after"
             for (first, kind), (second, next_kind) in itertools.pairwise(known)
@@ -130,20 +132,6 @@ class Reading:
             elif plain(fixed[kind, key]) != value:
                 sentences.append(f"{where}.{key} = {_json(value)}: {system} always has {_json(fixed[kind, key])}")
         return sentences
-
-
-def with_values(settings: Settings, changes: Mapping[str, Any]) -> Settings:
-    """The settings with other values by dotted key, also of keys that a node does not have yet."""
-
-    def changed(node: Any, path: Sequence[str], value: Any) -> Any:
-        inner = dict(node or {})
-        inner[path[0]] = changed(inner.get(path[0]), path[1:], value) if len(path) > 1 else value
-        return inner
-
-    config: Any = settings.config
-    for key, value in changes.items():
-        config = changed(config, key.split("."), value)
-    return Settings(settings.name, config, settings.overrides)
 
 
 def flat_index(spec: IndexSpec) -> dict[str, Any]:

@@ -16,7 +16,8 @@ from ragbench.evaluation.latency import measure
 from ragbench.export import bundle, generation, signing
 from ragbench.export.bundle import Golden
 from ragbench.export.engines import opened
-from ragbench.export.loaded_bundle import LoadedBundle, documents_of, load, settings_of
+from ragbench.export.loaded_bundle import LoadedBundle, documents_of, settings_of
+from ragbench.export.opening import load
 from ragbench.index.artefact import damage_of
 from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, load_cross_encoder, load_encoder
 from ragbench.results import environment
@@ -28,6 +29,8 @@ SCORE_TOLERANCE = 1e-4
 """Scores are equal that differ by at most this share of the larger one: processors round differently."""
 LATENCY_TOLERANCE = 0.5
 """How much higher p95 may be than the measured one, as a share of it."""
+
+_FIRST, _ALIKE = 10, 0.95
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ class Check:
 
 
 def verify(
-    folder: Path,
+    folder: Path | str,
     *,
     corpus: Path | None = None,
     key: Path | None = None,
@@ -52,7 +55,9 @@ def verify(
     latency: bool = True,
     progress: Progress | None = None,
 ) -> Iterator[Check]:
-    """Check a bundle part by part and yield each outcome. Raises BundleError for a folder that is not a bundle.
+    """Check a bundle, or an engine by its file or address, part by part and yield each outcome.
+
+    Raises BundleError for a folder that is not a bundle.
 
     `corpus`: the folder of the documents now; without it, a bundle with an index is not compared with documents that
     are missing. With `key`, the file of a public key, a bundle that is not signed with it fails and is not opened.
@@ -62,6 +67,7 @@ def verify(
     if opened.is_engine(folder):
         yield from _engine(folder, progress)
         return
+    folder = Path(folder)
     record = bundle.read_record(folder)
     if key is not None:
         try:
@@ -86,7 +92,7 @@ def verify(
     with loaded:
         yield _index(loaded)
         golden = loaded.golden()
-        yield _rankings(loaded, golden, progress)
+        yield rankings(loaded, golden, progress)
         yield (
             _latency(loaded, golden, latency_tolerance, progress)
             if latency
@@ -96,15 +102,16 @@ def verify(
     yield _environment(record)
 
 
-def _engine(place: Path, progress: Progress | None) -> Iterator[Check]:
+def _engine(place: Path | str, progress: Progress | None) -> Iterator[Check]:
     """The checks of an engine: its content, its model, the golden queries."""
     with opened.load(place) as loaded:
         damage = loaded.engine.damage()
         content = Check("content", "passes", "documents, vectors and words are as they were written")
         yield Check("content", "fails", f"{damage}: export it again") if damage else content
         yield from (_model(entry) for entry in loaded.record["models"])
-        yield _rankings(loaded, loaded.golden(), progress)
-        yield Check("latency", "not checked", "an engine is timed as an arm: live=sqlite")
+        by_arm = loaded.engine.about.get("golden") == "arm"
+        yield _agreement(loaded) if by_arm else rankings(loaded, loaded.golden(), progress)
+        yield Check("latency", "not checked", "an engine is timed as an arm: live=sqlite, live=postgres, live=qdrant")
         yield _drift(loaded)
         yield _environment(loaded.record)
 
@@ -210,7 +217,8 @@ def _index(loaded: LoadedBundle) -> Check:
     return Check("index", "passes", f"{len(artefacts)} artefacts are undamaged")
 
 
-def _rankings(loaded: LoadedBundle, golden: Sequence[Golden], progress: Progress | None) -> Check:
+def rankings(loaded: LoadedBundle, golden: Sequence[Golden], progress: Progress | None) -> Check:
+    """Whether golden queries have the hits and scores that they had."""
     differing = []
     for done, each in enumerate(golden, start=1):
         (state,) = loaded.pipeline([each.query], loaded.index)
@@ -223,6 +231,19 @@ def _rankings(loaded: LoadedBundle, golden: Sequence[Golden], progress: Progress
         shown = "; ".join(differing[:3])
         return Check("rankings", "fails", f"{len(differing)} of {len(golden)} queries have other rankings ({shown})")
     return Check("rankings", "passes", f"{len(golden)} queries have the same rankings")
+
+
+def _agreement(loaded: LoadedBundle) -> Check:
+    """Where no engine had been asked, its first hits beside those of an arm, whose scores differ a little."""
+    shares = []
+    for each in loaded.golden():
+        (state,) = loaded.pipeline([each.query], loaded.index)
+        ids, _ = bundle.scored_ids(state.fused, loaded.index, _FIRST)
+        before = set(each.ids[:_FIRST])
+        shares.append(len(before & set(ids)) / len(before) if before else float(not ids))
+    share = sum(shares) / max(len(shares), 1)
+    said = f"{share:.1%} of the first {_FIRST} hits of {len(shares)} queries are those of the arm it was made of"
+    return Check("rankings", "passes" if share >= _ALIKE else "fails", said)
 
 
 def _drift(loaded: LoadedBundle) -> Check:
@@ -257,7 +278,7 @@ def _latency(loaded: LoadedBundle, golden: Sequence[Golden], tolerance: float, p
 def _environment(record: Mapping[str, Any]) -> Check:
     then, now = record["environment"]["export"], environment.describe()
     other = [
-        f"{name} {then['packages'].get(name)} -> {version}"
+        f"{name} {then['packages'].get(name, 'not there')} -> {version}"
         for name, version in now["packages"].items()
         if then["packages"].get(name) != version
     ]

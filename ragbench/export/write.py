@@ -16,16 +16,16 @@ from ragbench.export.measured_arm import Evidence, MeasuredArm
 from ragbench.export.replay import MAX_LOSS, Bench, Replay
 from ragbench.results.store import arm_folder
 
-BUNDLE, SQLITE = "ragbench", "sqlite"
-"""The formats that hold the documents, too: a folder, and one file. All others are configurations."""
+BUNDLE = "ragbench"
+ENGINES = {"sqlite": ".sqlite", "postgres": ".sql"}
+"""The formats that hold the documents, beside a bundle: their files. All others are configurations."""
 
-_ENDINGS = {BUNDLE: ".bundle", SQLITE: ".sqlite"}
 _ALIASES = {"bundle": BUNDLE}
 
 
 def formats() -> tuple[str, ...]:
     """The names of all formats, also of other packages."""
-    return BUNDLE, SQLITE, *parts.names("ragbench.exports")
+    return BUNDLE, *ENGINES, *parts.names("ragbench.exports")
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Written:
     that `--force` wrote although it cannot be replayed.
     """
 
-    out: Path
+    out: Path | str
     format: str
     arm: str
     evidence: Evidence
@@ -51,6 +51,7 @@ def write(
     *,
     arm: str | None = None,
     format: str = "ragbench",
+    load: str | None = None,
     version: str | None = None,
     baseline: str | None = None,
     force: bool = False,
@@ -58,13 +59,17 @@ def write(
     max_loss: float = MAX_LOSS,
     cost_open: bool = False,
     include_index: bool = True,
+    self_contained: bool = False,
     sign: Path | None = None,
     progress: Progress | None = None,
     say: Say = print,
 ) -> Written:
     """Write an arm of the run in the folder `run`; into its folder `exports` where `out` is not given.
 
-    `on_expectation` takes the place of `force` where the gain is open and the atlas expects it.
+    With `load`, the address of a server (`ragbench.export.engines.address`), the search is put there, not into a file.
+
+    `self_contained` puts weights and Lucene into what is written, for `requirements-serve.txt`. `on_expectation` takes
+    the place of `force` where the gain is open and the atlas expects it.
 
     `version` is the version of the system that will read the file, if its keys depend on it (None: the newest); `sign`
     is the file of a private key to sign a bundle with. Raises ConfigError for an unknown format or version and, without
@@ -75,33 +80,39 @@ def write(
     format = _ALIASES.get(format, format)
     if format not in formats():
         raise ConfigError(f"--format must be one of {', '.join(formats())}, got {format}")
-    file = None if format in (BUNDLE, SQLITE) else _format(format)
+    file = None if format in (BUNDLE, *ENGINES) else _format(format)
     if version is not None and not (file and file.versioned):
         raise ConfigError(f"--version is for --format ragdocs only, got --format {format}")
+    if self_contained and file is not None:
+        raise ConfigError(f"--self-contained is for bundles and engines, got --format {format}")
+    if load is not None and out is not None:
+        raise ConfigError("--load puts the search into a server and --out into a file: leave one of them out")
     if sign is not None and format != BUNDLE:
         raise ConfigError(f"--sign is for bundles only, got --format {format}")
-    found = measured_arm.find(run, arm)
-    if found.settings.pipeline.live:
-        raise ConfigError(f"arm '{found.name}' is a live search, which runs elsewhere already: export another arm")
-    evidence = measured_arm.evidence(found, baseline)
-    advice = _advice(found, evidence) if on_expectation and evidence.needs_force else None
+    measured = measured_arm.find(run, arm)
+    if measured.settings.pipeline.live:
+        raise ConfigError(f"arm '{measured.name}' is a live search, which runs elsewhere already: export another arm")
+    evidence = measured_arm.evidence(measured, baseline)
+    advice = _advice(measured, evidence) if on_expectation and evidence.needs_force else None
     caution = measured_arm.require_gain(evidence, force, cost_open, advice)
-    place = (
-        out or found.results.folder / "exports" / f"{arm_folder(found.name)}{file.ending if file else _ENDINGS[format]}"
-    )
-    if format == SQLITE:
+    ending = file.ending if file else ENGINES.get(format, ".bundle")
+    place = out or measured.results.folder / "exports" / f"{arm_folder(measured.name)}{ending}"
+    if format in ENGINES or load is not None:
         from ragbench.export.engines import shipping
 
         most = None if force else max_loss
-        said, priced = shipping.write_sqlite(found, place, evidence, caution, most, progress, say)
-        return Written(place, format, found.name, evidence, caution, tuple(said), priced)
+        where = None if load is not None else place
+        name, said, priced = shipping.ship(
+            measured, format, where, load, evidence, caution, most, self_contained, progress, say
+        )
+        return Written(place if load is None else name, format, measured.name, evidence, caution, tuple(said), priced)
     if file is None:
-        missing = _bundle(found, place, evidence, caution, include_index, sign, progress, say)
+        missing = _bundle(measured, place, evidence, caution, include_index, self_contained, sign, progress, say)
     else:
         limit = None if force else max_loss
-        missing, replay = _file(file, format, version, found, place, evidence, caution, limit, progress, say)
-        return Written(place, format, found.name, evidence, caution, tuple(missing), replay)
-    return Written(place, format, found.name, evidence, caution, tuple(missing))
+        missing, replay = _file(file, format, version, measured, place, evidence, caution, limit, progress, say)
+        return Written(place, format, measured.name, evidence, caution, tuple(missing), replay)
+    return Written(place, format, measured.name, evidence, caution, tuple(missing))
 
 
 def _advice(found: MeasuredArm, evidence: Evidence) -> Advice:
@@ -121,6 +132,7 @@ def _bundle(
     evidence: Evidence,
     caution: str | None,
     include_index: bool,
+    self_contained: bool,
     sign: Path | None,
     progress: Progress | None,
     say: Say,
@@ -136,6 +148,7 @@ def _bundle(
         evidence=evidence,
         caution=caution,
         include_index=include_index,
+        self_contained=self_contained,
         sign=sign,
         progress=progress,
         say=say,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ragbench.base.errors import ConfigError, ResultsError
+from ragbench.base.numbers import with_interval
 from ragbench.benchmark.split import TRAIN
 from ragbench.config.arm_builder import Progress
 from ragbench.config.settings import Settings
@@ -41,7 +42,7 @@ class Fusions:
             return ["No other fusion of the stage `fuse` is better on these topics: keep the configured one."]
         sure = "surely" if best["low"] > 0 else "perhaps by chance"
         return [
-            f"Best of the stage `fuse`: {best['difference']:+.4f} [{best['low']:+.4f}, {best['high']:+.4f}], {sure}; "
+            f"Best of the stage `fuse`: {with_interval(best['difference'], best['low'], best['high'], 4)}, {sure}; "
             f"use it with {best['use']}, and confirm it with ragbench run -m on the test topics."
         ]
 
@@ -77,7 +78,7 @@ def compare(
     ]
     held = _folds(topics, folds, f"{results.folder} measured {len(topics)} training topics with an answer")
     settings = Settings(name, results.config(name))
-    configured = next((stage for _, stage in settings.pipeline if isinstance(stage, Fuse)), None)
+    configured = settings.pipeline.first(Fuse)
     if configured is None:
         raise ResultsError(f"'{name}' does not fuse by the stage `fuse`: name another arm with --arm")
     ways = fusion_methods.compare(runs, benchmark.document_qrels, held, configured, fitted, progress)

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
-from ragbench.base import locations
+from ragbench.base import locations, named_text
 from ragbench.base.errors import ConfigError
 from ragbench.base.files import write_text
 from ragbench.search.ranking import trees
@@ -35,13 +35,7 @@ def write(group: str, name: str, target: type, comment: str, values: str) -> Pat
 
 def write_order(name: str, stage: Rank, comment: str) -> list[Path]:
     """Write the files of `rank=<name>`, trees first. Returns their paths."""
-    text = stage.trees
-    of_trees = trees.file_of(name)
-    try:
-        write_text(of_trees, text)
-    except OSError as error:
-        raise ConfigError(f"cannot write {of_trees} ({error.strerror}): make the folder writable") from None
-    model = f"{trees.named(name, text)}   # its trees and their digest"
+    of_trees = named_text.write(trees.GROUP, name, stage.trees)
+    model = f"{named_text.named(name, stage.trees)}   # its trees and their digest"
     option = write("rank", name, Rank, comment, f"prior: {stage.prior}\ndepth: {stage.depth}\nmodel: {model}\n")
-    trees.text_of.cache_clear()
     return [option, of_trees]

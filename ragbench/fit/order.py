@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ragbench.base import fewest
 from ragbench.base.bounds import Checked, Name, Positive
 from ragbench.base.build import build
+from ragbench.base.columns import Column, Columns
 from ragbench.base.errors import BenchmarkError, BoundaryError, ConfigError
 from ragbench.base.files import why_unreadable
 from ragbench.boundary.yaml import read_yaml_file
@@ -78,17 +79,17 @@ def read(file: Path) -> tuple[Collection, ...]:
         ) from None
     if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
         raise ConfigError(f"{file} must be a list of collections, each with `name` and `words`")
-    found = []
+    collections = []
     for number, entry in enumerate(entries, start=1):
         words = entry.get("words", ())
         given = shlex.split(words) if isinstance(words, str) else [str(word) for word in words]
         values = entry | {"words": tuple(_absolute(word, file.parent) for word in given)}
-        found.append(build(Collection, values, f"{file}: collection {number}"))
-    repeated = {each.name for each in found if [one.name for one in found].count(each.name) > 1}
+        collections.append(build(Collection, values, f"{file}: collection {number}"))
+    repeated = {each.name for each in collections if [one.name for one in collections].count(each.name) > 1}
     if repeated:
         raise ConfigError(f"{file} lists '{min(repeated)}' more than once: give each collection its own name")
-    _require_sites(found, str(file))
-    return tuple(found)
+    _require_sites(collections, str(file))
+    return tuple(collections)
 
 
 def _absolute(word: str, folder: Path) -> str:
@@ -129,7 +130,8 @@ class Order:
     """An order learned from all parts, and nDCG@10 of each part's queries by an order of other sites.
 
     `unlinked` is the same with all that the order reads of links hidden from it, as in a vault without links.
-    `importance` is the share of each feature in the gain of all splits.
+    `importance` is the share of each feature in the gain of all splits; `without` are the models of the other sites, by
+    the site that was left out.
     """
 
     model: str
@@ -138,11 +140,20 @@ class Order:
     held_out: tuple[Values, ...]
     unlinked: tuple[Values, ...]
     importance: Mapping[str, float]
+    without: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def stage(self) -> Rank:
         """The stage that orders by it."""
-        return Rank(self.model, prior=self.spec.prior, depth=self.spec.depth)
+        return self._stage(self.model)
+
+    @property
+    def stages_without(self) -> dict[str, Rank]:
+        """For every site the stage that orders by what was learned from the others."""
+        return {site: self._stage(model) for site, model in self.without.items()}
+
+    def _stage(self, model: str) -> Rank:
+        return Rank(model, prior=self.spec.prior, depth=self.spec.depth)
 
 
 def learn(parts: Sequence[Part], spec: Spec = SPEC, progress: Progress | None = None) -> Order:
@@ -167,16 +178,17 @@ def learn(parts: Sequence[Part], spec: Spec = SPEC, progress: Progress | None = 
         model = trees.joined([(text, 1 / MODELS) for text, _ in grown])
         return model, np.sum([gains for _, gains in grown], axis=0)
 
+    without = {}
     for number, name in enumerate(names, start=1):
         held = (sites == name).nonzero()[0]
-        model, _ = fit((sites != name).nonzero()[0], number)
+        without[name] = model = fit((sites != name).nonzero()[0], number)[0]
         held_out[held] = ranker.values_of(everything, held, model, spec.prior)
         unlinked[held] = ranker.values_of(blind, held, model, spec.prior)
     model, gains = fit(np.arange(len(everything)), len(names) + 1)
     ends = np.cumsum(sizes)[:-1]
     importance = ranker.shares_of_gain(everything.features, gains)
     by_part = [tuple(np.split(values, ends)) for values in (held_out, unlinked)]
-    return Order(model, spec, tuple(used), by_part[0], by_part[1], importance)
+    return Order(model, spec, tuple(used), by_part[0], by_part[1], importance, without)
 
 
 def without_links(sample: Sample) -> Sample:
@@ -196,7 +208,10 @@ def without_links(sample: Sample) -> Sample:
     return replace(sample, rows=tuple(blind(rows) for rows in sample.rows))
 
 
-COLUMNS = ("kind", "collection", "documents", "topics", "weight", "fused", "learned", "gain", "low", "high")
+COLUMNS = Columns.of(
+    *("kind", "collection", "documents", "topics", "weight", "fused", "learned"),
+    *(Column(name, form="+.3f") for name in ("gain", "low", "high")),
+)
 
 
 def gains(order: Order, seed: int = 13, draws: int = 10_000, confidence: float = 0.95) -> pd.DataFrame:
@@ -205,8 +220,6 @@ def gains(order: Order, seed: int = 13, draws: int = 10_000, confidence: float =
     The intervals of collections are of their topics; those of kinds are of sites, which are resampled whole; NaN where
     too few have been measured. The second row of a kind hides links from the order.
     """
-    import pandas as pd
-
     from ragbench.evidence.areas import reach
     from ragbench.evidence.statistics import compare
 
@@ -215,8 +228,8 @@ def gains(order: Order, seed: int = 13, draws: int = 10_000, confidence: float =
     for number in sorted(range(len(order.parts)), key=lambda number: order.parts[number].collection.kind):
         part, learned = order.parts[number], order.held_out[number]
         at, fused = part.collection, part.sample.fused
-        found = compare(learned, fused, seed=seed, draws=draws, confidence=confidence)
-        interval = (found.difference, found.ci_low, found.ci_high)
+        comparison = compare(learned, fused, seed=seed, draws=draws, confidence=confidence)
+        interval = (comparison.difference, comparison.ci_low, comparison.ci_high)
         rows.append((at.kind, at.name, part.documents, len(fused), at.weight, fused.mean(), learned.mean(), *interval))
         pooled.setdefault(at.kind, []).append(number)
     for kind, numbers in pooled.items():
@@ -234,4 +247,4 @@ def gains(order: Order, seed: int = 13, draws: int = 10_000, confidence: float =
             gain, documents = float((learned - fused).mean()), sum(part.documents for part in parts)
             means = (fused.mean(), learned.mean(), gain, gain - half, gain + half)
             rows.append((kind, f"all {len(names)} sites{label}", documents, len(fused), np.nan, *means))
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    return COLUMNS.frame(rows)

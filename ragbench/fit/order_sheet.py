@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ragbench.base import named_text
 from ragbench.base.console import markdown
 from ragbench.base.files import write_text
 from ragbench.base.fingerprint import digest
+from ragbench.base.numbers import interval
 from ragbench.fit.order import MODELS, Order
 from ragbench.search.ranking import trees
 
@@ -39,9 +41,7 @@ def render(order: Order, gains: pd.DataFrame, name: str, overrides: Sequence[str
     )
     read = pd.DataFrame(list(order.importance.items())[:_READ_MOST], columns=["feature", "share of the gain of splits"])
     shown = gains.assign(
-        interval=[
-            f"[{low:+.3f}, {high:+.3f}]" if low == low else "" for low, high in zip(gains.low, gains.high, strict=True)
-        ]
+        interval=[interval(low, high) if low == low else "" for low, high in zip(gains.low, gains.high, strict=True)]
     ).drop(columns=["low", "high"])
     words = [word for word in overrides if not word.startswith("paths.")]
     command = shlex.join(["ragbench", "fit", "order", "--collections", "FILE", "--write", name, *words])
@@ -66,7 +66,7 @@ Written by the command that learned it; `FILE` lists the collections below:
     {command} --sheet SHEET
 
 - {grew}
-- trees: {len(order.model):,} bytes, `{trees.named(name, order.model)}`
+- trees: {len(order.model):,} bytes, `{named_text.named(name, order.model)}`
 - learned from: {learned_from} (documents, topics and judgments of all collections)
 
 ## What it gains

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ragbench.fit import before_rank, ranker
+from ragbench.config.settings import Settings
+from ragbench.fit import adapter, before_rank, ranker
 from ragbench.fit.ranker import Learned, Progress, Sample, Spec, Values
 from ragbench.search.ranking import trees
 from ragbench.search.stages.rank import Rank
 
 if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Benchmark
-    from ragbench.config.settings import Settings
     from ragbench.search.engine.executor import Arm
 
 
@@ -36,21 +36,28 @@ class OwnOrder:
         return self.learned.held_out
 
 
-def start_of(settings: Settings) -> Rank | None:
-    """The order that is configured; None where `rank` is off."""
-    return next((stage for _, stage in settings.pipeline if isinstance(stage, Rank)), None)
-
-
 def sample(
-    arm: Arm, benchmark: Benchmark, split: str, start: Rank | None, spec: Spec, progress: Progress | None = None
+    settings: Settings,
+    arm: Arm,
+    benchmark: Benchmark,
+    split: str,
+    start: Rank | None,
+    spec: Spec,
+    progress: Progress | None = None,
 ) -> Sample:
-    """What can be learned from the topics of a split, with all features that the order to start from reads."""
+    """What can be learned from the topics of a split, with all features that the order to start from reads.
+
+    Where the settings have an adapter, vectors of training topics are moved by adapters of other topics.
+    """
     known = start.features if start is not None else ()
 
     def wanted(sources: Sequence[str]) -> tuple[str, ...]:
         return tuple(dict.fromkeys([*known, *spec.features(sources)]))
 
     depth = start.depth if start is not None else spec.depth
+    if split == "train" and settings.index.encoder.adapter:
+        states = adapter.cross_fitted(settings, benchmark, arm, adapter.AdapterSpec(seed=spec.seed), progress)
+        return ranker.sample(states, arm.index, benchmark, depth, wanted)
     return before_rank.sample(arm, benchmark, split, depth, wanted, progress)
 
 

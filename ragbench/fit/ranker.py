@@ -211,9 +211,9 @@ def learn(judged: Sample, spec: Spec, progress: Progress | None = None) -> Learn
             f"there are {len(judged)} of {len(set(judged.groups))}: judge more with `ragbench judge`, or try "
             "data.resplit=1"
         )
-    outer = _folds(judged.groups, everything, int(spec.folds), spec.seed)
+    outer = folds(judged.groups, everything, int(spec.folds), spec.seed)
     several = len(set(judged.areas)) > 1
-    areas = _folds(judged.areas, everything, min(int(spec.folds), len(set(judged.areas))), spec.seed) if several else []
+    areas = folds(judged.areas, everything, min(int(spec.folds), len(set(judged.areas))), spec.seed) if several else []
     total, done = len(outer) * len(_SHARES) + len(areas) + 1, 0
 
     def fit(chosen: Numbers) -> tuple[str, int, Mapping[str, float]]:
@@ -228,7 +228,7 @@ def learn(judged: Sample, spec: Spec, progress: Progress | None = None) -> Learn
     for held in outer:
         others = np.setdiff1d(everything, held)
         for share in _SHARES:
-            chosen = _part(judged.groups, others, share, spec.seed)
+            chosen = part_of(judged.groups, others, share, spec.seed)
             curve.setdefault(share, []).append((len(chosen), held, values_of(judged, held, fit(chosen)[0], spec.prior)))
     by_folder = np.zeros(len(judged)) if several else None
     for held in areas:
@@ -287,7 +287,7 @@ def _fit(judged: Sample, chosen: Numbers, spec: Spec) -> tuple[str, int, Mapping
     """The text of a model of the chosen queries, its number of trees, and the importance of features."""
     import lightgbm
 
-    inner = _folds(judged.groups, chosen, min(_INNER, len({judged.groups[place] for place in chosen})), spec.seed + 1)
+    inner = folds(judged.groups, chosen, min(_INNER, len({judged.groups[place] for place in chosen})), spec.seed + 1)
     curves = []
     for held in inner:
         recorded: dict[str, Any] = {}
@@ -345,7 +345,7 @@ def _parameters(judged: Sample, spec: Spec) -> dict[str, Any]:
     }
 
 
-def _folds(names: Sequence[str], places: Numbers, count: int, seed: int) -> list[Numbers]:
+def folds(names: Sequence[str], places: Numbers, count: int, seed: int) -> list[Numbers]:
     """Places in `count` parts of similar size, those of one name together; drawn by the seed."""
     members = _by_name(names, places)
     drawn = np.random.default_rng(seed).permutation(len(members))
@@ -356,7 +356,7 @@ def _folds(names: Sequence[str], places: Numbers, count: int, seed: int) -> list
     return [np.array(sorted(part), dtype=np.int64) for part in parts if part]
 
 
-def _part(names: Sequence[str], places: Numbers, share: float, seed: int) -> Numbers:
+def part_of(names: Sequence[str], places: Numbers, share: float, seed: int) -> Numbers:
     """A share of the places, those of one name together, drawn by the seed; at least two names."""
     members = _by_name(names, places)
     drawn = np.random.default_rng(seed).permutation(sorted(members)).tolist()

@@ -12,6 +12,7 @@ from typing import Any
 from ragbench.base.fingerprint import short_digest
 
 MANIFEST = "manifest.json"
+_ORIGINS = {"shipped": "came with ragbench", "cache": "from the cache"}
 _BLOCK_BYTES = 4 * 2**20
 _BLOCKS_READ = 64
 """Blocks of large files that are read when an artefact is opened: 256 MiB."""
@@ -26,6 +27,13 @@ class Artefact:
     folder: Path
     manifest: Mapping[str, Any]
     built: bool
+
+    @property
+    def taken(self) -> str:
+        """Whence its vectors came when it was built, if not all were computed; its time is that of the others."""
+        found: Mapping[str, int] = self.manifest.get("vectors", {})
+        said = [f"{found[origin]:,} {words}" for origin, words in _ORIGINS.items() if found.get(origin)]
+        return f"of {sum(found.values()):,}: {', '.join(said)}" if said else ""
 
     @property
     def size_bytes(self) -> int:

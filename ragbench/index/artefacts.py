@@ -11,7 +11,7 @@ import json
 import shutil
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from ragbench.index.remote import RemoteStore
 
 Say = Callable[[str], None]
+Build = Callable[[Path], Mapping[str, Any] | None]
+"""Fills an empty folder; may return what happened in this build, for the manifest."""
 
 
 def fingerprint_of(kind: str, inputs: Any) -> str:
@@ -44,7 +46,7 @@ class ArtefactStore:
     say: Say = lambda message: None
     remote: RemoteStore | None = None
 
-    def get(self, kind: str, inputs: Any, build: Callable[[Path], None]) -> Artefact:
+    def get(self, kind: str, inputs: Any, build: Build) -> Artefact:
         """The artefact of a kind that is made from `inputs`; `build` fills an empty folder if there is none yet."""
         from filelock import FileLock
 
@@ -115,7 +117,7 @@ class ArtefactStore:
             return {}, f"its manifest is unreadable ({why_unreadable(error)})"
 
     def _fetch_or_build(
-        self, remote: RemoteStore, kind: str, fingerprint: str, folder: Path, inputs: Any, build: Callable[[Path], None]
+        self, remote: RemoteStore, kind: str, fingerprint: str, folder: Path, inputs: Any, build: Build
     ) -> Artefact:
         draft = folder.parent / f".{fingerprint}.tmp-fetched"
         built = remote.obtain(kind, fingerprint, draft, lambda: self._build(kind, fingerprint, folder, inputs, build))
@@ -126,7 +128,7 @@ class ArtefactStore:
         publish_folder(draft, folder)
         return Artefact(kind, fingerprint, folder, read_json_file(folder / MANIFEST, own=True), built=False)
 
-    def _build(self, kind: str, fingerprint: str, folder: Path, inputs: Any, build: Callable[[Path], None]) -> Artefact:
+    def _build(self, kind: str, fingerprint: str, folder: Path, inputs: Any, build: Build) -> Artefact:
         for stale in folder.parent.glob(f".{fingerprint}.tmp-*"):
             shutil.rmtree(stale, ignore_errors=True)
         if folder.exists():
@@ -135,12 +137,13 @@ class ArtefactStore:
         draft.mkdir()
         started = time.perf_counter()
         try:
-            build(draft)
+            facts = build(draft) or {}
             manifest = {
                 "kind": kind,
                 "fingerprint": fingerprint,
                 "inputs": plain(inputs),
                 "build_seconds": round(time.perf_counter() - started, 3),
+                **facts,
                 "files": {
                     path.relative_to(draft).as_posix(): manifest_entry(path)
                     for path in sorted(draft.rglob("*"))
@@ -162,7 +165,7 @@ class Survey(ArtefactStore):
     It builds chunk tables because the names of other artefacts depend on their size, and they are quick to build.
     """
 
-    def get(self, kind: str, inputs: Any, build: Callable[[Path], None]) -> Artefact:
+    def get(self, kind: str, inputs: Any, build: Build) -> Artefact:
         """The artefact when it exists, else one without files."""
         if kind == "chunks":
             return replace(super().get(kind, inputs, build), built=False)

@@ -38,65 +38,74 @@ def build_chunks(folder: Path, documents: Sequence[Document], chunks_of: Iterabl
 
     A document without chunks gets one made of its title, if it has one (`chunk_of_title`).
     """
-    import pyarrow as pa
-
     retrievable: list[tuple[int, Chunk]] = []
     parents: list[tuple[int, Chunk]] = []
     for number, chunks in enumerate(chunks_of):
         for chunk in chunks or chunk_of_title(documents[number]):
             (parents if chunk.is_parent else retrievable).append((number, chunk))
-    rows = retrievable + parents
+    _write(folder / _CHUNKS, _chunk_columns(retrievable + parents, documents))
+    _write(folder / _DOCUMENTS, _document_columns(documents))
+    _write(folder / _BLOCKS, _block_columns(list(_blocks_with_chunks(documents, retrievable))))
+
+
+def _chunk_columns(rows: Sequence[tuple[int, Chunk]], documents: Sequence[Document]) -> dict[str, pa.Array]:
+    """The columns of the chunk table, for chunks with the numbers of their documents."""
+    import pyarrow as pa
+
     lines = [_Lines(document) for document in documents]
     number_of = {chunk.chunk_id: row for row, (_, chunk) in enumerate(rows)}
-    _write(
-        folder / _CHUNKS,
-        {
-            "chunk_id": pa.array([c.chunk_id for _, c in rows], pa.large_string()),
-            "document": pa.array([d for d, _ in rows], pa.int32()),
-            "text": pa.array([c.text for _, c in rows], pa.large_string()),
-            "header_path": pa.array([list(c.header_path) for _, c in rows], pa.list_(pa.string())),
-            "sections": pa.array([list(c.sections) for _, c in rows], pa.list_(pa.int32())),
-            "start": pa.array([c.start for _, c in rows], pa.int32()),
-            "end": pa.array([c.end for _, c in rows], pa.int32()),
-            "start_line": pa.array([lines[d].of(c.start) for d, c in rows], pa.int32()),
-            "end_line": pa.array([lines[d].of(c.end - 1) for d, c in rows], pa.int32()),
-            "parent": pa.array([number_of[c.parent] if c.parent else -1 for _, c in rows], pa.int32()),
-            "is_parent": pa.array([c.is_parent for _, c in rows], pa.bool_()),
-            "content_hash": pa.array([_content_hash(c.text) for _, c in rows], pa.uint64()),
-        },
-    )
-    _write(
-        folder / _DOCUMENTS,
-        {
-            "docno": pa.array([d.docno for d in documents], pa.large_string()),
-            "path": pa.array([d.path for d in documents], pa.large_string()),
-            "title": pa.array([d.title for d in documents], pa.large_string()),
-            "text": pa.array([d.text for d in documents], pa.large_string()),
-            "first_line": pa.array([d.first_line for d in documents], pa.int32()),
-            "frontmatter": pa.array([_frontmatter_json(d.frontmatter) for d in documents], pa.large_string()),
-            "tags": pa.array([list(d.tags) for d in documents], pa.list_(pa.string())),
-            "digest": pa.array([d.digest for d in documents], pa.string()),
-            "size_bytes": pa.array([d.size_bytes for d in documents], pa.int64()),
-            "anchors": pa.array([[s.anchor for s in d.sections] for d in documents], pa.list_(pa.string())),
-            "levels": pa.array([[s.level for s in d.sections] for d in documents], pa.list_(pa.int32())),
-            "headings": pa.array(
-                [[s.path[-1] if s.path else "" for s in d.sections] for d in documents], pa.list_(pa.string())
-            ),
-            "section_starts": pa.array([[s.start for s in d.sections] for d in documents], pa.list_(pa.int32())),
-            "links": pa.array([[asdict(link) for link in d.links] for d in documents], pa.list_(_link_type())),
-        },
-    )
-    blocks = list(_blocks_with_chunks(documents, retrievable))
-    _write(
-        folder / _BLOCKS,
-        {
-            "chunk": pa.array([b[0] for b in blocks], pa.int32()),
-            "language": pa.array([b[1] for b in blocks], pa.string()),
-            "code": pa.array([b[2] for b in blocks], pa.large_string()),
-            "start_line": pa.array([b[3] for b in blocks], pa.int32()),
-            "end_line": pa.array([b[4] for b in blocks], pa.int32()),
-        },
-    )
+    chunks = [chunk for _, chunk in rows]
+    return {
+        "chunk_id": pa.array([c.chunk_id for c in chunks], pa.large_string()),
+        "document": pa.array([d for d, _ in rows], pa.int32()),
+        "text": pa.array([c.text for c in chunks], pa.large_string()),
+        "header_path": pa.array([list(c.header_path) for c in chunks], pa.list_(pa.string())),
+        "sections": pa.array([list(c.sections) for c in chunks], pa.list_(pa.int32())),
+        "start": pa.array([c.start for c in chunks], pa.int32()),
+        "end": pa.array([c.end for c in chunks], pa.int32()),
+        "start_line": pa.array([lines[d].of(c.start) for d, c in rows], pa.int32()),
+        "end_line": pa.array([lines[d].of(c.end - 1) for d, c in rows], pa.int32()),
+        "parent": pa.array([number_of[c.parent] if c.parent else -1 for c in chunks], pa.int32()),
+        "is_parent": pa.array([c.is_parent for c in chunks], pa.bool_()),
+        "content_hash": pa.array([_content_hash(c.text) for c in chunks], pa.uint64()),
+    }
+
+
+def _document_columns(documents: Sequence[Document]) -> dict[str, pa.Array]:
+    """The columns of the table of documents; those of sections and links hold a list for each document."""
+    import pyarrow as pa
+
+    sections = [document.sections for document in documents]
+    headings = [[section.path[-1] if section.path else "" for section in each] for each in sections]
+    link = pa.struct([(name, pa.string()) for name in ("kind", "text", "target", "heading", "label")])
+    return {
+        "docno": pa.array([d.docno for d in documents], pa.large_string()),
+        "path": pa.array([d.path for d in documents], pa.large_string()),
+        "title": pa.array([d.title for d in documents], pa.large_string()),
+        "text": pa.array([d.text for d in documents], pa.large_string()),
+        "first_line": pa.array([d.first_line for d in documents], pa.int32()),
+        "frontmatter": pa.array([_frontmatter_json(d.frontmatter) for d in documents], pa.large_string()),
+        "tags": pa.array([list(d.tags) for d in documents], pa.list_(pa.string())),
+        "digest": pa.array([d.digest for d in documents], pa.string()),
+        "size_bytes": pa.array([d.size_bytes for d in documents], pa.int64()),
+        "anchors": pa.array([[section.anchor for section in each] for each in sections], pa.list_(pa.string())),
+        "levels": pa.array([[section.level for section in each] for each in sections], pa.list_(pa.int32())),
+        "headings": pa.array(headings, pa.list_(pa.string())),
+        "section_starts": pa.array([[section.start for section in each] for each in sections], pa.list_(pa.int32())),
+        "links": pa.array([list(map(asdict, d.links)) for d in documents], pa.list_(link)),
+    }
+
+
+def _block_columns(blocks: Sequence[tuple[int, str, str, int, int]]) -> dict[str, pa.Array]:
+    """The columns of the table of code blocks."""
+    import pyarrow as pa
+
+    types = (pa.int32(), pa.string(), pa.large_string(), pa.int32(), pa.int32())
+    names = ("chunk", "language", "code", "start_line", "end_line")
+    return {
+        name: pa.array([block[place] for block in blocks], kind)
+        for place, (name, kind) in enumerate(zip(names, types, strict=True))
+    }
 
 
 def chunk_of_title(document: Document) -> list[Chunk]:
@@ -347,12 +356,6 @@ class _Lines:
     def of(self, offset: int) -> int:
         """The line that holds the character at an offset into the text."""
         return self._first + bisect_left(self._breaks, offset)
-
-
-def _link_type() -> pa.DataType:
-    import pyarrow as pa
-
-    return pa.struct([(name, pa.string()) for name in ("kind", "text", "target", "heading", "label")])
 
 
 def _blocks_with_chunks(

@@ -81,6 +81,8 @@ class DenseIndex:
     def _index(self) -> Any:
         if self.spec.kind != "flat":
             return neighbours.open_structure(self._folder / _INDEX)
+        if not neighbours.has_library():
+            return neighbours.Compared(self.vectors)
         index = neighbours.library().IndexFlatIP(self.vectors.shape[1])
         index.add(np.ascontiguousarray(self.vectors))
         return index
@@ -91,7 +93,7 @@ class DenseIndex:
         """The best `depth` chunks of every query, float32 (n, dim); `allowed` (n_chunks,) restricts the search."""
         if not len(self) or not len(queries):
             return [Ranking.empty() for _ in queries]
-        parameters = self._parameters(neighbours.library(), allowed)
+        parameters = self._parameters(allowed)
         if self.spec.kind == "ivf_sq8":
             _, candidates = self._index.search(queries, min(_RESCORED * depth, len(self)), params=parameters)
             return [self._rescored(query, candidates[row], depth) for row, query in enumerate(queries)]
@@ -123,8 +125,10 @@ class DenseIndex:
         chunks = np.sort(candidates[candidates >= 0])
         return Ranking.of(chunks, self.vectors[chunks] @ query, depth)
 
-    def _parameters(self, faiss: Any, allowed: NDArray[np.bool_] | None) -> Any:
-        selector = None
+    def _parameters(self, allowed: NDArray[np.bool_] | None) -> Any:
+        if isinstance(self._index, neighbours.Compared):
+            return allowed
+        faiss, selector = neighbours.library(), None
         if allowed is not None:
             selector = faiss.IDSelectorBatch(np.flatnonzero(allowed[: len(self)]).astype(np.int64))
         if self.spec.kind == "hnsw":

@@ -6,10 +6,13 @@ of time. `ragbench.index.parts` holds the parts.
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 from collections.abc import Callable, Hashable, Iterable, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,22 +20,15 @@ from numpy.typing import NDArray
 from ragbench.base.errors import ConfigError
 from ragbench.base.fingerprint import short_digest
 from ragbench.base.query_memory import QueryMemory
-from ragbench.corpus.chunking import Chunker, HeaderChunker
-from ragbench.index import parts
 from ragbench.index.artefact import Artefact
 from ragbench.index.artefacts import ArtefactStore, fingerprint_of
-from ragbench.index.dense import DenseSpec
-from ragbench.index.lexical import LexicalSpec
-from ragbench.index.part import Building, Progress, StoredPart
+from ragbench.index.building import Building, Progress
 from ragbench.index.shards import Sharding, Shards
-from ragbench.index.texts import PassageTemplate
-from ragbench.index.vocabulary import VocabularySpec
+from ragbench.index.spec import IndexSpec
 from ragbench.models.access import Models
-from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec
+from ragbench.models.resolve import CrossEncoderSpec
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from ragbench.base.types import Document, Filters
     from ragbench.index.chunks import ChunkTable
     from ragbench.index.code import CodeIndex
@@ -51,44 +47,62 @@ if TYPE_CHECKING:
 
 _FILTERS_KEPT = 64  # results, each of one byte per document
 
-
-@dataclass(frozen=True)
-class VectorsSpec:
-    """The settings of a source's vectors: the model, the texts that are embedded, and the search structure."""
-
-    encoder: EncoderSpec = field(default_factory=EncoderSpec)
-    passage: PassageTemplate = field(default_factory=PassageTemplate)
-    dense: DenseSpec = field(default_factory=DenseSpec)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class IndexSpec:
-    """The settings of an index: chunking, the analysis of words, the texts that are embedded, and the model.
+class StoredPart(Generic[T]):
+    """A part in an artefact's files. Stages read what `open` returns as `index.<name>`.
 
-    `sources` are further sources by name, each with its own settings.
+    `inputs` lists everything that the files depend on, with the version of the code: equal inputs give equal bytes.
+    `build` fills an empty folder and may return what happened in this build, for the manifest; `open` reads a finished
+    one.
     """
 
-    chunker: Chunker = field(default_factory=HeaderChunker)
-    lexical: LexicalSpec = field(default_factory=LexicalSpec)
-    dense: DenseSpec = field(default_factory=DenseSpec)
-    encoder: EncoderSpec = field(default_factory=EncoderSpec)
-    passage: PassageTemplate = field(default_factory=PassageTemplate)
-    vocabulary: VocabularySpec = field(default_factory=VocabularySpec)
-    sources: tuple[tuple[str, LexicalSpec | VectorsSpec], ...] = ()
+    name: str
+    inputs: Callable[[Index], list[Any]]
+    build: Callable[[Building, Index], Mapping[str, Any] | None]
+    open: Callable[[Path, Index], T]
 
-    def words(self, source: str) -> LexicalSpec:
-        """How the words of a source are indexed; `""` is the source of the index itself."""
-        spec = dict(self.sources)[source] if source else self.lexical
-        if not isinstance(spec, LexicalSpec):
-            raise ConfigError(f"source '{source}' is one of vectors and has no words")
-        return spec
 
-    def vectors(self, source: str) -> VectorsSpec:
-        """The settings of a source's vectors; `""` is the source of the index itself."""
-        spec = dict(self.sources)[source] if source else VectorsSpec(self.encoder, self.passage, self.dense)
-        if not isinstance(spec, VectorsSpec):
-            raise ConfigError(f"source '{source}' is one of words and has no vectors")
-        return spec
+@dataclass(frozen=True)
+class Part(Generic[T]):
+    """A part that is made in memory from other parts; `fingerprint` is a digest of everything that it depends on."""
+
+    name: str
+    fingerprint: Callable[[Index], str]
+    open: Callable[[Index], T]
+
+
+AnyPart = Part[Any] | StoredPart[Any]
+
+_registered: dict[str, AnyPart] = {}
+
+
+def register(part: AnyPart) -> None:
+    """Make a part known by its name. ConfigError when this package has a part of that name."""
+    if _module(part.name) is not None:
+        raise ConfigError(f"the index has a part '{part.name}' already: give yours another name")
+    _registered[part.name] = part
+
+
+def find(name: str) -> AnyPart | None:
+    """The part of a name, None when there is none."""
+    if name in _registered:
+        return _registered[name]
+    kind, _, source = name.partition(":")
+    place = _module(kind)
+    if place is None:
+        return None
+    module = importlib.import_module(place)
+    found: AnyPart = module.of_source(source) if source else module.PART
+    return found
+
+
+@cache
+def _module(name: str) -> str | None:
+    path = f"ragbench.index.parts.{name}"
+    return path if name.isidentifier() and importlib.util.find_spec(path) is not None else None
 
 
 class Index:
@@ -160,7 +174,7 @@ class Index:
         return self._parts[name]
 
     def _part(self, name: str) -> Any:
-        part = parts.find(name)
+        part = find(name)
         if part is None:
             raise AttributeError(f"an index has no part '{name}'")
         if not isinstance(part, StoredPart):
@@ -241,8 +255,8 @@ class Index:
         names = sorted(set(needs) | {"chunks"})
         return [self.artefact(name) for name in names if isinstance(self._known(name), StoredPart)]
 
-    def _known(self, name: str) -> parts.AnyPart:
-        part = parts.find(name)
+    def _known(self, name: str) -> AnyPart:
+        part = find(name)
         if part is None:
             raise ConfigError(f"a stage needs '{name}', which no index provides")
         return part

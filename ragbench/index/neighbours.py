@@ -15,11 +15,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ragbench.base.errors import IndexError_
 
 Kind = Literal["flat", "hnsw", "ivf_sq8"]
 
@@ -89,6 +93,34 @@ def open_structure(path: Path) -> Any:
     return faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
 
 
+@cache
+def has_library() -> bool:
+    """Whether FAISS is installed; a small installation does without, as long as every vector is compared."""
+    return find_spec("faiss") is not None
+
+
+class Compared:
+    """What `IndexFlatIP` of FAISS does, by numpy: the same but for rounding, in about three times the time."""
+
+    def __init__(self, vectors: NDArray[np.float32]) -> None:
+        self._vectors = vectors
+
+    def search(
+        self, queries: NDArray[np.float32], wanted: int, params: NDArray[np.bool_] | None
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """Scores and numbers of the `wanted` nearest vectors of each query that `params` allows; -1 where none is."""
+        scores = np.full((len(queries), wanted), -np.inf, dtype=np.float32)
+        numbers = np.full((len(queries), wanted), -1, dtype=np.int64)
+        for row, query in enumerate(queries):  # each alone, so that a score does not depend on the other queries
+            found = self._vectors @ query
+            allowed = np.arange(len(found)) if params is None else np.flatnonzero(params[: len(found)])
+            if wanted < len(allowed):
+                allowed = allowed[np.argpartition(-found[allowed], wanted - 1)[:wanted]]
+            allowed = allowed[np.argsort(-found[allowed], kind="stable")]
+            scores[row, : len(allowed)], numbers[row, : len(allowed)] = found[allowed], allowed
+        return scores, numbers
+
+
 def library() -> Any:
     """FAISS, set up so that results do not depend on the number of queries in a call or on threads.
 
@@ -97,6 +129,8 @@ def library() -> Any:
     (measured at 20,000 x 384: 1.1 ms a query, against 5.9 ms alone in a matrix product). One thread, because the
     threads of FAISS wait for one another: a single query takes 46 ms instead of 1.4 ms on two busy processors.
     """
+    if not has_library():
+        raise IndexError_("this index is searched by FAISS, which is not installed: run pip install faiss-cpu")
     import faiss
 
     faiss.cvar.distance_compute_blas_threshold = _FAR

@@ -25,9 +25,9 @@ from ragbench.models.parallel import threads_for
 if TYPE_CHECKING:
     from ragbench.base.types import Document
     from ragbench.corpus.chunking import Chunker
-    from ragbench.index.index import VectorsSpec
     from ragbench.index.lexical import LexicalSpec
     from ragbench.index.shards import Shards, Task, Tick
+    from ragbench.index.spec import VectorsSpec
     from ragbench.index.texts import PassageTemplate
     from ragbench.models import Encoder
     from ragbench.models.resolve import EncoderSpec

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragbench.base.query_memory import QueryMemory
-from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, is_list_reranker, load_cross_encoder, load_encoder
+from ragbench.models.resolve import (
+    CrossEncoderSpec,
+    EncoderSpec,
+    adapted,
+    is_list_reranker,
+    load_cross_encoder,
+    load_encoder,
+)
 
 if TYPE_CHECKING:
     from ragbench.models import CrossEncoder, Encoder
@@ -21,10 +28,12 @@ class Models:
 
     `cache` is the folder of the embedding and score caches; None works without them. `threads` limits the threads of
     one call (None: all processors). `memory` holds what models and indexes of this process keep from earlier queries.
+    `shipped`: take vectors that come with ragbench where there is a cache; never without one, so never to measure time.
     """
 
     cache: Path | None = None
     threads: int | None = None
+    shipped: bool = False
     memory: QueryMemory = field(default_factory=QueryMemory, repr=False)
     _encoders: dict[EncoderSpec, Encoder] = field(default_factory=dict, repr=False)
     _cross_encoders: dict[CrossEncoderSpec, CrossEncoder] = field(default_factory=dict, repr=False)
@@ -34,13 +43,16 @@ class Models:
 
     def encoder(self, spec: EncoderSpec) -> Encoder:
         """The encoder of a specification."""
+        if spec.adapter:
+            return adapted(self.encoder(replace(spec, adapter="")), spec)
         if spec not in self._encoders:
             encoder = load_encoder(spec, self.threads)
             if self.cache is not None:
                 from ragbench.models.cache import CachedEncoder, EmbeddingCache
+                from ragbench.models.shipped import shipped
 
                 self._embeddings = self._embeddings or EmbeddingCache(self.cache / "embeddings.sqlite")
-                encoder = CachedEncoder(encoder, self._embeddings)
+                encoder = CachedEncoder(encoder, self._embeddings, shipped() if self.shipped else None)
             self._encoders[spec] = encoder
         return self._encoders[spec]
 

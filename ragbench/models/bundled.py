@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
+from ragbench.base import wheels
 from ragbench.base.errors import ModelError
 from ragbench.models.folder import Backend, ModelFolder
 from ragbench.models.settings import Settings
@@ -36,13 +35,11 @@ class Bundled:
     settings: Settings = field(default_factory=Settings)
 
     def locate(self) -> ModelFolder | None:
-        """The folder of its files, None when the wheel is not installed. Digests are compared when files are read."""
-        try:
-            wheel = importlib.metadata.distribution(self.requirement.partition("==")[0])
-        except importlib.metadata.PackageNotFoundError:
+        """The folder of its files, None when there is none. Digests are compared when files are read."""
+        root = wheels.find(self.requirement.partition("==")[0], self.folder)
+        if root is None:
             return None
-        root = Path(str(wheel.locate_file(self.folder)))
-        remedy = f"`pip install --force-reinstall --no-deps {self.requirement}` repairs it (found {wheel.version})"
+        remedy = f"`pip install --force-reinstall --no-deps {self.requirement}` repairs it"
         if not root.is_dir():
             raise ModelError(f"{root}, the folder of {self.name}, is missing: {remedy}")
         return ModelFolder(root, self.backend, tuple(self.files), self.files, remedy)

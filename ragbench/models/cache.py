@@ -5,16 +5,21 @@ The key of a value is what it was computed from (the model's digest and the text
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.models import CrossEncoder, Encoder
-from ragbench.models.store import Store, key_of
+from ragbench.models.store import Store, embedding_key, key_of
 from ragbench.models.texts import check_texts
+
+if TYPE_CHECKING:
+    from ragbench.models.shipped import ShippedVectors
 
 TABLES = ("embeddings", "scores", "answers")
 """The caches; each is a file of this name in the folder of the caches."""
@@ -33,20 +38,18 @@ class EmbeddingCache(Store):
 
     def get_many(self, digest: str, texts: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         """The vectors found, by text."""
-        keys = {key_of("embedding", digest, text): text for text in texts}
+        keys = {embedding_key(digest, text): text for text in texts}
         return {keys[key]: np.frombuffer(value, "<f4") for key, value in self.read(list(keys)).items()}
 
     def missing(self, digest: str, texts: Sequence[str]) -> list[str]:
         """The texts without a vector."""
-        keys = {key_of("embedding", digest, text): text for text in texts}
+        keys = {embedding_key(digest, text): text for text in texts}
         known = self.known(list(keys))
         return [text for key, text in keys.items() if key not in known]
 
     def put_many(self, digest: str, vectors: Mapping[str, NDArray[np.float32]]) -> None:
         """Keep vectors by text."""
-        self.write(
-            {key_of("embedding", digest, text): vector.astype("<f4").tobytes() for text, vector in vectors.items()}
-        )
+        self.write({embedding_key(digest, text): vector.astype("<f4").tobytes() for text, vector in vectors.items()})
 
 
 class ScoreCache(Store):
@@ -71,11 +74,17 @@ class ScoreCache(Store):
 
 
 class CachedEncoder:
-    """An encoder that computes no vector twice and counts few texts twice: it asks `encoder` for the rest."""
+    """An encoder that computes no vector twice and counts few texts twice: it asks `encoder` for the rest.
 
-    def __init__(self, encoder: Encoder, cache: EmbeddingCache) -> None:
+    Vectors that come with ragbench (`shipped`) are not computed either. `origins` counts where vectors came from: the
+    `cache`, `shipped`, or `computed`.
+    """
+
+    def __init__(self, encoder: Encoder, cache: EmbeddingCache, shipped: ShippedVectors | None = None) -> None:
         self.encoder = encoder
         self.cache = cache
+        self.shipped = shipped
+        self.origins: Counter[str] = Counter()
         self._counted = lru_cache(_COUNTS_KEPT)(encoder.count_tokens)
 
     def __repr__(self) -> str:
@@ -116,8 +125,10 @@ class CachedEncoder:
         return self._counted(text)
 
     def missing(self, passages: Sequence[str]) -> list[str]:
-        """The passages that the cache lacks, each once."""
-        return self.cache.missing(self.passage_digest, check_texts(passages))
+        """The passages that must be computed, each once."""
+        missing = self.cache.missing(self.passage_digest, check_texts(passages))
+        came = self.shipped.known(self.passage_digest, missing) if self.shipped else ()
+        return [text for text in missing if text not in came]
 
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Unit vectors of queries, shape (n, dim)."""
@@ -126,7 +137,7 @@ class CachedEncoder:
     def encode_passages(
         self, texts: Sequence[str], progress: Callable[[int], None] | None = None
     ) -> NDArray[np.float32]:
-        """Unit vectors of passages, shape (n, dim); `progress` counts those in the cache first, then those computed."""
+        """Unit vectors of passages, shape (n, dim); `progress` counts those that are there first, then others."""
         return self._encode(
             self.passage_digest, texts, lambda missing: self.encoder.encode_passages(missing, progress), progress
         )
@@ -141,7 +152,11 @@ class CachedEncoder:
         wanted = check_texts(texts)
         distinct = list(dict.fromkeys(wanted))
         vectors = self.cache.get_many(digest, distinct)
+        found = len(vectors)
+        if self.shipped is not None and found < len(distinct):
+            vectors |= self.shipped.get_many(digest, [text for text in distinct if text not in vectors])
         missing = [text for text in distinct if text not in vectors]
+        self.origins.update(cache=found, shipped=len(vectors) - found, computed=len(missing))
         if progress is not None and len(missing) < len(wanted):
             progress(len(wanted) - len(missing))
         for start in range(0, len(missing), _BETWEEN_WRITES):

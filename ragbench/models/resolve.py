@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -47,7 +47,8 @@ class EncoderSpec(Checked):
 
     The prefixes are put before every query or passage. None takes those of the model's family
     (`ragbench.models.prefixes`); `instruction` adds optional ones, too. Texts are cut after `max_tokens` tokens (at
-    least 3), or after the limit of the model if that is lower.
+    least 3), or after the limit of the model if that is lower. `adapter` moves the vectors of queries
+    (`ragbench.models.adapter`).
     """
 
     name: ModelName = "bge-small-en-v1.5"
@@ -55,6 +56,7 @@ class EncoderSpec(Checked):
     passage_prefix: str | None = None  # before every passage
     instruction: bool = False  # also an instruction that the family can do without
     max_tokens: Annotated[int, Ge(3)] = 512
+    adapter: str = ""  # moves the vectors of queries: NAME@DIGEST, as `ragbench fit adapter --write NAME` prints it
 
     def prefixes(self, name: str) -> dict[str, str]:
         """The prefixes for a model of this name: those given, else those of its family."""
@@ -76,12 +78,21 @@ class CrossEncoderSpec(Checked):
     max_length: Annotated[int, Ge(5)] = 128
 
 
+def adapted(encoder: Encoder, spec: EncoderSpec) -> Encoder:
+    """The encoder with the adapter of a specification on its queries."""
+    from ragbench.models.adapter import AdaptedEncoder, read
+
+    return AdaptedEncoder(encoder, read(spec.adapter))
+
+
 def load_encoder(spec: EncoderSpec, threads: int | None = None) -> Encoder:
     """The encoder of a specification; its weights are read at first use.
 
     `threads` is how many texts are encoded at the same time (None: one per processor); vectors do not depend on it.
     ModelError for an unknown name.
     """
+    if spec.adapter:
+        return adapted(load_encoder(replace(spec, adapter=""), threads), spec)
     if is_endpoint(spec.name, "encoder"):
         from ragbench.models.endpoint import EndpointEncoder
 

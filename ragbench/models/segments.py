@@ -49,11 +49,11 @@ def new_segments(store: Store) -> Iterator[tuple[str, bytes, Mapping[bytes, byte
     size = 0
     for start in range(0, len(keys), _AT_ONCE):
         some = keys[start : start + _AT_ONCE]
-        found = store.read(some)
+        stored = store.read(some)
         for key in some:
-            if key in found:
-                rows[key] = found[key]
-                size += len(found[key])
+            if key in stored:
+                rows[key] = stored[key]
+                size += len(stored[key])
             if size >= _BYTES:
                 yield _make_segment(rows)
                 rows, size = {}, 0

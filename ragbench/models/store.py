@@ -39,6 +39,11 @@ def key_of(*parts: str) -> bytes:
     return state.digest()
 
 
+def embedding_key(digest: str, text: str) -> bytes:
+    """The key of a text's vector under the digest of a model."""
+    return key_of("embedding", digest, text)
+
+
 class Store:
     """Values (bytes) by key (bytes) in table `table` of the SQLite file `path`, which is made when it is missing.
 

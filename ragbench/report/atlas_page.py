@@ -13,6 +13,7 @@ from ragbench.atlas.tables import QUESTIONS, WORDS, Atlas
 from ragbench.base import fewest, files
 from ragbench.base.console import markdown
 from ragbench.base.errors import ConfigError
+from ragbench.base.numbers import interval, with_interval
 from ragbench.report.forest import Line, svg
 
 if TYPE_CHECKING:
@@ -58,8 +59,8 @@ def lines(frame: pd.DataFrame) -> list[str]:
     said = [f"{'change':{_NAMES}} helps      mean [.95]             new collection"]
     for row in frame.to_dict(orient="records"):
         enough = row["collections"] >= fewest.COLLECTIONS
-        new = f"[{row['new_low']:+.3f}, {row['new_high']:+.3f}]" if enough else "-"
-        mean = f"{row['effect']:+.3f} [{row['low']:+.3f}, {row['high']:+.3f}]" if enough else "-"
+        new = interval(row["new_low"], row["new_high"]) if enough else "-"
+        mean = with_interval(row["effect"], row["low"], row["high"]) if enough else "-"
         said.append(f"{row['change']:{_NAMES}} {row['helps']:2d} of {row['collections']:2d}   {mean:22} {new}")
     return said
 
@@ -94,7 +95,7 @@ def kinds(atlas: Atlas, change: str, base: str = BASE) -> list[str]:
     for kind in QUESTIONS:
         if found := atlas.pooled(change, base, kind):
             few = "" if found.enough else f", fewer than {fewest.COLLECTIONS}: no claim"
-            said.append(f"{WORDS[kind]}: {interval(found)} on {found.collections} collections{few}")
+            said.append(f"{WORDS[kind]}: {pooled_text(found)} on {found.collections} collections{few}")
     return said
 
 
@@ -102,15 +103,15 @@ def moderators(atlas: Atlas, change: str, base: str = BASE) -> list[str]:
     """What the effect varies with, a line for every property whose interval is not around 0."""
     found = [each for each in atlas.moderators(change, base) if each.low > 0 or each.high < 0]
     return [
-        f"varies with {each.name.replace('_', ' ')}: {each.slope:+.3f} [{each.low:+.3f}, {each.high:+.3f}] for one "
+        f"varies with {each.name.replace('_', ' ')}: {with_interval(each.slope, each.low, each.high)} for one "
         "standard deviation more"
         for each in found
     ]
 
 
-def interval(found: Pooled) -> str:
+def pooled_text(found: Pooled) -> str:
     """`+0.055 [+0.036, +0.074]`."""
-    return f"{found.effect:+.3f} [{found.low:+.3f}, {found.high:+.3f}]"
+    return with_interval(found.effect, found.low, found.high)
 
 
 def people(atlas: Atlas, base: str = BASE) -> pd.DataFrame:
@@ -134,7 +135,7 @@ def people(atlas: Atlas, base: str = BASE) -> pd.DataFrame:
                 "change": f"`{change}`",
                 "sites": len(found),
                 "questions": int(found["topics"].sum()),
-                "change of nDCG@10": interval(pooled),
+                "change of nDCG@10": pooled_text(pooled),
                 "better": int(found["better"].sum()),
                 "worse": int(found["worse"].sum()),
                 "helps": f"{pooled.helps} of {len(found)}",
@@ -306,7 +307,7 @@ def _table(frame: pd.DataFrame) -> str:
     rows = []
     for row in frame.to_dict(orient="records"):
         enough = row["collections"] >= fewest.COLLECTIONS
-        mean = f"{row['effect']:+.3f} [{row['low']:+.3f}, {row['high']:+.3f}]"
+        mean = with_interval(row["effect"], row["low"], row["high"])
         rows.append(
             {
                 "change": f"`{row['change']}`",
@@ -314,7 +315,7 @@ def _table(frame: pd.DataFrame) -> str:
                 "topics": row["topics"],
                 "helps": row["helps"],
                 "mean": mean if enough else "-",
-                "new collection": f"[{row['new_low']:+.3f}, {row['new_high']:+.3f}]" if enough else "-",
+                "new collection": interval(row["new_low"], row["new_high"]) if enough else "-",
                 "tau": f"{row['tau']:.3f}" if enough else "-",
                 "I2": f"{row['i2']:.2f}" if enough else "-",
             }
@@ -329,7 +330,7 @@ def _moderators(atlas: Atlas) -> str:
         {
             "change": f"`{change}`",
             "property": each.name.replace("_", " "),
-            "slope": f"{each.slope:+.3f} [{each.low:+.3f}, {each.high:+.3f}]",
+            "slope": with_interval(each.slope, each.low, each.high),
         }
         for change in atlas.changes()
         for each in atlas.moderators(change)

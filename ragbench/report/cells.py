@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 MINUS = "\u2212"
 MARKS = {"adopt": "✓", "equivalent": "=", "inconclusive": "?", "reject": "✕"}
@@ -20,6 +20,15 @@ class Cell(NamedTuple):
     kind: str = ""
 
 
+class PageColumn(NamedTuple):
+    """A column of a page's table: its heading, what it means, and its cell for a row; `shown`: whether it is there."""
+
+    heading: str
+    note: str
+    cell: Callable[[Any], Cell]
+    shown: bool = True
+
+
 @dataclass(frozen=True)
 class Table:
     """A table: `columns` are (heading, what it means), the first cell of every row names the row.
@@ -31,6 +40,13 @@ class Table:
     columns: tuple[tuple[str, str], ...]
     rows: tuple[tuple[Cell, ...], ...]
     remarks: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, caption: str, columns: Iterable[PageColumn], rows: Iterable[Any], remarks: Iterable[str] = ()) -> Table:
+        """A table whose columns make their cells from the rows, which may be of any kind."""
+        shown = [column for column in columns if column.shown]
+        heads = tuple((column.heading, column.note) for column in shown)
+        return cls(caption, heads, tuple(tuple(column.cell(row) for column in shown) for row in rows), tuple(remarks))
 
 
 def signed(value: float, digits: int = 3) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,9 +64,38 @@ def document(requirements: Sequence[Requirement]) -> str:
     parts = [
         _INTRODUCTION,
         f"{len(states)} requirements: {states.count('done')} done, {states.count('differs')} differ.",
+        _by_seed(requirements),
         *_sections(requirements),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _by_seed(requirements: Sequence[Requirement]) -> str:
+    """How many requirements of each seed are met; a row of several seeds counts for each of them."""
+    seeds = {each.id: re.findall(r"\b00\d\b", each.seed) for each in requirements}
+    lines = []
+    for seed in sorted({number for numbers in seeds.values() for number in numbers}):
+        rows = [each for each in requirements if seed in seeds[each.id]]
+        done = sum(row.state == "done" for row in rows)
+        reasoned = sum(row.state == "differs" and has_evidence(row.differs) for row in rows)
+        shares = (f"{number} ({100 * number / len(rows):.0f}%)" for number in (done, done + reasoned))
+        lines.append(f"| {seed} | {len(rows)} | {' | '.join(shares)} |")
+    return "\n".join(
+        [
+            "A difference is *reasoned* where a figure or a quotation of the seeds gives the reason. A test refuses",
+            "one without either: the last column says that no reason is missing, not that every reason is good.",
+            "",
+            "| seed | requirements | done as written | done or reasoned |",
+            "| --- | --- | --- | --- |",
+            *lines,
+        ]
+    )
+
+
+def has_evidence(differs: str) -> bool:
+    """Whether a reason has a figure, or quotes what contradicts the requirement; names such as P1 are no figures."""
+    plain = re.sub(r"`[^`]*`|\b[A-Za-z]+-?\d+\b|\bv3\b|@\d+", "", differs)
+    return bool(re.search(r"\d", plain) or re.search(r'"[^"]+"', plain))
 
 
 def _sections(requirements: Sequence[Requirement]) -> Iterator[str]:

@@ -79,14 +79,12 @@ def effects(results: Measurements) -> pd.DataFrame:
 
 def by_kind(results: Measurements, of: Literal["type", "area"] = "type", measure: str | None = None) -> pd.DataFrame:
     """Every query type, or area of the collection, and arm against the first arm: columns as `comparison.by_type`."""
-    import pandas as pd
-
     first = results.arms[0]
     chosen = Policy.of(results.config(first))
     measure = measure or chosen.measure
     reference = results.values(first, measure)
     if not len(reference):
-        return pd.DataFrame({name: [] for name in kinds.COLUMNS})
+        return kinds.COLUMNS.frame()
     of_topic = results.topics.set_index("qid")[of].reindex(reference.index)
     values = {arm: results.values(arm, measure).reindex(reference.index) for arm in results.arms}
     return kinds.by_type(values, first, list(of_topic), chosen)

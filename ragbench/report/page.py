@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ragbench.config.overrides import section_of
 from ragbench.report import evidence
 from ragbench.report.cells import MARKS, Cell, Table, join_names
 from ragbench.report.figures import main_effects
@@ -108,4 +109,4 @@ def environment(results: Measurements) -> list[tuple[str, str]]:
 
 def _shareable(overrides: Iterable[str]) -> list[str]:
     """Overrides without those that name folders of one machine."""
-    return [each for each in overrides if each.split("=")[0].split(".")[0] not in ("paths", "tracking")]
+    return [each for each in overrides if section_of(each) not in ("paths", "tracking")]

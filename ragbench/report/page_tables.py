@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from ragbench.base import fewest
@@ -19,7 +19,18 @@ from ragbench.evidence import areas as areas_
 from ragbench.evidence import field as field_
 from ragbench.evidence import halves as halves_
 from ragbench.report import evidence
-from ragbench.report.cells import MARKS, Cell, Table, direction, interval, join_names, p_value, plain, signed
+from ragbench.report.cells import (
+    MARKS,
+    Cell,
+    PageColumn,
+    Table,
+    direction,
+    interval,
+    join_names,
+    p_value,
+    plain,
+    signed,
+)
 from ragbench.report.figures import fate, main_effects
 from ragbench.results import verdicts as verdicts_
 
@@ -29,6 +40,7 @@ if TYPE_CHECKING:
     from ragbench.results.measurements import Measurements
 
 THIN, TIMES = "\u2009", "\u00d7"
+Row = Mapping[str, Any]
 SECONDARY = ("RR", "R@10", "R@100", "Success@1", evidence.JUDGED)
 
 
@@ -37,102 +49,79 @@ def verdicts(results: Measurements) -> Table:
     measure, effects = evidence.primary(results), main_effects(results)
     ablation, timed = bool(evidence.design(results)), bool(effects["latency_ms"].notna().any())
     passages = bool(effects["passage_effect"].notna().any())
-    rows = []
-    for row in evidence.rows(effects):
-        sampled = f"sampling error {row['standard_error']:.3f}" if row["standard_error"] > 0 else ""
-        aliased = f"with {row['aliases']}" if row["aliases"] else ""
-        rows.append(
-            (
-                Cell(label(row["factor"]), aliased or sampled),
-                Cell(f"{MARKS[row['verdict']]} {row['verdict']}", "", f"verdict {row['verdict']}"),
-                _effect(row),
-                *([_effect(row, "passage_")] if passages else []),
-                *([_cost(row)] if timed else []),
-                Cell(p_value(row["p"]), p_value(row["passage_p"]) if passages else ""),
-                _counts(row),
-                Cell(plain(row["mde"])),
-            )
-        )
-    subject = "Effect of turning each proposal on" if ablation else f"Every configuration against '{results.arms[0]}'"
-    return Table(
-        f"{subject}, largest gain first",
-        (
-            ("Proposal" if ablation else "Configuration", ""),
-            ("Verdict", ""),
-            (f"{measure}, documents", "mean difference over queries with its interval; all of the table hold together"),
-            *([(f"{PRIMARY}, passages", "the same for passages as they are returned")] if passages else []),
-            *([("p95, ms", "what it adds to the p95 of a query, and the budget")] if timed else []),
-            ("p", "adjusted for all comparisons of this table, at both levels; below it that of passages"),
-            ("W / T / L", "queries that win, tie and lose, by documents"),
-            ("MDE", "the true difference of documents that 80% of such comparisons find"),
+
+    def p_values(row: Row) -> Cell:
+        return Cell(p_value(row["p"]), p_value(row["passage_p"]) if passages else "")
+
+    columns = (
+        PageColumn("Proposal" if ablation else "Configuration", "", _proposal),
+        PageColumn("Verdict", "", _verdict),
+        PageColumn(
+            f"{measure}, documents",
+            "mean difference over queries with its interval; all of the table hold together",
+            _effect,
         ),
-        tuple(rows),
-        tuple(map(str, effects["reason"])),
+        PageColumn(
+            f"{PRIMARY}, passages",
+            "the same for passages as they are returned",
+            lambda row: _effect(row, "passage_"),
+            passages,
+        ),
+        PageColumn("p95, ms", "what it adds to the p95 of a query, and the budget", _cost, timed),
+        PageColumn(
+            "p", "adjusted for all comparisons of this table, at both levels; below it that of passages", p_values
+        ),
+        PageColumn("W / T / L", "queries that win, tie and lose, by documents", _counts),
+        PageColumn("MDE", "the true difference of documents that 80% of such comparisons find", _number("mde")),
     )
+    subject = "Effect of turning each proposal on" if ablation else f"Every configuration against '{results.arms[0]}'"
+    return Table.of(f"{subject}, largest gain first", columns, evidence.rows(effects), map(str, effects["reason"]))
 
 
 def field(results: Measurements) -> Table:
     """How likely each configuration is the best of the field."""
-    frame = verdicts_.field(results)
+    frame, head = verdicts_.field(results), field_.COLUMNS
     passages = bool(frame["passage_mean"].notna().any())
-    rows = tuple(
-        (
-            Cell(row["arm"]),
-            Cell(plain(row["mean"])),
-            Cell(f"{row['best']:.0%}"),
-            *([Cell(plain(row["passage_mean"])), Cell(f"{row['passage_best']:.0%}")] if passages else []),
-            Cell(row["ruled_out_by"], "", "word"),
-            Cell(plain(row["more_topics"], 0)),
-        )
-        for row in evidence.rows(frame)
-    )
-    heads = field_.COLUMNS.heads
     columns = (
-        ("Configuration", ""),
-        (f"{evidence.primary(results)}, documents", ""),
-        *heads("best"),
-        *([(f"{PRIMARY}, passages", ""), *heads("passage_best")] if passages else []),
-        *heads("ruled_out_by", "more_topics"),
+        PageColumn("Configuration", "", _text("arm")),
+        PageColumn(f"{evidence.primary(results)}, documents", "", _number("mean")),
+        PageColumn(*head["best"].head, _share("best")),
+        PageColumn(f"{PRIMARY}, passages", "", _number("passage_mean"), passages),
+        PageColumn(*head["passage_best"].head, _share("passage_best"), passages),
+        PageColumn(*head["ruled_out_by"].head, _text("ruled_out_by", "word")),
+        PageColumn(*head["more_topics"].head, _number("more_topics", 0)),
     )
-    return Table("How likely each configuration is the best", columns, rows)
+    return Table.of("How likely each configuration is the best", columns, evidence.rows(frame))
 
 
 def halves(results: Measurements) -> Table:
     """The effects on both halves of the topics."""
-    frame = verdicts_.halves(results)
-    rows = tuple(
-        (
-            Cell(row["factor"]),
-            Cell(f"{row['level']}s", "", "word"),
-            Cell(signed(row["train"]), f"{row['n_train']} topics"),
-            Cell(signed(row["test"]), f"{row['n_test']} topics"),
-            Cell(p_value(row["p"])),
-        )
-        for row in evidence.rows(frame)
+    head = halves_.COLUMNS
+    columns = (
+        PageColumn(*head["factor"].head, _text("factor")),
+        PageColumn(*head["level"].head, _levels),
+        PageColumn(*head["train"].head, lambda row: Cell(signed(row["train"]), f"{row['n_train']} topics")),
+        PageColumn(*head["test"].head, lambda row: Cell(signed(row["test"]), f"{row['n_test']} topics")),
+        PageColumn(*head["p"].head, lambda row: Cell(p_value(row["p"]))),
     )
-    columns = halves_.COLUMNS.heads("factor", "level", "train", "test", "p")
-    return Table("Effects on train and on test topics", columns, rows)
+    return Table.of("Effects on train and on test topics", columns, evidence.rows(verdicts_.halves(results)))
 
 
 def areas(results: Measurements) -> Table:
     """The effects with intervals over topics, and over whole areas."""
-    rows = tuple(
-        (
-            Cell(row["factor"]),
-            Cell(f"{row['level']}s", "", "word"),
-            Cell(signed(row["effect"]), interval(row["low"], row["high"]), direction(row["low"], row["high"])),
-            Cell(interval(row["area_low"], row["area_high"]), f"{row['areas']} areas"),
-            Cell(signed(row["without"]), f"without {row['weakest']}"),
-        )
-        for row in evidence.rows(verdicts_.areas(results))
+    head = areas_.COLUMNS
+
+    def over_areas(row: Row) -> Cell:
+        return Cell(interval(row["area_low"], row["area_high"]), f"{row['areas']} areas")
+
+    columns = (
+        PageColumn(*head["factor"].head, _text("factor")),
+        PageColumn(*head["level"].head, _levels),
+        PageColumn(*head["effect"].head, lambda row: _with_interval(row["effect"], row["low"], row["high"])),
+        PageColumn(*head["area_low"].head, over_areas),
+        PageColumn(*head["weakest"].head, lambda row: Cell(signed(row["without"]), f"without {row['weakest']}")),
     )
-    columns = areas_.COLUMNS.heads("factor", "level", "effect", "area_low", "weakest")
-    return Table("Effects over topics and over areas", columns, rows)
-
-
-def _effect(row: Mapping[str, Any], level: str = "") -> Cell:
-    low, high = row[f"{level}ci_low"], row[f"{level}ci_high"]
-    return Cell(signed(row[f"{level}effect"]), interval(low, high), direction(low, high))
+    return Table.of("Effects over topics and over areas", columns, evidence.rows(verdicts_.areas(results)))
 
 
 def arms(results: Measurements) -> Table:
@@ -142,34 +131,46 @@ def arms(results: Measurements) -> Table:
     passages = results.summary(by=(), level=PASSAGE).set_index("arm")
     others = [name for name in (*SECONDARY, UNPLACED, *ANSWERED) if name in means.columns and name != measure]
     context = [str(name) for name in passages.columns if name == TOKENS or str(name).endswith("tokens")]
-    total = results.latency[results.latency["stage"] == "total"].set_index("arm") if len(results.latency) else None
-    columns = [("Configuration", ""), (f"{measure}, documents", "mean over topics")]
-    if len(passages):
-        columns.append((f"{PRIMARY}, passages", "of passages as they are returned"))
-    if total is not None:
-        columns += [("p50, ms", "median service time of a query"), ("p95, ms", "with its 95% interval")]
-    columns += [(name, _MEANING.get(name, "")) for name in others]
-    columns += [(name, _MEANING.get(name, "share of the relevant sections' grades that fit")) for name in context]
-    columns.append(("Index, MB", "bytes of all artefacts it reads"))
-    if results.peak_memory_mb:
-        columns.append(("Memory, MB", "peak of a process that answers one query"))
-    rows = []
-    for arm in results.arms:
-        cells = [Cell(arm), Cell(plain(_at(means, arm, measure)))]
-        if len(passages):
-            cells.append(Cell(plain(_at(passages, arm, PRIMARY))))
-        if total is not None:
-            low, high = (_at(total, arm, f"p95_{end}") for end in ("low", "high"))
-            p95 = f"[{low:.0f}, {high:.0f}]" if arm in total.index and high == high else ""
-            cells += [Cell(plain(_at(total, arm, "p50"), 1)), Cell(plain(_at(total, arm, "p95"), 1), p95)]
-        cells += [Cell(plain(_at(means, arm, name))) for name in others]
-        cells += [Cell(plain(_at(passages, arm, name), 0 if name == TOKENS else 3)) for name in context]
-        cells.append(Cell(f"{results.record['index_bytes'][arm] / 1e6:.1f}"))
-        if results.peak_memory_mb:
-            # A search that runs elsewhere has its memory there.
-            cells.append(Cell(plain(results.peak_memory_mb.get(arm, math.nan), 0)))
-        rows.append(tuple(cells))
-    return Table("Means over all measured topics", tuple(columns), tuple(rows))
+    total = results.latency[results.latency["stage"] == "total"].set_index("arm")
+    timed, memory = len(results.latency) > 0, results.peak_memory_mb
+
+    def of(frame: pd.DataFrame, name: str, digits: int = 3) -> Callable[[str], Cell]:
+        return lambda arm: Cell(plain(_at(frame, arm, name), digits))
+
+    def p95(arm: str) -> Cell:
+        low, high = (_at(total, arm, f"p95_{end}") for end in ("low", "high"))
+        return Cell(plain(_at(total, arm, "p95"), 1), f"[{low:.0f}, {high:.0f}]" if high == high else "")
+
+    columns = (
+        PageColumn("Configuration", "", Cell),
+        PageColumn(f"{measure}, documents", "mean over topics", of(means, measure)),
+        PageColumn(
+            f"{PRIMARY}, passages", "of passages as they are returned", of(passages, PRIMARY), len(passages) > 0
+        ),
+        PageColumn("p50, ms", "median service time of a query", of(total, "p50", 1), timed),
+        PageColumn("p95, ms", "with its 95% interval", p95, timed),
+        *(PageColumn(name, _MEANING.get(name, ""), of(means, name)) for name in others),
+        *(
+            PageColumn(
+                name,
+                _MEANING.get(name, "share of the relevant sections' grades that fit"),
+                of(passages, name, 0 if name == TOKENS else 3),
+            )
+            for name in context
+        ),
+        PageColumn(
+            "Index, MB",
+            "bytes of all artefacts it reads",
+            lambda arm: Cell(f"{results.record['index_bytes'][arm] / 1e6:.1f}"),
+        ),
+        PageColumn(
+            "Memory, MB",
+            "peak of a process that answers one query",
+            lambda arm: Cell(plain(memory.get(arm, math.nan), 0)),  # a search that runs elsewhere has its memory there
+            bool(memory),
+        ),
+    )
+    return Table.of("Means over all measured topics", columns, results.arms)
 
 
 _MEANING = {
@@ -191,28 +192,27 @@ def kinds(results: Measurements, of: Literal["type", "area"]) -> tuple[Table, st
     frame = evidence.by_kind(results, of)
     groups = evidence.rows(frame.drop_duplicates("kind"))
     cells = {(row["arm"], row["kind"]): row for row in evidence.rows(frame)}
-    first = results.arms[0]
-    rows = []
-    for arm in results.arms:
-        line = [Cell(arm)]
-        for group in groups:
+
+    def column(group: Row) -> PageColumn:
+        def cell(arm: str) -> Cell:
             row = cells[arm, group["kind"]]
-            note = "" if arm == first else f"{signed(row['difference'])} {interval(row['low'], row['high'], 2)}"
-            line.append(Cell(plain(row["mean"]), note, direction(row["low"], row["high"]) if arm != first else ""))
-        rows.append(tuple(line))
-    columns = [(f"{each['kind']} ({each['n']}{', few' if each['warning'] else ''})", "") for each in groups]
-    few = [f"{each['kind']} {each['n']}" for each in groups if each["warning"]]
+            if arm == results.arms[0]:
+                return Cell(plain(row["mean"]))
+            low, high = row["low"], row["high"]
+            note = f"{signed(row['difference'])} {interval(low, high, 2)}"
+            return Cell(plain(row["mean"]), note, direction(low, high))
+
+        return PageColumn(f"{group['kind']} ({group['n']}{', few' if group['warning'] else ''})", "", cell)
+
+    few = [f"{group['kind']} {group['n']}" for group in groups if group["warning"]]
     said = (
         f"By {of}: {join_names(few)}. It takes at least {fewest.CONCLUSION} queries to make a conclusion stable."
         if few
         else ""
     )
-    table = Table(
-        f"{evidence.primary(results)} by {'query type' if of == 'type' else of} (number of queries)",
-        (("Configuration", ""), *columns),
-        tuple(rows),
-    )
-    return table, said
+    caption = f"{evidence.primary(results)} by {'query type' if of == 'type' else of} (number of queries)"
+    columns = (PageColumn("Configuration", "", Cell), *map(column, groups))
+    return Table.of(caption, columns, results.arms), said
 
 
 def losses(results: Measurements) -> Table:
@@ -224,16 +224,16 @@ def losses(results: Measurements) -> Table:
         counts[row["arm"], name] = counts.get((row["arm"], name), 0) + int(row["sections"])
         totals[name] += int(row["sections"])
     order = sorted(totals, key=lambda name: (name != FOUND, -totals[name], name))
-    rows = []
-    for arm in results.arms:
-        cells = [counts.get((arm, name), 0) for name in order]
-        total = sum(cells)
-        rows.append((Cell(arm), *(Cell(str(count), f"{count / total:.0%}" if count else "") for count in cells)))
-    return Table(
-        f"Relevant {unit(evidence.fates(results))} by what became of them",
-        (("Configuration", ""), *((name, "") for name in order)),
-        tuple(rows),
-    )
+
+    def column(name: str) -> PageColumn:
+        def cell(arm: str) -> Cell:
+            count, total = counts.get((arm, name), 0), sum(counts.get((arm, each), 0) for each in order)
+            return Cell(str(count), f"{count / total:.0%}" if count else "")
+
+        return PageColumn(name, "", cell)
+
+    caption = f"Relevant {unit(evidence.fates(results))} by what became of them"
+    return Table.of(caption, (PageColumn("Configuration", "", Cell), *map(column, order)), results.arms)
 
 
 def headroom(results: Measurements) -> Table | None:
@@ -241,79 +241,113 @@ def headroom(results: Measurements) -> Table | None:
     frame = evidence.headroom(results)
     if not len(frame):
         return None
-    sources = room.sources(frame)
-    columns = [("Configuration", ""), (room.VALUE, "as it ranks the documents")]
-    columns += [
-        (f"best order of {depth}", f"{room.VALUE} of the best order of the first {depth}") for depth in room.DEPTHS
-    ]
-    columns += [
-        ("ordering", f"what the best order of the first {room.DEPTHS[-1]} would add"),
-        ("retrieval", "what documents would add that no source found"),
-        ("topics lost", "share of the topics without a relevant document among the first 10"),
-    ]
-    columns += [(f"recall of {name}", "relevant documents that this source found") for name in sources]
-    columns.append(("recall together", "relevant documents that any source found"))
-    names = [room.VALUE, *(f"oracle_{depth}" for depth in room.DEPTHS)]
-    rows = [
-        (
-            Cell(row["arm"]),
-            *(Cell(plain(row[name])) for name in names),
-            Cell(room.signed(row["ordering"])),
-            Cell(room.signed(row["retrieval"])),
-            Cell(f"{row['lost']:.0%}"),
-            *(Cell(plain(row[f"{room.RECALL}{name}"])) for name in (*sources, "together")),
-        )
-        for row in room.summary(frame).to_dict(orient="records")
-    ]
-    return Table("What ordering and retrieval could still bring", tuple(columns), tuple(rows))
+    columns = (
+        PageColumn("Configuration", "", _text("arm")),
+        PageColumn(room.VALUE, "as it ranks the documents", _number(room.VALUE)),
+        *(
+            PageColumn(
+                f"best order of {depth}",
+                f"{room.VALUE} of the best order of the first {depth}",
+                _number(f"oracle_{depth}"),
+            )
+            for depth in room.DEPTHS
+        ),
+        PageColumn(
+            "ordering",
+            f"what the best order of the first {room.DEPTHS[-1]} would add",
+            lambda row: Cell(room.signed(row["ordering"])),
+        ),
+        PageColumn(
+            "retrieval",
+            "what documents would add that no source found",
+            lambda row: Cell(room.signed(row["retrieval"])),
+        ),
+        PageColumn("topics lost", "share of the topics without a relevant document among the first 10", _share("lost")),
+        *(
+            PageColumn(
+                f"recall of {name}", "relevant documents that this source found", _number(f"{room.RECALL}{name}")
+            )
+            for name in room.sources(frame)
+        ),
+        PageColumn("recall together", "relevant documents that any source found", _number(room.TOGETHER)),
+    )
+    rows = room.summary(frame).to_dict(orient="records")
+    return Table.of("What ordering and retrieval could still bring", columns, rows)
 
 
 def interactions(results: Measurements) -> Table:
     """All interactions, the one with the smallest p first."""
     frame = evidence.effects(results)
     frame = frame[frame["kind"] == "interaction"].sort_values(["p", "factor", "other"], kind="stable")
-    rows = [
-        (
-            Cell(f"{row['factor']} {TIMES} {row['other']}", f"with {row['aliases']}" if row["aliases"] else ""),
-            Cell(
-                signed(row["effect"]), interval(row["ci_low"], row["ci_high"]), direction(row["ci_low"], row["ci_high"])
-            ),
-            Cell(p_value(row["p"])),
-            _counts(row),
-        )
-        for row in evidence.rows(frame)
-    ]
-    columns = (("Pair", ""), ("Interaction", f"with its {results.interval} interval"), ("p", ""), ("W / T / L", ""))
-    return Table("How much the effect of one grows when the other is on", columns, tuple(rows))
+
+    def pair(row: Row) -> Cell:
+        return Cell(f"{row['factor']} {TIMES} {row['other']}", f"with {row['aliases']}" if row["aliases"] else "")
+
+    columns = (
+        PageColumn("Pair", "", pair),
+        PageColumn("Interaction", f"with its {results.interval} interval", _effect),
+        PageColumn("p", "", lambda row: Cell(p_value(row["p"]))),
+        PageColumn("W / T / L", "", _counts),
+    )
+    return Table.of("How much the effect of one grows when the other is on", columns, evidence.rows(frame))
 
 
 def latency(results: Measurements) -> Table:
     """Milliseconds by arm and stage, the cold start where it was measured, and times of repeats where they differ."""
-    percentiles = ("mean", "p50", "p95", "p99")
-    rows = [
-        (
-            Cell(str(row["arm"])),
-            Cell(str(row["stage"]), "", "word"),
-            *(Cell(plain(float(row.get(name, math.nan)), 1)) for name in percentiles),
-            *(_again(row, name) for name in ("p50", "p95")),
-        )
-        for row in evidence.rows(results.latency)
-    ]
-    columns = (("Configuration", ""), ("Stage", ""), *((name, "milliseconds") for name in percentiles))
-    columns += (("p50 asked again", "where it differs by over 10%"), ("p95 asked again", ""))
-    return Table("Milliseconds of a query by stage", columns, tuple(rows))
+    columns = (
+        PageColumn("Configuration", "", lambda row: Cell(str(row["arm"]))),
+        PageColumn("Stage", "", lambda row: Cell(str(row["stage"]), "", "word")),
+        *(PageColumn(name, "milliseconds", _number(name, 1)) for name in ("mean", "p50", "p95", "p99")),
+        PageColumn("p50 asked again", "where it differs by over 10%", lambda row: _again(row, "p50")),
+        PageColumn("p95 asked again", "", lambda row: _again(row, "p95")),
+    )
+    return Table.of("Milliseconds of a query by stage", columns, evidence.rows(results.latency))
 
 
-def _again(row: Mapping[str, Any], name: str) -> Cell:
+def _text(name: str, kind: str = "") -> Callable[[Row], Cell]:
+    return lambda row: Cell(row[name], "", kind)
+
+
+def _number(name: str, digits: int = 3) -> Callable[[Row], Cell]:
+    """The cell of a number, empty where it is not known."""
+    return lambda row: Cell(plain(float(row.get(name, math.nan)), digits))
+
+
+def _share(name: str) -> Callable[[Row], Cell]:
+    return lambda row: Cell(f"{row[name]:.0%}")
+
+
+def _levels(row: Row) -> Cell:
+    return Cell(f"{row['level']}s", "", "word")
+
+
+def _proposal(row: Row) -> Cell:
+    sampled = f"sampling error {row['standard_error']:.3f}" if row["standard_error"] > 0 else ""
+    return Cell(label(row["factor"]), f"with {row['aliases']}" if row["aliases"] else sampled)
+
+
+def _verdict(row: Row) -> Cell:
+    return Cell(f"{MARKS[row['verdict']]} {row['verdict']}", "", f"verdict {row['verdict']}")
+
+
+def _effect(row: Row, level: str = "") -> Cell:
+    return _with_interval(*(row[f"{level}{name}"] for name in ("effect", "ci_low", "ci_high")))
+
+
+def _with_interval(effect: float, low: float, high: float) -> Cell:
+    return Cell(signed(effect), interval(low, high), direction(low, high))
+
+
+def _again(row: Row, name: str) -> Cell:
     value = float(row.get(f"again_{name}", math.nan))
     return Cell(plain(value if abs(value - row[name]) > NOTABLE * row[name] else math.nan, 1))
 
 
-def _counts(row: Mapping[str, Any]) -> Cell:
+def _counts(row: Row) -> Cell:
     return Cell(f"{row['wins']:.0f}{THIN}/{THIN}{row['ties']:.0f}{THIN}/{THIN}{row['losses']:.0f}")
 
 
-def _cost(row: Mapping[str, Any]) -> Cell:
+def _cost(row: Row) -> Cell:
     whole = round(row["latency_ms"]) + 0.0  # no negative zero
     return Cell(signed(whole, 0), "no budget" if math.isnan(row["budget_ms"]) else f"of {row['budget_ms']:.0f} allowed")
 

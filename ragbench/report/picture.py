@@ -6,6 +6,7 @@ import io
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from ragbench.base.errors import ResultsError
 from ragbench.report.canvas import GREY, arm_colors
 from ragbench.report.pareto import pareto
 
@@ -20,7 +21,6 @@ _COLUMNS = ("arm", "quality", "p95", "p95_low", "p95_high", "frontier")
 
 def svg(results: Measurements) -> str:
     """The arms of a run by p95 and primary measure. Raises ResultsError when no time was measured."""
-    from ragbench.base.errors import ResultsError
     from ragbench.report import evidence
 
     if not len(results.latency):

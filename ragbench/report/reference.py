@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ragbench.base.console import markdown
+from ragbench.base.numbers import with_interval
 from ragbench.benchmark.split import TEST
 from ragbench.config import catalogue
 from ragbench.evaluation.levels import DOCUMENT, PASSAGE
@@ -128,11 +129,11 @@ def _preset_table(presets: Measurements, names: Sequence[str]) -> pd.DataFrame:
 
 def _change(of: pd.Series, prefix: str) -> str:
     effect, low, high = (of[f"{prefix}{name}"] for name in ("effect", "ci_low", "ci_high"))
-    return "" if np.isnan(effect) else f"{effect:+.3f} [{low:+.3f}, {high:+.3f}]"
+    return "" if np.isnan(effect) else with_interval(effect, low, high)
 
 
 def _effect_sentence(effect: pd.Series) -> str:
-    documents = f"{PRIMARY} {effect['effect']:+.3f} [{effect['ci_low']:+.3f}, {effect['ci_high']:+.3f}]"
+    documents = f"{PRIMARY} {with_interval(effect['effect'], effect['ci_low'], effect['ci_high'])}"
     passages = f"passages {effect['passage_effect']:+.3f}" if not np.isnan(effect["passage_effect"]) else ""
     cost = f"{effect['latency_ms']:+.1f} ms on p95" if not np.isnan(effect["latency_ms"]) else ""
     return f"{', '.join(part for part in (documents, passages, cost) if part)}, **{effect['verdict']}**."

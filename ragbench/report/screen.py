@@ -12,7 +12,7 @@ from ragbench.config.catalogue import label
 from ragbench.evaluation.levels import DOCUMENT, PASSAGE, enough
 from ragbench.evaluation.measures import PRIMARY
 from ragbench.evidence import arms, own_mean
-from ragbench.evidence.cost import END_TO_END
+from ragbench.evidence.cost import END_TO_END, RECORDED
 from ragbench.report import evidence
 
 if TYPE_CHECKING:
@@ -78,6 +78,8 @@ def table(results: Measurements) -> Table:
 def below(results: Measurements) -> list[str]:
     """The lines below the table: what the brackets mean, looks at the test topics, reasons against arms."""
     frame = evidence.effects(results)
+    if not results.judged:
+        return [f"none of the {results.record['topics']} topics has a judged answer: only times were measured"]
     if not len(frame):
         said = ["[ ] is the 95% interval of the mean"]
     elif set(frame["factor"]) <= set(results.arms):
@@ -139,8 +141,9 @@ def _reason(row: Mapping[str, Any], busy: bool) -> str:
         return f"none of {row['n']:.0f} topics changed: too few topics to call the arms equal"
     if row["quality"] == "open":
         return f"may be chance: {row['n']:.0f} topics are too few for so small a change"
-    if END_TO_END in str(row["reason"]):
-        return f"{row['quality']}; time unknown: {END_TO_END}"
+    for unknown in (END_TO_END, RECORDED):
+        if unknown in str(row["reason"]):
+            return f"{row['quality']}; time unknown: {unknown}"
     if row["latency_ms"] != row["latency_ms"]:
         return f"{row['quality']}; time unknown (not measured): ragbench run --time-again @1"
     if busy:

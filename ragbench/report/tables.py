@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from ragbench.base.console import columns, print_table
+from ragbench.base.numbers import interval, with_interval
 from ragbench.config.catalogue import label
 from ragbench.evaluation import headroom, latency, open_loop
 from ragbench.evaluation.levels import PASSAGE
@@ -135,8 +136,8 @@ def print_areas(frame: pd.DataFrame) -> None:
     """Print the effects with intervals over topics and over areas, and which effects depend on one area."""
     if len(frame):
         told = frame.assign(
-            effect=[f"{row['effect']:+.3f} [{row['low']:+.3f}, {row['high']:+.3f}]" for row in evidence.rows(frame)],
-            area_low=[f"[{row['area_low']:+.3f}, {row['area_high']:+.3f}]" for row in evidence.rows(frame)],
+            effect=[with_interval(row["effect"], row["low"], row["high"]) for row in evidence.rows(frame)],
+            area_low=[interval(row["area_low"], row["area_high"]) for row in evidence.rows(frame)],
         )
         shown, forms = areas.COLUMNS.shown(told.drop(columns=["low", "high", "area_high"]))
         print_table(shown, "Effects with intervals over topics, and over whole areas", forms)
@@ -153,9 +154,7 @@ def effects_by(results: Measurements, of: Literal["type", "area"]) -> pd.DataFra
         low, high = each["low"], each["high"]
         word = " better" if low > 0 else " worse" if high < 0 else ""
         first = each["arm"] == results.arms[0]
-        row[each["arm"]] = (
-            f"{each['mean']:.3f}" if first else f"{each['difference']:+.3f} [{low:+.3f}, {high:+.3f}]{word}"
-        )
+        row[each["arm"]] = f"{each['mean']:.3f}" if first else f"{with_interval(each['difference'], low, high)}{word}"
     return pd.DataFrame(rows.values())
 
 
@@ -176,4 +175,4 @@ def _effect(row: Mapping[str, Any], level: str) -> str:
     effect, low, high = (row[f"{level}{name}"] for name in ("effect", "ci_low", "ci_high"))
     if effect != effect:
         return ""
-    return f"{effect:+.3f}" + ("" if low != low else f" [{low:+.3f}, {high:+.3f}]")
+    return f"{effect:+.3f}" + ("" if low != low else f" {interval(low, high)}")

@@ -6,11 +6,9 @@ from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
-
 from ragbench.base.errors import ResultsError
 from ragbench.benchmark.benchmark import Benchmark
-from ragbench.benchmark.pool import read_run
+from ragbench.benchmark.pool import read_run, trec_eval_order
 from ragbench.benchmark.split import TEST
 from ragbench.evaluation import measures
 from ragbench.evaluation.levels import DOCUMENT
@@ -52,12 +50,12 @@ def gather(
     arm whose name an earlier source has used gets the name of its source in front. Raises ResultsError for runs over
     other data.
     """
-    found = [(source, *_read(source)) for source in sources]
-    runs = [run for _, run, _ in found if run is not None]
-    for each in runs:
-        measured_data.require_same(runs[0], each)
+    opened = [(source, *_read(source)) for source in sources]
+    runs = [run for _, run, _ in opened if run is not None]
+    for run in runs:
+        measured_data.require_same(runs[0], run)
         if benchmark is not None:
-            measured_data.require(each, benchmark)
+            measured_data.require(run, benchmark)
     if runs:
         policy = Policy.of(runs[0].config(runs[0].arms[0]))
         split = split or str(runs[0].record["split"])
@@ -66,29 +64,38 @@ def gather(
     if measure is not None:
         policy = replace(policy, measure=measure)
     split = split or "all"
+    if runs and len({run.folder if run else source for source, run, _ in opened}) == 1:
+        return _of_one_run(runs[0], [wanted for *_, wanted in opened], policy, split)
+    if len(runs) < len(opened):
+        benchmark = benchmark or measured_data.benchmark_of(runs[0])
     arms: dict[str, Arm] = {}
     notes: list[str] = []
-    if len({run.folder if run else source for source, run, _ in found}) == 1 and runs:
-        return _of_one_run(runs[0], [wanted for *_, wanted in found], policy, split)
-    for source, run, wanted in found:
-        if run is not None:
-            of_run = Arms.of(run, policy, split)
-            named = {arm: of_run.arms[arm] for arm in run.arms if wanted in (None, arm)}
-        else:
-            benchmark = benchmark or measured_data.benchmark_of(runs[0])
-            arm, missing = evaluate_run_file(source, benchmark, split, policy.measure)
-            named = {source.stem: arm}
-            if missing:
-                notes.append(f"{source} returned no hits for {missing} of the topics")
+    for source, of_source, wanted in opened:
+        named, note = _of_source(source, of_source, wanted, benchmark, policy, split)
+        notes += [note] if note else []
         for name, arm in named.items():
             _require_measured(source, name, arm, policy, split)
             arms[name if name not in arms else f"{source.name}/{name}"] = arm
     _require_two(arms)
-    name = str(runs[0].record["benchmark"]["name"]) if runs else (benchmark.name if benchmark else "")
-    digest = str(runs[0].record["benchmark"]["digest"]) if runs else (benchmark.digest if benchmark else "")
-    splits = set(runs[0].per_query["split"]) if runs else set(benchmark.splits if benchmark else ())
+    if runs:
+        about, splits = runs[0].record["benchmark"], set(runs[0].per_query["split"])
+    else:
+        assert benchmark is not None
+        about, splits = {"name": benchmark.name, "digest": benchmark.digest}, set(benchmark.splits)
     tested = TEST in (splits if split == "all" else {split})
-    return GatheredArms(Arms(arms, policy), split, name, digest, tested, tuple(notes))
+    return GatheredArms(Arms(arms, policy), split, str(about["name"]), str(about["digest"]), tested, tuple(notes))
+
+
+def _of_source(
+    source: Path, run: Measurements | None, wanted: str | None, benchmark: Benchmark | None, policy: Policy, split: str
+) -> tuple[dict[str, Arm], str]:
+    """The arms of a source by name, a run file's evaluated on the benchmark, and a remark where it lacks topics."""
+    if run is not None:
+        of_run = Arms.of(run, policy, split)
+        return {arm: of_run.arms[arm] for arm in run.arms if wanted in (None, arm)}, ""
+    assert benchmark is not None
+    arm, missing = evaluate_run_file(source, benchmark, split, policy.measure)
+    return {source.stem: arm}, f"{source} returned no hits for {missing} of the topics" if missing else ""
 
 
 def _of_one_run(run: Measurements, wanted: Sequence[str | None], policy: Policy, split: str) -> GatheredArms:
@@ -126,7 +133,7 @@ def evaluate_run_file(source: Path, benchmark: Benchmark, split: str, measure: s
         raise ResultsError(
             f"{source} has no hits for any topic of '{benchmark.name}', split '{split}': name a run for them"
         )
-    run = {qid: trec_eval_order(given.get(qid, [])) for qid in topics}
+    run = {qid: measures.decreasing(trec_eval_order(given.get(qid, []))) for qid in topics}
     frame = measures.evaluate(run, benchmark.document_qrels, [measure], benchmark.unanswerable)
     values = {
         name: {str(q): float(v) for q, v in rows[["qid", "value"]].itertuples(index=False)}
@@ -134,13 +141,7 @@ def evaluate_run_file(source: Path, benchmark: Benchmark, split: str, measure: s
     }
     useful = values.get(if_useful(measure))
     levels: Mapping[str, Mapping[str, float]] = {DOCUMENT: values.get(measure, {})}
-    return Arm(levels, {DOCUMENT: useful} if useful else {}), missing
-
-
-def trec_eval_order(hits: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
-    """The hits of a query in the order of trec_eval: by score in single precision, equal scores by descending id."""
-    by_id = sorted(hits, key=lambda hit: hit[0], reverse=True)
-    return measures.decreasing(sorted(by_id, key=lambda hit: -float(np.float32(hit[1]))))
+    return Arm(levels, {DOCUMENT: useful} if useful else {}, recorded=True), missing
 
 
 def _read(source: Path) -> tuple[Measurements | None, str | None]:

@@ -34,9 +34,17 @@ def describe() -> dict[str, Any]:
         "processor": _processor(),
         "cpus": os.cpu_count(),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
-        "packages": {name: importlib.metadata.version(name) for name in _PACKAGES},
+        "packages": {name: version for name in _PACKAGES if (version := _version(name)) is not None},
         "hash_seed": os.environ.get("PYTHONHASHSEED", "random"),
     }
+
+
+def _version(name: str) -> str | None:
+    """The version of a package; a server has fewer of them than a workbench."""
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 def _git() -> dict[str, Any] | None:

@@ -17,16 +17,12 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ragbench.base.files import write_text
 from ragbench.base.fingerprint import digest
-from ragbench.benchmark.split import TEST
 from ragbench.boundary.json import read_json_file
 from ragbench.results.store import errors_as_results_error
-
-if TYPE_CHECKING:
-    from ragbench.results.measurements import Measurements
 
 _DIGITS = 16
 _READING = ("diagnose", "advise")
@@ -92,15 +88,6 @@ def share(turn: int) -> float:
 def left(turn: int) -> float:
     """The share of 1 - confidence that is left for later looks."""
     return 1 / (turn + 1)
-
-
-def of_results(root: Path, results: Measurements, command: str, key: object = None, split: str | None = None) -> int:
-    """Enter a look of a reading command at finished results; 0 where they hold no test topic."""
-    splits = results.per_query["split"]
-    if not ((splits == TEST) if split in (None, "all") else splits == split).any() or split == "train":
-        return 0
-    seen = [results.folder.name, results.arms, key]
-    return look(root, str(results.record["benchmark"]["digest"]), seen, command, results.arms)
 
 
 def sentence(number: int, benchmark: str, turn: int = 0, confidence: float = 0.95) -> str:

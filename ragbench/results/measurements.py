@@ -6,6 +6,7 @@
     <folder>/open_loop.csv          arm, qps, load, p50, p95, p99 ... of the response time in milliseconds
     <folder>/verdicts.csv           effects, intervals, costs, verdicts; perhaps field.csv, halves.csv, areas.csv
     <folder>/topics.parquet         qid, split, type, text, need, area
+    <folder>/documents.qrels, sections.qrels   the judgments of these topics, in TREC form
     <folder>/arms/<arm>/config.yaml, pipeline.txt, run.trec, sections.trec, quotes.trec, metadata.yaml,
                        per_query.parquet, top.parquet, sources.parquet, diagnosis.parquet, headroom.parquet,
                        latency.parquet, done.json
@@ -15,12 +16,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ragbench.base.columns import Columns
 from ragbench.base.errors import BoundaryError, ResultsError
 from ragbench.base.files import why_unreadable
 from ragbench.boundary.yaml import read_yaml_file
@@ -36,9 +38,9 @@ DOCUMENTS, SECTIONS, QUOTES = "run.trec", "sections.trec", "quotes.trec"
 HEADROOM = "headroom.parquet"
 OPEN_LOOP, CONFIG = "open_loop.csv", "config.yaml"
 VERDICTS, FIELD, HALVES, AREAS = "verdicts.csv", "field.csv", "halves.csv", "areas.csv"
-TOPIC_COLUMNS = ("qid", "split", "type", "text", "need", "area")
+TOPIC_COLUMNS = Columns.of("qid", "split", "type", "text", "need", "area")
 METADATA = "metadata.yaml"
-PER_QUERY_COLUMNS = ("arm", "level", "split", "type", "qid", "measure", "value")
+PER_QUERY_COLUMNS = Columns.of("arm", "level", "split", "type", "qid", "measure", "value")
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,11 @@ class Measurements:
         return found.assign(**{name: "" for name in TOPIC_COLUMNS if name not in found})[list(TOPIC_COLUMNS)]
 
     @property
+    def judged(self) -> bool:
+        """Whether an answer of any topic is judged."""
+        return bool((~self.per_query["measure"].isin((SILENCE, HITS, UNPLACED))).any())
+
+    @property
     def looks(self) -> int:
         """The number of this look at the test topics of its benchmark, 0 when no test topics were used."""
         return int(self.record.get("looks", 0))
@@ -138,7 +145,7 @@ class Measurements:
             known = known[known.index.isin(frame.loc[frame["split"] == split, "qid"])]
         return known.copy()
 
-    def arm_tables(self, name: str, columns: Sequence[str], others: bool = False) -> pd.DataFrame:
+    def arm_tables(self, name: str, columns: Iterable[str], others: bool = False) -> pd.DataFrame:
         """The tables that arms wrote under a file name as one, with a column `arm`; no rows where no arm wrote one.
 
         `others` also keeps further columns: an arm that did not write one has NaN there.

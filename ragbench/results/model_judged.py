@@ -72,14 +72,25 @@ def measure_effects(results: Measurements, benchmark: Benchmark, model: Path, sa
     base, *rest = results.arms
     rows = []
     for arm in rest:
-        found = prediction_powered_mean(
+        corrected = prediction_powered_mean(
             _differences(person, arm, base, sampled),
             _differences(machine, arm, base, sampled),
             _differences(machine, arm, base, others),
             policy.statistics.confidence,
         )
-        alone = (found.persons, found.persons_low, found.persons_high, found.model, found.n, found.n_model)
-        rows.append((arm, found.mean, found.low, found.high, found.weight, *alone))
+        alone = (corrected.persons, corrected.persons_low, corrected.persons_high, corrected.model)
+        rows.append(
+            (
+                arm,
+                corrected.mean,
+                corrected.low,
+                corrected.high,
+                corrected.weight,
+                *alone,
+                corrected.n,
+                corrected.n_model,
+            )
+        )
     agreed = agreement(by_persons, by_model)
     names = [
         "arm",

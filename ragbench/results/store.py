@@ -139,10 +139,10 @@ def writing(
             if (folder / RECORD).exists():
                 raise ResultsError(f"{folder} holds a finished experiment: name another folder")
         else:
-            found = _stopped_folder(root, plan, say)
-            if found is not None:
-                say(f"continuing the stopped experiment in {found[0]}")
-            path, lock = found or _new(root, command, label, plan)
+            stopped = _stopped_folder(root, plan, say)
+            if stopped is not None:
+                say(f"continuing the stopped experiment in {stopped[0]}")
+            path, lock = stopped or _new(root, command, label, plan)
     if lock is None:
         raise ResultsError(f"another process ({_who(path)}) writes to {path}: wait for it, or name another folder")
     try:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from ragbench.base.columns import Columns
 from ragbench.search.engine.snippet import highlights, snippet
 
 if TYPE_CHECKING:
@@ -18,17 +19,9 @@ if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Benchmark
     from ragbench.index.chunks import ChunkTable
 
-COLUMNS = (
-    "qid",
-    "rank",
-    "score",
-    "docno",
-    "title",
-    "chunk_id",
-    "header_path",
-    "snippet",
-    "document_grade",
-    "section_grade",
+COLUMNS = Columns.of(
+    *("qid", "rank", "score", "docno", "title", "chunk_id", "header_path", "snippet"),
+    *("document_grade", "section_grade"),
 )
 _OUTSIDE_TEXT = "(in no document of the collection)"
 _HEADINGS = " > "
@@ -39,7 +32,6 @@ def top_hits(final: Iterable[QueryState], table: ChunkTable, benchmark: Benchmar
 
     Grades are nullable: absent means not judged. `section_grade` is the best among the sections the chunk overlaps.
     """
-    import pandas as pd
 
     @cache
     def facts(chunk: int) -> tuple[str, str, str, str, str]:
@@ -59,5 +51,5 @@ def top_hits(final: Iterable[QueryState], table: ChunkTable, benchmark: Benchmar
             docno, title, chunk_id, headings, text = facts(chunk)
             grades = documents.get(docno), max(section_grades, default=None)
             rows.append((qid, rank, score, docno, title, chunk_id, headings, snippet(text, matches), *grades))
-    frame = pd.DataFrame(rows, columns=list(COLUMNS))
+    frame = COLUMNS.frame(rows)
     return frame.astype({"document_grade": "Int16", "section_grade": "Int16", "rank": "int32"})

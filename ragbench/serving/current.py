@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ragbench.base.fingerprint import short_digest
-from ragbench.export.loaded_bundle import LoadedBundle, load
+from ragbench.export.loaded_bundle import LoadedBundle
 from ragbench.export.memory import Memory
+from ragbench.export.opening import load
 from ragbench.models.access import Models
 
 

@@ -43,6 +43,7 @@ ANSWER: JsonDict = {
     "total": 1,
     "filters_applied": {},
     "notes": [],
+    "context": None,
     "bundle": "recommended",
     "version": "3f0c1a9be2d4",
     "stage_ms": {"dense": 5.1, "lexical": 0.8, "fuse": 0.1},

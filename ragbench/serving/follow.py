@@ -30,7 +30,7 @@ class Follower:
     `sign` is the file of the private key that every generation is signed with.
     """
 
-    def __init__(self, bundle: Path, corpus: Path, say: Say, sign: Path | None = None) -> None:
+    def __init__(self, bundle: Path | str, corpus: Path, say: Say, sign: Path | None = None) -> None:
         self._command = [
             *(sys.executable, "-c", _PROGRAM, str(os.getpid()), "refresh", str(bundle)),
             *("--corpus", str(corpus), "--watch", "--quiet"),

@@ -182,7 +182,8 @@ async def _at_once(answer: BaseModel) -> BaseModel:
 
 
 def _answer_result(answer: BaseModel) -> types.CallToolResult:
-    text = types.TextContent(type="text", text=answer.model_dump_json())
+    """The answer as structured content, and as text: JSON, or the XML that the request asked for."""
+    text = types.TextContent(type="text", text=getattr(answer, "context", None) or answer.model_dump_json())
     return types.CallToolResult(content=[text], structured_content=answer.model_dump(mode="json"))
 
 

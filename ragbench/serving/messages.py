@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
@@ -76,6 +76,9 @@ class SearchRequest(Message):
     mode: Mode | None = Field(None, description="search by words, by meaning, by both, or re-rank meaning by words")
     return_all: bool = Field(False, description="return all that is found, up to 100 hits")
     explain: bool = Field(False, description="say of every hit why it is where it is")
+    format: Literal["json", "xml"] = Field(
+        "json", description="xml: also `context`, the hits as one text for a language model"
+    )
 
     def options(self) -> SearchOptions:
         """The options of the search. Raises ConfigError for bad values."""
@@ -111,7 +114,9 @@ class SearchAnswer(Message):
     """Hits: first the notes that the query names, `filter_results` of them, then the hits of the search, best first.
 
     `total` counts all hits, `filters_applied` are the conditions that documents had to meet. `notes` say in words what
-    the steps of the pipeline decided. `bundle` names the configuration and `version` the content that answered.
+    the steps of the pipeline decided. `context` has the hits as XML for a language model, where the request has
+    `format=xml`: `filterResults` with `matchType`, `searchResults` with `modified`. `bundle` names the
+    configuration and `version` the content that answered.
     `stage_ms` are the milliseconds of each step, `took_ms` those of all steps without time in the queue.
     """
 
@@ -120,6 +125,7 @@ class SearchAnswer(Message):
     total: int
     filters_applied: dict[str, Any]
     notes: list[str]
+    context: str | None
     bundle: str
     version: str
     stage_ms: dict[str, float]

@@ -30,7 +30,7 @@ class Reloader:
         self._wake = threading.Event()
         self._asked = self._stopped = False
         self._thread = threading.Thread(target=self._run, name="reload", daemon=True)
-        self._seen = seen
+        self._seen = seen or self._signature()
         self._thread.start()
 
     def ask(self) -> None:
@@ -53,10 +53,10 @@ class Reloader:
                 break
             if self._asked:
                 self._asked, changed = False, None
-                self._seen = signature(self._service.folder)
+                self._seen = self._signature()
                 self._reload()
             elif self._poll_seconds is not None:
-                now = signature(self._service.folder)
+                now = self._signature()
                 if not now or (_record(now) == _record(self._seen) and _published(now) == _published(self._seen)):
                     changed = None  # the same, or missing while one folder replaces another, or a refresh is at work
                 elif now != changed and _record(now) != _record(self._seen):
@@ -65,6 +65,9 @@ class Reloader:
                     self._seen, changed = now, None
                     self._reload()
         jvm.detach()
+
+    def _signature(self) -> Signature:
+        return signature(self._service.folder) or self._service.engine_signature()
 
     def _reload(self) -> None:
         try:
@@ -87,7 +90,7 @@ def _published(seen: Signature) -> Signature:
 
 def signature(folder: Path | str) -> Signature:
     """Name, inode, time and size of every file of a bundle, Lucene's lock left out; empty when there is none."""
-    if isinstance(folder, str):  # the address of an engine
+    if isinstance(folder, str):  # the address of an engine, which the service asks
         return ()
     if folder.is_file():  # an engine in a file, which is all of it
         facts = folder.stat()

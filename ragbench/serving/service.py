@@ -6,14 +6,19 @@ import asyncio
 import logging
 import time
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
+from zlib import crc32
 
-from ragbench.base.errors import ConfigError
+from ragbench.base.errors import ConfigError, RagbenchError
+from ragbench.export.bundle import RECORD
 from ragbench.export.memory import Memory
 from ragbench.index import documents
+from ragbench.search.engine.answer import Answer
 from ragbench.search.engine.request import RETURN_ALL, SearchOptions, adapted_pipeline
+from ragbench.serving.canary import CanarySpec, Draft, Drafted
 from ragbench.serving.current import CurrentBundle, OpenBundle, open_bundle
 from ragbench.serving.limits import Limits
 from ragbench.serving.messages import (
@@ -48,9 +53,9 @@ class SearchService:
     """Answers searches from the bundle in `folder`. `threads` limits the threads of one call of a model.
 
     `mode` is the default mode of searches; `log` records searches and documents that are read; `key` is the file of the
-    public key that bundles must be signed with, and `memory` refuses older
-    generations. Raises BundleError, IndexError_ and ModelError when the bundle does not
-    open, ConfigError when its pipeline has no such mode.
+    public key that bundles must be signed with, and `memory` refuses older generations; `canary` is a second bundle
+    that takes part in a share of the searches, which needs a log. Raises BundleError, IndexError_ and ModelError when
+    a bundle does not open, ConfigError when its pipeline has no such mode.
     """
 
     def __init__(
@@ -62,7 +67,10 @@ class SearchService:
         log: SearchLog | None = None,
         key: Path | None = None,
         memory: Memory | None = None,
+        canary: CanarySpec | None = None,
     ) -> None:
+        if canary is not None and log is None:
+            raise ConfigError("--canary is judged by what people open: add --log FILE")
         self.folder = folder
         self.leaving = False
         """Whether the service was told to end and only answers requests that still come."""
@@ -76,7 +84,13 @@ class SearchService:
         self._workers: Workers[Any] = Workers(self.limits.workers, self.limits.queue)
         self.metrics = Metrics(lambda: len(self._workers))
         adapted_pipeline(opened.bundle.pipeline, SearchOptions().in_mode(mode), 1)
+        self._canary_spec, self._draft = canary, Draft()
+        self._canary = CurrentBundle(self._open_canary(canary)) if canary is not None else None
         self._announce(opened)
+
+    def _open_canary(self, spec: CanarySpec) -> OpenBundle:
+        models = self._current.opened.bundle.index.models
+        return open_bundle(spec.folder, self._threads, models, self._key, self._memory)
 
     async def search(self, request: SearchRequest, session: str = "") -> SearchAnswer:
         """Hits for a request. Raises Refused: 422 bad values, 503 no room, 504 no time, 500 an error (logged).
@@ -85,7 +99,7 @@ class SearchService:
         """
         started = time.monotonic()
         try:
-            answer = await self._in_queue(lambda deadline: self._answer(request, deadline))
+            answer, drafted = await self._in_queue(lambda deadline: self._answer(request, deadline))
         except Refused as refusal:
             outcome = {422: "refused", 503: "busy", 504: "late"}.get(refusal.status, "failed")
             self.metrics.searches.labels(outcome).inc()
@@ -97,7 +111,7 @@ class SearchService:
             if there:
                 self.metrics.used.labels(what).inc()
         if self._log is not None:
-            self._log.log_search(session, request.query, (hit.docno for hit in answer.hits))
+            self._log.log_search(session, request.query, (hit.docno for hit in answer.hits), drafted)
         return answer
 
     async def list_documents(self, request: ListRequest) -> DocumentList:
@@ -141,34 +155,44 @@ class SearchService:
             LOG.exception("a request failed")
             raise Refused(500, "the request failed; the log of the service says why") from None
 
-    def _answer(self, request: SearchRequest, deadline: float) -> SearchAnswer:
-        """In a worker: search."""
+    def _answer(self, request: SearchRequest, deadline: float) -> tuple[SearchAnswer, Drafted | None]:
+        """In a worker: search; in a share of the searches with the canary."""
         filters, options = request.filters.stage() if request.filters else None, request.options().in_mode(self._mode)
         if options.return_all and self.limits.max_top < RETURN_ALL:
             raise ConfigError(f"return_all cannot be used: this service returns {self.limits.max_top} hits at most")
         with self._current.lease() as opened:
             started = time.perf_counter()
-            answer = opened.bundle.answer(
-                request.query,
-                request.top_n,
-                filters=filters,
-                options=options,
-                explain=request.explain,
-                deadline=deadline,
-            )
+            more: dict[str, Any] = {"filters": filters, "options": options, "deadline": deadline}
+            answer = opened.bundle.answer(request.query, request.top_n, explain=request.explain, **more)
+            drafted = self._drafted(request, answer, opened.version, {**more, "explain": request.explain})
             took = time.perf_counter() - started
             self.metrics.search_seconds.observe(took)
-            return SearchAnswer.model_construct(
-                hits=list(answer.hits),
+            said = SearchAnswer.model_construct(
+                hits=list(drafted.hits if drafted else answer.hits),
                 filter_results=answer.filter_results,
                 total=answer.total,
                 filters_applied=answer.filters_applied,
                 notes=list(answer.notes),
+                context=answer.xml if request.format == "xml" else None,
                 bundle=opened.bundle.name,
                 version=opened.version,
                 stage_ms=answer.stage_ms,
                 took_ms=round(1e3 * took, 3),
             )
+            return said, drafted
+
+    def _drafted(self, request: SearchRequest, answer: Answer, version: str, more: Mapping[str, Any]) -> Drafted | None:
+        """The hits of both bundles, None for a search without the canary, or one that it cannot answer (logged)."""
+        if self._canary is None or self._canary_spec is None or self._draft.chance.random() >= self._canary_spec.share:
+            return None
+        with self._canary.lease() as second:
+            try:
+                theirs = second.bundle.answer(request.query, request.top_n, **more)
+            except (RagbenchError, TimeoutError) as error:
+                LOG.warning("the canary did not answer, the first bundle did alone: %s", error)
+                return None
+            drafted = self._draft(answer.hits, theirs.hits, answer.filter_results)
+            return replace(drafted, versions=(version, second.version))
 
     def _list(self, request: ListRequest) -> DocumentList:
         """In a worker: list documents."""
@@ -215,6 +239,17 @@ class SearchService:
             kept_files=len(opened.bundle.serves.kept),
         )
 
+    def engine_signature(self) -> tuple[tuple[str, int, int, int], ...]:
+        """What a server says about its content, as `reload.signature` does of files; empty where it does not answer."""
+        from ragbench.export.engines.opened import EngineBundle
+
+        opened = self._current.opened.bundle
+        try:
+            version = opened.engine.version() if isinstance(opened, EngineBundle) else ""
+        except RagbenchError:
+            return ()
+        return ((RECORD, crc32(version.encode()), 0, 0),) if version else ()
+
     def reload(self) -> str:
         """Open the folder again and make the new bundle answer; returns its version. No request is dropped.
 
@@ -228,6 +263,8 @@ class SearchService:
             self.metrics.reloads.labels("failed").inc()
             raise
         self._current.replace(opened)
+        if self._canary is not None and self._canary_spec is not None:
+            self._canary.replace(self._open_canary(self._canary_spec))
         self._announce(opened)
         self.metrics.reloads.labels("done").inc()
         return opened.version
@@ -236,6 +273,8 @@ class SearchService:
         """Finish the searches under way, refuse those that wait, close the bundle."""
         self._workers.close(self.limits.time_limit)
         self._current.close()
+        if self._canary is not None:
+            self._canary.close()
 
     def _announce(self, opened: OpenBundle) -> None:
         self.metrics.documents.set(opened.bundle.index.chunks.n_documents)

@@ -30,8 +30,9 @@ from ragbench.config.composition import compose_for
 from ragbench.corpus.words import readable
 from ragbench.evaluation.levels import DOCUMENT, PASSAGE
 from ragbench.evaluation.measures import PRIMARY
-from ragbench.report import advice, html
+from ragbench.report import advice, html, screen
 from ragbench.report.cells import MARKS, interval, plain, signed
+from ragbench.results import store
 from ragbench.studio import leaderboard, queries
 from ragbench.studio.guard import FRAMED, Guard
 from ragbench.studio.jobs import COMMANDS, Job, Jobs
@@ -311,7 +312,8 @@ def _advice(pages: Pages, run: str, arm: str) -> Response:
             for w in words
         ]
         levers.append((lever, list(zip(lever.commands, starts, strict=True))))
-    return pages.page("advice.html.j2", id=ArmId(run, arm), levers=levers)
+    said = screen.expected_sentences(results)
+    return pages.page("advice.html.j2", id=ArmId(run, arm), levers=levers, expected=said)
 
 
 async def _events(job: Job) -> AsyncIterator[str]:
@@ -404,10 +406,10 @@ def _leaderboard(pages: Pages, asked: QueryParams) -> Response:
     digest, measure, sort = asked.get("benchmark", ""), asked.get("measure", PRIMARY), asked.get("sort", "date")
     base = runs.find(ArmId.of(asked["base"])) if asked.get("base") else None
     pinned = [ArmId.of(each) for each in asked.getlist("pin")]
-    found = leaderboard.rows(
+    rows = leaderboard.rows(
         listed, measure=measure, digest=digest, words=asked.get("q", ""), sort=sort, base=base, pinned=pinned
     )
-    shown = found[:_MOST_ROWS]
+    shown = rows[:_MOST_ROWS]
     if base:
         shown = leaderboard.with_verdicts(shown, base[1].id, runs)
     measures = sorted({name for run in listed for arm in run.arms for level, name in arm.means if level == DOCUMENT})
@@ -421,9 +423,10 @@ def _leaderboard(pages: Pages, asked: QueryParams) -> Response:
     return pages.page(
         "leaderboard.html.j2",
         rows=shown,
-        left_out=len(found) - len(shown),
+        left_out=len(rows) - len(shown),
         n_runs=len(listed),
         damaged=damaged,
+        stopped=store.stopped_runs(pages.studio.root),
         benchmarks=list(benchmarks.values()),
         measures=measures,
         measure=measure,
@@ -472,7 +475,7 @@ def _queries(pages: Pages, asked: QueryParams) -> Response:
     level = PASSAGE if asked.get("level") == PASSAGE else DOCUMENT
     measure = asked.get("measure", PRIMARY)
     kind, words, sort = asked.get("type", ""), asked.get("q", ""), asked.get("sort", "loss")
-    found = queries.topics(sides[0], sides[1], measure, level=level, kind=kind, words=words, sort=sort)
+    topics = queries.topics(sides[0], sides[1], measure, level=level, kind=kind, words=words, sort=sort)
     kept = {
         "left": left,
         "right": right,
@@ -482,7 +485,7 @@ def _queries(pages: Pages, asked: QueryParams) -> Response:
         "q": words,
         "sort": asked.get("sort", ""),
     }
-    chosen, before, after = queries.topic(found, asked.get("qid", "")) if found else (None, "", "")
+    chosen, before, after = queries.topic(topics, asked.get("qid", "")) if topics else (None, "", "")
     hits, relevant = [], []
     if chosen is not None:
         ids = [queries.chunk_ids(results, arm, chosen.qid) for results, arm in sides]
@@ -492,8 +495,8 @@ def _queries(pages: Pages, asked: QueryParams) -> Response:
     names = sorted(set(known.loc[known["level"] == level, "measure"]))
     return pages.page(
         "queries.html.j2",
-        topics=found[:_MOST_ROWS],
-        left_out=max(0, len(found) - _MOST_ROWS),
+        topics=topics[:_MOST_ROWS],
+        left_out=max(0, len(topics) - _MOST_ROWS),
         chosen=chosen,
         before=before,
         after=after,

@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ragbench.base.errors import ResultsError
+from ragbench.config.overrides import section_of
+from ragbench.config.sections import AROUND
 from ragbench.evaluation.levels import DOCUMENT, PASSAGE
 from ragbench.evaluation.measures import PRIMARY
 from ragbench.evidence.arms import Arms, JudgedContrast
@@ -20,7 +22,7 @@ from ragbench.tracking.lead import flat
 MOST_JUDGED = 40
 """The most arms that are judged against a base together: verdicts of a larger family are more cautious."""
 
-_AROUND = frozenset({"name", "modes", "paths", "tracking", "execution", "artefacts", "latency", "tune"})
+_AROUND = frozenset({*AROUND, "latency"})
 
 
 @dataclass(frozen=True)
@@ -146,7 +148,7 @@ def difference(base: ListedArm, arm: ListedArm) -> str:
 def differing_values(base: Mapping[str, Any], other: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     """(key, value of the base, other value) where two configurations differ in what they measure."""
     one, two = flat(base), flat(other)
-    keys = sorted(key for key in {*one, *two} if key.split(".")[0] not in _AROUND and one.get(key) != two.get(key))
+    keys = sorted(key for key in {*one, *two} if section_of(key) not in _AROUND and one.get(key) != two.get(key))
     return [(key, _shown(one, key), _shown(two, key)) for key in keys]
 
 

@@ -1,6 +1,6 @@
 """The finished runs of a project for the pages: read once, kept while their record is the same.
 
-No file stays open. Runs under way are not read: a run is listed when its record is written.
+No file stays open. A run is listed when its record is written; `results.store` knows those that have none.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from ragbench.config import catalogue
 from ragbench.config.arm_builder import ArmBuilder
 from ragbench.config.composition import compose_for
 from ragbench.config.grants import needs_of_search
-from ragbench.config.overrides import EXPERIMENT, key_of
+from ragbench.config.overrides import EXPERIMENT, section_of
 from ragbench.config.settings import Settings
 from ragbench.search.engine.answer import Answer, answer
 from ragbench.search.engine.executor import Arm
@@ -131,7 +131,7 @@ class Searching:
         chosen = split(words)
         if self.presets_only and not all(map(_names_preset, chosen)):
             raise ConfigError("a read-only studio searches with presets only: write exp=NAME")
-        if odd := next((word for word in chosen if key_of(word).split(".")[0] in _OF_THE_OPERATOR), None):
+        if odd := next((word for word in chosen if section_of(word) in _OF_THE_OPERATOR), None):
             raise ConfigError(f"'{odd[:80]}' cannot be changed here: give it to ragbench studio")
         settings = compose_for(chosen, self.words, may)
         needs = {key: need for key, (need, _) in needs_of_search(settings).items()}

@@ -10,7 +10,8 @@ from ragbench.base import console
 from ragbench.base.errors import BoundaryError
 from ragbench.boundary.yaml import read_yaml
 from ragbench.config import catalogue
-from ragbench.config.overrides import EXPERIMENT, key_of
+from ragbench.config.overrides import EXPERIMENT, key_of, section_of
+from ragbench.config.sections import AROUND
 from ragbench.evaluation import open_loop
 from ragbench.evaluation.measures import metric_name
 from ragbench.evidence import policy
@@ -24,8 +25,6 @@ NOTE = "mlflow.note.content"
 """The tag that MLflow shows as a run's description."""
 
 _SHOWN = 80
-_AROUND = ("modes", "tune", "paths", "tracking", "execution", "artefacts", "name")
-"""Sections that have no part in what is measured."""
 _ROOM = 8000  # characters of a tag
 _ABSENT = object()
 _EFFECTS = {key: key for key in ("effect", "ci_low", "ci_high", "p", "passage_effect")} | {"latency_ms": "added_p95_ms"}
@@ -155,32 +154,33 @@ def parameters(found: Measurements) -> dict[str, dict[str, Any]]:
     known = catalogue.read()
     words = {arm: found.record.get("overrides", {}).get(arm, ()) for arm in found.arms}
     choices = {arm: _choices(known, words[arm]) for arm in found.arms}
-    values = {
-        arm: {key: value for key, value in flat(found.config(arm)).items() if key.split(".")[0] not in _AROUND}
-        for arm in found.arms
-    }
+    values = {arm: _measured(flat(found.config(arm))) for arm in found.arms}
     usual = flat({each.key: _value(each.default) for each in known.parameters})
     varied = _varied(values) - set(known.defaults)
     chosen = {
         group
-        for group, default in known.defaults.items()
-        if group not in _AROUND and any(each[group] != default for each in choices.values())
+        for group, default in _measured(known.defaults).items()
+        if any(of_arm[group] != default for of_arm in choices.values())
     }
     shown: dict[str, dict[str, Any]] = {}
     for arm in found.arms:
         off = {group for group, option in choices[arm].items() if option == "off"}
-        keys = {
-            key
+        differing = {
+            key: value
             for key, value in values[arm].items()
-            if key in varied or (usual.get(key, value) != value and value is not None and key.split(".")[0] not in off)
+            if key in varied or (usual.get(key, value) != value and value is not None and section_of(key) not in off)
         }
-        said = {key for key in keys if key.endswith("._target_") and key.split(".")[0] in chosen}
-        typed = (word.lstrip("+").partition("=") for word in words[arm])
-        asked = {key: value for key, _, value in typed if key.split(".")[0] not in _AROUND}
-        shown[arm] = (
-            {group: choices[arm][group] for group in chosen} | {key: values[arm][key] for key in keys - said} | asked
-        )
+        classes = {key for key in differing if key.endswith("._target_") and section_of(key) in chosen}
+        typed = {word.lstrip("+").partition("=")[0]: word.partition("=")[2] for word in words[arm]}
+        shown[arm] = {group: choices[arm][group] for group in chosen}
+        shown[arm] |= {key: value for key, value in differing.items() if key not in classes}
+        shown[arm] |= _measured(typed)
     return shown
+
+
+def _measured(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values by key that have a part in what is measured."""
+    return {key: value for key, value in values.items() if section_of(key) not in AROUND}
 
 
 def _varied(values: Mapping[str, Mapping[str, Any]]) -> set[str]:

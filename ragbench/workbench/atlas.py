@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from ragbench.results.measurements import Measurements
 
 _MEASURING = ("split=all", "latency.enabled=false", "tracking.enabled=false")
-_KNOWN = {"data", "questions", "kind", "software", "language", "learned", "source", "licence", "version", "command"}
+_KNOWN = {"data", "order", "questions", "kind", "software", "language", "learned", "source", "licence"} | {
+    *("version", "command")
+}
 
 
 @dataclass(frozen=True)
@@ -34,9 +36,15 @@ class Collection:
     words: tuple[str, ...]
     about: Mapping[str, Any]
 
+    def added(self, change: str) -> tuple[str, ...]:
+        """The overrides that a change needs here: the order that was learned without these documents, where named."""
+        return (f"rank={self.about['order']}",) if "order" in self.about and changes.has_order(change) else ()
+
 
 def collections(path: Path) -> list[Collection]:
     """The collections that a YAML file lists by name, each with `data` and perhaps kind, questions, source and so on.
+
+    `order` names the order that was learned without the collection, which is measured there in place of `questions`.
 
     Raises ConfigError for a file of another form.
     """
@@ -87,7 +95,12 @@ def _measure(each: Collection, group: str, words: Sequence[str], progress: Progr
 
     settings = tuple(_settings(each, changes.groups()[group], words))
     benchmark = load(settings[0].config)
-    known = {name for found in _finished(settings[0], benchmark) for name in gather.known_arms(found).values()}
+    known = {
+        name
+        for found in _finished(settings[0], benchmark)
+        for arm, name in gather.known_arms(found).items()
+        if set(each.added(name)) <= set(found.record["overrides"][arm])
+    }
     lacking = tuple(one for one in settings if one.name not in known)
     if not lacking:
         return
@@ -104,7 +117,7 @@ def _no_verdicts(found: Measurements) -> None:
 def _settings(each: Collection, group: Mapping[str, str], words: Sequence[str]) -> Iterator[Settings]:
     named = {changes.BASE: changes.changes()[changes.BASE], **group}
     shared = [*each.words, *_MEASURING, *words]
-    yield from composition.arms({name: tuple(arm.split()) for name, arm in named.items()}, shared)
+    yield from composition.arms({name: (*arm.split(), *each.added(name)) for name, arm in named.items()}, shared)
 
 
 def _finished(settings: Settings, benchmark: Benchmark) -> list[Measurements]:

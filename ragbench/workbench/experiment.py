@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -191,8 +191,13 @@ class Experiment:
                 return self.run(bars, say)
         return self.keep(self.measure(progress, say), say)
 
-    def measure(self, progress: Progress | None = None, say: Say = console.say) -> Results:
-        """Measure and judge, and write that; `keep` does what may come after the results are shown."""
+    def measure(
+        self, progress: Progress | None = None, say: Say = console.say, show: Callable[[Results], None] | None = None
+    ) -> Results:
+        """Measure and judge, and write that; `keep` does what may come after the results are shown.
+
+        `show` is called as soon as there are verdicts, before fresh processes are started to time a cold start.
+        """
         from ragbench import tracking
         from ragbench.experiment.run import run
 
@@ -212,18 +217,23 @@ class Experiment:
             self.settings_to_measure,
             self.benchmark,
             command=self.command,
-            conclude=self._conclude,
+            conclude=lambda found: self._conclude(found, show),
             progress=progress,
             say=say,
         )
-        return Results(**{field.name: getattr(measured, field.name) for field in dataclasses.fields(measured)})
+        return Results.of(measured)
 
-    def time_again(self, folder: Path, progress: Progress, say: Say = console.say) -> Results:
+    def time_again(
+        self,
+        folder: Path,
+        progress: Progress,
+        say: Say = console.say,
+        show: Callable[[Results], None] | None = None,
+    ) -> Results:
         """The results of a finished run of these arms with times measured anew: a run of its own."""
         from ragbench.experiment.run import time_again
 
-        measured = time_again(files.load(folder), progress, say)
-        return Results(**{field.name: getattr(measured, field.name) for field in dataclasses.fields(measured)})
+        return Results.of(time_again(files.load(folder), lambda found: self._conclude(found, show), progress, say))
 
     def keep(self, results: Results, say: Say = console.say) -> Results:
         """Write the report, then MLflow where tracking is on; the results with their run there."""
@@ -239,11 +249,13 @@ class Experiment:
             results = dataclasses.replace(results, tracking_run=run_id)
         return results
 
-    def _conclude(self, found: files.Measurements) -> None:
+    def _conclude(self, found: files.Measurements, show: Callable[[Results], None] | None) -> None:
         if self.ablation:
             ablate.conclude(self.ablation, found)
         else:
             verdicts.against_first(found)
+        if show is not None:
+            show(Results.of(found))
 
     def search(self, query: str, arm: str | None = None, top: int = 10, **options: Any) -> Answer:
         """The hits of one query with explanations, in the first arm unless another is named.

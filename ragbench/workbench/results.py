@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragbench.base import console
+from ragbench.base import console, locations
 from ragbench.base.errors import ConfigError
+from ragbench.evaluation import headroom as room
+from ragbench.report import evidence, figures, pareto, tables
 from ragbench.results import measurements as files
 from ragbench.results import store, verdicts
 from ragbench.workbench import studio_link
@@ -34,9 +37,12 @@ class Results(files.Measurements):
     @classmethod
     def load(cls, folder: str | Path | None = None) -> Results:
         """The results in `folder`, by default of the newest run in the default results folder."""
-        from ragbench.base import locations
-
         found = files.load(Path(folder) if folder else store.latest(locations.results(), console.say))
+        return cls.of(found)
+
+    @classmethod
+    def of(cls, found: files.Measurements) -> Results:
+        """The same results, with their evidence."""
         return cls(**{field.name: getattr(found, field.name) for field in dataclasses.fields(found)})
 
     @property
@@ -54,24 +60,30 @@ class Results(files.Measurements):
     def next_words(self) -> str:
         """The command to type next: export the arm that is adopted with the largest effect, else the baseline.
 
-        If an arm is better and only its time is not known, the times come first.
+        If an arm is better and only its time is not known, the times come first, unless the baseline is a live search
+        or a run file, with which no times are compared; without a judgment, judging does.
         """
-        import shlex
-
+        if not self.judged:
+            return "data pool"
         if len(self.arms) == 1:
             return "diagnose"
         frame = self.verdicts
         adopted = frame[(frame["verdict"] == "adopt") & frame["factor"].isin(self.arms)]
-        if not len(adopted) and ((frame["quality"] == "better") & (frame["cost"] == "open")).any():
+        better = frame[(frame["quality"] == "better") & (frame["cost"] == "open") & frame["factor"].isin(self.arms)]
+        local = [arm for arm in self.arms if not self.config(arm).get("live")]
+        if not len(adopted) and len(better) and self.arms[0] in local:
             return "run --time-again @1"
-        arm = str(adopted.sort_values("effect")["factor"].iloc[-1]) if len(adopted) else self.arms[0]
-        return f"export {shlex.quote(f'@1/{arm}')} --out bundle"
+        chosen = adopted if len(adopted) else better
+        arm = str(chosen.sort_values("effect")["factor"].iloc[-1]) if len(chosen) else self.arms[0]
+        if arm not in local:
+            return "diagnose"
+        return (
+            f"export {shlex.quote(f'@1/{arm}')} --out bundle{'' if len(adopted) or not len(better) else ' --cost-open'}"
+        )
 
     @property
     def dashboard(self) -> str:
         """The command that opens MLflow on the store of these results."""
-        import shlex
-
         config = self.config(self.arms[0])
         named = {"paths.results": config["paths"]["results"], "tracking.uri": config["tracking"]["uri"]}
         return " ".join(["track", "ui", *(shlex.quote(f"{key}={value}") for key, value in named.items() if value)])
@@ -79,15 +91,11 @@ class Results(files.Measurements):
     @property
     def design(self) -> str:
         """The design of an ablation in words, empty for other experiments."""
-        from ragbench.report import evidence
-
         return evidence.design(self)
 
     @property
     def verdicts(self) -> pd.DataFrame:
         """Effects with intervals, costs and verdicts: of an ablation's factors, else of every arm against the first."""
-        from ragbench.report import evidence
-
         return evidence.effects(self)
 
     @property
@@ -108,37 +116,26 @@ class Results(files.Measurements):
     @property
     def by_type(self) -> pd.DataFrame:
         """The primary measure: a row per query type, a column per arm."""
-        from ragbench.report import tables
-
         return tables.by_type(self)
 
     @property
     def top_hits(self) -> pd.DataFrame:
         """The first hits of every arm for every query, with grades."""
-        from ragbench.report import evidence
-
         return evidence.top_hits(self)
 
     @property
     def fates(self) -> pd.DataFrame:
         """The fate of every relevant section, or document, in every arm, and its stage."""
-        from ragbench.report import evidence
-
         return evidence.fates(self)
 
     @property
     def headroom(self) -> pd.DataFrame:
         """What a better order of hits and better retrieval could still add to nDCG@10, a row for every arm."""
-        from ragbench.evaluation import headroom
-        from ragbench.report import evidence
-
-        return headroom.summary(evidence.headroom(self))
+        return room.summary(evidence.headroom(self))
 
     @property
     def losses(self) -> pd.DataFrame:
         """How many relevant sections (documents where no section was judged) had each outcome, by arm and stage."""
-        from ragbench.report import evidence
-
         return evidence.losses(self)
 
     def side_by_side(self, qid: str, arms: Sequence[str] | None = None, depth: int = 5) -> pd.DataFrame:
@@ -193,30 +190,20 @@ class Results(files.Measurements):
 
     def plot_effects(self) -> go.Figure:
         """Effects with intervals, by verdict."""
-        from ragbench.report import figures
-
         return figures.plot_effects(self)
 
     def plot_latency(self) -> go.Figure:
         """Mean milliseconds of every stage."""
-        from ragbench.report import figures
-
         return figures.plot_latency(self)
 
     def plot_interactions(self) -> go.Figure:
         """Two-way interactions as a heat map, where the design has them."""
-        from ragbench.report import figures
-
         return figures.plot_interactions(self)
 
     def plot_losses(self) -> go.Figure:
         """Where relevant sections or documents were lost."""
-        from ragbench.report import figures
-
         return figures.plot_losses(self)
 
     def plot_pareto(self) -> go.Figure:
         """Quality against latency, with the arms that no other beats in both."""
-        from ragbench.report import pareto
-
         return pareto.plot_pareto(self)

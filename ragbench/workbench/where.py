@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ragbench.base import console, locations
 from ragbench.config import project
-from ragbench.config.overrides import key_of
+from ragbench.config.overrides import section_of
 from ragbench.config.settings import Settings
 
 _NOTES = ("notes", "docs", "content", "wiki")
@@ -19,7 +19,7 @@ def sentences(settings: Settings, given: bool = False) -> list[str]:
     said = [f"results go to {_shown(settings.results)}"]
     if older := locations.older_results(settings.results):
         said.append(f"an earlier version left results in {older}: paths.results={shlex.quote(str(older))} reads them")
-    typed = {key_of(word).split(".")[0] for word in settings.overrides}
+    typed = {section_of(word) for word in settings.overrides}
     if not given and "data" not in typed and project.find() is None:
         notes = next((name for name in _NOTES if Path(name).is_dir()), "FOLDER")
         said.append(

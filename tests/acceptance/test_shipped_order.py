@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from ragbench.base import named_text
 from ragbench.config import composition
 from ragbench.config.benchmark import load
 from ragbench.evidence.statistics import compare
 from ragbench.fit import before_rank, ranker
-from ragbench.search.ranking import features, trees
+from ragbench.search.ranking import features
 from ragbench.search.stages.rank import Rank
 
 ROOT = Path(__file__).parents[2]
@@ -28,7 +29,7 @@ def shipped() -> Rank:
 
 def test_recommended_has_it_and_its_sheet_names_it(shipped) -> None:
     assert shipped.name == "questions"
-    assert trees.file_of("questions").stat().st_size < 200_000
+    assert named_text.file_of("rank", "questions").stat().st_size < 200_000
     assert f"`{shipped.model}`" in SHEET.read_text()
     assert set(shipped.features) == set(features.comparable(["dense", "documents", "lexical"]))
 

@@ -12,6 +12,7 @@ from ragbench.atlas.tables import QUESTIONS, Atlas, effects_of
 from ragbench.base.errors import BenchmarkError, ConfigError, ResultsError
 from ragbench.config import composition
 from ragbench.report import atlas_page
+from ragbench.workbench import atlas as campaign
 from tests.made_atlas import made
 
 
@@ -29,6 +30,15 @@ def test_words_on_data_do_not_change_the_name_of_a_change() -> None:
     assert changes.name_of(["exp=recommended", "dense.depth=7"]) is None
     assert changes.name_on_base(["exp=phase1"], ["exp=phase1", "p5=on"]) == "p5"
     assert changes.name_on_base(["exp=phase1"], ["exp=phase2"]) is None
+
+
+def test_an_order_learned_without_a_site_is_the_order_there() -> None:
+    about = {"data": "data=builtin", "order": "questions-without-uv-docs"}
+    site = campaign.Collection("uv-docs", ("data=builtin",), about)
+    for name in ("recommended", "recommended+p7", "rank"):
+        assert site.added(name) == ("rank=questions-without-uv-docs",)
+        assert changes.name_of([*changes.changes()[name].split(), *site.added(name)]) == name
+    assert site.added("p7") == site.added("recommended-rank") == ()
 
 
 def test_the_tables_that_are_shipped_agree_with_each_other() -> None:
@@ -66,7 +76,7 @@ def test_nothing_is_claimed_from_nine_collections() -> None:
     few, enough = made([0.03] * 9), made([0.03] * 10)
     assert few.prior("p8", "plain_hybrid", "people") is None
     known, said = enough.prior("p8", "plain_hybrid", "people")  # type: ignore[misc]
-    assert (known.collections, said) == (10, "10 collections")
+    assert (known.collections, said) == (10, "10 collections (none with people's questions)")
     assert atlas_page.lines(atlas_page.known(few))[1].rstrip().endswith("-")
     assert "+0.030" in atlas_page.lines(atlas_page.known(enough))[1]
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from ragbench.atlas import gather
 from ragbench.atlas.tables import Atlas
 from ragbench.commands.cli import main
 from ragbench.report import screen
@@ -38,9 +40,33 @@ def test_a_run_with_few_topics_is_told_what_to_expect(results: Path, monkeypatch
     run = measurements.load(store.latest(results))
     monkeypatch.setattr(Atlas, "load", lambda: made([0.05] * 12))
     (sentence,) = screen.expected_sentences(run)
-    assert sentence.startswith("expected, from your 4 topics and 12 collections: dedup is better than plain here with")
+    known = "expected, from your 4 topics and 12 collections (none with people's questions): "
+    assert sentence.startswith(known + "dedup is better than plain here with")
     monkeypatch.setattr(Atlas, "load", lambda: made([0.05] * 9))
     assert screen.expected_sentences(run) == []
+
+
+def test_init_says_what_is_known_before_anything_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    handbook = str(Path(__file__).parents[1] / "data" / "phases")
+    monkeypatch.setattr(Atlas, "load", lambda: made([0.05] * 12, change="recommended", base="baseline"))
+    assert main(["init", handbook, "--yes"]) == 0
+    known = "expected, from 12 collections with derived topics: recommended is better than baseline here with"
+    assert known in capsys.readouterr().out
+    monkeypatch.setattr(Atlas, "load", lambda: made([0.05] * 9, change="recommended", base="baseline"))
+    assert main(["init", handbook, "--yes", "--replace"]) == 0
+    assert "expected" not in capsys.readouterr().out
+
+
+def test_an_encoder_that_every_arm_has_is_no_change(results: Path) -> None:
+    run = measurements.load(store.latest(results))
+    language = ["index.encoder.name=multilingual"]
+    given = {arm: [*words, *language] for arm, words in run.record["overrides"].items()}
+    assert gather.known_arms(replace(run, record={**run.record, "overrides": given})) == gather.known_arms(run)
+    given["plain"] = run.record["overrides"]["plain"]
+    assert gather.known_arms(replace(run, record={**run.record, "overrides": given})) == {"plain": "plain_hybrid"}
 
 
 def test_an_export_on_expectation_says_so_in_its_evidence(

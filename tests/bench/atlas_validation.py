@@ -1,6 +1,7 @@
 """Do the predictions of the atlas hold, and does choosing by them lose less than choosing by few topics?
 
     python -m tests.bench.atlas_validation                                  coverage, from the tables that are shipped
+    python -m tests.bench.atlas_validation DIR                              and from those of `atlas measure --out DIR`
     python -m tests.bench.atlas_validation COLLECTIONS.yaml paths.results=DIR     and regret, from the runs behind them
 
 Coverage: each collection is left out in turn, and the others predict its effect; the observed one has its own sampling
@@ -23,8 +24,10 @@ from scipy import stats
 from ragbench.atlas import changes
 from ragbench.atlas.changes import BASE
 from ragbench.atlas.tables import Atlas
+from ragbench.base import fewest
 from ragbench.base.console import markdown
 from ragbench.evidence import meta
+from tests.bench.atlas_transfer import tables
 
 SIZES = (10, 20, 50, 100)
 DRAWS, SEED = 400, 13
@@ -46,6 +49,26 @@ def coverage(atlas: Atlas, questions: str | None = None) -> pd.DataFrame:
     total = {"change": "all", "collections": int(frame["collections"].sum()), "held": int(frame["held"].sum())}
     frame = pd.concat([frame, pd.DataFrame([total])], ignore_index=True)
     return frame.assign(share=frame["held"] / frame["collections"])
+
+
+def carried(atlas: Atlas) -> pd.DataFrame:
+    """How often the interval of .95 from collections with people's questions holds the effect on each of the others."""
+    held: dict[str, list[bool]] = {}
+    for change in atlas.changes():
+        found = atlas.rows(change)
+        people = (found["questions"] == "people").to_numpy()
+        if people.sum() < fewest.COLLECTIONS or people.all() or not found["effect"].any():
+            continue
+        errors = meta.steadied(found["error"].to_numpy(), found["topics"].to_numpy())
+        known = (found["effect"].to_numpy()[people], errors[people])
+        for place in (~people).nonzero()[0]:
+            effects = np.append(known[0], found["effect"].iloc[place])
+            held.setdefault(str(found["collection"].iloc[place]), []).append(
+                _holds(effects, np.append(known[1], errors[place]), len(known[0]))
+            )
+    rows = [{"collection": name, "changes": len(each), "held": sum(each)} for name, each in held.items()]
+    rows.append({"collection": "all", **{key: sum(int(row[key]) for row in rows) for key in ("changes", "held")}})
+    return pd.DataFrame(rows).assign(share=lambda frame: frame["held"] / frame["changes"])
 
 
 def _holds(effects: np.ndarray, errors: np.ndarray, left: int) -> bool:
@@ -115,20 +138,31 @@ def _values(listed: Path, words: list[str]) -> dict[str, pd.DataFrame]:
 
 def main(words: list[str]) -> None:
     """Print the tables."""
-    atlas = Atlas.load(Path(changes.__file__).parent)
+    paths = [Path(word) for word in words if "=" not in word]
+    atlas = tables([path for path in paths if path.is_dir()])
     print(markdown(coverage(atlas), {"share": ".3f"}))
     print(f"\n{markdown(coverage(atlas, 'people').tail(1), {'share': '.3f'})}")
-    paths = [Path(word) for word in words if "=" not in word]
-    if paths:
-        values = _values(paths[0], [word for word in words if "=" in word])
-        shared = set.intersection(*(set(frame.columns) for frame in values.values()))
-        # What brings the learned order is no choice here: it was learned from these sites.
-        choices = [name for name in changes.changes() if name in shared and not changes.has_order(name)]
-        table = markdown(regret(values, choices), dict.fromkeys(_WAYS, ".4f"))
-        print(f"\n{len(choices)} searches to choose from\n\n{table}")
+    print(f"\n{markdown(carried(atlas), {'share': '.3f'})}")
+    if listed := [path for path in paths if path.is_file()]:
+        values = _values(listed[0], [word for word in words if "=" in word])
+        facts = atlas.collections.set_index("collection")
+        people = {name: frame for name, frame in values.items() if facts.at[name, "questions"] == "people"}
+        unseen = {name: frame for name, frame in values.items() if not facts.at[name, "learned"]}
+        # What brings the learned order is no choice where it was learned from some of the collections.
+        for said, chosen, order in (
+            ("all collections", values, False),
+            ("people's questions", people, False),
+            ("collections that the order was not learned from", unseen, True),
+        ):
+            counts = pd.Series([name for frame in chosen.values() for name in frame.columns]).value_counts()
+            usual = set(counts.index[counts >= _MOST * len(chosen)])
+            choices = [name for name in changes.changes() if name in usual and (order or not changes.has_order(name))]
+            table = markdown(regret(chosen, choices), dict.fromkeys(_WAYS, ".4f"))
+            print(f"\n{said}: {len(choices)} searches to choose from\n\n{table}")
 
 
 _WAYS = ("own topics", "atlas", "expected")
+_MOST = 0.9  # of the collections have what can be chosen; the others are left out
 
 if __name__ == "__main__":
     main(sys.argv[1:])

@@ -50,8 +50,9 @@ class Case:
     def index(self, models: Any = None, times: dict[str, float] | None = None) -> Any:
         from ragbench.index.artefacts import ArtefactStore
         from ragbench.index.dense import DenseSpec
-        from ragbench.index.index import Index, IndexSpec
+        from ragbench.index.index import Index
         from ragbench.index.shards import Sharding
+        from ragbench.index.spec import IndexSpec
 
         documents = GeneratedDocuments(round(self.size / CHUNKS_PER_DOCUMENT), self.size <= PARSED_UP_TO)
 

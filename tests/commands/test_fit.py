@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 import ragbench
-from ragbench.base import locations
+from ragbench.base import locations, named_text
 from ragbench.commands import cli
 from ragbench.config import composition
 from ragbench.fit import ranker
 from ragbench.search.ranking import trees
+from ragbench.search.stages.rank import Rank
 
 WORDS = ["exp=baseline", "dense=null", "latency.enabled=false", "tracking.enabled=false"]
 
@@ -60,16 +61,24 @@ def words_of(place: Path, letter: str) -> list[str]:
 def test_an_order_of_several_collections_is_kept_used_and_exported(capsys, place: Path, conf: Path) -> None:
     learn = ["fit", "order", "--collections", str(place / "sites.yaml"), "--rounds", "30", "--write", "mine"]
     sheet = place / "sheet.md"
-    assert cli.main([*learn, "--sheet", str(sheet), "--json", *WORDS, f"paths.results={place / 'results'}"]) == 0
+    assert (
+        cli.main([*learn, "--without", "--sheet", str(sheet), "--json", *WORDS, f"paths.results={place / 'results'}"])
+        == 0
+    )
     said = json.loads(capsys.readouterr().out)
     assert [row["collection"] for row in said["gains"]] == [
         *("a", "b", "c", "all 3 sites", "all 3 sites, links hidden")
     ]
     assert all(row["gain"] > 0.1 for row in said["gains"][:4])  # on each site by an order of the other two
     text = (conf / "rank" / "mine.txt").read_text()
-    name = trees.named("mine", text)
+    name = named_text.named("mine", text)
     assert name in (conf / "rank" / "mine.yaml").read_text() and name in sheet.read_text()
     assert str(place) not in sheet.read_text()
+    for letter in "abc":
+        assert (conf / "rank" / f"mine-without-{letter}.txt").read_text() != text
+        assert f"Here without {letter}." in (conf / "rank" / f"mine-without-{letter}.yaml").read_text()
+    assert cli.main(["fit", "order", "--without", *WORDS]) == 2
+    assert "add --collections FILE --write NAME" in capsys.readouterr().err
 
     words = words_of(place, "z")
     stage = dict(composition.compose([*words, "rank=mine"]).pipeline)["rank"]
@@ -88,7 +97,7 @@ def test_an_order_of_several_collections_is_kept_used_and_exported(capsys, place
         == 0
     )
     (conf / "rank" / "mine.txt").unlink()
-    trees.text_of.cache_clear()
+    named_text.text_of.cache_clear()
     capsys.readouterr()
     assert cli.main(["verify", str(bundle)]) == 0  # the bundle has the trees themselves
     with ragbench.load(bundle) as loaded:
@@ -126,14 +135,14 @@ def test_what_is_learned_on_top_keeps_the_trees_of_the_start(place: Path, conf: 
     assert cli.main(["fit", "order", "--collections", str(place / "sites.yaml"), "--rounds", "5", "--write", "mine",
                      "--quiet", *WORDS, f"paths.results={place / 'results'}"]) == 0  # fmt: skip
     settings = composition.compose([*words_of(place, "z"), "rank=mine"])
-    start = own_order.start_of(settings)
+    start = settings.pipeline.first(Rank)
     assert start is not None
     from ragbench.config.benchmark import load
     from ragbench.fit import before_rank
 
     benchmark = load(settings.config)
     spec = ranker.Spec(rounds=5)
-    judged = own_order.sample(before_rank.arm(settings, benchmark), benchmark, "train", start, spec)
+    judged = own_order.sample(settings, before_rank.arm(settings, benchmark), benchmark, "train", start, spec)
     found = own_order.learn(judged, start, spec)
     whole, first = trees.parse(found.stage.trees), trees.parse(start.trees)
     assert found.stage.prior == start.prior and len(whole) > len(first)
@@ -143,9 +152,9 @@ def test_what_is_learned_on_top_keeps_the_trees_of_the_start(place: Path, conf: 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["order", "adapter"], "adapter"),
-        (["adapter"], "takes one of calibration, weights, order as its first word, got adapter"),
-        ([], "takes one of calibration, weights, order as its first word, got none"),
+        (["order", "mapper"], "mapper"),
+        (["mapper"], "takes one of adapter, calibration, weights, order as its first word, got mapper"),
+        ([], "takes one of adapter, calibration, weights, order as its first word, got none"),
         (["order", "--anew", "--collections", "sites.yaml"], "--anew, --folds and --recency are for your own topics"),
         (["order", "--sheet", "x.md"], "--sheet describes an order of several collections"),
         (["order", "--collections", "missing.yaml"], "missing.yaml cannot be read"),

@@ -92,7 +92,7 @@ def test_the_committed_page_is_current(capsys: pytest.CaptureFixture[str]) -> No
     [
         ("ragbench voc", set()),  # an old name is offered no longer
         ("ragbench tru", {"trust"}),
-        ("ragbench fit ", {"calibration", "weights", "order"}),
+        ("ragbench fit ", {"adapter", "calibration", "weights", "order"}),
         ("ragbench list te", {"terms"}),
         ("ragbench list p", {"parameters", "plugins"}),
         ("ragbench fit order --coll", {"--collections"}),

@@ -18,7 +18,7 @@ import pytest
 from ragbench.base import console
 from ragbench.base.fingerprint import text_digest
 from ragbench.base.progress import Progress
-from ragbench.base.progress_views import Pipe
+from ragbench.base.progress_views import Nothing, Pipe
 from ragbench.commands import cli
 from ragbench.experiment import provisional
 from ragbench.models import onnx
@@ -46,7 +46,7 @@ QUESTIONS = (
 )
 
 
-class SlowMachine:
+class SlowMachine(Nothing):
     """A clock that models move, and what a person would have seen when."""
 
     shows = True

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from xml.etree import ElementTree
 
 import pytest
 
@@ -12,6 +13,7 @@ from ragbench.index.index import Index
 from ragbench.search.engine.answer import Answer, answer
 from ragbench.search.engine.pipeline import Pipeline
 from ragbench.search.engine.request import SearchOptions, adapted_pipeline
+from ragbench.search.engine.xml_context import in_xml
 from ragbench.search.stages.diverse import KeepDiverse
 from ragbench.search.stages.folder_boost import BoostFolder
 from ragbench.search.stages.guarantee import GuaranteeNotes
@@ -71,6 +73,27 @@ def test_named_notes_are_kept_apart_from_ranked_ones(ask) -> None:
     assert len(ranked) == 1 and not ranked[0].guaranteed
     assert [hit.rank for hit in found.hits] == list(range(1, len(found.hits) + 1))
     assert ranked[0].docno not in {hit.docno for hit in named}
+
+
+def test_an_answer_as_xml_for_a_model(ask) -> None:
+    """Seed 002, "How they reach final RAG context": two sections, matchType and modified, ids that count through."""
+    found = ask("#lantern/schedules lamps", 2)
+    tree = ElementTree.fromstring(f"<context>{found.xml}</context>")
+    named, ranked = tree.find("filterResults"), tree.find("searchResults")
+    assert [each.findtext("matchType") for each in named] == ["tag-match"] * found.filter_results
+    assert [each.findtext("modified") for each in ranked] == [hit.metadata.last_modified for hit in found.hits[-2:]]
+    assert [int(each.findtext("id")) for each in (*named, *ranked)] == [hit.rank for hit in found.hits]
+    assert [each.findtext("content") for each in (*named, *ranked)] == [hit.passage for hit in found.hits]
+    assert named.find("document/modified") is None and ranked.find("document/matchType") is None
+    assert {each.findtext("path") for each in named} == {hit.path for hit in found.hits if hit.guaranteed}
+
+
+def test_xml_of_odd_texts_and_of_nothing(ask) -> None:
+    (first, *_) = ask("lamps", 1).hits
+    odd = replace(first, rank=1, text="a < b && \x00 c\ud800 \U0001f4a1", title="<T>")
+    document = ElementTree.fromstring(in_xml([odd], 0)).find("document")
+    assert (document.findtext("content"), document.findtext("title")) == ("a < b &&  c \U0001f4a1", "<T>")
+    assert in_xml([], 0) == "<searchResults>\n</searchResults>"
 
 
 def test_the_notes_of_a_time_are_found_without_a_search(ask) -> None:

@@ -67,7 +67,7 @@ def test_the_better_of_two_sources_is_named() -> None:
 
 def test_only_relevant_sections_have_a_fate() -> None:
     frame = diagnose(outcome(dense=(1,), fuse=(1,)), TABLE, {"q": {"s1": 1, "s2": 0}, "other": {"s1": 3}})
-    assert tuple(frame.columns) == COLUMNS
+    assert tuple(frame.columns) == tuple(COLUMNS)
     assert frame["section"].tolist() == ["s1"]
     assert diagnose(outcome(dense=(1,), fuse=(1,)), TABLE, {}).empty
 

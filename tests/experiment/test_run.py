@@ -17,7 +17,7 @@ from ragbench.config.settings import Settings
 from ragbench.evaluation import measures
 from ragbench.experiment import plan
 from ragbench.experiment.run import run
-from ragbench.results import measurements, store
+from ragbench.results import measurements, store, verdicts
 from ragbench.results.measurements import Measurements
 
 VAULT = Path(__file__).parents[1] / "data" / "vault"
@@ -45,8 +45,24 @@ def finished(arms, told, benchmark_small: Benchmark, tmp_path_factory) -> Measur
     # A cold start loads its benchmark anew: give it queries to load.
     queries = tmp_path_factory.mktemp("queries") / "queries.csv"
     queries.write_text("text\nlamps\n")
-    named = [each.with_value("data.queries", str(queries)) for each in arms]
-    return run(named, benchmark_small, progress=lambda *step: told.append(step), say=lambda sentence: None)
+    named = [each.with_values({"data.queries": str(queries)}) for each in arms]
+
+    def conclude(found: Measurements) -> None:
+        verdicts.against_first(found)
+        assert not (found.folder / store.RECORD).exists()
+        told.append(("concluded", len(found.latency), len(found.latency)))
+
+    return run(
+        named, benchmark_small, conclude=conclude, progress=lambda *step: told.append(step), say=lambda sentence: None
+    )
+
+
+def test_verdicts_come_before_the_cold_start_and_the_record(finished: Measurements, told) -> None:
+    tasks = [task for task, *_ in told]
+    assert tasks.index("timing queries") < tasks.index("concluded") < tasks.index("starting cold")
+    cold = finished.latency["stage"].str.startswith("cold ")
+    assert told[tasks.index("concluded")][1] == len(finished.latency) - cold.sum()
+    assert cold.sum() == 4  # of two arms: ready, first answer
 
 
 def test_results_read_back_are_those_returned(finished: Measurements) -> None:

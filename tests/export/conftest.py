@@ -7,7 +7,9 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.load import load
@@ -15,6 +17,10 @@ from ragbench.config import composition
 from ragbench.config.settings import Settings
 from ragbench.experiment.run import run
 from ragbench.export import bundle, measured_arm
+from ragbench.export.engines.content import ChunkRow, DocumentRow
+from ragbench.export.engines.plan import Plan
+from ragbench.export.engines.words import Terms
+from ragbench.index.lexical import Bm25F
 from ragbench.results.measurements import Measurements
 
 HANDBOOK = Path(__file__).parent.parent / "data" / "phases"
@@ -89,3 +95,31 @@ def bundle_of(
 def copied(bundle_of: Callable[[str], Path], tmp_path: Path) -> Path:
     """A copy of the bundle of `baseline`."""
     return Path(shutil.copytree(bundle_of("baseline"), tmp_path / "copied"))
+
+
+@pytest.fixture(scope="session")
+def recommended(handbook_folder: Path, workplace: Path) -> Measurements:
+    """The recommended search over the handbook."""
+    around = [
+        *("data=vault", f"data.corpus={handbook_folder / 'notes'}"),
+        *(f"data.queries={handbook_folder / 'questions.csv'}", f"paths.results={workplace}"),
+        *("latency.enabled=false", "tracking.enabled=false"),
+    ]
+    settings = composition.compose(["+exp=recommended", *around])
+    return run([settings], load(settings.config["data"]), say=lambda sentence: None)
+
+
+@pytest.fixture
+def two_chunks() -> tuple[Plan, list[tuple[DocumentRow, NDArray[np.float32]]], Terms]:
+    """A plan, two documents of one chunk with their vectors, and what analyses their words."""
+    scoring = Bm25F((("content", 1.0),), 1.2, 0.75)
+    plan = Plan(
+        {"dense": 2, "lexical": 2, "documents": 2}, {"dense": 0.5, "lexical": 0.3, "documents": 0.2}, "convex", 60.0,
+        scoring, scoring, "technical",
+    )  # fmt: skip
+    rows = []
+    for name, text, vector in (("a", "apple pear", (1.0, 0.0)), ("b", "apple apple", (0.6, 0.8))):
+        chunk = ChunkRow(f"{name}#0", (), 0, 1, 1, text, {"content": text}, text, 0)
+        row = DocumentRow(name, f"{name}.md", name, 0.0, {}, {"content": text}, (chunk,), name)
+        rows.append((row, np.array(vector, np.float32)))
+    return plan, rows, Terms("technical")

@@ -190,7 +190,7 @@ def test_another_order_is_said(composed) -> None:
     order = list(composed("recency=on", "p8=on").config["order"])
     order.remove("p8.content_hash")
     order.insert(order.index("recency"), "p8.content_hash")
-    settings = composed("recency=on", "p8=on").with_value("order", order)
+    settings = composed("recency=on", "p8=on").with_values({"order": order})
     assert "order: p8.content_hash runs before recency here; ragdocs runs it after" in values(settings, "2026-01")[1]
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from ragbench.base.errors import BundleError, CorpusError
 from ragbench.export import bundle
 from ragbench.export import generation as generations
-from ragbench.export.loaded_bundle import load
+from ragbench.export.opening import load
 from ragbench.export.refresh import Refresher
 from ragbench.export.verify import verify
 from ragbench.search.engine.answer import as_mapping
@@ -244,3 +244,33 @@ def test_many_small_refreshes_answer_as_one_build(
         one, other = (json.loads((each / generations.NAME).read_text()) for each in (small, whole))
         assert one["artefacts"] == other["artefacts"]
         assert one["golden"] == other["golden"]
+
+
+def test_a_rollback_answers_as_before_and_has_a_higher_number(make, copied: Path, notes: Path) -> None:
+    with pytest.raises(BundleError, match="there is no earlier generation"):
+        make().rollback()
+    exported = answers(copied)
+    (notes / "zebra.md").write_text("# Zebra\n\nA zebra crossing.\n", encoding="utf-8")
+    make().refresh()
+    first = answers(copied)
+    found = make().rollback()
+    assert (found.generation.number, found.deleted) == (2, ("zebra",))
+    assert answers(copied) == exported != first
+    assert {check.outcome for check in verify(copied, latency=False) if check.part == "rankings"} == {"passes"}
+    assert make().rollback().generation.number == 3  # takes the first back
+    assert answers(copied) == first
+    (notes / "zebra.md").unlink()
+    make().refresh()
+    assert answers(copied) == exported
+    assert make().rollback().added == ("zebra",)
+    assert answers(copied) == first
+
+
+def test_a_generation_that_was_not_kept_is_not_gone_back_to(make, copied: Path, notes: Path) -> None:
+    for text in ("one", "two"):
+        (notes / "zebra.md").write_text(f"# Zebra\n\n{text}\n", encoding="utf-8")
+        make().refresh()
+    (copied / generations.PREVIOUS).unlink()
+    with pytest.raises(BundleError, match="does not have the generation before 2: put back a copy"):
+        make().rollback()
+    assert load(copied).serves.number == 2

@@ -54,7 +54,7 @@ def test_the_file_begins_with_both_scores(finished, tmp_path: Path) -> None:
 
 
 def test_a_loss_is_refused_and_nothing_is_written(finished, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(librarian, "replayed", lambda s: hybrid.with_values(s, {"cut.top_n": 1, "lexical": {}}))
+    monkeypatch.setattr(librarian, "replayed", lambda s: s.with_values({"cut.top_n": 1, "lexical": {}}))
     out = tmp_path / "config.json"
     with pytest.raises(ConfigError, match="--format librarian loses"):
         write(finished.folder, out, arm="baseline", format="librarian", max_loss=-1.0)
@@ -82,7 +82,7 @@ def test_what_runs_elsewhere(composed) -> None:
 
 def test_the_nearest_fusion(bench: Bench) -> None:
     """Without train topics the weights stay; the method is one of those that the engine has."""
-    settings = hybrid.with_values(bench.measured.settings, {"fuse.method": "dbsf", "fuse.weights": {"dense": 2.0}})
+    settings = bench.measured.settings.with_values({"fuse.method": "dbsf", "fuse.weights": {"dense": 2.0}})
     nearest, said = bench.nearest(hybrid.retrieval(settings), [Fuse("convex"), Fuse("rrf")])
     assert hybrid.fusion_of(nearest) == "convex/min_max"
     assert next(stage for _, stage in nearest.pipeline if isinstance(stage, Fuse)).weights == {"dense": 2.0}

@@ -17,8 +17,8 @@ from ragbench.base.errors import BundleError, RagbenchError
 from ragbench.commands import cli
 from ragbench.export import bundle, signing
 from ragbench.export import generation as generations
-from ragbench.export.loaded_bundle import load
 from ragbench.export.memory import Memory
+from ragbench.export.opening import load
 from ragbench.export.refresh import Refresher
 from ragbench.index.artefact import manifest_entry
 from ragbench.serving.service import SearchService
@@ -232,3 +232,21 @@ def test_what_is_followed_must_be_signed_as_well(signed: Path, key: Path, public
     assert "--key refuses what is refreshed unsigned: add --sign FILE" in capsys.readouterr().err
     assert cli.main(["serve", str(signed), "--port", "0", "--sign", str(key)]) == 2
     assert "--sign goes with --corpus" in capsys.readouterr().err
+
+
+def test_a_rollback_is_signed_anew_and_passes_what_refuses_older_generations(
+    signed: Path, key: Path, public: Path, notes: Path, tmp_path: Path
+) -> None:
+    memory = Memory(tmp_path / "state.json")
+    Refresher(signed, notes, sign=key, say=lambda _: None).refresh()
+    load(signed, key=public, memory=memory).close()
+    with pytest.raises(RagbenchError):
+        Refresher(signed, notes, sign=written(tmp_path / "other", Ed25519PrivateKey.generate())).rollback()
+    assert cli.main(["rollback", str(signed), "--sign", str(key)]) == 0
+    with load(signed, key=public, memory=Memory(tmp_path / "state.json", at_least=2)) as opened:
+        assert opened.serves.number == 2 and opened.document("zebra") is None
+    with pytest.raises(BundleError, match="older than --at-least 3"):
+        load(signed, key=public, memory=Memory(tmp_path / "new.json", at_least=3))
+    assert cli.main(["rollback", str(signed)]) == 0  # unsigned: who asks for a signature refuses it
+    with pytest.raises(BundleError, match="has no signature of its present state"):
+        load(signed, key=public)

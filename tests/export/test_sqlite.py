@@ -34,24 +34,9 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
-def measured(handbook_folder: Path, workplace: Path):
-    """The recommended search over the handbook."""
-    around = [
-        *(
-            "data=vault",
-            f"data.corpus={handbook_folder / 'notes'}",
-            f"data.queries={handbook_folder / 'questions.csv'}",
-        ),
-        *(f"paths.results={workplace}", "latency.enabled=false", "tracking.enabled=false"),
-    ]
-    settings = composition.compose(["+exp=recommended", *around])
-    return run([settings], load_benchmark(settings.config["data"]), say=lambda sentence: None)
-
-
-@pytest.fixture(scope="module")
-def written(measured, tmp_path_factory: pytest.TempPathFactory):
+def written(recommended, tmp_path_factory: pytest.TempPathFactory):
     return write(
-        measured.folder, tmp_path_factory.mktemp("sqlite") / "notes.sqlite", format="sqlite", say=lambda _: None
+        recommended.folder, tmp_path_factory.mktemp("sqlite") / "notes.sqlite", format="sqlite", say=lambda _: None
     )
 
 
@@ -60,12 +45,12 @@ def file(written, tmp_path: Path) -> Path:
     return Path(shutil.copy(written.out, tmp_path / "notes.sqlite"))
 
 
-def test_the_file_gives_the_measured_hits(written, measured, questions) -> None:
+def test_the_file_gives_the_measured_hits(written, recommended, questions) -> None:
     """The engine's rankings, with the learned order on top, are those of the run."""
     assert written.replay.loss == pytest.approx(0, abs=0.005)
-    runs = (measured_arm.find(measured.folder).folder / "run.trec").read_text().splitlines()
+    runs = (measured_arm.find(recommended.folder).folder / "run.trec").read_text().splitlines()
     first = {row.split()[0]: row.split()[2] for row in reversed(runs)}
-    topics = {topic.text: topic.qid for topic in load_benchmark(measured.config(measured.arms[0])["data"]).topics}
+    topics = {topic.text: topic.qid for topic in load_benchmark(recommended.config(recommended.arms[0])["data"]).topics}
     with ragbench.load(written.out) as bundle:
         for text in questions:
             hits = bundle.search(text, 3)
@@ -79,9 +64,9 @@ def test_what_the_order_adds_is_said(written) -> None:
         assert alone.search("nightly archive", 1)[0].docno == "archive-nightly"
 
 
-def test_every_source_scores_as_ours(written, measured) -> None:
+def test_every_source_scores_as_ours(written, recommended) -> None:
     """BM25F in SQL gives Lucene's scores, sqlite-vec the cosines."""
-    arm = measured_arm.find(measured.folder)
+    arm = measured_arm.find(recommended.folder)
     from ragbench.config.arm_builder import ArmBuilder
 
     (ours,) = ArmBuilder.of(arm.settings, load_benchmark(arm.settings.config["data"])).arms([arm.settings])
@@ -183,8 +168,8 @@ def test_a_killed_refresh_leaves_the_old_data(file: Path, handbook_folder: Path,
     assert all(check.outcome != "fails" for check in verify(file))
 
 
-def test_the_file_is_an_arm(written, measured, handbook_folder: Path, workplace: Path) -> None:
-    own = measured_arm.find(measured.folder)
+def test_the_file_is_an_arm(written, recommended, handbook_folder: Path, workplace: Path) -> None:
+    own = measured_arm.find(recommended.folder)
     around = [
         *(
             "data=vault",
@@ -272,23 +257,15 @@ def test_a_query_finds_other_endings_and_skips_the_unknown() -> None:
     assert dict(asked) == {"rotat": 1, "kei": 1}
 
 
-def test_the_statement_by_hand(tmp_path: Path) -> None:
+def test_the_statement_by_hand(tmp_path: Path, two_chunks) -> None:
     """Two chunks: the sources' scores from 0 to 1, weighed .5, .3 and .2."""
-    plan = Plan(
-        {"dense": 2, "lexical": 2, "documents": 2}, {"dense": 0.5, "lexical": 0.3, "documents": 0.2}, "convex", 60.0,
-        Bm25F((("content", 1.0),), 1.2, 0.75), Bm25F((("content", 1.0),), 1.2, 0.75), "technical",
-    )  # fmt: skip
-    from ragbench.export.engines.content import ChunkRow, DocumentRow
-
+    plan, rows, terms = two_chunks
     assert Plan.from_json(plan.to_json()) == plan
-    engine = sqlite.SqliteEngine.create(tmp_path / "x.sqlite", plan, 2, {})
-    terms = words.Terms("technical")
-    with engine.transaction():
-        for name, text, vector in (("a", "apple pear", (1.0, 0.0)), ("b", "apple apple", (0.6, 0.8))):
-            chunk = ChunkRow(f"{name}#0", (), 0, 1, 1, text, {"content": text}, text, 0)
-            row = DocumentRow(name, f"{name}.md", name, 0.0, {}, {"content": text}, (chunk,), name)
-            engine.put(row, [np.array(vector, np.float32)], terms)
+    with sqlite.SqliteEngine.create(tmp_path / "x.sqlite", plan, 2, {}) as engine, engine.transaction():
+        for row, vector in rows:
+            engine.put(row, [vector], terms)
         engine.finish(terms.forms(), {}, {})
+    engine = sqlite.SqliteEngine(tmp_path / "x.sqlite")
     found = engine.ask("apple", np.array([1.0, 0.0], np.float32), None)
     assert [(hit.chunk_id, pytest.approx(hit.score)) for hit in found] == [("a#0", 0.5), ("b#0", 0.5)]
     assert found[1].sources["dense"] == pytest.approx(0.6)
@@ -298,3 +275,16 @@ def test_the_statement_by_hand(tmp_path: Path) -> None:
     assert [hit.chunk_id for hit in engine.ask("apple", np.array([1.0, 0.0], np.float32), ["b#0"])] == ["b#0"]
     engine.close()
     assert json.loads(engine.about["plan"])["method"] == "convex"
+
+
+def test_weights_that_are_whole_numbers_are_not_divided_as_such() -> None:
+    """1 / 61 is 0 where SQL divides integers: every hit of a fusion by ranks had the score 0."""
+    words = Bm25F((("content", 1.0),), 1.2, 0.75)
+    plan = Plan({"lexical": 10}, {"lexical": 1}, "rrf", 60, words, None, "english")
+    db = sqlite3.connect(":memory:")
+    db.executescript(sqlite.schema(plan, 0))
+    db.execute("INSERT INTO chunks VALUES (1, 1, 'a#0', '[]', 0, 1, 1, '', '')")
+    db.execute("INSERT INTO chunk_words VALUES ('key', 1, 1.0, 3, 1)")
+    db.execute("INSERT INTO chunk_terms VALUES ('key', 1.0, 3.0)")
+    rows = db.execute(sqlite.statement(plan), {"terms": '{"key": 1}', "only": None}).fetchall()
+    assert [row[:2] for row in rows] == [("a#0", pytest.approx(1 / 61))]

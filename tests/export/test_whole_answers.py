@@ -20,7 +20,8 @@ from mcp.client.streamable_http import streamable_http_client
 from ragbench.base.types import Hit, StoredDocument
 from ragbench.commands import cli
 from ragbench.export import measured_arm
-from ragbench.export.loaded_bundle import LoadedBundle, load
+from ragbench.export.loaded_bundle import LoadedBundle
+from ragbench.export.opening import load
 from ragbench.search.engine.answer import as_mapping
 from ragbench.serving.http import create_app
 from ragbench.serving.mcp import create_server

@@ -27,8 +27,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from ragbench.base.errors import RagbenchError
 from ragbench.export import signing
-from ragbench.export.loaded_bundle import load
 from ragbench.export.memory import Memory
+from ragbench.export.opening import load
 from ragbench.export.refresh import Refresher
 from ragbench.serving.service import SearchService
 from tests.faults.campaign import PROGRAM, SEED, VAULT, Campaign

@@ -35,7 +35,8 @@ from ragbench.config import project
 from ragbench.corpus.frontmatter import split_frontmatter
 from ragbench.export import bundle, signing
 from ragbench.export import generation as generations
-from ragbench.export.loaded_bundle import load, settings_of
+from ragbench.export.loaded_bundle import settings_of
+from ragbench.export.opening import load
 from ragbench.index.artefacts import ArtefactStore
 from ragbench.models.chat import ChatSpec, EndpointModel
 from ragbench.models.endpoint import EndpointEncoder

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ragbench.base import named_text
 from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.fit import order, order_sheet
 from ragbench.fit.order import Collection, Part
@@ -49,6 +50,7 @@ def test_what_is_learned_holds_on_sites_left_out(learned) -> None:
     assert next(iter(learned.importance)) == "cover.title"
     for each, held_out in zip(learned.parts, learned.held_out, strict=True):
         assert held_out.mean() > each.sample.fused.mean() + 0.2
+        assert values_with(each.sample, learned.stages_without[each.collection.place]).tolist() == held_out.tolist()
     unseen = made(40, seed=9)
     assert values_with(unseen, learned.stage).mean() > unseen.fused.mean() + 0.2
 
@@ -104,7 +106,7 @@ def test_the_sheet_says_what_the_table_says(learned, tmp_path: Path) -> None:
     table = order.gains(learned, draws=200)
     order_sheet.write(tmp_path / "sheet.md", learned, table, "mine", ["exp=recommended"])
     text = (tmp_path / "sheet.md").read_text()
-    assert f"`{trees.named('mine', learned.model)}`" in text and f"{len(learned.model):,} bytes" in text
+    assert f"`{named_text.named('mine', learned.model)}`" in text and f"{len(learned.model):,} bytes" in text
     assert all(f"| {each.collection.name} |" in text for each in learned.parts)
     assert f"{table['gain'].iloc[-1]:+.3f}" in text
     assert "ragbench fit order --collections FILE --write mine exp=recommended" in text

@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ragbench.base.errors import ConfigError
+from ragbench.base.errors import ConfigError, IndexError_
+from ragbench.index import neighbours
 from ragbench.index.dense import DenseIndex, DenseSpec, build_dense
 from ragbench.index.neighbours import probes_for
 
@@ -155,3 +156,22 @@ def test_every_cell_can_be_looked_into(tmp_path: Path) -> None:
         build_dense(folder, spec, vectors)
         found[kind] = DenseIndex(folder, spec).search(vectors[:20], 10)
     assert [r.chunks.tolist() for r in found["ivf_sq8"]] == [r.chunks.tolist() for r in found["flat"]]
+
+
+@pytest.mark.parametrize("depth", [1, 10, 600])
+@pytest.mark.parametrize("share", [None, 0.3, 0.0])
+def test_without_faiss_the_same_chunks_are_found(tmp_path: Path, monkeypatch, depth: int, share: float | None) -> None:
+    chance = np.random.default_rng(0)
+    vectors = chance.normal(size=(500, 32)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    vectors[20] = vectors[10]  # a tie
+    queries = vectors[[10, 3, 7]]
+    allowed = None if share is None else chance.random(500) < share
+    build_dense(tmp_path, DenseSpec(), vectors)
+    expected = DenseIndex(tmp_path, DenseSpec()).search(queries, depth, allowed)
+    monkeypatch.setattr(neighbours, "has_library", lambda: False)
+    for one, other in zip(expected, DenseIndex(tmp_path, DenseSpec()).search(queries, depth, allowed), strict=True):
+        assert one.chunks.tolist() == other.chunks.tolist()
+        np.testing.assert_allclose(one.scores, other.scores, atol=1e-6)
+    with pytest.raises(IndexError_, match="pip install faiss-cpu"):
+        neighbours.open_structure(tmp_path / "index.faiss")

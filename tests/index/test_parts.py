@@ -12,7 +12,8 @@ import pytest
 
 from ragbench.base.errors import ConfigError
 from ragbench.index import parts
-from ragbench.index.part import Building, Part, StoredPart
+from ragbench.index.building import Building
+from ragbench.index.index import Part, StoredPart, find, register
 
 NAMES = [module.name for module in pkgutil.iter_modules(parts.__path__)]
 
@@ -48,16 +49,16 @@ LONGEST = Part("longest", fingerprint=lambda index: index.fingerprint("lengths")
 
 @pytest.fixture
 def own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "_registered", {})
-    parts.register(LENGTHS)
-    parts.register(LONGEST)
+    monkeypatch.setattr("ragbench.index.index._registered", {})
+    register(LENGTHS)
+    register(LONGEST)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_module_holds_the_part_of_its_name(name: str, index) -> None:
     part = importlib.import_module(f"ragbench.index.parts.{name}").PART
     assert part.name == name
-    assert parts.find(name) is part
+    assert find(name) is part
     assert getattr(index, name) is getattr(index, name)
     assert index.fingerprints([name]) == {name: index.fingerprint(name)}
     if isinstance(part, StoredPart):
@@ -90,17 +91,18 @@ def test_what_is_no_part_is_refused_by_name(index) -> None:
         index.prepare({"colours"})
     with pytest.raises(AttributeError, match="an index has no part 'colours'"):
         _ = index.colours
-    assert parts.find("os.path") is None
+    assert find("os.path") is None
 
 
 def test_a_part_of_ones_own_takes_no_name_that_is_taken() -> None:
     with pytest.raises(ConfigError, match="the index has a part 'graph' already: give yours another name"):
-        parts.register(Part("graph", fingerprint=lambda index: "", open=lambda index: None))
+        register(Part("graph", fingerprint=lambda index: "", open=lambda index: None))
 
 
 def test_times_can_be_given_beside_the_documents(benchmark_small, workplace: Path, models) -> None:
     from ragbench.index.artefacts import ArtefactStore
-    from ragbench.index.index import Index, IndexSpec
+    from ragbench.index.index import Index
+    from ragbench.index.spec import IndexSpec
 
     times = {document.docno: float(number) for number, document in enumerate(benchmark_small.documents)}
     store = ArtefactStore(workplace / "index")

@@ -12,9 +12,10 @@ from ragbench.benchmark.benchmark import Benchmark
 from ragbench.corpus.chunking import HeaderChunker, ParentChildChunker
 from ragbench.index import sharded
 from ragbench.index.artefacts import ArtefactStore
-from ragbench.index.index import Index, IndexSpec
+from ragbench.index.index import Index
 from ragbench.index.lexical import LexicalIndex, LexicalSpec, build_lexical, merge_lexical
 from ragbench.index.shards import Sharding, Shards
+from ragbench.index.spec import IndexSpec
 from ragbench.index.texts import PassageTemplate
 from ragbench.models.access import Models
 

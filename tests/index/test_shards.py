@@ -78,7 +78,8 @@ import sys, time
 from functools import partial
 from pathlib import Path
 from ragbench.index.artefacts import ArtefactStore
-from ragbench.index.index import Index, IndexSpec
+from ragbench.index.index import Index
+from ragbench.index.spec import IndexSpec
 from ragbench.index.shards import Sharding
 from ragbench.corpus.reader import read_vault
 

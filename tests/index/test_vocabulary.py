@@ -119,7 +119,7 @@ def test_the_artefact_is_kept_and_loaded(make_index) -> None:
 
 
 def test_a_change_of_the_specification_makes_another(make_index) -> None:
-    from ragbench.index.index import IndexSpec
+    from ragbench.index.spec import IndexSpec
 
     small = make_index(IndexSpec(vocabulary=VocabularySpec(size=5)))
     assert len(small.vocabulary) == 5

@@ -67,7 +67,7 @@ def comparison(hostile: Benchmark, around: list[str]) -> Measurements:
     """Two arms side by side, time not measured, one with a hostile name."""
     first, second = composition.compose(["+exp=baseline", *around]), composition.compose(["+exp=lexical_only", *around])
     named = replace(second, name=TITLE)
-    quick = [each.with_value("latency.enabled", False) for each in (first, named)]
+    quick = [each.with_values({"latency.enabled": False}) for each in (first, named)]
     return measurements.load(run(quick, hostile, say=lambda message: None).folder)
 
 
@@ -76,5 +76,5 @@ def alone(hostile: Benchmark, around: list[str]) -> Measurements:
     """One arm on a benchmark without judged sections."""
     documents = Benchmark("plain", hostile.documents, hostile.topics, hostile.document_qrels)
     settings = composition.compose(["+exp=lexical_only", *around])
-    quick = settings.with_value("latency.enabled", False)
+    quick = settings.with_values({"latency.enabled": False})
     return measurements.load(run([quick], documents, say=lambda message: None).folder)

@@ -12,7 +12,7 @@ import pytest
 from ragbench.base import locations
 from ragbench.base.errors import ConfigError
 from ragbench.commands import cli
-from ragbench.report.conformance_page import FILE, read
+from ragbench.report.conformance_page import FILE, has_evidence, read
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = read(locations.configuration())
@@ -55,8 +55,20 @@ def test_a_difference_has_its_decision(row) -> None:
 def test_a_row_is_text_and_a_difference_is_measured_or_quotes_the_contradiction(row) -> None:
     assert not re.search(r"\.py\b|::test_|tests/", f"{row.says} {row.differs}"), "ids of tests belong to `tests`"
     if row.differs:
-        plain = re.sub(r"`[^`]*`|\b[A-Za-z]+-?\d+\b|\bv3\b|@\d+", "", row.differs)
-        assert re.search(r"\d", plain) or re.search(r'"[^"]+"', plain), "give a figure, or quote what contradicts it"
+        assert has_evidence(row.differs), "give a figure, or quote what contradicts it"
+
+
+@pytest.mark.parametrize(
+    ("differs", "found"),
+    [
+        ("Slower by 12 ms.", True),
+        ('The seed says "both".', True),
+        ("Not in P6 at nDCG@10 by `k=60`.", False),
+        ("", False),
+    ],
+)
+def test_a_reason_is_a_figure_or_a_quotation(differs: str, found: bool) -> None:
+    assert has_evidence(differs) == found
 
 
 def test_every_seed_has_rows() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -47,9 +48,18 @@ def test_what_the_container_copies_exists() -> None:
         "additional_contexts"
     ]
     from_here = [source for source in copied if "--from" not in source]
-    assert from_here == ["constraints.txt"]  # which docs/production.md says to put beside the file
-    assert all((FOLDER.parent.parent / source).is_file() for source in from_here)
+    assert from_here == ["requirements-serve.txt ${WHEEL}"]  # which docs/production.md says to put beside the file
+    assert (FOLDER.parent.parent / "requirements-serve.txt").is_file()
     assert {name for source in copied for name in re.findall(r"--from=(\w+)", source)} == set(contexts)
+
+
+def test_the_container_installs_nothing_by_a_name_alone() -> None:
+    text = (FOLDER / "Containerfile").read_text()
+    installs = re.findall(r"pip install ([^&\n]*)", text)
+    assert len(installs) == 2 and all("--no-deps" in each for each in installs)
+    assert "--require-hashes" in installs[0] and '"./${WHEEL}"' in installs[1] and "sha256sum --check" in text
+    version = tomllib.loads((FOLDER.parent.parent / "pyproject.toml").read_text())["project"]["version"]
+    assert f"ARG WHEEL=ragbench-{version}-py3-none-any.whl" in text
 
 
 def test_the_files_of_the_composition_exist() -> None:

@@ -55,7 +55,7 @@ def test_tools_are_described_by_the_schemas_of_the_service(talk, service) -> Non
     assert set(tools) == {"search", "search_with_hypothesis", "get_document", "list_documents", "health"}
     properties = tools["search"].input_schema["properties"]
     options = {field.name for field in dataclasses.fields(SearchOptions)}
-    assert set(properties) == {"query", "top_n", "filters", "explain", *options}
+    assert set(properties) == {"query", "top_n", "filters", "explain", "format", *options}
     assert properties["top_n"]["maximum"] == service.limits.max_top
     supposed = tools["search_with_hypothesis"].input_schema
     assert set(supposed["properties"]) == set(properties) and supposed["required"] == ["query", "hypothesis"]
@@ -70,6 +70,15 @@ def test_search_answers_as_over_http(talk, post) -> None:
     assert result.structured_content["hits"] == post(asked).json()["hits"]
     SearchAnswer.model_validate_json(result.content[0].text)
     assert json.loads(result.content[0].text) == result.structured_content
+
+
+def test_a_model_may_read_the_answer_as_xml(talk, post) -> None:
+    asked = {"query": "how do programs prove their identity", "top_n": 2, "format": "xml"}
+    result = talk(lambda client: client.call_tool("search", asked))
+    text = result.content[0].text
+    assert text == result.structured_content["context"] == post(asked).json()["context"]
+    assert text.startswith("<searchResults>\n<document>\n<id>1</id>") and text.count("<modified>") == 2
+    assert post({**asked, "format": "json"}).json()["context"] is None
 
 
 @pytest.mark.parametrize(

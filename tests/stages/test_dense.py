@@ -7,7 +7,7 @@ import pytest
 
 from ragbench.base.errors import ConfigError
 from ragbench.index.centroids import Centroids, build_centroids
-from ragbench.index.index import VectorsSpec
+from ragbench.index.spec import VectorsSpec
 from ragbench.search.stages.dense import RetrieveDense
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ragbench.base import locations
+from ragbench.base import locations, named_text
 from ragbench.base.errors import ConfigError
 from ragbench.index.terms import TermIndex, build_terms
 from ragbench.search.ranking import features, trees
@@ -164,23 +164,23 @@ def test_equal_values_share_their_percentile(pages, state) -> None:
 
 def test_an_order_has_a_name_and_a_digest(pages, state, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(locations, "configuration", lambda: tmp_path)
-    trees.text_of.cache_clear()
-    trees.file_of("mine").parent.mkdir()
+    named_text.text_of.cache_clear()
+    named_text.file_of("rank", "mine").parent.mkdir()
     text = MODEL.replace("cover.title", "dense.norm")
-    trees.file_of("mine").write_text(text, encoding="utf-8")
-    named = Rank(trees.named("mine", text))
+    named_text.file_of("rank", "mine").write_text(text, encoding="utf-8")
+    named = Rank(named_text.named("mine", text))
     assert named.name == "mine" and named.trees == text and not Rank(MODEL).name
     assert named.describe() == Rank(text).describe()
     # A source that is not searched has found nothing: dense.norm is 0, and the trees give -1 each, so fusion decides.
     (after,) = named([state("rotate", fused=[(0, 1.0), (3, 0.5)])], pages)
     assert after.fused.chunks.tolist() == [0, 3]
-    trees.file_of("mine").write_text(MODEL, encoding="utf-8")
-    trees.text_of.cache_clear()
+    named_text.file_of("rank", "mine").write_text(MODEL, encoding="utf-8")
+    named_text.text_of.cache_clear()
     with pytest.raises(ConfigError, match=r"this version of ragbench has other trees in .*mine\.txt: measure again"):
         Rank(named.model)
     with pytest.raises(ConfigError, match=r"rank\.model is other@0123456789ab, and .*other.txt cannot be read"):
         Rank("other@0123456789ab")
-    trees.text_of.cache_clear()
+    named_text.text_of.cache_clear()
 
 
 def test_joined_models_give_the_weighted_sum() -> None:

@@ -9,9 +9,13 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
+from ragbench.base import processes
 from ragbench.evidence.own_mean import mean
+from ragbench.report import screen
+from ragbench.results import store
 from ragbench.studio.app import Studio, url
 from ragbench.studio.runs import Runs
+from tests.studio.conftest import entered
 
 
 def text(page: str) -> str:
@@ -151,10 +155,14 @@ def test_the_report_of_a_run_opens_in_its_page(client: TestClient, arms) -> None
     assert 'sandbox="allow-scripts"' in page
 
 
-def test_advice_says_what_advise_says_and_where_to_start_it(client: TestClient, arms) -> None:
+def test_advice_says_what_advise_says_and_where_to_start_it(
+    client: TestClient, arms, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(screen, "expected_sentences", lambda results: [f"of {results.folder.name}"])
     page = client.get(f"/runs/{arms['base'].run}/advice").text
     assert "judge more topics" in page
     assert "ragbench topics derive" in page
+    assert f"of {arms['base'].run}" in page.split("What to expect")[1]
     assert client.get(f"/runs/{arms['base'].run}/advice?arm=none").status_code == 422
 
 
@@ -162,3 +170,18 @@ def test_every_link_of_the_leaderboard_leads_somewhere(client: TestClient, arms)
     page = client.get(url("/", ("pin", arms["base"]), base=arms["base"])).text
     for link in sorted(set(re.findall(r'href="(/[^"]*)"', page))):
         assert client.get(html.unescape(link)).status_code == 200, link
+
+
+def test_an_interrupted_run_is_listed_with_its_finished_arms_and_how_it_goes_on(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    typed = processes.TYPED.set(("ragbench", "run", "-m", "exp=baseline,two words"))
+    writing = store.writing(tmp_path, "run", "2-arms", "0123456789", ["first", "second"], None, lambda sentence: None)
+    with entered(Studio(tmp_path)) as client:
+        with pytest.raises(KeyboardInterrupt), writing as place:
+            place.arm("first").finish_arm("key")
+            assert f"Under way. {place.path.name}: 1 of 2 arms finished (first); process" in text(client.get("/").text)
+            raise KeyboardInterrupt
+        processes.TYPED.reset(typed)
+        page = text(client.get("/").text)
+    assert f"Interrupted. {place.path.name}: 1 of 2 arms finished (first)." in page
+    assert "To continue: ragbench run -m 'exp=baseline,two words'" in page

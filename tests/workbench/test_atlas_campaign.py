@@ -29,9 +29,9 @@ broken:
     )
     listed = atlas.collections(tmp_path / "collections.yaml")
     words, said = [f"paths.results={tmp_path}/results"], list[str]()
-    first = atlas.measure(listed, words, ["chunks"], say=said.append)
+    first = atlas.measure(listed, words, ["passages"], say=said.append)
     assert any("'broken' is left out" in each for each in said)
-    assert set(first.effects["change"]) == {"chunks_750", "chunks_3000"}
+    assert set(first.effects["change"]) == {"chunks_750", "chunks_3000", "recommended-path"}
     (facts,) = first.collections.to_dict(orient="records")
     assert (facts["collection"], facts["kind"], facts["questions"], facts["topics"]) == (
         "small",
@@ -40,7 +40,7 @@ broken:
         2,
     )
     runs = list((tmp_path / "results" / "runs").iterdir())
-    again = atlas.measure(listed, words, ["chunks"], say=said.append)
+    again = atlas.measure(listed, words, ["passages"], say=said.append)
     assert list((tmp_path / "results" / "runs").iterdir()) == runs
     assert again.effects.equals(first.effects)
 

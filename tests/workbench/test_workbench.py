@@ -15,6 +15,7 @@ from ragbench.base.errors import ConfigError
 from ragbench.base.types import QueryState, Ranking
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.index.index import Index
+from ragbench.report import screen
 from ragbench.search.stages.stage import fused
 
 
@@ -151,7 +152,11 @@ def test_the_package_offers_what_notebooks_need() -> None:
 def test_arms_without_any_judgment_still_make_a_report(benchmark_small: Benchmark, around: list[str]) -> None:
     unjudged = replace(benchmark_small, document_qrels={}, section_qrels={})
     results = Experiment.sweep("+exp=baseline,lexical_only", *around, benchmark=unjudged).run()
-    assert results.verdicts.empty
+    assert results.verdicts.empty and results.looks == 0
+    assert results.next_words == "data pool"
+    assert screen.below(results) == [
+        f"none of the {results.record['topics']} topics has a judged answer: only times were measured"
+    ]
     assert "lexical_only" in (results.folder / "report.html").read_text()
     assert (results.folder / "arms" / "baseline" / "sections.trec").is_file()  # what a pool is made of
 

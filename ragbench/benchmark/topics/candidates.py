@@ -18,8 +18,11 @@ from ragbench.corpus.metadata import read_metadata
 from ragbench.corpus.prose import Sentence, sentences
 from ragbench.corpus.sections import body_start, section_id
 
-Kind = Literal["description", "alias", "link", "question", "first_sentence"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
+Usual = Literal["description", "alias", "link", "question", "first_sentence"]
+Kind = Literal[Usual, "how_to", "faq", "symptom", "message"]
+EVERY: tuple[Kind, ...] = get_args(Kind)
+KINDS: tuple[Kind, ...] = get_args(Usual)
+"""The kinds that are derived where none are named."""
 Titles = Mapping[str, str]
 """The title of every document by docno."""
 
@@ -34,6 +37,24 @@ _MARKS = re.compile(
       | (?<![\w:]):[a-z][a-z0-9_+-]*:(?![\w:])   # emoji and icons by name
       | \A\[[^\[\]]*\]\Z""",
     re.VERBOSE,
+)
+
+
+_HOW = re.compile(
+    r"(?:how|why|what|when|where|which|can|do|does|is|are|should)\b(?=.*\s)|troubleshoot\w*\s", re.IGNORECASE
+)
+_FAILS = re.compile(
+    r"""\b(?:errors?|fail(?:s|ed|ures?|ing)?|unable\sto|not\s(?:found|work(?:ing)?|recognized|responding)|crash(?:es|ed)?
+      | time(?:s|d)?\s?out|denied|refused|stuck|hangs?|unexpected(?:ly)?|conflicts?)\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_CONDITION = re.compile(
+    r"^(?:if|when|whenever|in case)\s+(?:(?:you|your users|they)\s+(?:see|get|encounter|receive|have)\s+)?(.{15,}?),\s",
+    re.IGNORECASE,
+)
+_MESSAGE = re.compile(
+    r"^\W*(?:[\w./-]+:\s*)?(?:(?:fatal|syntax|type|reference|module\w*)?\s?error|ERR[_!]\w*|fatal|panic|warning)\b",
+    re.IGNORECASE,
 )
 
 
@@ -55,7 +76,8 @@ def candidates(documents: Sequence[Document], kinds: Sequence[Kind] = KINDS) -> 
     """All candidates of the given kinds, in the order of the documents."""
     titles = {document.docno: document.title for document in documents}
     for document in documents:
-        spoken = list(sentences(document.text, is_mdx(document.path))) if {"link", "first_sentence"} & {*kinds} else []
+        reads = {"link", "first_sentence", "faq", "symptom"} & {*kinds}
+        spoken = list(sentences(document.text, is_mdx(document.path))) if reads else []
         for kind in kinds:
             yield from _SOURCES[kind](document, spoken, titles)
 
@@ -104,6 +126,39 @@ def _questions(document: Document, _: Sequence[Sentence], __: Titles) -> Iterato
             yield Candidate("question", document.docno, section_id(document, section), query(title), title)
 
 
+def _how_to(document: Document, _: Sequence[Sentence], __: Titles) -> Iterator[Candidate]:
+    """Headings below the first level that read like a question without its mark, and are followed by text."""
+    for section in document.sections:
+        title = section.path[-1] if section.path else ""
+        asks = section.level > 1 and _HOW.match(title) and not title.rstrip().endswith(("?", "\uff1f"))
+        if asks and body_start(document.text, section) < section.end:
+            yield Candidate("how_to", document.docno, section_id(document, section), query(title), title)
+
+
+def _faq(document: Document, spoken: Sequence[Sentence], _: Titles) -> Iterator[Candidate]:
+    """Sentences of the text that ask, and are followed by another."""
+    for sentence in spoken[:-1]:
+        if sentence.text.rstrip("*_\"') ").endswith(("?", "\uff1f")):
+            yield Candidate("faq", document.docno, document.docno, query(sentence.text), sentence.raw)
+
+
+def _symptoms(document: Document, spoken: Sequence[Sentence], _: Titles) -> Iterator[Candidate]:
+    """Sentences that tell a failure; of "if it fails so, do this" only the failure: who asks does not know the rest."""
+    for sentence in spoken:
+        if _FAILS.search(sentence.text):
+            told = _CONDITION.match(sentence.text)
+            text = told[1] if told and _FAILS.search(told[1]) else sentence.text
+            yield Candidate("symptom", document.docno, document.docno, query(text), sentence.raw)
+
+
+def _messages(document: Document, _: Sequence[Sentence], __: Titles) -> Iterator[Candidate]:
+    """Lines of code blocks that read like the message of an error or a warning."""
+    for block in document.code_blocks:
+        for line in document.text[block.start : block.end].splitlines():
+            if _MESSAGE.match(line):
+                yield Candidate("message", document.docno, document.docno, query(line), line)
+
+
 def _first_sentences(document: Document, spoken: Sequence[Sentence], _: Titles) -> Iterator[Candidate]:
     first = next((each for each in spoken if n_words(query(each.text))), None)
     if first is not None:
@@ -116,6 +171,10 @@ _SOURCES: Mapping[Kind, Callable[[Document, Sequence[Sentence], Titles], Iterato
     "link": _links,
     "question": _questions,
     "first_sentence": _first_sentences,
+    "how_to": _how_to,
+    "faq": _faq,
+    "symptom": _symptoms,
+    "message": _messages,
 }
 
 

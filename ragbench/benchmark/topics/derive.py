@@ -7,13 +7,13 @@ The text that a topic was made from is masked in the indexed documents (`ragbenc
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
 from annotated_types import Interval, MinLen
 
-from ragbench.base.bounds import Checked, Count, Natural
+from ragbench.base.bounds import Checked, Count, Natural, Positive, Share
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.fingerprint import plain, shuffle_key, text_digest
 from ragbench.base.types import Document
@@ -22,14 +22,14 @@ from ragbench.benchmark.masked import without_sources
 from ragbench.benchmark.native import best_sections
 from ragbench.benchmark.similarity import near_duplicates
 from ragbench.benchmark.split import split
-from ragbench.benchmark.topics.candidates import KINDS, Candidate, Kind, candidates, n_words
+from ragbench.benchmark.topics.candidates import EVERY, KINDS, Candidate, Kind, candidates, n_words
 from ragbench.benchmark.topics.proportion import interleave
 from ragbench.corpus.masking import WIDE, Finder, words
 
 DERIVED = "derived"
 _LEFT = 20  # words that an answer must keep
 _COMMON = 0.25  # a word in a larger share of the documents tells little
-_TELLING = {"alias": 1, "question": 2}  # words of a query that are not common; three of other kinds
+_TELLING = {"alias": 1, "question": 2, "how_to": 2}  # words of a query that are not common; three of other kinds
 _LIKENESS = 0.7  # share of common words from which two queries count as one
 
 
@@ -38,8 +38,9 @@ class DeriveSpec(Checked):
     """Which topics to derive.
 
     `kinds`: the sources; `limit`: the total number; `per_document`: at most this many topics with the same answer.
-    `least_words`, `most_words`: of a query. `train`: share of the topics for tuning. `kind`: `given` derives none and
-    uses the topics of the data.
+    `least_words`, `most_words`: of a query. `overlap`: the greatest share of a query's words, common ones aside, that
+    the answer also has elsewhere than in the source. `shares`: topics of a kind for one of another (default 1).
+    `train`: share of the topics for tuning. `kind`: `given` derives none and uses the topics of the data.
     """
 
     kinds: Annotated[tuple[Kind, ...], MinLen(1)] = KINDS
@@ -47,6 +48,9 @@ class DeriveSpec(Checked):
     per_document: Count = 3  # topics with the same answer, at most
     least_words: Count = 2  # of a query
     most_words: Count = 24
+    overlap: Share = 1.0  # the greatest share of telling words that the answer has outside the source
+    # how many topics of a kind for one of another, 1 when not named
+    shares: Mapping[Kind, Positive] = field(default_factory=dict)
     train: Annotated[float, Interval(gt=0, lt=1)] = 0.5  # share of the topics that are for tuning
     seed: Natural = 13
     kind: Literal["given", "derived"] = "derived"
@@ -93,7 +97,7 @@ def choose(documents: Sequence[Document], spec: DeriveSpec, name: str = "the col
         why = ", ".join(f"{count} {reason}" for reason, count in dropped.most_common()) or "nothing reads like one"
         raise BenchmarkError(
             f"no topics can be derived from '{name}' ({why}): write queries, or give topics.kinds more of "
-            f"{', '.join(KINDS)}"
+            f"{', '.join(EVERY)}"
         )
     topics = {_qid(each): each for each in chosen}
     sections = {qid: {each.target: 1} for qid, each in topics.items() if each.target != each.docno}
@@ -124,8 +128,10 @@ def _usable(
             dropped["too short"] += 1
         elif length > spec.most_words:
             dropped["too long"] += 1
-        elif len({*words(each.text)} - common) < _TELLING.get(each.kind, 3):
+        elif len(telling := {*words(each.text)} - common) < _TELLING.get(each.kind, 3):
             dropped["of common words only"] += 1
+        elif spec.overlap < 1 and _shared(telling, answer, each) > spec.overlap:
+            dropped["with more words of the answer than topics.overlap"] += 1
         elif texts[answer.text.strip()] > 1:
             dropped["answered by several copies"] += 1
         elif n_words(answer.text) - n_words(each.masked) < _LEFT:
@@ -134,6 +140,14 @@ def _usable(
             dropped["told by title, path or text of the answer"] += 1
         else:
             yield each
+
+
+def _shared(telling: Collection[str], answer: Document, candidate: Candidate) -> float:
+    """The share of the words that the answer has outside the source of the topic."""
+    left = Counter(words(f"{answer.title}\n{answer.text}"))
+    if answer.text in Finder([words(candidate.masked)]):  # not in frontmatter or another document
+        left -= Counter(words(candidate.masked))
+    return sum(left[word] > 0 for word in telling) / len(telling)
 
 
 def _link_words(documents: Sequence[Document]) -> Mapping[str, str]:
@@ -168,18 +182,22 @@ def _distinct(found: Sequence[Candidate], dropped: Counter[str]) -> list[Candida
 
 
 def _take_in_turn(found: Iterable[Candidate], spec: DeriveSpec) -> Iterator[Candidate]:
-    """Up to `limit` candidates, one of each kind in turn, areas in proportion, at most `per_document` per answer."""
+    """Up to `limit` candidates: kinds by shares in turn, areas in proportion, at most `per_document` per answer."""
     queues = {kind: _by_area([each for each in found if each.kind == kind], spec.seed) for kind in spec.kinds}
     answers: Counter[str] = Counter()
-    left = spec.limit
-    while left and any(queues.values()):
+    taken = dict.fromkeys(queues, 0)
+    for _ in range(spec.limit):
         for queue in queues.values():
             while queue and answers[queue[0].docno] >= spec.per_document:
                 queue.popleft()
-            if queue and left:
-                left -= 1
-                answers[queue[0].docno] += 1
-                yield queue.popleft()
+        waiting = [kind for kind, queue in queues.items() if queue]
+        if not waiting:
+            return
+        kind = min(waiting, key=lambda each: (taken[each] + 1) / spec.shares.get(each, 1.0))
+        taken[kind] += 1
+        chosen = queues[kind].popleft()
+        answers[chosen.docno] += 1
+        yield chosen
 
 
 def _by_area(found: Iterable[Candidate], seed: int) -> deque[Candidate]:

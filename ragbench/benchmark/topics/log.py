@@ -23,6 +23,8 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "session": ("session", "session_id", "user", "user_id", "visitor"),
     "shown": ("shown", "results", "documents", "impressions_list"),
     "clicked": ("clicked", "opened", "click", "clicked_document"),
+    "teams": ("teams",),
+    "versions": ("versions",),
     "count": ("count", "frequency", "searches", "impressions", "total"),
 }
 _TYPING_S = 10.0  # a query that the next one of its session continues within this time was not finished
@@ -32,7 +34,9 @@ _TYPING_S = 10.0  # a query that the next one of its session continues within th
 class Search:
     """One search, or `count` equal ones: the query as typed, the documents shown, in order, and those opened, by name.
 
-    `time`: seconds since 1970, None where the log has none. `session`: empty where the log does not say who asked.
+    `teams`: a letter for each document shown, and `versions`: of what answered, where two bundles did
+    (`ragbench.serving.search_log`). `time`: seconds since 1970, None where the log has none. `session`: empty where the
+    log does not say who asked.
     """
 
     query: str
@@ -41,6 +45,8 @@ class Search:
     shown: tuple[str, ...] = ()
     clicked: set[str] = field(default_factory=set)
     count: int = 1
+    teams: str = ""
+    versions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -130,6 +136,8 @@ def _row(row: Mapping[str, Any], where: str) -> dict[str, Any]:
         "time": _time(cells["time"], where),
         "shown": tuple(dict.fromkeys(_names(cells["shown"], f"{where}: column 'shown'"))),
         "clicked": clicked,
+        "teams": str(cells["teams"] or ""),
+        "versions": tuple(_names(cells["versions"], f"{where}: column 'versions'")),
         "count": _count(cells["count"], where),
     }
 

@@ -66,6 +66,7 @@ SPECS = {
     "execution": f"{_SECTIONS}.ExecutionSpec",
     "tracking": f"{_SECTIONS}.TrackingSpec",
     "paths": f"{_SECTIONS}.PathsSpec",
+    "cache": f"{_SECTIONS}.CacheSpec",
     "artefacts": f"{_SECTIONS}.ArtefactsSpec",
     "index.lexical": "ragbench.index.lexical.LexicalSpec",
     "index.passage": "ragbench.index.texts.PassageTemplate",

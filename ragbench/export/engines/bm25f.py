@@ -8,9 +8,8 @@ ln(1 + (N - df + 0.5) / (df + 0.5)), df the largest number of units that hold th
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -53,11 +52,6 @@ def score(term: str, unit: str, scoring: Bm25F) -> str:
     _, k1 = scoring.scaled
     b = scoring.b
     return f"{term}.idf * {unit}.tf / ({unit}.tf + {k1:g} * ({1 - b:g} + {b:g} * {unit}.length / {term}.mean))"
-
-
-def statistics(counted: Iterable[tuple[str, int]], n_units: int) -> dict[str, float]:
-    """The idf of every term by the number of units that hold it in one field."""
-    return {term: math.log1p((n_units - df + 0.5) / (df + 0.5)) for term, df in counted}
 
 
 def _in_a_byte(length: int) -> int:

@@ -6,27 +6,28 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from ragbench.base.bounds import Count, Name, Positive
+from ragbench.base.bounds import Count, Holds, Name, Positive
 from ragbench.base.errors import LiveError, RagbenchError
-from ragbench.boundary.capabilities import Capability, Needs
+from ragbench.boundary.capabilities import Needs
+from ragbench.export.engines import address
 from ragbench.search.live.answers import Expression
 from ragbench.search.live.asking import Unanswered
 from ragbench.search.stages.live import Live
 
 
-def _need(engine: str) -> Capability:
-    return Capability.SENDS if "://" in engine else Capability.READS
-
-
 @dataclass(frozen=True, kw_only=True)
 class LiveEngine(Live):
-    """A file of SQLite that `ragbench export` wrote.
+    """A file of SQLite that `ragbench export` wrote, a schema of PostgreSQL or a collection of Qdrant that it loaded.
 
     `order`: whether the learned order of the exported arm, if it has one, is put on top, as `ragbench serve --engine`
     does.
     """
 
-    engine: Annotated[Name, Needs(_need)]
+    engine: Annotated[
+        Name,
+        Holds(address.without_password, "must hold no password: write env:NAME for an environment variable with one"),
+        Needs(address.need),
+    ]
     order: bool = True
     hits: Expression = "@"
     document: Expression | None = "path"
@@ -37,8 +38,8 @@ class LiveEngine(Live):
 
     @property
     def name(self) -> str:
-        """The file or address, without a password."""
-        return self.engine.rpartition("@")[2]
+        """The file or address."""
+        return self.engine
 
     def asking(self) -> Callable[[str, int], Any]:
         """One connection for all queries."""

@@ -15,7 +15,10 @@ from ragbench.boundary.paths import inside
 from ragbench.config.settings import Settings
 from ragbench.export import bundle
 from ragbench.export import generation as generations
+from ragbench.export.engines import postgres, qdrant
+from ragbench.export.engines.address import is_remote, resolved
 from ragbench.export.engines.plan import cut_of, order_of
+from ragbench.export.engines.postgres_server import SCHEMES
 from ragbench.export.engines.search import Engine, SearchEngine
 from ragbench.export.engines.sqlite import MAGIC, SqliteEngine
 from ragbench.export.loaded_bundle import LoadedBundle, SealedStore, settings_of
@@ -28,7 +31,9 @@ _PARTS = ("chunks", "terms")
 
 
 def is_engine(place: str | Path) -> bool:
-    """Whether this is a file of SQLite, and not the folder of a bundle."""
+    """Whether this is a file of SQLite or the address of a server, and not the folder of a bundle."""
+    if is_remote(str(place)):
+        return True
     try:
         with Path(place).expanduser().open("rb") as file:
             return file.read(len(MAGIC)) == MAGIC
@@ -37,10 +42,16 @@ def is_engine(place: str | Path) -> bool:
 
 
 def connect(place: str | Path, writable: bool = False) -> Engine:
-    """The engine in a file. Raises BundleError when there is none, ConfigError for an address."""
-    scheme, separator, _ = str(place).partition("://")
-    if separator:
-        raise ConfigError(f"'{scheme}' is no engine that ragbench asks: name a file of ragbench export --format sqlite")
+    """The engine in a file or behind an address. Raises BundleError, ConfigError for others."""
+    if is_remote(str(place)):
+        scheme = resolved(str(place)).partition("://")[0]
+        if scheme in qdrant.SCHEMES:
+            return qdrant.QdrantEngine(str(place))
+        if scheme not in SCHEMES:
+            raise ConfigError(
+                f"'{scheme}' is no engine that ragbench asks: name a file, or an address of postgres:// or qdrant://"
+            )
+        return postgres.PostgresEngine(str(place), writable)
     path = Path(place).expanduser()
     if not path.is_file():
         raise BundleError(f"there is no file {path}: make one with ragbench export --format sqlite")
@@ -52,6 +63,8 @@ class EngineBundle(LoadedBundle):
 
     engine: Engine
     delete_unpacked: Callable[[], object]
+    owned = True
+    """Whether the engine is closed with it."""
 
     def __enter__(self) -> EngineBundle:
         return self
@@ -59,7 +72,8 @@ class EngineBundle(LoadedBundle):
     def close(self) -> None:
         """Close index and engine, and delete what was unpacked."""
         super().close()
-        self.engine.close()
+        if self.owned:
+            self.engine.close()
         self.delete_unpacked()
 
 
@@ -71,6 +85,15 @@ def load(
     Raises BundleError when it does not answer, or was not loaded by ragbench.
     """
     engine = connect(place)
+    try:
+        return over(engine, models or Models(cache=None, threads=threads), order)
+    except BaseException:
+        engine.close()
+        raise
+
+
+def over(engine: Engine, models: Models, order: bool = True, owned: bool = True) -> EngineBundle:
+    """A bundle over an engine that is open; `owned`: it is closed with the bundle."""
     folder = Path(tempfile.mkdtemp(prefix="ragbench-engine-"))
     try:
         unpack(engine.files(), folder)
@@ -82,17 +105,16 @@ def load(
             serves.collection,
             _none,
             SealedStore(folder / bundle.INDEX),
-            models or Models(cache=None, threads=threads),
+            models,
             times=lambda: serves.modified,
         )
         pipeline = pipeline_over(engine, settings, order)
         index.prepare(pipeline.needs | {"facets"})
         opened = EngineBundle(folder, record, settings, index, serves)
     except BaseException:
-        engine.close()
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    opened.pipeline, opened.engine = pipeline, engine
+    opened.pipeline, opened.engine, opened.owned = pipeline, engine, owned
     # Also where nobody closes it, as an arm of a run, which asks until the process ends.
     opened.delete_unpacked = weakref.finalize(opened, shutil.rmtree, folder, ignore_errors=True)
     return opened

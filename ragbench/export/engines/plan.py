@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass
 from ragbench.boundary.json import read_json
 from ragbench.config.settings import Settings
 from ragbench.export.hybrid import chunk_words, document_words, require_source, retrieval
-from ragbench.export.translation import with_values
 from ragbench.index.lexical import Bm25F
+from ragbench.models.adapter import KEY as ADAPTER_KEY
 from ragbench.search.stages.cut import Cut
 from ragbench.search.stages.dense import RetrieveDense
 from ragbench.search.stages.fuse import Fuse
@@ -54,7 +54,7 @@ class Plan:
     def of(settings: Settings, format: str) -> Plan:
         """The plan of a configuration whose fusion is one of FUSIONS. ConfigError where it has no source for it."""
         require_source(settings, format)
-        dense = next((stage for _, stage in settings.pipeline if isinstance(stage, RetrieveDense)), None)
+        dense = settings.pipeline.first(RetrieveDense)
         words = chunk_words(settings)
         wholes = document_words(settings) if words else None
         fuse = next(stage for _, stage in settings.pipeline if isinstance(stage, Fuse))
@@ -77,24 +77,25 @@ def without_order(settings: Settings) -> Settings:
 
 def order_of(settings: Settings) -> tuple[str, Rank] | None:
     """The learned order of a configuration with its entry, None without one."""
-    return next(((name, stage) for name, stage in settings.pipeline if isinstance(stage, Rank)), None)
+    return next(iter(settings.pipeline.all_of(Rank).items()), None)
 
 
 def with_order(settings: Settings, measured: Settings) -> Settings:
     """The configuration with the learned order of the measured one on top."""
     found = order_of(measured)
-    return settings if found is None else with_values(settings, {found[0]: measured.config[found[0]]})
+    return settings if found is None else settings.with_values({found[0]: measured.config[found[0]]})
 
 
 def cut_of(settings: Settings) -> Cut:
     """The cut of a configuration, at 100 hits where it has none."""
-    return next((stage for _, stage in settings.pipeline if isinstance(stage, Cut)), Cut(100))
+    return settings.pipeline.first(Cut) or Cut(100)
 
 
 def left_out(settings: Settings, system: str) -> list[str]:
     """A sentence for every stage that neither the engine nor the learned order on top of it does."""
     kept = {name for name, _ in with_order(without_order(settings), settings).pipeline}
-    return [
+    moved = f"{ADAPTER_KEY}: vectors of queries are not moved in {system}, where programs embed queries themselves"
+    return ([moved] if settings.index.encoder.adapter else []) + [
         f"{name} ({stage.describe()}): neither {system} nor ragbench serve on top of it has such a step"
         for name, stage in settings.pipeline
         if name not in kept

@@ -29,18 +29,23 @@ class EngineRefresher(Refresher):
         self._engine = opened.connect(place, writable=True)
         folder = Path(tempfile.mkdtemp(prefix="ragbench-engine-"))
         self._clean = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        self._unpacked = self._engine.version()
         opened.unpack(self._engine.files(), folder)
         super().__init__(folder, corpus, threads=threads, progress=progress, say=say)
 
     def refresh(self, allow_shrink: bool = False) -> Refreshed:
         """Serve what is in the folder now. Raises CorpusError when less than half of the documents are left."""
         with self._engine.transaction():
-            shutil.rmtree(self.folder)
-            self.folder.mkdir()
-            opened.unpack(self._engine.files(), self.folder)
+            if self._engine.version() != self._unpacked:
+                shutil.rmtree(self.folder)
+                self.folder.mkdir()
+                opened.unpack(self._engine.files(), self.folder)
+            self._unpacked = ""
             found = super().refresh(allow_shrink)
             if found.anything:
                 self._engine.finish({}, opened.pack(self.folder), {})
+            unpacked = self._engine.version()
+        self._unpacked = unpacked
         return found
 
     def close(self) -> None:
@@ -59,10 +64,10 @@ class EngineRefresher(Refresher):
         for row in content.rows(index, plan):
             if known.pop(row.docno, None) != row.digest:
                 changed.append(row)
-        for docno in known:
-            self._engine.drop(docno)
-        vectors = dict(self._engine.vectors()) if changed else {}
         texts = {content.passage_key(chunk.passage): chunk.passage for row in changed for chunk in row.chunks}
+        vectors = dict(self._engine.vectors(texts))
+        for docno in (*known, *(row.docno for row in changed)):
+            self._engine.drop(docno)
         new = sorted(texts.keys() - vectors.keys())
         if new and "dense" in plan.depths:
             vectors |= dict(zip(new, index.encoder.encode_passages([texts[key] for key in new]), strict=True))

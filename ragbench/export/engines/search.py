@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -40,10 +40,11 @@ class Engine(Protocol):
         """Where it is, for messages."""
         ...
 
-    @property
-    def plan(self) -> Plan:
-        """What it searches."""
-        ...
+    plan: Plan
+    """What it searches."""
+
+    about: Mapping[str, str]
+    """What it says about itself."""
 
     def files(self) -> Mapping[str, bytes]:
         """The files of the bundle that was loaded with it, by name."""
@@ -51,6 +52,10 @@ class Engine(Protocol):
 
     def ask(self, text: str, vector: Vector | None, only: Sequence[str] | None) -> Sequence[Found]:
         """All hits of a query, best first; `only` names the chunks that may be found (None: all)."""
+        ...
+
+    def version(self) -> str:
+        """A text that differs after every change of its content."""
         ...
 
     def close(self) -> None:
@@ -69,12 +74,12 @@ class Engine(Protocol):
         """The digest of every document's content by docno."""
         ...
 
-    def vectors(self) -> Mapping[str, Vector]:
-        """The vectors of its chunks by the key of what was embedded (`content.passage_key`)."""
+    def vectors(self, keys: Collection[str]) -> Mapping[str, Vector]:
+        """The vectors that it has of passages by their keys (`content.passage_key`)."""
         ...
 
     def put(self, row: DocumentRow, vectors: Sequence[Vector | None], terms: Terms) -> None:
-        """Write a document and its chunks in place of what it has of it."""
+        """Write a document that it does not have, and its chunks."""
         ...
 
     def drop(self, docno: str) -> None:
@@ -125,7 +130,7 @@ class SearchEngine:
         return replace(state, fused=Ranking.of([row for row, _ in found], [hit.score for _, hit in found]))
 
     def describe(self) -> str:
-        """In words."""
+        """Which engine answers."""
         return f"search in {self.engine.name}"
 
 

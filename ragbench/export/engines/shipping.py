@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragbench.base.errors import BundleError
+from ragbench.base.errors import BundleError, ConfigError
 from ragbench.base.files import sha256
 from ragbench.base.types import Query
 from ragbench.boundary.sealed import read_sealed, write_sealed
 from ragbench.config.arm_builder import Progress, Say
 from ragbench.config.settings import Settings
 from ragbench.export import bundle, provenance
-from ragbench.export.engines import content, opened, sqlite
+from ragbench.export.engines import content, opened, postgres, qdrant, sqlite
 from ragbench.export.engines.plan import FUSIONS, NEAREST, Plan, left_out, order_of, with_order, without_order
 from ragbench.export.engines.search import Engine
 from ragbench.export.engines.words import Terms
 from ragbench.export.hybrid import expresses, fusion_of
-from ragbench.export.loaded_bundle import LoadedBundle, load
+from ragbench.export.loaded_bundle import LoadedBundle
 from ragbench.export.measured_arm import Evidence, MeasuredArm
+from ragbench.export.opening import load
 from ragbench.export.replay import Bench, Replay
+from ragbench.export.verify import rankings
 from ragbench.index.index import Index
 from ragbench.models.access import Models
 from ragbench.models.resolve import load_encoder
@@ -81,6 +82,7 @@ def shipment(
     format: str,
     evidence: Evidence,
     caution: str | None,
+    self_contained: bool,
     progress: Progress | None,
     say: Say,
 ) -> Iterator[Shipment]:
@@ -98,6 +100,7 @@ def shipment(
             place / "bundle",
             evidence=evidence,
             caution=caution,
+            self_contained=self_contained,
             progress=progress,
             say=say,
         )
@@ -108,22 +111,23 @@ def shipment(
         shutil.rmtree(place, ignore_errors=True)
 
 
-def price(place: str | Path, bench: Bench, models: Models) -> tuple[Replay, Replay | None]:
+def price(engine: Engine | None, bench: Bench, models: Models) -> tuple[Replay, Replay | None]:
     """What a loaded engine scores with the learned order on top, and alone (None where there is no such order).
 
-    Where sources of topics were masked, an arm of ragbench answers: the engine has the whole documents.
+    Where there is no engine yet, or sources of topics were masked while the engine has the whole documents, an arm of
+    ragbench answers.
     """
     measured = bench.measured.settings
     orders = [True, False] if order_of(measured) else [True]
-    if any(topic.masked for topic in bench.benchmark.topics):
+    if engine is None or any(topic.masked for topic in bench.benchmark.topics):
         plain = without_order(measured)
         found = [bench.replay(with_order(plain, measured) if order else plain) for order in orders]
     else:
         found = []
         for order in orders:
-            with opened.load(place, models=models, order=order) as engine:
+            with opened.over(engine, models, order, owned=False) as asked:
                 where = "by the engine" + (", learned order on top" if order and len(orders) > 1 else "")
-                found.append(bench.replay_by(partial(_docnos, engine), where))
+                found.append(bench.replay_by(partial(_docnos, asked), where))
     return found[0], found[1] if len(found) > 1 else None
 
 
@@ -143,10 +147,14 @@ def order_sentence(priced: Replay, alone: Replay | None) -> list[str]:
     ]
 
 
-def golden_of(place: str | Path, queries: Sequence[Query], models: Models) -> str:
-    """The golden queries with the hits that the engine gives."""
-    with opened.load(place, models=models) as engine:
-        return "".join(bundle._golden_lines(engine.pipeline(queries, engine.index), engine.index))
+def golden_of(engine: Engine | None, goods: Shipment, bench: Bench) -> str:
+    """The golden queries with the hits that the engine gives, or where there is none, an arm that does the same."""
+    queries = bench.queries()
+    if engine is None:
+        arm = bench.arm(with_order(goods.settings, bench.measured.settings))
+        return "".join(bundle._golden_lines(arm.pipeline(queries, arm.index), arm.index))
+    with opened.over(engine, bench.builder.models, owned=False) as asked:
+        return "".join(bundle._golden_lines(asked.pipeline(queries, asked.index), asked.index))
 
 
 def with_golden(folder: Path, lines: str) -> None:
@@ -157,32 +165,55 @@ def with_golden(folder: Path, lines: str) -> None:
     write_sealed(folder / bundle.RECORD, record)
 
 
-def write_sqlite(
+Create = Callable[[Plan, int, Mapping[str, Any]], AbstractContextManager[Any]]
+"""Gives a new, empty engine for a plan, a number of dimensions and what it says about itself.
+
+It takes the place of the earlier one when the block ends without an error, else nothing is left of it.
+"""
+
+
+def creates(format: str, out: Path | None, address: str | None) -> Create:
+    """How an engine of a format is made: in the file `out`, or on the server at `address`. Raises ConfigError."""
+    if format == "sqlite" and out is not None:
+        return partial(sqlite.SqliteEngine.create, out)
+    if format == "postgres" and address is not None:
+        return partial(postgres.PostgresEngine.create, address)
+    if format == "qdrant" and address is not None:
+        return partial(qdrant.QdrantEngine.create, address)
+    if format == "postgres" and out is not None:
+        return partial(postgres.PostgresScript.create, out)
+    raise ConfigError(
+        f"--load is for servers, and --format {format} is none: leave it out, or add --format postgres or qdrant"
+    )
+
+
+def ship(
     measured: MeasuredArm,
-    out: Path,
+    format: str,
+    out: Path | None,
+    address: str | None,
     evidence: Evidence,
     caution: str | None,
     max_loss: float | None,
+    self_contained: bool,
     progress: Progress | None,
     say: Say,
-) -> tuple[list[str], Replay]:
-    """Write the file, ask it the run's topics, and put it in its place when it loses no more than `max_loss`."""
+) -> tuple[str, list[str], Replay]:
+    """Load a measured search into an engine and ask it the run's topics; it is kept when it loses no more than
+    `max_loss`. Returns what it is called, sentences, and what it scores.
+    """
+    create = creates(format, out, address)
     bench = Bench.of(measured, progress, say)
-    with shipment(measured, bench, "sqlite", evidence, caution, progress, say) as goods:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        draft = out.with_name(f".{out.name}.{os.getpid()}")
-        draft.unlink(missing_ok=True)
-        try:
-            dimension = 0 if goods.vectors is None else int(goods.vectors.shape[1])
-            with closing(sqlite.SqliteEngine.create(draft, goods.plan, dimension, goods.facts())) as engine:
-                fill(engine, goods, progress)
-                priced, said = settle(engine, draft, goods, bench, max_loss, "sqlite")
-            draft.replace(out)
-        except OSError as error:
-            raise BundleError(f"cannot write {out} ({error.strerror}): name another file with --out") from None
-        finally:
-            draft.unlink(missing_ok=True)
-    return said, priced
+    with shipment(measured, bench, format, evidence, caution, self_contained, progress, say) as goods:
+        dimension = 0 if goods.vectors is None else int(goods.vectors.shape[1])
+        with create(goods.plan, dimension, goods.facts()) as made:
+            fill(made, goods, progress)
+            asked = None if isinstance(made, postgres.PostgresScript) else made
+            priced, said = settle(made, asked, goods, bench, max_loss, format)
+            name = made.name
+    if address is not None:
+        require_golden(address, bench.builder.models, progress)
+    return name, said, priced
 
 
 def fill(engine: Engine, goods: Shipment, progress: Progress | None) -> None:
@@ -197,15 +228,25 @@ def fill(engine: Engine, goods: Shipment, progress: Progress | None) -> None:
 
 
 def settle(
-    engine: Engine, place: str | Path, goods: Shipment, bench: Bench, max_loss: float | None, format: str
+    engine: Engine, asked: Engine | None, goods: Shipment, bench: Bench, max_loss: float | None, format: str
 ) -> tuple[Replay, list[str]]:
     """Ask a loaded engine the run's topics, keep its hits as golden ones, and write down what it scores."""
-    models = bench.builder.models
-    priced, alone = price(place, bench, models)
+    priced, alone = price(asked, bench, bench.builder.models)
     if max_loss is not None:
         priced.require(max_loss, format)
-    with_golden(goods.bundle.folder, golden_of(place, bench.queries(), models))
+    with_golden(goods.bundle.folder, golden_of(asked, goods, bench))
     said = [*goods.missing, *order_sentence(priced, alone)]
+    about: dict[str, Any] = {"measured": [f"{priced.sentence}.", *said, *goods.about]}
+    if asked is None:
+        about["golden"] = "arm"
     with engine.transaction():
-        engine.finish({}, opened.pack(goods.bundle.folder), {"measured": [f"{priced.sentence}.", *said, *goods.about]})
+        engine.finish({}, opened.pack(goods.bundle.folder), about)
     return priced, said
+
+
+def require_golden(address: str, models: Models, progress: Progress | None) -> None:
+    """Replay the golden queries as others see the engine. Raises BundleError when it gives other hits."""
+    with opened.load(address, models=models) as loaded:
+        found = rankings(loaded, loaded.golden(), progress)
+    if found.outcome == "fails":
+        raise BundleError(f"{address} is loaded, but {found.said}: export it again")

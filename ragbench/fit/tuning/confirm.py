@@ -153,6 +153,5 @@ def arms(tuned: Tuned, plain: Settings | None = None) -> tuple[Settings, ...]:
 
 
 def _renamed(settings: Settings, name: str, changes: Mapping[str, Any], said: Sequence[str]) -> Settings:
-    for key, value in {**changes, "name": name}.items():
-        settings = settings.with_value(key, value)
-    return Settings(name, settings.config, (*said, f"name={name}")).check()
+    config = settings.with_values({**changes, "name": name}).config
+    return Settings(name, config, (*said, f"name={name}")).check()

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from ragbench.base import files
 from ragbench.base.console import markdown
 from ragbench.base.files import write_text
+from ragbench.base.numbers import interval
 from ragbench.boundary.sealed import write_sealed
 from ragbench.fit.tuning.confirm import Confirmation, judge_by_folds
 from ragbench.fit.tuning.outcome import PRESET, Tuned
@@ -34,39 +35,39 @@ FILES = ("trials.csv", "front.csv", "folds.csv", "parameters.csv", "overrides.tx
 
 def warnings(tuned: Tuned, confirmation: Confirmation | None) -> list[str]:
     """What users must know before they use the winner, one sentence each."""
-    found = []
+    warned = []
     limit, winner = tuned.spec.p95_ms, tuned.winner
     if limit is not None and (winner.p95_ms or 0.0) > limit:
-        found.append(
+        warned.append(
             f"no candidate stays within {limit:g} ms: the fastest of the best has a p95 of {winner.p95_ms:.1f} ms"
         )
     if tuned.folds:
         gain = tuned.held_out_gain()
         if not tuned.unchanged and gain.ci_low <= 0:
-            found.append(
+            warned.append(
                 f"on held-out training topics tuning changed the value by {gain.difference:+.4f} "
-                f"[{gain.ci_low:+.4f}, {gain.ci_high:+.4f}] ({gain.n} topics): a gain is not shown, keep the preset"
+                f"{interval(gain.ci_low, gain.ci_high, 4)} ({gain.n} topics): a gain is not shown, keep the preset"
             )
     if confirmation is None and not tuned.held_out_topics:
         if tuned.unchanged:
-            return [*found, "nothing is better than the configured values"]
+            return [*warned, "nothing is better than the configured values"]
         outcome = judge_by_folds(tuned).verdict.outcome
         if outcome != "adopt":
-            found.append(f"the verdict of the nested folds is '{outcome}': keep the preset")
-        return [*found, "no topics are held out: a run of the winner on these topics shows too good a value"]
+            warned.append(f"the verdict of the nested folds is '{outcome}': keep the preset")
+        return [*warned, "no topics are held out: a run of the winner on these topics shows too good a value"]
     if confirmation is None:
-        return [*found, "nothing is better than the configured values; the test topics were not used"]
+        return [*warned, "nothing is better than the configured values; the test topics were not used"]
     if confirmation.keeps == PRESET:
-        found.append(f"the verdict on the test topics is '{confirmation.verdict.outcome}': keep the preset")
+        warned.append(f"the verdict on the test topics is '{confirmation.verdict.outcome}': keep the preset")
     elif confirmation.keeps:
-        found.append(
+        warned.append(
             "the winner is not shown to beat a plain hybrid (exp=plain_hybrid) on the test topics: "
             "keep what you have, or take the plain hybrid"
         )
     results = confirmation.results
     if results.looks > 1:
-        found.append(f"this is {results.look}")
-    return found
+        warned.append(f"this is {results.look}")
+    return warned
 
 
 def agreement(parameter: Parameter, chosen: Sequence[Values]) -> float | None:
@@ -204,25 +205,25 @@ def sentences(tuned: Tuned, confirmation: Confirmation | None) -> list[str]:
     """The outcome in words."""
     measure = tuned.rules.objectives[tuned.place].name
     better, before = tuned.winner.objectives[tuned.place], tuned.preset.objectives[tuned.place]
-    said = [f"{measure} on {tuned.topics} training topics: preset {before:.4f}, winner {better:.4f}"]
+    lines = [f"{measure} on {tuned.topics} training topics: preset {before:.4f}, winner {better:.4f}"]
     if tuned.folds:
         gain = tuned.held_out_gain()
-        said.append(
+        lines.append(
             f"nested over {len(tuned.folds)} folds{_repeats(tuned)}: {tuned.inner:.4f} where searched, "
             f"{tuned.held_out:.4f} held out "
             f"(preset {gain.mean_baseline:.4f}); optimism {tuned.optimism:+.4f}"
         )
     if not tuned.unchanged:
-        said.append(f"winner: {' '.join(overrides(tuned.changes))}")
+        lines.append(f"winner: {' '.join(overrides(tuned.changes))}")
     if not tuned.held_out_topics and not tuned.unchanged:
         verdict = judge_by_folds(tuned).verdict
-        said.append(f"too few topics for test topics, judged by the folds: {verdict.outcome}. {verdict.reason}")
+        lines.append(f"too few topics for test topics, judged by the folds: {verdict.outcome}. {verdict.reason}")
     if confirmation is not None:
-        said.append(f"on the test topics: {confirmation.verdict.outcome}. {confirmation.verdict.reason}")
+        lines.append(f"on the test topics: {confirmation.verdict.outcome}. {confirmation.verdict.reason}")
         if confirmation.plain is not None:
             verdict = confirmation.plain.verdict
-            said.append(f"against a plain hybrid: {verdict.outcome}. {verdict.reason}")
-    return said
+            lines.append(f"against a plain hybrid: {verdict.outcome}. {verdict.reason}")
+    return lines
 
 
 def _repeats(tuned: Tuned) -> str:

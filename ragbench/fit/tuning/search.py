@@ -15,7 +15,7 @@ Latency is estimated in trials (`Cost`) and timed for the candidates at the end.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -70,51 +70,32 @@ def tune(
     """
     spec = base.tune
     repeats = spec.repeats or (1 if held_out_topics else REPEATS)
-    if not held_out_topics and not spec.folds:
-        raise ConfigError("tune.folds=0 leaves nothing to judge by, since no topics are held out: leave it out")
-    chosen = objectives(spec.objective, base.measures)
-    if spec.fidelity and len(chosen) > 1:
-        raise ConfigError(f"tune.fidelity={spec.fidelity} needs one objective, tune.objective names {len(chosen)}")
-    parameters = space(base, compose, say)
-    rules = Rules(parameters, chosen, spec.sampler or ("tpe" if len(chosen) == 1 else "nsga2"), spec.seed, spec.p95_ms)
-    names = [each.measure for each in chosen if each.measure is not None]
+    rules = _rules(base, compose, held_out_topics, say)
+    names = [each.measure for each in rules.objectives if each.measure is not None]
     builder = ArmBuilder.of(base, train, progress, say)
     fetch_caches(builder.store, builder.models)
-    values = TrainingValues(base, parameters, train, builder, names, spec.memory_mb << 20)
+    values = TrainingValues(base, rules.parameters, train, builder, names, spec.memory_mb << 20)
     folder = _folder(base, train, spec, rules, values)
     rules = replace(rules, key=folder.name, parts=len(values.parts))
-    preset = configured_values(parameters, base)
+    preset = configured_values(rules.parameters, base)
     for name in names:
         if not values(preset).get(name):
             raise BenchmarkError(f"no training topic has a value for {name}: name others with tune.objective")
-    if any(each.measure is None for each in chosen) or spec.p95_ms is not None:
+    if len(names) < len(rules.objectives) or spec.p95_ms is not None:
         rules = replace(rules, cost=_cost(folder, values, preset, progress))
-    searches = [Search(ALL, None, spec.trials)]
     held = [each for repeat in range(repeats) for each in _topics_of_folds(train, spec.folds, spec.seed + repeat)]
-    everyone = frozenset(topic.qid for topic in train.topics)
-    searches += [
-        Search(f"fold {n}", everyone - out, spec.fold_trials or spec.trials) for n, out in enumerate(held, start=1)
-    ]
+    searches = _searches(train, spec, held)
     journal = Path(spec.storage) if spec.storage else folder / JOURNAL
     studies = search_all(rules, train, searches, values, journal, spec.processes, progress, say)
     share_caches(builder.store, builder.models)
-    trials = {name: study.trials_of(opened, parameters) for name, opened in studies.items()}
-    everything = _with_preset(trials[ALL], rules, values, preset, None)
-    original = next(trial for trial in everything if values.identity(trial.values) == values.identity(preset))
-    candidates = _candidates(everything, rules, spec.candidates, values)
-    timed: dict[int, Mapping[str, float]] = {}
-    if rules.cost is not None:
-        timed = _time_candidates(folder, values, [original, *candidates], rules, progress)
-        candidates = [_with_timed_p95(trial, timed, rules) for trial in candidates]
-        original = _with_timed_p95(original, timed, rules)
-    pool = candidates if any(t.number == original.number for t in candidates) else [*candidates, original]
+    trials = {name: study.trials_of(opened, rules.parameters) for name, opened in studies.items()}
+    chosen = _choose(trials[ALL], rules, values, preset, folder, spec.candidates, progress)
     folds = [
         _fold(n, search, out, trials[search.name], rules, values, preset, names[0])
         for n, (search, out) in enumerate(zip(searches[1:], held, strict=True), start=1)
     ]
-    winner = rules.better(pool)[0]
-    compared = {PRESET_ARM: preset, TUNED_ARM: winner.values}
-    timing = not held_out_topics and base.latency.enabled and winner.number != original.number
+    compared = {PRESET_ARM: preset, TUNED_ARM: chosen.winner.values}
+    timing = not held_out_topics and base.latency.enabled and chosen.winner.number != chosen.original.number
     return Tuned(
         folder,
         base,
@@ -122,17 +103,69 @@ def tune(
         rules,
         names[0],
         len(train.topics),
-        original,
-        winner,
+        chosen.original,
+        chosen.winner,
         trials,
-        rules.front(pool),
-        timed,
+        rules.front(chosen.pool),
+        chosen.timed,
         folds,
         study.importances(studies[ALL], rules),
         held_out_topics,
         repeats,
         time_samples(values, compared, progress) if timing else {},
     )
+
+
+def _rules(base: Settings, compose: Callable[[Sequence[str]], Settings], held_out_topics: bool, say: Say) -> Rules:
+    """What is searched for, and where. Raises ConfigError for settings of `tune` that do not go together."""
+    spec = base.tune
+    if not held_out_topics and not spec.folds:
+        raise ConfigError("tune.folds=0 leaves nothing to judge by, since no topics are held out: leave it out")
+    reached = objectives(spec.objective, base.measures)
+    if spec.fidelity and len(reached) > 1:
+        raise ConfigError(f"tune.fidelity={spec.fidelity} needs one objective, tune.objective names {len(reached)}")
+    sampler = spec.sampler or ("tpe" if len(reached) == 1 else "nsga2")
+    return Rules(space(base, compose, say), reached, sampler, spec.seed, spec.p95_ms)
+
+
+def _searches(train: Benchmark, spec: TuneSpec, held: Sequence[frozenset[str]]) -> list[Search]:
+    """One search over all training topics, and one for every fold over the topics outside it."""
+    everyone = frozenset(topic.qid for topic in train.topics)
+    trials = spec.fold_trials or spec.trials
+    of_folds = [Search(f"fold {n}", everyone - out, trials) for n, out in enumerate(held, start=1)]
+    return [Search(ALL, None, spec.trials), *of_folds]
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """The trial of the configured values, the best of the `pool` it competes in, and percentiles by trial number."""
+
+    original: Trial
+    winner: Trial
+    pool: Sequence[Trial]
+    timed: Mapping[int, Mapping[str, float]]
+
+
+def _choose(
+    trials: Sequence[Trial],
+    rules: Rules,
+    values: TrainingValues,
+    preset: Values,
+    folder: Path,
+    most: int,
+    progress: Progress | None,
+) -> _Choice:
+    """The best of the `most` best trials and the preset, by timed latency where latency counts."""
+    everything = _with_preset(trials, rules, values, preset, None)
+    original = next(trial for trial in everything if values.identity(trial.values) == values.identity(preset))
+    candidates = _candidates(everything, rules, most, values)
+    timed: dict[int, Mapping[str, float]] = {}
+    if rules.cost is not None:
+        timed = _time_candidates(folder, values, [original, *candidates], rules, progress)
+        candidates = [_with_timed_p95(trial, timed, rules) for trial in candidates]
+        original = _with_timed_p95(original, timed, rules)
+    pool = candidates if any(trial.number == original.number for trial in candidates) else [*candidates, original]
+    return _Choice(original, rules.better(pool)[0], pool, timed)
 
 
 def _folder(base: Settings, train: Benchmark, spec: TuneSpec, rules: Rules, values: TrainingValues) -> Path:

@@ -330,7 +330,7 @@ def apply(base: Settings, parameters: Sequence[Parameter], values: Values) -> Se
     for parameter in parameters:
         if parameter.key in values and parameter.key != START and not parameter.is_switch:
             for key in (parameter.key, *(each for each in parameter.also if value_of(settings, each) is not None)):
-                settings = settings.with_value(key, values[parameter.key])
+                settings = settings.with_values({key: values[parameter.key]})
     return settings
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ragbench.index.centroids import VERSION, Centroids, build_centroids
-from ragbench.index.part import StoredPart
+from ragbench.index.index import StoredPart
 
 
 def of_source(source: str) -> StoredPart[Centroids]:

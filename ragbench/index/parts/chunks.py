@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ragbench.index import sharded
+from ragbench.index.building import Building
 from ragbench.index.chunks import VERSION, ChunkTable, build_chunks
-from ragbench.index.part import Building, StoredPart
-
-if TYPE_CHECKING:
-    from ragbench.index.index import Index
+from ragbench.index.index import Index, StoredPart
 
 
 def _build(building: Building, index: Index) -> None:

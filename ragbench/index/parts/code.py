@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ragbench.index.building import Building
 from ragbench.index.code import VERSION, CodeIndex, build_code
-from ragbench.index.part import Building, StoredPart
-
-if TYPE_CHECKING:
-    from ragbench.index.index import Index
+from ragbench.index.index import Index, StoredPart
 
 
 def _build(building: Building, index: Index) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from typing import Any
 
 from ragbench.index import sharded
+from ragbench.index.building import Building
 from ragbench.index.dense import VERSION, DenseIndex, build_dense
-from ragbench.index.part import Building, StoredPart
-
-if TYPE_CHECKING:
-    from ragbench.index.index import Index
+from ragbench.index.index import Index, StoredPart
 
 
 def of_source(source: str) -> StoredPart[DenseIndex]:
@@ -21,15 +20,17 @@ def of_source(source: str) -> StoredPart[DenseIndex]:
         kind = spec.dense.with_kind_for(index.chunks.n_retrievable)
         return [index.fingerprint("chunks"), VERSION, kind, encoder.passage_digest, spec.passage]
 
-    def build(building: Building, index: Index) -> None:
+    def build(building: Building, index: Index) -> dict[str, Any]:
         table, spec = index.chunks, index.spec.vectors(source)
         tick = building.ticks("embedding", table.n_retrievable)
         if building.in_shards(table.n_documents):
             folder, models = index.artefact("chunks").folder, index.models
             sharded.build_dense(building.folder, spec, folder, models, building.shards, tick)
-        else:
-            encoder = index.part(f"encoder{suffix}")
-            build_dense(building.folder, spec.dense, encoder.encode_passages(spec.passage.passages(table), tick))
+            return {}
+        encoder = index.part(f"encoder{suffix}")
+        before = Counter(getattr(encoder, "origins", ()))
+        build_dense(building.folder, spec.dense, encoder.encode_passages(spec.passage.passages(table), tick))
+        return {"vectors": dict(Counter(getattr(encoder, "origins", ())) - before)}
 
     return StoredPart(
         f"dense{suffix}",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ragbench.index.part import Part
+from ragbench.index.index import Part
 from ragbench.models import Encoder
 
 

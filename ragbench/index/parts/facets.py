@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ragbench.index.filters import Facets
-from ragbench.index.part import Part
+from ragbench.index.index import Part
 
 PART = Part(
     "facets", fingerprint=lambda index: index.collection, open=lambda index: Facets(index.chunks, index.modified)

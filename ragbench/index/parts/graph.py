@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ragbench.index.graph import VERSION, GraphIndex, build_graph
-from ragbench.index.part import StoredPart
+from ragbench.index.index import StoredPart
 
 PART = StoredPart(
     "graph",

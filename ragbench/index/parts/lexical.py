@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ragbench.index import sharded
+from ragbench.index.building import Building
+from ragbench.index.index import Index, StoredPart
 from ragbench.index.lexical import VERSION, LexicalIndex, build_lexical
-from ragbench.index.part import Building, StoredPart
 from ragbench.index.texts import lexical_rows
-
-if TYPE_CHECKING:
-    from ragbench.index.index import Index
 
 
 def of_source(source: str) -> StoredPart[LexicalIndex]:

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.index.part import Part
-
-if TYPE_CHECKING:
-    from ragbench.index.index import Index
+from ragbench.index.index import Index, Part
 
 
 def _times(index: Index) -> NDArray[np.float64]:

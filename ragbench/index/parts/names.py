@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
+from ragbench.index.index import Part
 from ragbench.index.names import NoteNames
-from ragbench.index.part import Part
 
 PART = Part("names", fingerprint=lambda index: index.collection, open=lambda index: NoteNames(index.chunks))

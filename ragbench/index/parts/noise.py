@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ragbench.index.index import StoredPart
 from ragbench.index.noise import VERSION, Noise, build_noise
-from ragbench.index.part import StoredPart
 
 
 def of_source(source: str) -> StoredPart[Noise]:

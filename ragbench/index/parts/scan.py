@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ragbench.index.part import StoredPart
+from ragbench.index.index import StoredPart
 from ragbench.index.scan import VERSION, ScanIndex, build_scan
 
 PART = StoredPart(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ragbench.index.part import StoredPart
+from ragbench.index.index import StoredPart
 from ragbench.index.synonyms import VERSION, Synonyms, build_synonyms, source_version
 
 PART = StoredPart(

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ragbench.index.part import Building, StoredPart
+from ragbench.index.building import Building
+from ragbench.index.index import Index, StoredPart
 from ragbench.index.vocabulary import VERSION, Vocabulary, build_vocabulary, frequent_terms
-
-if TYPE_CHECKING:
-    from ragbench.index.index import Index
 
 
 def _inputs(index: Index) -> list[Any]:

@@ -15,6 +15,7 @@ from ragbench.search.engine.hits import first_hits, hits
 from ragbench.search.engine.pipeline import Pipeline, start
 from ragbench.search.engine.request import RETURN_ALL, SearchOptions, adapted_pipeline
 from ragbench.search.engine.snippet import highlights, snippet
+from ragbench.search.engine.xml_context import in_xml
 from ragbench.search.stages.filters import FilterDocuments
 from ragbench.search.stages.guarantee import GuaranteeNotes
 from ragbench.search.stages.rank_v3 import FAILURES, RankCandidates
@@ -44,6 +45,11 @@ class Answer:
     filter_results: int
     total: int
     filters_applied: dict[str, Any]
+
+    @property
+    def xml(self) -> str:
+        """The hits as one text for a language model (`ragbench.search.engine.xml_context`)."""
+        return in_xml(self.hits, self.filter_results)
 
     def _repr_html_(self) -> str:
         from html import escape
@@ -104,18 +110,18 @@ def answer(
     except (ConfigError, TimeoutError):
         raise
     except FAILURES as error:
-        ranks = next((stage for _, stage in pipeline if isinstance(stage, RankCandidates)), None)
+        ranks = pipeline.first(RankCandidates)
         if ranks is None:
             raise
         final, explain = _fallback(passed[0], ranks, pipeline, index, error), False
-    found = hits(final, index, top_n)
+    top_hits = hits(final, index, top_n)
     applied = [filters, *(stage for _, stage in pipeline)]
     return Answer(
         query=text,
         pipeline=repr(pipeline),
-        hits=tuple(_with_explanations(found, passed, pipeline, index, top_n) if explain else found),
+        hits=tuple(_with_explanations(top_hits, passed, pipeline, index, top_n) if explain else top_hits),
         notes=final.notes,
-        filter_results=sum(hit.guaranteed for hit in found),
+        filter_results=sum(hit.guaranteed for hit in top_hits),
         total=0 if final.fused is None else len(final.fused),
         filters_applied={
             name: value

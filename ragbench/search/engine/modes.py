@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from ragbench.base.bounds import Checked, Name
 from ragbench.base.errors import ConfigError
-from ragbench.search.engine.pipeline import Pipeline
 from ragbench.search.stages.average import AverageScores
 from ragbench.search.stages.cut import Cut
 from ragbench.search.stages.expand_parents import ExpandToParents
@@ -37,18 +37,19 @@ class ModeSpec(Checked):
     rerank: Literal["keywords"] | None = None  # keywords: by 70% of the sources' own scores and 30% of counted words
 
 
-def in_mode(pipeline: Pipeline, mode: Mode) -> Stages:
+def in_mode(stages: Stages, modes: Mapping[str, ModeSpec], mode: Mode) -> Stages:
     """The stages of a pipeline in a mode. ConfigError when it has no source that the mode is about."""
-    if mode not in pipeline.modes:
+    if mode not in modes:
         raise ConfigError(f"mode {mode} cannot be used: this pipeline was made without a configuration of its modes")
-    spec = pipeline.modes[mode]
-    found = {kind_of(stage) for _, stage in pipeline}
+    spec = modes[mode]
+    kinds = {kind_of(stage) for _, stage in stages}
     for kind in ("words", "meaning") if spec.sources == "all" else (spec.sources,):
-        if kind not in found:
+        if kind not in kinds:
             by = "by words" if kind == "words" else "by meaning"
             raise ConfigError(f"mode {mode} cannot be used: this pipeline does not search {by}")
-    kept = [(name, stage) for name, stage in pipeline if _takes_part(name, stage, spec)]
-    return _reranked(tuple(kept), pipeline) if spec.rerank else tuple(kept)
+    kept = tuple((name, stage) for name, stage in stages if _takes_part(name, stage, spec))
+    own = next((each for each in stages if isinstance(each[1], RerankByKeywords)), ("keywords", RerankByKeywords()))
+    return _reranked(kept, own) if spec.rerank else kept
 
 
 def kind_of(stage: Stage) -> Kind | None:
@@ -61,12 +62,11 @@ def _takes_part(name: str, stage: Stage, spec: ModeSpec) -> bool:
     return not (left_out or name in spec.without or isinstance(stage, RerankByKeywords))
 
 
-def _reranked(stages: Stages, pipeline: Pipeline) -> Stages:
+def _reranked(stages: Stages, keywords: tuple[str, Stage]) -> Stages:
     """Hits keep their sources' own scores, and keywords re-rank them before parents take their place."""
-    own = next((each for each in pipeline if isinstance(each[1], RerankByKeywords)), ("keywords", RerankByKeywords()))
     ends = (place for place, (_, stage) in enumerate(stages) if isinstance(stage, (ExpandToParents, Cut)))
     place = next(ends, len(stages))
-    return (*((name, _of_own_scores(stage)) for name, stage in stages[:place]), own, *stages[place:])
+    return (*((name, _of_own_scores(stage)) for name, stage in stages[:place]), keywords, *stages[place:])
 
 
 def _of_own_scores(stage: Stage) -> Stage:

@@ -5,21 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from ragbench.base.errors import ConfigError
 from ragbench.base.fingerprint import canonical, digest
 from ragbench.base.types import Query, QueryState
 from ragbench.models.resolve import CrossEncoderSpec
+from ragbench.search.engine.modes import ModeSpec
 from ragbench.search.stages.stage import Fact, Stage, models_of
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
     from ragbench.models import CrossEncoder, Encoder
     from ragbench.models.chat import ChatSpec
-    from ragbench.search.engine.modes import ModeSpec
 
 
+S = TypeVar("S")
 Step = Callable[[str, Stage, Sequence[QueryState], "Index"], Sequence[QueryState]]
 """Runs a named stage over states and an index."""
 
@@ -73,6 +74,14 @@ class Pipeline:
         items = "".join(f"<li><b>{escape(name)}</b> {escape(stage.describe())}</li>" for name, stage in self.stages)
         return f"<ol class='ragbench-pipeline'>{items}</ol>"
 
+    def all_of(self, cls: type[S]) -> dict[str, S]:
+        """The stages of a class by their entries of `order`."""
+        return {name: stage for name, stage in self.stages if isinstance(stage, cls)}
+
+    def first(self, cls: type[S]) -> S | None:
+        """The first stage of a class; None without one."""
+        return next(iter(self.all_of(cls).values()), None)
+
     @property
     def needs(self) -> frozenset[str]:
         """The parts of the index that its stages read."""
@@ -100,9 +109,20 @@ class Pipeline:
         return any(getattr(stage, "outside", False) for _, stage in self.stages)
 
     @property
+    def recorded(self) -> bool:
+        """Whether its hits were recorded before: they belong to topics, and nothing of it can be timed or asked."""
+        return any(getattr(stage, "recorded", False) for _, stage in self.stages)
+
+    @property
     def fingerprint(self) -> str:
-        """A digest over its stages and their parameters."""
-        return digest([[name, canonical(stage)] for name, stage in self.stages])
+        """A digest over its stages, their parameters, and the content of the run file that one may read."""
+        contents = [stage.content for _, stage in self.stages if hasattr(stage, "content")]
+        return digest([*([name, canonical(stage)] for name, stage in self.stages), *contents])
+
+    def require_topics(self, qids: Sequence[str]) -> None:
+        """Raise LiveError when a stage has recorded hits, but none for these topics, or cannot open its index."""
+        for _, stage in self.stages:
+            getattr(stage, "require_topics", lambda _: None)(qids)
 
     def steps(
         self, states: Sequence[QueryState], index: Index, step: Step = call

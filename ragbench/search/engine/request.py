@@ -77,7 +77,7 @@ def adapted_pipeline(pipeline: Pipeline, options: SearchOptions, top_n: int) -> 
     if options.after is not None or options.before is not None:
         stages = _time_range_stages(stages, options)
     elif options.mode is not None:
-        stages = in_mode(pipeline, options.mode)
+        stages = in_mode(pipeline.stages, pipeline.modes, options.mode)
     if options.return_all:
         stages = tuple((name, _ALL[type(stage)](stage) if type(stage) in _ALL else stage) for name, stage in stages)
     else:
@@ -140,5 +140,4 @@ class _NoSearch:
         return [replace(state, fused=Ranking.empty()) for state in states]
 
     def describe(self) -> str:
-        """In words."""
         return "search nothing"

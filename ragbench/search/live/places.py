@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
+from ragbench.benchmark.documents import identifier
 from ragbench.corpus.masking import words
 from ragbench.corpus.sections import slug
 from ragbench.search.live.answers import LiveHit
@@ -32,6 +33,15 @@ class Places:
         self._table = table
         self._prefix = prefix.strip("/").casefold()
 
+    @property
+    def docnos(self) -> Sequence[str]:
+        """The ids of the collection's documents."""
+        return self._table.docnos
+
+    def knows(self, name: str) -> bool:
+        """Whether a name is, letter by letter, the id of a document."""
+        return identifier(name) in self._by_docno
+
     def chunk(self, found: LiveHit) -> int | None:
         """The number of the chunk, None when no document of the collection fits the hit.
 
@@ -51,6 +61,8 @@ class Places:
 
     def _document(self, name: str) -> int | None:
         """The row of a document by docno, path, address, title, or an end of its path that no other document has."""
+        if (row := self._by_docno.get(identifier(name))) is not None:
+            return row
         keys = [_key(name), self._without_prefix(_key(urlsplit(name).path))]
         for table, wanted in ((self._by_key, keys), (self._by_title, [name.strip().casefold()])):
             if found := [table[key] for key in wanted if key in table]:
@@ -85,6 +97,10 @@ class Places:
             return None
         votes = Counter({chunk: len(shingles & _shingles(self._table.text(chunk))) for chunk in chunks})
         return _winner(votes, len(shingles))
+
+    @cached_property
+    def _by_docno(self) -> Mapping[str, int]:
+        return {docno: row for row, docno in enumerate(self._table.docnos)}
 
     @cached_property
     def _by_key(self) -> Mapping[str, int]:

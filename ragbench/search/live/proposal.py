@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -42,30 +42,49 @@ def propose(answer: Any, known: Callable[[str], bool]) -> Proposal:
         )
     path, hits = lists[0]
     fields = {name: [value for hit in hits for key, value in _fields(hit, "") if key == name] for name in _keys(hits)}
-    texts = {name: [each for each in values if isinstance(each, str)] for name, values in fields.items()}
-    texts = {name: values for name, values in texts.items() if len(values) == len(hits)}
+    in_every_hit = {name: values for name, values in fields.items() if len(values) == len(hits)}
+    numbers = [name for name, values in in_every_hit.items() if all(map(_is_number, values))]
+    texts = {
+        name: texts
+        for name, values in fields.items()
+        if len(texts := [each for each in values if isinstance(each, str)]) == len(hits)
+    }
+    document, prefix, named = _document(texts, known)
+    others = [name for name in texts if name != document]
+    keys = {
+        "hits": path or "@",
+        "document": document,
+        "prefix": prefix,
+        "text": _usual("text", others),
+        "section": _usual("section", others),
+        "score": _usual("score", numbers),
+    }
+    if not keys["document"] and not keys["text"]:
+        raise LiveError(f"a hit names no document and has no text (it is {str(hits[0])[:80]!r}): see docs/live.md")
+    return Proposal({name: value for name, value in keys.items() if value}, len(hits), named)
+
+
+def _document(texts: Mapping[str, list[str]], known: Callable[[str], bool]) -> tuple[str, str, int]:
+    """The field that names documents, what usually stands before their names, and how many hits it names.
+
+    Empty where no field does and none has a usual name.
+    """
     prefixes = {name: [_prefix(value, known) for value in values] for name, values in texts.items()}
     counted = {name: sum(each is not None for each in found) for name, found in prefixes.items()}
-    document = max(texts, key=lambda name: (counted[name], -_place("document", name)), default=None)
-    if document is not None and not counted[document] and _place("document", document) == len(_NAMES["document"]):
-        document = None
-    keys = {"hits": path or "@"}
-    if document is not None:
-        keys["document"] = document
-        usual_prefix = Counter(each for each in prefixes[document] if each is not None).most_common(1)
-        if usual_prefix and usual_prefix[0][0]:
-            keys["prefix"] = usual_prefix[0][0]
-    for name in ("text", "section"):
-        usual = [each for each in texts if each != document and _place(name, each) < len(_NAMES[name])]
-        if usual:
-            keys[name] = min(usual, key=lambda each: _place(name, each))
-    numbers = [name for name, values in fields.items() if len(values) == len(hits) and all(map(_is_number, values))]
-    scores = [name for name in numbers if _place("score", name) < len(_NAMES["score"])]
-    if scores:
-        keys["score"] = min(scores, key=lambda name: _place("score", name))
-    if "document" not in keys and "text" not in keys:
-        raise LiveError(f"a hit names no document and has no text (it is {str(hits[0])[:80]!r}): see docs/live.md")
-    return Proposal(keys, len(hits), counted.get(document or "", 0))
+    best = max(texts, key=lambda name: (counted[name], -_place("document", name)), default="")
+    if not best or not (counted[best] or _is_usual("document", best)):
+        return "", "", 0
+    usual_prefix = Counter(each for each in prefixes[best] if each is not None).most_common(1)
+    return best, usual_prefix[0][0] if usual_prefix else "", counted[best]
+
+
+def _usual(what: str, names: Iterable[str]) -> str:
+    """The field that most usually holds something, empty where none does."""
+    return min((name for name in names if _is_usual(what, name)), key=lambda name: _place(what, name), default="")
+
+
+def _is_usual(what: str, name: str) -> bool:
+    return _place(what, name) < len(_NAMES[what])
 
 
 def _prefix(name: str, known: Callable[[str], bool]) -> str | None:

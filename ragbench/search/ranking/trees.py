@@ -5,20 +5,17 @@ Importing lightgbm would take a second or more; evaluating the trees for a query
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import inf, isnan
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base import locations
+from ragbench.base import named_text
 from ragbench.base.errors import ConfigError
-from ragbench.base.fingerprint import text_digest
 
 _HEAD: tuple[str, ...] = ("version", "num_class", "num_tree_per_iteration", "label_index", "max_feature_idx")
 _HEAD += ("objective", "feature_names", "feature_infos")
@@ -26,7 +23,8 @@ _TREE: tuple[str, ...] = ("num_leaves", "num_cat", "split_feature", "threshold",
 _TREE += ("right_child", "leaf_value", "is_linear", "shrinkage")
 _NUMERIC = frozenset({"0", "2"})  # kinds of decision: a number is at most the threshold
 MOST_LEAVES = 63  # a leaf is a bit of a number
-_DIGITS = 12  # of the digest of trees in a file
+GROUP = "rank"
+"""The folder of conf/ with the texts of trees."""
 
 
 @dataclass(frozen=True)
@@ -95,34 +93,9 @@ def joined(parts: Sequence[tuple[str, float]]) -> str:
     return "\n\n".join(blocks) + "\n\nend of trees\n"
 
 
-def named(name: str, text: str) -> str:
-    """What stands for the trees of conf/rank/<name>.txt in a configuration: the name and a digest of their text."""
-    return f"{name}@{text_digest(text, _DIGITS)}"
-
-
-def file_of(name: str) -> Path:
-    """The file of the trees of a name."""
-    return locations.configuration() / "rank" / f"{name}.txt"
-
-
-@lru_cache(8)
 def text_of(model: str) -> str:
     """The text of a model: itself, or of the file that `NAME@DIGEST` names. ConfigError for a file with other trees."""
-    name, at, digest = model.partition("@")
-    if not at or not re.fullmatch(r"\w[\w-]*", name) or not re.fullmatch(f"[0-9a-f]{{{_DIGITS}}}", digest):
-        return model
-    try:
-        text = file_of(name).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        raise ConfigError(
-            f"rank.model is {model}, and {file_of(name)} cannot be read: install ragbench again"
-        ) from None
-    if named(name, text) != model:
-        raise ConfigError(
-            f"rank.model is {model}, and this version of ragbench has other trees in {file_of(name)}: measure again "
-            f"with rank={name}, or use the version that measured it"
-        )
-    return text
+    return named_text.text_of(GROUP, "rank.model", model, "trees")
 
 
 @lru_cache(8)

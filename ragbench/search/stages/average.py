@@ -51,7 +51,6 @@ class AverageScores(Checked):
         return Ranking.of(chunks, np.bincount(places, weights=np.concatenate(shares), minlength=len(chunks)))
 
     def describe(self) -> str:
-        """In words."""
         return f"average scores ({', '.join(f'{name} x{weight:g}' for name, weight in sorted(self.weights.items()))})"
 
 

@@ -58,5 +58,4 @@ class Calibrate(Checked):
         return Ranking.ordered(ranking.chunks, 1.0 / (1.0 + np.exp(exponent)))
 
     def describe(self) -> str:
-        """In words."""
         return f"calibrate (half at {self.threshold:g})"

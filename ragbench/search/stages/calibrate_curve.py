@@ -93,6 +93,5 @@ class CalibrateByCurve(Checked):
         return float(np.interp(scores[0], self.best_x, self.best_y)) if len(scores) else self.best_y[0]
 
     def describe(self) -> str:
-        """In words."""
         evidence = f", counting the best of {self.best_of}" if self.best_of else ""
         return f"calibrate by a curve of {len(self.x)} points{evidence}"

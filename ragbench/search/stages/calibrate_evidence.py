@@ -99,7 +99,6 @@ class CalibrateByEvidence(Checked):
         return found
 
     def describe(self) -> str:
-        """In words."""
         return "calibrate by what speaks for an answer"
 
 

@@ -46,7 +46,6 @@ class Classify(Checked):
         return noted.with_weight(source, factor)
 
     def describe(self) -> str:
-        """In words."""
         return f"weigh sources for {'a ' + self.override if self.override else 'the kind of'} query"
 
 

@@ -65,7 +65,6 @@ class RetrieveCode(Retriever):
         return Ranking.of(chunks[first], blocks.scores[first])
 
     def describe(self) -> str:
-        """In words."""
         return f"retrieve {self.depth} code blocks{' of ' + self.language if self.language else ''}"
 
 

@@ -51,5 +51,4 @@ class BoostCommunity(Checked):
         return Ranking.of(ranking.chunks, np.where(member, ranking.scores * self.factor, ranking.scores))
 
     def describe(self) -> str:
-        """In words."""
         return f"boost the best documents' communities x{self.factor:g}"

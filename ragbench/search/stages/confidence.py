@@ -33,5 +33,4 @@ class FilterByConfidence(Checked):
         ]
 
     def describe(self) -> str:
-        """In words."""
         return f"drop confidences below {self.threshold:g}"

@@ -49,5 +49,4 @@ class AddNeighbours(Checked):
         return replace(state.filtered("after_documents", ranking), contexts=contexts)
 
     def describe(self) -> str:
-        """In words."""
         return f"keep one per document with {self.neighbours} chunks on either side"

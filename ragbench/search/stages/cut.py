@@ -39,5 +39,4 @@ class Cut(Checked):
         return ranking.keep(guaranteed | (np.cumsum(~guaranteed) <= self.top_n))
 
     def describe(self) -> str:
-        """In words."""
         return f"keep {self.top_n}"

@@ -36,5 +36,4 @@ class DropEqualTexts(Checked):
         return state.filtered("after_content_dedup", keep_hits(state, first))
 
     def describe(self) -> str:
-        """In words."""
         return "drop equal texts"

@@ -44,5 +44,4 @@ class DropNearCopies(Checked):
         return state.filtered("after_ngram_dedup", keep_hits(state, first_of_similar(overlap, self.threshold)))
 
     def describe(self) -> str:
-        """In words."""
         return f"drop near-copies ({self.unit} trigrams, {self.threshold:g})"

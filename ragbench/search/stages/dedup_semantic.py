@@ -41,5 +41,4 @@ class DropParaphrases(Checked):
         return merged.filtered("after_dedup", left)
 
     def describe(self) -> str:
-        """In words."""
         return f"drop paraphrases (cosine {self.threshold:g})"

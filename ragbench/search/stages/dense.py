@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ragbench.base.bounds import Count, Name, Share
 from ragbench.base.types import QueryState, Ranking
-from ragbench.index.index import VectorsSpec
+from ragbench.index.spec import VectorsSpec
 from ragbench.search.stages.stage import Retriever
 
 if TYPE_CHECKING:
@@ -95,6 +95,5 @@ class RetrieveDense(Retriever):
         return vectors
 
     def describe(self) -> str:
-        """In words."""
         model = f" ({self.index.encoder.name})" if self.index else ""
         return f"retrieve {self.depth} by meaning{model}"

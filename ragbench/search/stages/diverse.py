@@ -56,5 +56,4 @@ class KeepDiverse(Checked):
         return keep
 
     def describe(self) -> str:
-        """In words."""
         return f"keep {self.top_k} of many documents"

@@ -56,7 +56,6 @@ class WeighByDecisiveness(Checked):
         return state
 
     def describe(self) -> str:
-        """In words."""
         return "weigh sources by how decided they are"
 
 

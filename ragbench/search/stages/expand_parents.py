@@ -46,7 +46,6 @@ class ExpandToParents(Checked):
         )
 
     def describe(self) -> str:
-        """In words."""
         return "expand to parents"
 
 

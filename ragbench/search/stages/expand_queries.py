@@ -115,7 +115,6 @@ class ExpandQueries(ChatFields):
         )
 
     def describe(self) -> str:
-        """In words."""
         asking = f", ask {self.model} for {self.max_variants} phrasings" if self.endpoint else ""
         return f"find the salient terms{asking}"
 

@@ -54,7 +54,6 @@ class ExpandSynonyms(Checked):
         return state.with_note("synonyms: " + "; ".join(f"{word}: {', '.join(each)}" for word, each in found.items()))
 
     def describe(self) -> str:
-        """In words."""
         return f"add {self.max_synonyms} synonyms a word"
 
 

@@ -58,5 +58,4 @@ class ExpandTerms(Checked):
         return state.with_note("expanded with " + ", ".join(f"{term} ({cosine:.2f})" for term, cosine in added))
 
     def describe(self) -> str:
-        """In words."""
         return f"expand by {self.top_k} near terms"

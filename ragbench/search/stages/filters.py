@@ -109,7 +109,6 @@ class FilterDocuments(Checked):
         return [replace(state, filters=self.conditions).with_note(note) for state in states]
 
     def describe(self) -> str:
-        """In words."""
         named = (
             f"{name} {' or '.join(map(str, value)) if isinstance(value, tuple) else value}"
             for name, value in self.given.items()

@@ -78,7 +78,6 @@ class BoostFolder(Checked):
         }
 
     def describe(self) -> str:
-        """In words."""
         return f"boost folders (at most x{self.max_factor:g})"
 
 

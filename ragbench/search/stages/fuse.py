@@ -123,7 +123,6 @@ class Fuse(Checked):
         return filled
 
     def describe(self) -> str:
-        """In words."""
         weights = ", ".join(f"{source} x{weight:g}" for source, weight in sorted(self.weights.items()) if weight != 1.0)
         how = f"k {self.k:g}" if self.method == "rrf" else self.norm if self.method == "convex" else ""
         settings = ", ".join(filter(None, (how, weights)))

@@ -83,7 +83,6 @@ class FollowLinks(Checked):
         return math.ceil(self.share * others / (1 - self.share) - 1e-9) if self.share < 1 else sys.maxsize
 
     def describe(self) -> str:
-        """In words."""
         return f"follow links for {self.hops} hop{'s' if self.hops > 1 else ''}"
 
 

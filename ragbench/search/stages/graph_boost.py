@@ -80,5 +80,4 @@ class BoostConnected(Checked):
         return {"graph_boost": {"connections": score, "boost_factor": self.factor(score)}} if score else {}
 
     def describe(self) -> str:
-        """In words."""
         return f"boost connected documents (at most x{self.max_factor:g})"

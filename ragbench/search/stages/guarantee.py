@@ -114,7 +114,6 @@ class GuaranteeNotes(Checked):
         return _with_guaranteed(state, ranking, whole, dict.fromkeys(whole, TIME)).with_note(note)
 
     def describe(self) -> str:
-        """In words."""
         if self.after is not None or self.before is not None:
             return f"take the notes of {self.after or 'the beginning'} to {self.before or 'now'} alone"
         return "put the notes first that the query names"

@@ -57,7 +57,6 @@ class SupposeAnswer(ChatFields):
         return _add_hypothesis(state, passage, f"by {self.model}")
 
     def describe(self) -> str:
-        """In words."""
         return "suppose an answer"
 
 

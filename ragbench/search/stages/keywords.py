@@ -70,5 +70,4 @@ class RerankByKeywords(Checked):
         return Ranking.of(ranking.chunks[stays], scores[stays])
 
     def describe(self) -> str:
-        """In words."""
         return f"re-rank {self.depth} by keywords (at least {self.threshold:g})"

@@ -95,7 +95,6 @@ class RetrieveLexical(Retriever):
         return words.scores(self._text(state), documents)[places]
 
     def describe(self) -> str:
-        """In words."""
         weights = {name: weight for name, weight in sorted(self.fields.items()) if weight}
         names = ", ".join(f"{name} x{weight:g}" if weight != 1 else name for name, weight in weights.items())
         where = "" if weights == {"content": 1.0} else f" in {names}"

@@ -48,5 +48,4 @@ class LimitPerDocument(Checked):
         return within
 
     def describe(self) -> str:
-        """In words."""
         return f"keep {self.max_per_doc} per document"

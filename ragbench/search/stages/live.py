@@ -1,7 +1,7 @@
 """The only stage of a live arm: asks a search that runs elsewhere and finds its hits among the chunks of the index.
 
 So measures, verdicts, losses, hits side by side and latency work as for any arm. The time of a query is end to end: it
-includes the network.
+includes the network. A run file is such an arm without times.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from annotated_types import MinLen
 
-from ragbench.base.bounds import Count, Name, Natural, Positive, SplitWords
+from ragbench.base.bounds import Checked, Count, Name, Natural, Positive, Share, SplitWords, Weight
+from ragbench.base.errors import LiveError
 from ragbench.base.fingerprint import digest
-from ragbench.base.types import QueryState, Ranking
+from ragbench.base.types import Query, QueryState, Ranking
 from ragbench.benchmark.documents import identifier
 from ragbench.boundary.capabilities import Capability, Needs
 from ragbench.models.chat import Endpoint, Secret
+from ragbench.search.live import anserini, run_file
 from ragbench.search.live.answers import LiveHit, Reading
 from ragbench.search.live.asking import Asker, secret
 from ragbench.search.live.places import Places
@@ -35,19 +37,15 @@ Address = Endpoint
 
 
 @dataclass(frozen=True, kw_only=True)
-class Live(Reading, ABC):
-    """Base of all live searches; the fields of `Reading` say where hits are in an answer.
+class Elsewhere(Checked, ABC):
+    """Base of all arms whose hits another system finds, each of which names a document or has a text.
 
     `depth`: hits that are requested and kept. `prefix` is removed from the paths of addresses (`docs` in
-    `https://example.org/docs/keys`). `timeout_s`, `retries` and `per_second` (requests, at most) bound every exchange;
-    the arm fails when a query gets no answer.
+    `https://example.org/docs/keys`).
     """
 
     depth: Count = 10  # hits to request
     prefix: str = ""  # cut from the paths of addresses: docs in https://example.org/docs/keys
-    timeout_s: Positive = 10.0  # for the whole answer
-    retries: Natural = 2  # further attempts after a failure
-    per_second: Positive = 5.0  # requests, at most
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks"})
     requires: ClassVar[frozenset[str]] = NOTHING
@@ -61,6 +59,47 @@ class Live(Reading, ABC):
         """Its name in messages."""
 
     @abstractmethod
+    def found(self, query: Query, places: Places) -> Sequence[LiveHit]:
+        """At most `depth` hits, best first. Raises LiveError when the query has no answer."""
+
+    def sample(self, places: Places) -> Sequence[LiveHit] | None:
+        """Documents that it may return, of which one at least must be in the collection; None: they are not known."""
+        return None
+
+    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
+        """Ask for the hits of every state, one after the other. LiveError when one query has no answer."""
+        places = _places(index.chunks, self.prefix)
+        self._require(places)
+        return [place_hits(state, self.found(state.query, places), places) for state in states]
+
+    def _require(self, places: Places) -> None:
+        """Raise LiveError when nothing of what it may return is in the collection; looked at once."""
+        key = (digest(self), id(places))
+        if key in _FITTING:
+            return
+        sample = self.sample(places)
+        if sample is not None and all(places.chunk(each) is None for each in sample):
+            theirs, ours = (", ".join(names) for names in ([each.document for each in sample[:2]], places.docnos[:2]))
+            raise LiveError(
+                f"{self.name} has none of the collection's documents: it names {theirs}, the collection {ours}; use "
+                "the data that it was made of, or set live.prefix to what its ids begin with"
+            )
+        _FITTING.add(key)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Live(Reading, Elsewhere, ABC):
+    """Base of all live searches; the fields of `Reading` say where hits are in an answer.
+
+    `timeout_s`, `retries` and `per_second` (requests, at most) bound every exchange; the arm fails when a query gets no
+    answer.
+    """
+
+    timeout_s: Positive = 10.0  # for the whole answer
+    retries: Natural = 2  # further attempts after a failure
+    per_second: Positive = 5.0  # requests, at most
+
+    @abstractmethod
     def asking(self) -> Callable[[str, int], Any]:
         """A function that sends one query for a number of hits and returns the answer's JSON."""
 
@@ -68,14 +107,13 @@ class Live(Reading, ABC):
         """The whole answer to one query. Raises LiveError when there is none."""
         return _asker(self)(query, self.depth)
 
+    def found(self, query: Query, places: Places) -> Sequence[LiveHit]:
+        """What the answer holds."""
+        return self.read(self.answer(query.text), self.depth)
+
     def wait(self) -> None:
         """Wait until `per_second` allows another request; the time of a query does not include it."""
         _asker(self).wait()
-
-    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
-        """Ask the search for every state, one after the other. LiveError when one query has no answer."""
-        places = _places(index.chunks, self.prefix)
-        return [place_hits(state, self.read(self.answer(state.query.text), self.depth), places) for state in states]
 
     def describe(self) -> str:
         """The system that it asks."""
@@ -166,6 +204,95 @@ class LiveMcp(Live):
         return mcp.asking(self.url or self.program, self.tool, self.arguments, self.timeout_s)
 
 
+@dataclass(frozen=True, kw_only=True)
+class LivePyserini(Elsewhere):
+    """An index that Anserini or Pyserini built, a folder or a prebuilt one, searched as `LuceneSearcher` searches it.
+
+    Hits are placed by their ids; a hit with an id that is no document's, or of a passage (`doc7#2`), also by the text
+    that the index stores.
+    """
+
+    index: Annotated[Name, Needs(anserini.need)]  # a folder, or the name of a prebuilt index such as cacm
+    depth: Count = 100
+    k1: Weight = 0.9
+    b: Share = 0.4
+    # weights of the fields that are searched; none: the field contents
+    fields: Mapping[str, Positive] = field(default_factory=dict)
+    feedback: Literal["rm3", "rocchio"] | None = None  # pseudo-relevance feedback: rm3 or rocchio
+    language: Name | None = None  # of the analyzer, such as de; English when null
+
+    @property
+    def name(self) -> str:
+        """The index."""
+        return f"the index {self.index}"
+
+    def require_topics(self, qids: Sequence[str]) -> None:
+        """Raise LiveError for an index that cannot be opened, before anything is measured."""
+        _ = self._searcher
+
+    def found(self, query: Query, places: Places) -> Sequence[LiveHit]:
+        """The hits of `LuceneSearcher.search`."""
+        return self._searcher.search(query.text, self.depth, places.knows)
+
+    def sample(self, places: Places) -> Sequence[LiveHit] | None:
+        """Some documents of the index; None where it holds one of the collection's."""
+        searcher = self._searcher
+        return None if searcher.holds(places.docnos[: anserini.SAMPLE]) else searcher.sample()
+
+    def describe(self) -> str:
+        """The index and how it is scored."""
+        feedback = f" and {self.feedback}" if self.feedback else ""
+        return f"search {self.name} with BM25 (k1={self.k1:g}, b={self.b:g}){feedback} for {self.depth} hits"
+
+    @property
+    def _searcher(self) -> anserini.Searcher:
+        weights = tuple(sorted(self.fields.items()))
+        scoring = anserini.Scoring(self.k1, self.b, weights, self.feedback, self.language)
+        return anserini.opened(self.index, scoring)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LiveRun(Elsewhere):
+    """A run file in TREC form that any system wrote: its hits are judged as they are, and nothing is asked or timed."""
+
+    path: Annotated[Name, Needs(Capability.READS)]  # lines of: qid Q0 id rank score tag; may be packed (.gz)
+    depth: Count = 1000  # hits to read of each topic
+
+    recorded: ClassVar[bool] = True
+
+    @property
+    def name(self) -> str:
+        """The file."""
+        return f"the run file {self.path}"
+
+    @property
+    def content(self) -> str:
+        """A digest of the file: another run under its name is another arm."""
+        return run_file.content(self.path)
+
+    def require_topics(self, qids: Sequence[str]) -> None:
+        """Raise LiveError for a run of none of the topics, or a file that is no run."""
+        run = run_file.read(self.path)
+        if not any(qid in run for qid in qids):
+            theirs, ours = (", ".join(list(names)[:2]) for names in (run, qids))
+            raise LiveError(
+                f"{self.name} has no hits for any of the topics: it answers {theirs}, the topics are {ours}"
+            )
+
+    def found(self, query: Query, places: Places) -> Sequence[LiveHit]:
+        """The hits of the topic, in the order of trec_eval; none where the run has no such topic."""
+        found = run_file.read(self.path).get(query.qid, ())
+        return [LiveHit(name, score=score) for name, score in found[: self.depth]]
+
+    def sample(self, places: Places) -> Sequence[LiveHit] | None:
+        """The best hits of its topics."""
+        return [LiveHit(name) for hits in run_file.read(self.path).values() for name, _ in hits[:10]]
+
+    def describe(self) -> str:
+        """The file."""
+        return f"take the first {self.depth} hits of {self.name}"
+
+
 def place_hits(state: QueryState, found: Sequence[LiveHit], places: Places) -> QueryState:
     """The state with the found hits as its ranking; a hit in no document of the collection keeps its place by name.
 
@@ -202,4 +329,5 @@ def _places(table: ChunkTable, prefix: str) -> Places:
 
 
 _ASKERS: dict[str, Asker] = {}
+_FITTING: set[tuple[str, int]] = set()  # searches, and the places that know one of their documents
 _NAME = 200  # characters of the name of a hit that was not placed

@@ -59,5 +59,4 @@ class MergeScores(Checked):
         return Ranking.ordered(chunks[order], scores[order] / max(1.0, scores.max(initial=0.0)))
 
     def describe(self) -> str:
-        """In words."""
         return f"merge by score (lexical x{self.lexical_weight:g}, dense x{self.dense_weight:g})"

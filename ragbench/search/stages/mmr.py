@@ -70,7 +70,6 @@ class Diversify(Checked):
         return (values - values[-1]) / spread if spread > 0 else np.ones_like(values)
 
     def describe(self) -> str:
-        """In words."""
         return f"diversify (lambda {self.lambda_:g})"
 
 

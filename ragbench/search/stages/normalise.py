@@ -58,5 +58,4 @@ class NormaliseScores(Checked):
         return Ranking.ordered(ranking.chunks, np.clip(scaled, self.low, self.high))
 
     def describe(self) -> str:
-        """In words."""
         return f"scale scores to {self.low:g} - {self.high:g}"

@@ -89,7 +89,6 @@ class Rank(Checked):
         return reorder(ranking, candidates, self.prior * candidates.norm + trees.parse(self.trees)(rows))
 
     def describe(self) -> str:
-        """In words."""
         return f"rank {self.depth} by {len(trees.parse(self.trees))} learned trees"
 
 

@@ -81,7 +81,6 @@ class RankCandidates(Checked):
         return {"lexical_matches": [{"field": f, "query": q, "weight": w} for f, q, w in matches]}
 
     def describe(self) -> str:
-        """In words."""
         return f"rank {self.depth} of them by salient terms"
 
 

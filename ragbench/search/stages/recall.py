@@ -48,5 +48,4 @@ class RecallBySubstring(Checked):
         return replace(state, candidates=found).with_note(note)
 
     def describe(self) -> str:
-        """In words."""
         return f"recall {self.limit} documents by substring"

@@ -77,5 +77,4 @@ class BoostRecent(Checked):
         return 1.0 + self.bias * (tier - 1.0) / 0.5
 
     def describe(self) -> str:
-        """In words."""
         return f"boost what is recent (bias {self.bias:g})"

@@ -102,7 +102,6 @@ class Rerank(Checked):
         return order, scores[order]
 
     def describe(self) -> str:
-        """In words."""
         return f"re-rank {self.depth}{' and blend' if self.blend else ''}"
 
 

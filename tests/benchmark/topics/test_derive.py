@@ -17,7 +17,8 @@ from ragbench.config.benchmark import documents, load
 from ragbench.corpus.masking import Finder, words
 from ragbench.corpus.reader import read_vault
 from ragbench.index.artefacts import ArtefactStore
-from ragbench.index.index import Index, IndexSpec
+from ragbench.index.index import Index
+from ragbench.index.spec import IndexSpec
 
 
 @pytest.fixture(scope="module")
@@ -125,6 +126,32 @@ def test_queries_that_fit_several_documents_or_stand_in_a_title_are_dropped(tmp_
         choose(read_vault(tmp_path).documents, DeriveSpec(kinds=("description", "alias")))
     for reason in ("2 nearly the same as another", "2 told by title, path or text", "1 with an answer of few words"):
         assert reason in str(raised.value)
+
+
+def test_kinds_have_shares(plain) -> None:
+    spec = DeriveSpec(kinds=("description", "link"), shares={"link": 3.0}, limit=40)
+    kinds = Counter(topic.type for topic in choose(plain.documents, spec).topics)
+    assert kinds == {"link": 30, "description": 10}
+
+
+def test_a_query_may_share_few_words_with_its_answer(tmp_path: Path) -> None:
+    long = " ".join(f"filler{number}" for number in range(30))
+    # Of four telling words `a` has three outside the source, `b` one.
+    pages = {"a": ("rusty lanterns flicker nightly", "Rusty"), "b": ("wooden ladders creak loudly", "B")}
+    for name, (description, title) in pages.items():
+        last = description.split()[-1] if name == "a" else ""
+        text = f"# {title}\n\n{description.split()[1]} {last}. {long}\n"
+        (tmp_path / f"{name}.md").write_text(f"---\ndescription: {description}\n---\n{text}")
+    documents = read_vault(tmp_path).documents
+
+    def texts(overlap: float) -> list[str]:
+        spec = DeriveSpec(kinds=("description",), overlap=overlap)
+        return sorted(topic.text for topic in choose(documents, spec).topics)
+
+    assert texts(1.0) == texts(0.75) == ["rusty lanterns flicker nightly", "wooden ladders creak loudly"]
+    assert texts(0.5) == texts(0.25) == ["wooden ladders creak loudly"]
+    with pytest.raises(BenchmarkError, match=r"2 with more words of the answer than topics\.overlap"):
+        texts(0.2)
 
 
 def test_what_cannot_be_is_said() -> None:

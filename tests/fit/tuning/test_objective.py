@@ -22,7 +22,7 @@ from ragbench.fit.tuning.objective import (
 from ragbench.fit.tuning.space import space
 from ragbench.search.engine.pipeline import start
 
-from ..conftest import ONE_PARAMETER, compose
+from ...conftest import ONE_PARAMETER, compose
 
 
 def test_test_topics_and_their_judgments_are_gone(opposed) -> None:

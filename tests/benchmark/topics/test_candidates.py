@@ -94,3 +94,53 @@ def test_the_first_sentence_is_none_that_readers_do_not_see() -> None:
 
 def test_every_kind_is_a_source(documents) -> None:
     assert {each.kind for each in candidates(documents)} == set(KINDS)
+
+
+ASKED = """# Installing
+
+Start here. If you get a permission denied error on start, run as root.
+Why does it need root? It opens a port.
+When it fails, read the log. All is well.
+
+## How to move the folder
+
+Copy it.
+
+## Why?
+
+## Where keys are kept
+
+In the safe.
+
+```
+$ start
+ERROR: port 80 is taken
+warnings are fine
+```
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        (
+            "symptom",
+            [
+                (
+                    "a permission denied error on start",
+                    "If you get a permission denied error on start, run as root.",
+                ),
+                ("When it fails, read the log", "When it fails, read the log."),
+            ],
+        ),
+        ("faq", [("Why does it need root?", "Why does it need root?")]),
+        (
+            "how_to",
+            [("How to move the folder", "How to move the folder"), ("Where keys are kept", "Where keys are kept")],
+        ),
+        ("message", [("ERROR: port 80 is taken", "ERROR: port 80 is taken")]),
+    ],
+)
+def test_what_reads_like_a_question_or_a_failure(tmp_path: Path, kind, expected) -> None:
+    (tmp_path / "install.md").write_text(ASKED, encoding="utf-8")
+    assert [(text, masked) for *_, text, masked in found(read_vault(tmp_path).documents, kind)] == expected

@@ -10,6 +10,7 @@ import pytest
 
 from ragbench.base.errors import RagbenchError
 from ragbench.config import composition
+from ragbench.config.benchmark import load
 from ragbench.experiment import coldstart
 
 VAULT = Path(__file__).parents[1] / "data" / "vault"
@@ -25,7 +26,7 @@ def test_times_and_memory_of_its_own_process(workplace: Path, tmp_path: Path) ->
     )
     # What this process holds is not counted.
     ballast = bytearray(600 << 20)
-    found = coldstart.measure(settings, "lamps")
+    found = coldstart.measure(settings, "lamps", load(settings.config).collection)
     assert 0 < found["ready"] < found["first answer"]
     assert 50 < found[coldstart.PEAK_MEMORY] < 600
     assert coldstart.peak_memory_bytes() > len(ballast)
@@ -46,4 +47,4 @@ def test_memory_once_used_stays_in_the_peak() -> None:
 def test_a_cold_start_that_fails_names_the_arm(tmp_path: Path) -> None:
     settings = composition.compose(["data=vault", f"data.corpus={tmp_path / 'absent'}", "name=lost"])
     with pytest.raises(RagbenchError, match="the cold start of 'lost' failed"):
-        coldstart.measure(settings, "lamps")
+        coldstart.measure(settings, "lamps", "0" * 64)

@@ -21,7 +21,7 @@ from ragbench.fit.tuning.outcome import Tuned
 from ragbench.fit.tuning.search import tune
 from ragbench.fit.tuning.space import Parameter
 
-from ..conftest import ONE_PARAMETER, compose
+from ...conftest import ONE_PARAMETER, compose
 
 WEIGHT = "fuse.weights.lexical"
 

@@ -5,7 +5,10 @@ import pytest
 
 from ragbench.base.errors import ConfigError
 from ragbench.evaluation.latency import LatencySpec, measure, repeat_sentences
+from ragbench.models.access import Models
+from ragbench.models.cache import EmbeddingCache
 from ragbench.models.chat import EndpointModel
+from ragbench.models.shipped import ShippedVectors
 from ragbench.search.engine.executor import Arm
 from ragbench.search.engine.pipeline import Pipeline
 from ragbench.search.stages.cut import Cut
@@ -56,14 +59,16 @@ def test_the_table_has_a_row_for_every_stage_and_the_whole(timings) -> None:
     assert np.isnan(rows["total"]["p95_high"])  # of four queries
 
 
-def test_no_cache_on_disk_is_read(index, queries, monkeypatch) -> None:
-    from ragbench.models import cache
-
+def test_no_cache_on_disk_is_read_and_nothing_that_was_shipped(index, queries, monkeypatch, tmp_path) -> None:
     def refuse(*_: object) -> None:
         raise AssertionError("time was measured through a cache")
 
-    monkeypatch.setattr(cache.EmbeddingCache, "get_many", refuse)
-    measure([Arm("plain", Pipeline(DENSE), index)], queries, SPEC)
+    for each in (EmbeddingCache, ShippedVectors):
+        monkeypatch.setattr(each, "get_many", refuse)
+    eager = index.with_models(Models(cache=tmp_path, shipped=True))
+    with pytest.raises(AssertionError, match="through a cache"):
+        eager.encoder.encode_queries(["lamps"])
+    measure([Arm("plain", Pipeline(DENSE), eager)], queries, SPEC)
 
 
 def test_an_answer_that_is_kept_counts_in_the_second_ask_alone(index, queries, clock, monkeypatch) -> None:

@@ -1,21 +1,17 @@
-"""The parts of an index: each has a name, is built when first needed and opened once."""
+"""Where a part of an index is built, and who is told how far it is."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TypeVar
 
 from ragbench.index.shards import Shards, Tick
-
-if TYPE_CHECKING:
-    from ragbench.index.index import Index
 
 Progress = Callable[[str, int, int], None]
 """Called with the name of a task, the number of items done, and the number of all items."""
 
-T = TypeVar("T")
 Item = TypeVar("Item")
 
 
@@ -50,26 +46,3 @@ class Building:
         for item in items:
             yield item
             tick(1)
-
-
-@dataclass(frozen=True)
-class StoredPart(Generic[T]):
-    """A part in an artefact's files. Stages read what `open` returns as `index.<name>`.
-
-    `inputs` lists everything that the files depend on, with the version of the code: equal inputs give equal bytes.
-    `build` fills an empty folder, `open` reads a finished one.
-    """
-
-    name: str
-    inputs: Callable[[Index], list[Any]]
-    build: Callable[[Building, Index], None]
-    open: Callable[[Path, Index], T]
-
-
-@dataclass(frozen=True)
-class Part(Generic[T]):
-    """A part that is made in memory from other parts; `fingerprint` is a digest of everything that it depends on."""
-
-    name: str
-    fingerprint: Callable[[Index], str]
-    open: Callable[[Index], T]

@@ -28,7 +28,7 @@ switch traffic between two running versions,deployment.md
 def words(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     folder = tmp_path_factory.mktemp("few")
     (folder / "questions.csv").write_text(QUESTIONS, encoding="utf-8")
-    handbook = Path(__file__).parents[1] / "data" / "phases"
+    handbook = Path(__file__).parents[2] / "data" / "phases"
     return [
         *("data=vault", f"data.corpus={handbook}", f"data.queries={folder / 'questions.csv'}"),
         *("p10=on", "p10.threshold=0.5", "tune=[p10]", "tune.trials=6", "tune.folds=2", "tune.repeats=2"),

@@ -1,0 +1,57 @@
+"""Learned text in a file of its own, named in a configuration by `NAME@DIGEST`: conf/GROUP/NAME.txt."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from pathlib import Path
+
+from ragbench.base import locations
+from ragbench.base.errors import ConfigError
+from ragbench.base.files import write_text
+from ragbench.base.fingerprint import text_digest
+
+_DIGITS = 12
+
+
+def named(name: str, text: str) -> str:
+    """What stands for the text in a configuration: its name and a digest."""
+    return f"{name}@{text_digest(text, _DIGITS)}"
+
+
+def file_of(group: str, name: str) -> Path:
+    """The file of a name."""
+    return locations.configuration() / group / f"{name}.txt"
+
+
+@lru_cache(16)
+def text_of(group: str, key: str, value: str, what: str) -> str:
+    """The text that the value of a key stands for: itself, or that of the file that `NAME@DIGEST` names.
+
+    `what` it holds, in plural. ConfigError for a file that cannot be read or holds another text.
+    """
+    name, at, digest = value.partition("@")
+    if not at or not re.fullmatch(r"\w[\w-]*", name) or not re.fullmatch(f"[0-9a-f]{{{_DIGITS}}}", digest):
+        return value
+    file = file_of(group, name)
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise ConfigError(f"{key} is {value}, and {file} cannot be read: install ragbench again") from None
+    if named(name, text) != value:
+        raise ConfigError(
+            f"{key} is {value}, and this version of ragbench has other {what} in {file}: measure again with "
+            f"{named(name, text)}, or use the version that measured it"
+        )
+    return text
+
+
+def write(group: str, name: str, text: str) -> Path:
+    """Write the file of a name. ConfigError where it cannot be written."""
+    file = file_of(group, name)
+    try:
+        write_text(file, text)
+    except OSError as error:
+        raise ConfigError(f"cannot write {file} ({error.strerror}): make the folder writable") from None
+    text_of.cache_clear()
+    return file

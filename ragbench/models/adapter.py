@@ -1,0 +1,134 @@
+"""An encoder whose vectors of queries are moved by a low-rank map that was learned from judged topics.
+
+q' = q + up (down q), scaled to length 1, with `down` of shape (rank, dim) and `up` of shape (dim, rank). Vectors of
+passages stay as they are, so nothing is embedded again.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragbench.base import named_text
+from ragbench.base.errors import ConfigError, ModelError
+from ragbench.base.fingerprint import digest
+from ragbench.boundary.json import read_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ragbench.models import Encoder
+
+GROUP = "adapter"
+"""The folder of conf/ with the texts of adapters."""
+KEY = "index.encoder.adapter"
+_FORM = 1
+
+Vectors = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """The map, for the encoder of one digest; float32, shapes (rank, dim) and (dim, rank)."""
+
+    encoder: str
+    down: Vectors
+    up: Vectors
+
+    def __call__(self, queries: Vectors) -> Vectors:
+        """Unit vectors moved, shape (n, dim); each row by itself, so that it never depends on the others."""
+        moved = [query + self.up @ (self.down @ query) for query in queries.astype(np.float64)]
+        units = [each / (np.sqrt(each @ each) or 1.0) for each in moved]
+        return np.array(units, dtype=np.float32).reshape(queries.shape)
+
+    @property
+    def text(self) -> str:
+        """The adapter as one line of JSON; `read` gives the same numbers."""
+        arrays = {"down": self.down, "up": self.up}
+        parts = {name: base64.b64encode(each.astype("<f4").tobytes()).decode() for name, each in arrays.items()}
+        return json.dumps({"form": _FORM, "encoder": self.encoder, "rank": len(self.down), **parts}) + "\n"
+
+
+@lru_cache(16)
+def read(value: str) -> Adapter:
+    """The adapter that a text holds, or the file that `NAME@DIGEST` names. ConfigError for anything else."""
+    text = named_text.text_of(GROUP, KEY, value, "numbers")
+    try:
+        found = read_json(text)
+        if found["form"] != _FORM:
+            raise ValueError
+        down, up = (np.frombuffer(base64.b64decode(found[name], validate=True), "<f4") for name in ("down", "up"))
+        rank = int(found["rank"])
+        adapter = Adapter(str(found["encoder"]), down.reshape(rank, -1), up.reshape(-1, rank))
+        if adapter.down.shape != adapter.up.shape[::-1] or not np.isfinite([*down, *up]).all():
+            raise ValueError
+    except (ValueError, TypeError, KeyError):
+        raise ConfigError(
+            f"{KEY} is {value[:40]!r}, which is no adapter: let `ragbench fit adapter --write NAME` write one, and "
+            "copy the word that it prints"
+        ) from None
+    return adapter
+
+
+class AdaptedEncoder:
+    """An encoder with an adapter on the vectors of its queries; `plain` is the encoder itself."""
+
+    def __init__(self, plain: Encoder, adapter: Adapter) -> None:
+        self.plain, self.adapter = plain, adapter
+        if adapter.encoder != plain.digest:
+            raise ModelError(
+                f"{KEY} was learned for another model or prefix than {plain.name} as configured: learn it again with "
+                "`ragbench fit adapter`, or leave it out"
+            )
+
+    def __repr__(self) -> str:
+        return f"AdaptedEncoder({self.plain!r})"
+
+    @property
+    def name(self) -> str:
+        """As `plain`."""
+        return self.plain.name
+
+    @cached_property
+    def digest(self) -> str:
+        """A digest of everything that vectors of queries depend on."""
+        return digest([self.plain.digest, self.adapter.text])
+
+    @property
+    def passage_digest(self) -> str:
+        """As `plain`."""
+        return self.plain.passage_digest
+
+    @property
+    def weights(self) -> Mapping[str, str]:
+        """As `plain`."""
+        return self.plain.weights
+
+    @property
+    def dim(self) -> int:
+        """As `plain`."""
+        return self.plain.dim
+
+    @property
+    def max_tokens(self) -> int:
+        """As `plain`."""
+        return self.plain.max_tokens
+
+    def count_tokens(self, text: str) -> int:
+        """The tokens of a text, without markers and uncut."""
+        return self.plain.count_tokens(text)
+
+    def encode_queries(self, texts: Sequence[str]) -> Vectors:
+        """Unit vectors of queries, moved, shape (n, dim)."""
+        return self.adapter(self.plain.encode_queries(texts))
+
+    def encode_passages(self, texts: Sequence[str], progress: Callable[[int], None] | None = None) -> Vectors:
+        """As `plain`."""
+        return self.plain.encode_passages(texts, progress)

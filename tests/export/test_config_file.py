@@ -1,0 +1,54 @@
+"""A configuration as a preset and what differs: saved as an experiment it composes to the measured pipeline."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from ragbench.base import locations
+from ragbench.config import composition
+from ragbench.config.settings import Settings
+from ragbench.export import config_file
+
+ARMS = [
+    ["exp=recommended"],
+    ["exp=recommended", "p6=on", "fuse.k=30"],
+    ["exp=phase4", "p1=off", "p6.depth=3"],
+    ["exp=phase2", "graph=on", "index.encoder.name=draft", "fuse.weights.lexical=0.4"],
+    ["exp=lexical_v3", "chunking=librarian_fixed"],
+    ["exp=librarian_hybrid", "recency=on", "recency.now='2026-01-01'"],
+    ["p4=on", "p2=on"],
+]
+
+
+def search_of(settings: Settings) -> dict:
+    return {key: value for key, value in composition.without_measurement(settings.config).items() if key != "name"}
+
+
+@pytest.mark.parametrize("words", ARMS, ids=" ".join)
+def test_a_saved_file_composes_to_the_measured_pipeline(words, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    measured = composition.compose(words)
+    text, missing = config_file.render(measured, ["nDCG@10 .609 on 81 topics."], None)
+    assert missing == [] and "# nDCG@10 .609 on 81 topics." in text
+    conf = shutil.copytree(locations.configuration(), tmp_path / "conf")
+    (name,) = (line.split()[1] for line in text.splitlines() if line.startswith("name: "))
+    assert f"# Save as conf/exp/{name}.yaml" in text and not (conf / "exp" / f"{name}.yaml").exists()
+    (conf / "exp" / f"{name}.yaml").write_text(text, encoding="utf-8")
+    monkeypatch.setattr(locations, "configuration", lambda: conf)
+    loaded = composition.compose([f"exp={name}"])
+    assert repr(loaded.pipeline) == repr(measured.pipeline)
+    assert search_of(loaded) == search_of(measured)
+
+
+def test_only_what_differs_is_written() -> None:
+    found = config_file.nearest(composition.compose(["exp=phase4", "p1=off", "p6.depth=3"]))
+    assert (found.preset, found.choices, found.values) == ("phase4", {"p1": "off"}, {"p6.depth": 3})
+
+
+def test_without_a_named_preset_the_nearest_is_found() -> None:
+    words = [f"{key}={value}" for key, value in (("p11", "off"), ("p12", "on"))]
+    measured = composition.compose(["exp=phase4", *words])
+    unnamed = Settings(measured.name, measured.config)
+    assert config_file.nearest(unnamed).preset == "phase4"

@@ -1,0 +1,141 @@
+"""A run file of any system is an arm: judged like the others, without times; and other tools read what a run writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import ir_measures
+import pytest
+
+from ragbench.base.errors import LiveError
+from ragbench.benchmark.benchmark import Benchmark
+from ragbench.benchmark.pool import read_run
+from ragbench.commands import cli
+from ragbench.config.settings import Settings
+from ragbench.evidence.cost import RECORDED
+from ragbench.experiment.run import run
+from ragbench.report import html, screen
+from ragbench.results import verdicts
+from ragbench.results.compare import gather
+from ragbench.results.measurements import Measurements
+from ragbench.search.stages.live import LiveRun
+from ragbench.workbench import Results
+
+MEASURES = ("nDCG@10", "RR", "R@10", "P@5", "AP")
+
+
+@pytest.fixture
+def arm(settings_of, tmp_path: Path):
+    def make(name: str, *overrides: str) -> Settings:
+        return settings_of(tmp_path / "results", "split=all", f"name={name}", *overrides)
+
+    return make
+
+
+def measured(benchmark: Benchmark, *arms: Settings) -> Measurements:
+    return run(arms, benchmark, say=lambda sentence: None)
+
+
+@pytest.fixture
+def ours(arm, benchmark_small: Benchmark) -> Measurements:
+    return measured(benchmark_small, arm("ours", "latency.enabled=false"))
+
+
+def test_a_run_read_again_has_the_values_it_had(
+    arm, ours: Measurements, benchmark_small: Benchmark, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = ours.arm_path("ours") / "run.trec"
+    both = measured(benchmark_small, arm("ours"), arm("theirs", "live=trec", f"live.path={file}"))
+    for measure in MEASURES:
+        values = [both.values(name, measure).to_dict() for name in ("ours", "theirs")]
+        assert values[0] == values[1], measure
+        assert any(values[0].values()), measure
+    assert set(both.latency["arm"]) == {"ours"}
+    (row,) = verdicts.read(both).to_dict("records")
+    assert RECORDED in row["reason"]
+    assert "--time-again" not in row["reason"]
+    screen.show(both)
+    assert "theirs" in capsys.readouterr().out
+    assert f"take the first 1000 hits of the run file {file}" in html.render(both)
+
+
+def test_what_comes_next_is_no_export_of_what_runs_elsewhere(
+    arm, ours: Measurements, benchmark_small: Benchmark
+) -> None:
+    file = ours.arm_path("ours") / "run.trec"
+    both = measured(benchmark_small, arm("theirs", f"source=trec:{file}"), arm("ours", "latency.enabled=false"))
+    assert Results.load(both.folder).next_words == "diagnose"
+
+
+def test_sections_of_a_run_file_are_judged_as_sections(arm, ours: Measurements, benchmark_small: Benchmark) -> None:
+    file = ours.arm_path("ours") / "sections.trec"
+    theirs = measured(benchmark_small, arm("theirs", f"source=trec:{file}"))
+    before = ours.values("ours", "nDCG@10", level="section")
+    after = theirs.values("theirs", "nDCG@10", level="section")
+    assert before.mean() > 0.3
+    assert after.to_dict() == pytest.approx(before.to_dict(), abs=0.05)
+
+
+def test_ties_gaps_and_strangers_count_as_in_compare(
+    arm, ours: Measurements, benchmark_small: Benchmark, tmp_path: Path
+) -> None:
+    lines = []
+    for qid, hits in read_run(ours.arm_path("ours") / "run.trec").items():
+        if qid != "t3":  # a topic without an answer
+            lines.append(f"{qid} Q0 somewhere-else 1 9.0 x")
+            lines += [f"{qid} Q0 {name} {rank} 1.5 x" for rank, (name, _) in enumerate(hits[:6], start=2)]
+    (tmp_path / "theirs.trec").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    found = measured(benchmark_small, arm("theirs", "live=trec", f"live.path={tmp_path / 'theirs.trec'}"))
+    compared = gather([ours.folder, tmp_path / "theirs.trec"], benchmark=benchmark_small).arms.arms["theirs"]
+    values = found.values("theirs", "nDCG@10").to_dict()
+    assert values == pytest.approx(dict(compared.levels["document"]))
+    assert values["t3"] == 0
+    assert 0 < max(values.values()) < 1
+    assert set(found.values("theirs", "Unplaced@10").drop("t3")) == {0.1}
+
+
+def test_another_run_under_the_same_name_is_another_arm(tmp_path: Path) -> None:
+    from ragbench.search.engine.pipeline import Pipeline
+
+    file = tmp_path / "a.trec"
+    file.write_text("q Q0 d 1 2.0 x\n")
+    before = Pipeline((("live", LiveRun(path=str(file))),)).fingerprint
+    assert Pipeline((("live", LiveRun(path=str(file))),)).fingerprint == before
+    file.write_text("q Q0 e 1 2.0 x\n")
+    assert Pipeline((("live", LiveRun(path=str(file))),)).fingerprint != before
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("z9 Q0 index 1 2.0 x\n", "has no hits for any of the topics: it answers z9, the topics are t1, t2"),
+        ("t1 Q0 nowhere 1 2.0 x\n", "has none of the collection's documents: it names nowhere, the collection"),
+        ("t1 index 2.0\n", "must have six fields (qid Q0 id rank score tag), got 3; a run file has lines such as"),
+        (None, "cannot be read (no such file or directory)"),
+    ],
+)
+def test_what_is_no_run_of_these_topics_is_said(
+    content: str | None, said: str, arm, benchmark_small: Benchmark, tmp_path: Path
+) -> None:
+    if content is not None:
+        (tmp_path / "a.trec").write_text(content)
+    with pytest.raises(LiveError) as raised:
+        measured(benchmark_small, arm("a", "live=trec", f"live.path={tmp_path / 'a.trec'}"))
+    assert said in str(raised.value)
+
+
+def test_a_typed_query_is_in_no_run_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.trec").write_text("q Q0 d 1 2.0 x\n")
+    assert cli.main(["search", "keys", f"source=trec:{tmp_path / 'a.trec'}"]) == 2
+    assert "a run file answers only the topics in it" in capsys.readouterr().err
+
+
+def test_other_tools_read_runs_and_judgments(ours: Measurements) -> None:
+    qrels = list(ir_measures.read_trec_qrels(str(ours.folder / "documents.qrels")))
+    found = list(ir_measures.read_trec_run(str(ours.arm_path("ours") / "run.trec")))
+    theirs = {each.query_id: each.value for each in ir_measures.iter_calc([ir_measures.nDCG @ 10], qrels, found)}
+    values = ours.values("ours", "nDCG@10").to_dict()
+    assert {qid: theirs[qid] for qid in values} == pytest.approx(values)
+    sections = list(ir_measures.read_trec_qrels(str(ours.folder / "sections.qrels")))
+    assert {each.query_id for each in sections} >= {"t1", "t2"}
+    assert all("#" in each.doc_id for each in sections)

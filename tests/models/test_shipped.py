@@ -1,0 +1,125 @@
+"""The vectors that come with ragbench, and what happens where they do not fit."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis.extra import numpy as arrays
+
+from ragbench.benchmark.benchmark import Benchmark
+from ragbench.boundary.arrays import read_arrays
+from ragbench.config import composition
+from ragbench.index.artefacts import ArtefactStore
+from ragbench.index.index import Index, IndexSpec
+from ragbench.models import Encoder
+from ragbench.models import shipped as module
+from ragbench.models.access import Models
+from ragbench.models.cache import CachedEncoder, EmbeddingCache
+from ragbench.models.shipped import ShippedVectors, packed, shipped, unpacked
+from tests.models.test_cache import Counting
+from tests.shipped import ARMS, Group, groups, write
+
+TEXTS = ["Segments are sealed.", "A token expires.", ""]
+AGAIN = "python -m tests.shipped writes it anew"
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> list[Group]:
+    """What the file must hold."""
+    return list(groups([f"paths.results={tmp_path_factory.mktemp('shipped')}"]))
+
+
+@pytest.fixture
+def archive(bge: Encoder, tmp_path: Path) -> ShippedVectors:
+    """The vectors of two passages and of a query."""
+    path = tmp_path / "vectors.npz"
+    passages = Group("passages", bge.passage_digest, TEXTS[:2], bge.encode_passages)
+    write(path, [passages, Group("queries", bge.digest, TEXTS[1:2], bge.encode_queries)])
+    return ShippedVectors(path)
+
+
+@given(arrays.arrays(np.uint32, arrays.array_shapes(min_dims=2, max_dims=2)))
+def test_nothing_is_rounded(bits: np.ndarray) -> None:
+    vectors = bits.view(np.float32)
+    assert unpacked(packed(vectors)).tobytes() == vectors.tobytes()
+
+
+def test_the_file_has_the_texts_of_three_presets_and_no_others(found: list[Group]) -> None:
+    assert {each.name.partition(",")[0] for each in found} == set(ARMS)
+    for each in found:
+        assert shipped().known(each.digest, each.texts) == set(each.texts), AGAIN
+    keys, ends = read_arrays(shipped().path, "keys", "ends")
+    assert len(keys) == ends[-1] == sum(len(each.texts) for each in found), AGAIN
+    assert shipped().path.stat().st_size < 9.5e6
+
+
+def test_a_sample_is_computed_again(found: list[Group]) -> None:
+    """The bits depend on the processor, as quantised models do: texts that differ have cosines of .5 to .9."""
+    for each in found:
+        sample = each.texts[:: len(each.texts) // 3]
+        kept = shipped().get_many(each.digest, sample)
+        cosines = (np.stack([kept[text] for text in sample]) * each.embed(sample)).sum(axis=1)
+        assert cosines.min() > 0.99, AGAIN
+
+
+def test_what_came_is_not_computed_and_the_rest_is(bge: Encoder, archive: ShippedVectors, tmp_path: Path) -> None:
+    counting = Counting(bge)
+    encoder = CachedEncoder(counting, EmbeddingCache(tmp_path / "embeddings.sqlite"), archive)
+    assert encoder.missing(TEXTS) == [""]
+    assert encoder.encode_passages(TEXTS).tobytes() == bge.encode_passages(TEXTS).tobytes()
+    assert counting.asked == [""]
+    assert encoder.encode_queries(TEXTS[:2]).tobytes() == bge.encode_queries(TEXTS[:2]).tobytes()
+    assert counting.asked == ["", TEXTS[0]]
+    assert encoder.origins == {"cache": 0, "shipped": 3, "computed": 2}
+    assert len(encoder.cache) == 2  # what came is not stored again
+
+
+def test_another_text_or_another_model_has_no_vector(bge: Encoder, archive: ShippedVectors) -> None:
+    assert archive.known(bge.passage_digest, [*TEXTS, "A token expires"]) == set(TEXTS[:2])
+    assert archive.known(bge.passage_digest + "x", TEXTS) == set()
+
+
+@pytest.mark.parametrize("damage", ["missing", "cut", "one byte", "objects"])
+def test_a_damaged_file_is_named_once_and_everything_is_computed(
+    bge: Encoder, archive: ShippedVectors, damage: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    content = archive.path.read_bytes()
+    if damage == "missing":
+        archive.path.unlink()
+    elif damage == "objects":
+        np.savez(archive.path, keys=np.array([{}]), ends=np.array([1]))
+    else:
+        half = len(content) // 2
+        archive.path.write_bytes(content[:half] + (b"" if damage == "cut" else b"\x00" + content[half + 1 :]))
+    encoder = CachedEncoder(bge, EmbeddingCache(tmp_path / "embeddings.sqlite"), archive)
+    with caplog.at_level(logging.WARNING):
+        vectors = [encoder.encode_passages(TEXTS) for _ in range(2)]
+    assert all(each.tobytes() == bge.encode_passages(TEXTS).tobytes() for each in vectors)
+    (said,) = caplog.messages
+    assert str(archive.path) in said
+
+
+def test_an_index_says_whence_its_vectors_came(
+    bge: Encoder, benchmark_small: Benchmark, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def index(name: str) -> Index:
+        models = Models(cache=tmp_path / "cache", shipped=True)
+        return Index(IndexSpec(), "x", lambda: benchmark_small.documents, ArtefactStore(tmp_path / name), models)
+
+    passages = IndexSpec().passage.passages(index("a").chunks)
+    write(tmp_path / "vectors.npz", [Group("", bge.passage_digest, passages[:2], bge.encode_passages)])
+    monkeypatch.setattr(module, "shipped", lambda: ShippedVectors(tmp_path / "vectors.npz"))
+    n = len(passages)
+    assert index("a").artefact("dense").taken == f"of {n}: 2 came with ragbench"
+    assert index("b").artefact("dense").taken == f"of {n}: 2 came with ragbench, {n - 2} from the cache"
+    assert index("c").artefact("chunks").taken == ""
+
+
+def test_it_can_be_turned_off_and_is_off_where_nothing_is_cached() -> None:
+    assert composition.compose([]).models().shipped
+    assert not composition.compose(["cache.shipped=off"]).models().shipped
+    assert not Models(cache=Path(), shipped=True).uncached(1).shipped

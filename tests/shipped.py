@@ -1,0 +1,75 @@
+"""`qrels/v2/vectors.npz`: the vectors of the built-in benchmark that come with ragbench (`ragbench.models.shipped`).
+
+    python -m tests.shipped [key=value ...]     writes it anew: two minutes of two processors
+
+It holds the passages of the presets below, and the queries of the test topics. `paths.cache=FOLDER` continues one that
+was stopped.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ragbench.config import composition
+from ragbench.config.arm_builder import ArmBuilder
+from ragbench.config.benchmark import load
+from ragbench.models.shipped import KEY_BYTES, packed, shipped
+from ragbench.models.store import embedding_key
+
+ARMS = ("baseline", "plain_hybrid", "recommended")
+
+
+@dataclass(frozen=True)
+class Group:
+    """Texts that one model embeds in one way."""
+
+    name: str
+    digest: str
+    texts: Sequence[str]
+    embed: Callable[[Sequence[str]], np.ndarray]
+
+
+def groups(words: Sequence[str]) -> Iterator[Group]:
+    """The groups of the file; what a later one shares with an earlier one is left out."""
+    seen: set[tuple[str, str]] = set()
+    settings = composition.arms({name: (f"exp={name}",) for name in ARMS}, ["cache.shipped=off", *words])
+    benchmark = load(settings[0].config)
+    for arm in ArmBuilder.of(settings[0], benchmark).arms(settings):
+        encoder, passages = arm.index.encoder, arm.index.spec.passage.passages(arm.index.chunks)
+        queries = [topic.text for topic in benchmark.select("test")]
+        for kind, digest, texts, embed in (
+            ("passages", encoder.passage_digest, passages, encoder.encode_passages),
+            ("queries", encoder.digest, queries, encoder.encode_queries),
+        ):
+            new = [text for text in dict.fromkeys(texts) if (digest, text) not in seen]
+            seen.update((digest, text) for text in new)
+            if new:
+                yield Group(f"{arm.name}, {kind}", digest, new, embed)
+
+
+def write(path: Path, found: Sequence[Group]) -> None:
+    """The archive: the same bytes for the same vectors."""
+    keys = [embedding_key(each.digest, text)[:KEY_BYTES] for each in found for text in each.texts]
+    arrays = {f"group-{number}": packed(each.embed(each.texts)) for number, each in enumerate(found)}
+    ends = np.cumsum([len(each.texts) for each in found])
+    table = np.frombuffer(b"".join(keys), np.uint8).reshape(-1, KEY_BYTES)
+    np.savez_compressed(path, keys=table, ends=ends, **arrays)
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        found = list(groups([f"paths.results={folder}", *sys.argv[1:]]))
+        write(shipped().path, found)
+    for each in found:
+        print(f"{each.name}: {len(each.texts):,} vectors")
+    print(f"{shipped().path}: {shipped().path.stat().st_size / 1e6:.2f} MB")
+
+
+if __name__ == "__main__":
+    main()
