@@ -46,7 +46,7 @@ def add_arguments(parser):
 
 
 def main(arguments):
-    from ragbench.export.write import formats
+    from ragbench.export.file_format import formats
 
     print(f"hello {arguments.who}: {' '.join(formats())}")
     return 0

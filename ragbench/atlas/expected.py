@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from ragbench.atlas import changes
 from ragbench.atlas.tables import Atlas
 from ragbench.base.errors import ResultsError
+from ragbench.base.numbers import with_interval
 from ragbench.evaluation.measures import PRIMARY
 from ragbench.evidence.meta import Expected, expect
 from ragbench.results.measurements import Measurements
@@ -35,7 +36,7 @@ class Advice:
     def sentence(self) -> str:
         """The advice in words."""
         found = self.expected
-        numbers = f"{found.effect:+.3f} [{found.low:+.3f}, {found.high:+.3f}]"
+        numbers = with_interval(found.effect, found.low, found.high)
         word, share = ("better", found.better) if found.better >= 0.5 else ("worse", 1 - found.better)
         own = f"your {self.topics} topics and " if self.topics else ""
         return (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -46,6 +46,11 @@ class Topic:
     provenance: str = ""
     masked: str = ""
     salient_terms: str = field(default="", metadata=ASIDE)
+
+    @property
+    def cluster(self) -> str:
+        """Its group, or the topic alone: topics of one cluster are left out together."""
+        return self.group or self.qid
 
     def query(self) -> Query:
         """The part that the pipeline sees."""
@@ -102,6 +107,11 @@ class Benchmark:
                 + (": add data.resplit=13 to make train and test halves" if split in ("train", "test") else "")
             )
         return chosen
+
+    def with_answer(self, topics: Iterable[Topic]) -> tuple[Topic, ...]:
+        """Those of the topics with a relevant document."""
+        qrels = self.document_qrels
+        return tuple(topic for topic in topics if any(grade > 0 for grade in qrels.get(topic.qid, {}).values()))
 
     @cached_property
     def unanswerable(self) -> frozenset[str]:

@@ -7,6 +7,7 @@ import dataclasses
 from pathlib import Path
 
 from ragbench.base import console
+from ragbench.base.numbers import with_interval
 
 DESCRIPTION = """Say which of two bundles people prefer, from the log of `ragbench serve --canary`.
 
@@ -43,5 +44,5 @@ def main(arguments: argparse.Namespace) -> int:
     print(f"{found.searches} searches of both, something was opened in {opened} of {found.difference.n} sessions")
     print(f"won by the canary {found.canary}, by the first bundle {found.first}, by neither {found.ties}")
     value, low, high, _ = found.difference
-    print(f"difference {value:+.3f} [{low:+.3f}, {high:+.3f}]: {found.verdict}")
+    print(f"difference {with_interval(value, low, high)}: {found.verdict}")
     return 0

@@ -32,13 +32,12 @@ then: ragbench verify bundle
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arm, the format, and where to write."""
-    from ragbench.base import parts
+    from ragbench.export.file_format import formats
 
-    formats = ", ".join(["ragbench", "sqlite", "postgres", *parts.names("ragbench.exports")])
     console.add_runs(parser, "?")
     parser.add_argument("--arm", metavar="ARM", help="the arm (default: the only one)")
     parser.add_argument(
-        "--format", metavar="FORMAT", default="ragbench", help=f"{formats} (default: ragbench, a bundle)"
+        "--format", metavar="FORMAT", default="ragbench", help=f"{', '.join(formats())} (default: ragbench, a bundle)"
     )
     parser.add_argument(
         "--load",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from ragbench.base import console
+from ragbench.base.numbers import with_interval
 from ragbench.benchmark.split import TEST
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from ragbench.config.arm_builder import Progress
     from ragbench.config.settings import Settings
     from ragbench.evidence.statistics import Comparison
-    from ragbench.fit.adapter import AdapterSpec, Learned, Values
+    from ragbench.fit.adapter import AdapterSpec, Learned
 
 DESCRIPTION = """Learn from judged topics how to move the vectors of queries (a low-rank map), and say what it brings.
 
@@ -49,7 +50,7 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.base.bounds import as_options
     from ragbench.config import composition
     from ragbench.config.benchmark import load
-    from ragbench.fit import adapter, option_file
+    from ragbench.fit import adapter, option_file, training
     from ragbench.models.adapter import GROUP, KEY
 
     option_file.check(arguments.write)
@@ -62,9 +63,9 @@ def main(arguments: argparse.Namespace) -> int:
     with console.progress(arguments.quiet or arguments.json) as progress:
         found = adapter.learn(settings, benchmark, spec, progress, console.say)
         asks = found.asks
-        measured = {"topics left out": _comparison(found.held_out, found.before, settings)}
+        measured = {"topics left out": training.compare(found.held_out, found.before, settings)}
         if enough := asks.sum() >= fewest.CONCLUSION:
-            measured["of them, questions"] = _comparison(found.held_out[asks], found.before[asks], settings)
+            measured["of them, questions"] = training.compare(found.held_out[asks], found.before[asks], settings)
         sure = enough and all(each.ci_low > 0 for each in measured.values())
         if sure and arguments.test and (test := _confirmation(settings, benchmark, found, spec, progress)) is not None:
             measured["test topics, once"] = test
@@ -83,7 +84,7 @@ def main(arguments: argparse.Namespace) -> int:
             "topics": each.n,
             "before": each.mean_baseline,
             "learned": each.mean_candidate,
-            "gain": f"{each.difference:+.4f} [{each.ci_low:+.4f}, {each.ci_high:+.4f}]",
+            "gain": with_interval(each.difference, each.ci_low, each.ci_high, 4),
         }
         for name, each in measured.items()
     ]
@@ -104,25 +105,17 @@ def main(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _comparison(candidate: Values, baseline: Values, settings: Settings, share: float = 1.0) -> Comparison:
-    from ragbench.evidence.policy import Policy
-
-    return replace(Policy.of(settings.config), share=share).compare([candidate], [baseline])[0]
-
-
 def _confirmation(
     settings: Settings, benchmark: Benchmark, found: Learned, spec: AdapterSpec, progress: Progress
 ) -> Comparison | None:
     """The adapter on the test topics; None where there are none with a relevant document."""
-    from ragbench.fit import adapter
-    from ragbench.results import ledger
+    from ragbench.fit import adapter, training
 
     if TEST not in benchmark.splits or not (topics := adapter.judged(benchmark, TEST)):
         return None
     key = [settings.pipeline, settings.index, benchmark.collection, found.adapter.text, spec]
-    ledger.look(settings.ledger, benchmark.digest, key, LOOK, [settings.name])
-    share = ledger.share(ledger.turn(settings.ledger, benchmark.digest, key, LOOK))
+    share = training.look(settings, benchmark, key, LOOK, settings.name)
     learned, before = (
         adapter.with_adapter(settings, benchmark, each, topics, progress, console.say) for each in (found.adapter, None)
     )
-    return _comparison(learned, before, settings, share)
+    return training.compare(learned, before, settings, share)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ragbench.config.settings import Settings
     from ragbench.evidence.statistics import Comparison
     from ragbench.fit.own_order import OwnOrder
-    from ragbench.fit.ranker import Spec, Values
+    from ragbench.fit.ranker import Spec
     from ragbench.search.engine.executor import Arm
     from ragbench.search.stages.rank import Rank
 
@@ -135,7 +135,7 @@ def _own_order(arguments: argparse.Namespace) -> int:
     """Learn from the training topics of one collection, from the configured order or anew, and say what it brings."""
     from ragbench.config import composition
     from ragbench.config.benchmark import load
-    from ragbench.fit import before_rank, option_file, own_order, ranker
+    from ragbench.fit import before_rank, option_file, own_order, ranker, training
     from ragbench.search.stages.rank import Rank
 
     settings = composition.compose(arguments.overrides)
@@ -149,7 +149,7 @@ def _own_order(arguments: argparse.Namespace) -> int:
         arm = before_rank.arm(settings, benchmark, progress, console.say)
         judged = own_order.sample(settings, arm, benchmark, "train", start, spec, progress)
         order = own_order.learn(judged, start, spec, progress)
-        gain = _comparison(order.held_out, order.before, settings)
+        gain = training.compare(order.held_out, order.before, settings)
         if arguments.anew and not order.learned.pays:
             raise BenchmarkError(
                 f"learned from {len(judged)} topics, the order is not better than fusion on topics left out "
@@ -161,7 +161,7 @@ def _own_order(arguments: argparse.Namespace) -> int:
             _confirmation(arm, benchmark, order, start, spec, settings, progress) if kept and arguments.test else None
         )
     by_folder = order.learned.by_folder
-    others = None if by_folder is None else _comparison(by_folder, order.before, settings)
+    others = None if by_folder is None else training.compare(by_folder, order.before, settings)
     written = []
     if kept and arguments.write:
         comment = (
@@ -220,23 +220,14 @@ def _confirmation(
     progress: Progress,
 ) -> Comparison | None:
     """The order against its start on the test topics; None where there are none with a relevant document."""
-    from ragbench.fit import own_order
-    from ragbench.results import ledger
+    from ragbench.fit import own_order, training
 
     if TEST not in benchmark.splits:
         return None
     judged = own_order.sample(settings, arm, benchmark, TEST, start, spec, progress)
     key = [arm.pipeline.fingerprint, benchmark.collection, found.stage, spec]
-    ledger.look(settings.ledger, benchmark.digest, key, LOOK, [arm.name])
-    share = ledger.share(ledger.turn(settings.ledger, benchmark.digest, key, LOOK))
-    return _comparison(*own_order.confirm(judged, start, found), settings, share) if len(judged) else None
-
-
-def _comparison(candidate: Values, baseline: Values, settings: Settings, share: float = 1.0) -> Comparison:
-    """Compare; `share` of 1 - confidence is what this look may err in."""
-    from ragbench.evidence.policy import Policy
-
-    return replace(Policy.of(settings.config), share=share).compare([candidate], [baseline])[0]
+    share = training.look(settings, benchmark, key, LOOK, arm.name)
+    return training.compare(*own_order.confirm(judged, start, found), settings, share) if len(judged) else None
 
 
 def _print(found: OwnOrder, topics: int, measured: Mapping[str, Comparison | None]) -> None:

@@ -6,6 +6,7 @@ import argparse
 
 from ragbench.base import console
 from ragbench.base.errors import ConfigError
+from ragbench.base.numbers import interval
 
 DESCRIPTION = """Learn the weights of fusion on the training queries, and say what they gain on queries left out.
 
@@ -40,12 +41,12 @@ def main(arguments: argparse.Namespace) -> int:
     if fuse is None:
         raise ConfigError("this pipeline does not fuse by weighted ranks, so there are no such weights to learn")
     benchmark = load(settings.config)
-    topics = [t for t in fitted_on(benchmark) if any(g > 0 for g in benchmark.document_qrels.get(t.qid, {}).values())]
+    topics = benchmark.with_answer(fitted_on(benchmark))
     with console.progress(arguments.quiet or arguments.json) as progress:
         arm = training.cut(settings, benchmark, stages[: place + 1], progress, console.say)
         states = training.answers(arm, topics, progress)
         gain = fusion_weights.document_gain(states, arm.index.chunks, benchmark)
-        groups = [topic.group or topic.qid for topic in topics]
+        groups = [topic.cluster for topic in topics]
         seed = int(settings.config["seed"])
         learned = fusion_weights.learn(
             states, groups, fuse, arm.index, gain, draws=arguments.draws, seed=seed, progress=progress
@@ -70,7 +71,7 @@ def main(arguments: argparse.Namespace) -> int:
     )
     print(
         f"on queries left out of the choice the gain is {held_out.difference:+.4f} "
-        f"(95% interval {held_out.ci_low:+.4f} to {held_out.ci_high:+.4f})."
+        f"(95% interval {interval(held_out.ci_low, held_out.ci_high, 4)})."
     )
     print(f"use them with: {overrides}")
     return 0

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ragbench.benchmark.topics.log import Search
+from ragbench.benchmark.topics.log import CANARY, FIRST, Search
 from ragbench.evidence.own_mean import Mean, mean
 
-_FIRST, _CANARY = "a", "b"
 _ADDED = (1.0, 1.0, -1.0, -1.0)
 """Sessions added to the interval, so that a few equal ones do not prove anything (Agresti and Coull, 1998)."""
 
@@ -53,8 +52,8 @@ def preference(searches: Iterable[Search]) -> Preference:
     sessions: dict[str, list[int]] = defaultdict(list)
     for number, search in enumerate(counted):
         opened = Counter(team for name, team in zip(search.shown, search.teams, strict=False) if name in search.clicked)
-        if opened[_FIRST] + opened[_CANARY]:
-            winner = int(np.sign(opened[_CANARY] - opened[_FIRST]))
+        if opened[FIRST] + opened[CANARY]:
+            winner = int(np.sign(opened[CANARY] - opened[FIRST]))
             won[winner] += 1
             sessions[search.session or f"search {number}"].append(winner)
     values = [float(np.mean(each)) for each in sessions.values()]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ragbench.base.progress import Step, in_words, report
 from ragbench.models.bundled import DRAFT
+from ragbench.models.adapter import without_adapter
 from ragbench.models.cache import CachedCrossEncoder, CachedEncoder
 from ragbench.models.functions import is_endpoint
 
@@ -87,8 +88,8 @@ def forecast(arms: Sequence[Arm], queries: Sequence[Query], spec: LatencySpec, *
         tried = True
         for name in sorted(need for need in arm.pipeline.needs if need.partition(":")[0] == "dense"):
             source = name.partition(":")[2]
-            vectors, encoder = arm.index.spec.vectors(source), arm.index.part(f"encoder:{source}".rstrip(":"))
-            encoder = getattr(encoder, "plain", encoder)  # an adapter embeds no passage
+            vectors = arm.index.spec.vectors(source)
+            encoder = without_adapter(arm.index.part(f"encoder:{source}".rstrip(":")))
             key = encoder.passage_digest
             if arm.index.store.has("dense", arm.index.fingerprint(name)):
                 continue

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragbench.base import fewest
+from ragbench.base.numbers import interval
 from ragbench.base.progress import note, track
 from ragbench.config.arm_builder import ArmBuilder, Progress
 from ragbench.evaluation import measures
@@ -179,4 +180,4 @@ def _renamed(progress: Progress | None) -> Progress | None:
 
 
 def _ends(low: float, high: float) -> str:
-    return f"[{low:+.2f}, {high:+.2f}]" if low == low else "[too few topics]"
+    return interval(low, high, 2) if low == low else "[too few topics]"

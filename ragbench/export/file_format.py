@@ -1,4 +1,7 @@
-"""A format of exports: what an entry point of the group `ragbench.exports` names."""
+"""The formats of exports: a bundle, engines that hold the documents, and files for other systems.
+
+A file format is what an entry point of the group `ragbench.exports` names.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,26 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ragbench.base import parts
+
 if TYPE_CHECKING:
     from ragbench.config.settings import Settings
     from ragbench.search.stages.fuse import Fuse
+
+BUNDLE = "ragbench"
+ENGINES = {"sqlite": ".sqlite", "postgres": ".sql"}
+"""The formats that hold the documents, beside a bundle: their files. All others are configurations."""
 
 Render = Callable[["Settings", Sequence[str], str | None], tuple[str, list[str]]]
 """Gives the text of the file, and a sentence for everything that it cannot express.
 
 Takes the settings of the arm, sentences on its origin, and the version of the other system (None: the newest).
 """
+
+
+def formats() -> tuple[str, ...]:
+    """The names of all formats, also of other packages."""
+    return BUNDLE, *ENGINES, *parts.names("ragbench.exports")
 
 
 @dataclass(frozen=True)

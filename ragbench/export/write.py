@@ -11,21 +11,12 @@ from ragbench.base import parts
 from ragbench.base.errors import BenchmarkError, ConfigError, CorpusError, ResultsError
 from ragbench.config.arm_builder import Progress, Say
 from ragbench.export import hybrid, measured_arm
-from ragbench.export.file_format import FileFormat
+from ragbench.export.file_format import BUNDLE, ENGINES, FileFormat, formats
 from ragbench.export.measured_arm import Evidence, MeasuredArm
 from ragbench.export.replay import MAX_LOSS, Bench, Replay
 from ragbench.results.store import arm_folder
 
-BUNDLE = "ragbench"
-ENGINES = {"sqlite": ".sqlite", "postgres": ".sql"}
-"""The formats that hold the documents, beside a bundle: their files. All others are configurations."""
-
 _ALIASES = {"bundle": BUNDLE}
-
-
-def formats() -> tuple[str, ...]:
-    """The names of all formats, also of other packages."""
-    return BUNDLE, *ENGINES, *parts.names("ragbench.exports")
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from ragbench.benchmark.topics.asked import is_question
 from ragbench.config.arm_builder import ArmBuilder, Progress, Say
 from ragbench.evaluation.gains import ndcg
 from ragbench.fit import ranker, training
-from ragbench.models.adapter import KEY, Adapter
+from ragbench.models.adapter import KEY, Adapter, without_adapter
 from ragbench.search.engine.executor import Arm
 from ragbench.search.stages.stage import fused
 
@@ -72,7 +72,7 @@ class Pairs:
 
         The answer of a topic is the chunk nearest to it of the documents with its highest grade.
         """
-        encoder = getattr(index.encoder, "plain", index.encoder)
+        encoder = without_adapter(index.encoder)
         vectors, owner = np.asarray(index.dense.vectors, dtype=np.float64), index.chunks.document[: len(index.dense)]
         queries = encoder.encode_queries([topic.text for topic in topics]).astype(np.float64)
         rows: list[tuple[int, Values, Values, int, frozenset[int]]] = []
@@ -222,8 +222,7 @@ def cross_fitted(
 
 def judged(benchmark: Benchmark, split: str) -> tuple[Topic, ...]:
     """The topics of a split with a relevant document."""
-    qrels = benchmark.document_qrels
-    return tuple(topic for topic in benchmark.select(split) if any(g > 0 for g in qrels.get(topic.qid, {}).values()))
+    return benchmark.with_answer(benchmark.select(split))
 
 
 def folds(topics: Sequence[Topic], spec: AdapterSpec) -> list[Numbers]:
@@ -248,7 +247,7 @@ def values(states: Iterable[QueryState], index: Index, benchmark: Benchmark) -> 
 
 
 def _groups(topics: Sequence[Topic]) -> list[str]:
-    return [topic.group or topic.qid for topic in topics]
+    return [topic.cluster for topic in topics]
 
 
 def _answers(

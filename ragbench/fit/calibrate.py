@@ -57,7 +57,7 @@ def sample(states: Sequence[QueryState], table: ChunkTable, benchmark: Benchmark
     """
     by_section = benchmark.by_section
     qrels = benchmark.section_qrels if by_section else benchmark.document_qrels
-    group_of = {topic.qid: topic.group or topic.qid for topic in benchmark.topics}
+    group_of = {topic.qid: topic.cluster for topic in benchmark.topics}
     relevant, answerable = [], []
     for state in states:
         good = {name for name, grade in qrels.get(state.query.qid, {}).items() if grade > 0}

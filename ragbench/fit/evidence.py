@@ -60,7 +60,7 @@ def gather(
             signs = stage.signs(state, index)
             rows.append([signs.get(name, stage.typical[name]) for name in SIGNS])
             kinds.append(kind)
-            groups.append(topic.group or topic.qid)
+            groups.append(topic.cluster)
     return Evidence(np.array(rows, dtype=np.float64).reshape(-1, len(SIGNS)), np.array(kinds), np.array(groups))
 
 

@@ -69,13 +69,7 @@ def compare(
     if len(runs) < 2:
         raise ResultsError(f"{results.folder} has stored fewer than two sources of '{name}': run it again")
     measured = {qid for found in runs.values() for qid in found}
-    topics = [
-        topic
-        for topic in benchmark.topics
-        if topic.split == TRAIN
-        and topic.qid in measured
-        and any(grade > 0 for grade in benchmark.document_qrels.get(topic.qid, {}).values())
-    ]
+    topics = benchmark.with_answer(t for t in benchmark.topics if t.split == TRAIN and t.qid in measured)
     held = _folds(topics, folds, f"{results.folder} measured {len(topics)} training topics with an answer")
     settings = Settings(name, results.config(name))
     configured = settings.pipeline.first(Fuse)
@@ -94,10 +88,10 @@ def _benchmark(results: Measurements, arm: str) -> Benchmark:
     return benchmark
 
 
-def _folds(topics: list[Topic], folds: int, counted: str) -> list[list[str]]:
+def _folds(topics: Sequence[Topic], folds: int, counted: str) -> list[list[str]]:
     from sklearn.model_selection import GroupKFold
 
-    groups = [topic.group or topic.qid for topic in topics]
+    groups = [topic.cluster for topic in topics]
     if folds < 2:
         raise ConfigError(f"--folds must be at least 2, got {folds}")
     if len(set(groups)) < folds:

@@ -143,7 +143,7 @@ def sample(
         found.append(
             (
                 qid,
-                topics[qid].group or qid,
+                topics[qid].cluster,
                 topic_area(grades),
                 rows,
                 candidates.norm,

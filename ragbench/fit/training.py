@@ -1,22 +1,34 @@
-"""What every fit begins with: a pipeline cut where the fit comes, and its answers to training topics."""
+"""What every fit begins and ends with.
+
+It begins with a pipeline cut where the fit comes, and its answers to training topics. It ends with what it brings on
+topics left out, and with one look at the test topics, which has its price.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ragbench.config.arm_builder import ArmBuilder, Progress, Say
 from ragbench.search.engine import executor
 from ragbench.search.engine.executor import Arm
 from ragbench.search.engine.pipeline import Pipeline
+from ragbench.evidence.policy import Policy
+from ragbench.results import ledger
 
 if TYPE_CHECKING:
     from ragbench.base.types import QueryState
     from ragbench.benchmark.benchmark import Benchmark, Topic
     from ragbench.config.settings import Settings
+    from ragbench.evidence.statistics import Comparison
     from ragbench.search.stages.stage import Stage
 
 Stages = Sequence[tuple[str, "Stage"]]
+Values = NDArray[np.float64]
 
 
 def cut(
@@ -31,3 +43,17 @@ def answers(arm: Arm, topics: Iterable[Topic], progress: Progress | None = None)
     """The states of the topics after the last stage of the arm."""
     (outcome,) = executor.execute([arm], [topic.query() for topic in topics], progress)
     return outcome.final
+
+
+def compare(candidate: Values, baseline: Values, settings: Settings, share: float = 1.0) -> Comparison:
+    """What a fit brings, by topic, shapes (n,); `share` of 1 - confidence is what this look may err in."""
+    return replace(Policy.of(settings.config), share=share).compare([candidate], [baseline])[0]
+
+
+def look(settings: Settings, benchmark: Benchmark, what: object, command: str, arm: str) -> float:
+    """Record that a fit is confirmed on the test topics, and return the share of 1 - confidence that it may err in.
+
+    `what` names the measured data, as in `ledger.look`.
+    """
+    ledger.look(settings.ledger, benchmark.digest, what, command, [arm])
+    return ledger.share(ledger.turn(settings.ledger, benchmark.digest, what, command))

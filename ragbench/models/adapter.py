@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
@@ -20,10 +20,9 @@ from ragbench.base import named_text
 from ragbench.base.errors import ConfigError, ModelError
 from ragbench.base.fingerprint import digest
 from ragbench.boundary.json import read_json
+from ragbench.models.wrapped import WrappedEncoder
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from ragbench.models import Encoder
 
 GROUP = "adapter"
@@ -77,58 +76,31 @@ def read(value: str) -> Adapter:
     return adapter
 
 
-class AdaptedEncoder:
-    """An encoder with an adapter on the vectors of its queries; `plain` is the encoder itself."""
+class AdaptedEncoder(WrappedEncoder):
+    """An encoder with an adapter on the vectors of its queries."""
 
-    def __init__(self, plain: Encoder, adapter: Adapter) -> None:
-        self.plain, self.adapter = plain, adapter
-        if adapter.encoder != plain.digest:
+    def __init__(self, encoder: Encoder, adapter: Adapter) -> None:
+        super().__init__(encoder)
+        self.adapter = adapter
+        if adapter.encoder != encoder.digest:
             raise ModelError(
-                f"{KEY} was learned for another model or prefix than {plain.name} as configured: learn it again with "
+                f"{KEY} was learned for another model or prefix than {encoder.name} as configured: learn it again with "
                 "`ragbench fit adapter`, or leave it out"
             )
 
     def __repr__(self) -> str:
-        return f"AdaptedEncoder({self.plain!r})"
-
-    @property
-    def name(self) -> str:
-        """As `plain`."""
-        return self.plain.name
+        return f"AdaptedEncoder({self.encoder!r})"
 
     @cached_property
     def digest(self) -> str:
         """A digest of everything that vectors of queries depend on."""
-        return digest([self.plain.digest, self.adapter.text])
-
-    @property
-    def passage_digest(self) -> str:
-        """As `plain`."""
-        return self.plain.passage_digest
-
-    @property
-    def weights(self) -> Mapping[str, str]:
-        """As `plain`."""
-        return self.plain.weights
-
-    @property
-    def dim(self) -> int:
-        """As `plain`."""
-        return self.plain.dim
-
-    @property
-    def max_tokens(self) -> int:
-        """As `plain`."""
-        return self.plain.max_tokens
-
-    def count_tokens(self, text: str) -> int:
-        """The tokens of a text, without markers and uncut."""
-        return self.plain.count_tokens(text)
+        return digest([self.encoder.digest, self.adapter.text])
 
     def encode_queries(self, texts: Sequence[str]) -> Vectors:
         """Unit vectors of queries, moved, shape (n, dim)."""
-        return self.adapter(self.plain.encode_queries(texts))
+        return self.adapter(self.encoder.encode_queries(texts))
 
-    def encode_passages(self, texts: Sequence[str], progress: Callable[[int], None] | None = None) -> Vectors:
-        """As `plain`."""
-        return self.plain.encode_passages(texts, progress)
+
+def without_adapter(encoder: Encoder) -> Encoder:
+    """The encoder under an adapter, which gives the same vectors of passages; any other encoder as it is."""
+    return encoder.encoder if isinstance(encoder, AdaptedEncoder) else encoder

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ragbench.models import CrossEncoder, Encoder
 from ragbench.models.store import Store, embedding_key, key_of
 from ragbench.models.texts import check_texts
+from ragbench.models.wrapped import WrappedEncoder
 
 if TYPE_CHECKING:
     from ragbench.models.shipped import ShippedVectors
@@ -73,7 +74,7 @@ class ScoreCache(Store):
         )
 
 
-class CachedEncoder:
+class CachedEncoder(WrappedEncoder):
     """An encoder that computes no vector twice and counts few texts twice: it asks `encoder` for the rest.
 
     Vectors that come with ragbench (`shipped`) are not computed either. `origins` counts where vectors came from: the
@@ -81,7 +82,7 @@ class CachedEncoder:
     """
 
     def __init__(self, encoder: Encoder, cache: EmbeddingCache, shipped: ShippedVectors | None = None) -> None:
-        self.encoder = encoder
+        super().__init__(encoder)
         self.cache = cache
         self.shipped = shipped
         self.origins: Counter[str] = Counter()
@@ -89,36 +90,6 @@ class CachedEncoder:
 
     def __repr__(self) -> str:
         return f"CachedEncoder({self.encoder!r}, {self.cache!r})"
-
-    @property
-    def name(self) -> str:
-        """As `encoder`."""
-        return self.encoder.name
-
-    @property
-    def digest(self) -> str:
-        """As `encoder`."""
-        return self.encoder.digest
-
-    @property
-    def passage_digest(self) -> str:
-        """As `encoder`."""
-        return self.encoder.passage_digest
-
-    @property
-    def weights(self) -> Mapping[str, str]:
-        """As `encoder`."""
-        return self.encoder.weights
-
-    @property
-    def dim(self) -> int:
-        """As `encoder`."""
-        return self.encoder.dim
-
-    @property
-    def max_tokens(self) -> int:
-        """As `encoder`."""
-        return self.encoder.max_tokens
 
     def count_tokens(self, text: str) -> int:
         """The tokens of a text, without markers and uncut."""

@@ -43,8 +43,9 @@ class ShippedVectors:
 
     def get_many(self, digest: str, texts: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         """The vectors found, by text."""
+        keys = {text: _short_key(digest, text) for text in texts}
         try:
-            return {text: self._vector(self._rows[_short_key(digest, text)]) for text in self.known(digest, texts)}
+            return {text: self._vector(self._rows[key]) for text, key in keys.items() if key in self._rows}
         except BoundaryError as error:
             self._rows = _none(error)
             return {}

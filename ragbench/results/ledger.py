@@ -29,8 +29,8 @@ _READING = ("diagnose", "advise")
 """Commands that read what a run has shown already: earlier versions counted them as looks of their own."""
 _UNJUDGED = (*_READING, "gate")
 """Commands that adopt nothing."""
-_LEARNING = ("fit order", "learn-ranker")
-"""Commands that judge what was learned, under one name of an arm; the second is an earlier name of the first."""
+_LEARNING = ("fit order", "fit adapter", "learn-ranker")
+"""Commands that judge what was learned, under one name of an arm; the last is an earlier name of the first."""
 
 
 def look(root: Path, benchmark: str, key: object, command: str, arms: Sequence[str]) -> int:

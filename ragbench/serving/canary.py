@@ -13,8 +13,9 @@ from pathlib import Path
 
 from ragbench.base.bounds import Checked, Share
 from ragbench.base.types import Hit
+from ragbench.benchmark.topics.log import CANARY, FIRST
 
-FIRST, CANARY, NEITHER = "a", "b", "-"
+NEITHER = "-"
 
 
 @dataclass(frozen=True)

@@ -45,10 +45,12 @@ def test_prices_of_looks_that_judge_arms_add_up_to_the_whole(tmp_path: Path) -> 
         ("d", "compare", ["base", "y"]),
         ("b", "run", ["base", "x"]),  # the same again
         ("e", "learn-ranker", ["base"]),
+        ("f", "fit order", ["base"]),
+        ("g", "fit adapter", ["base"]),
     ):
         ledger.look(tmp_path, "a" * 64, key, command, arms)
         turns.append(ledger.turn(tmp_path, "a" * 64, key, command))
-    assert turns == [0, 1, 0, 2, 1, 3]
+    assert turns == [0, 1, 0, 2, 1, 3, 4, 5]
 
 
 def test_another_results_folder_does_not_start_afresh(settings_of, benchmark_small: Benchmark, tmp_path: Path) -> None:

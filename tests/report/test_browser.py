@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from selenium.webdriver.remote.webelement import WebElement
 
 DASH = "\u2013"
+_DRAWN = """
+return location.href === arguments[0] && document.readyState === "complete"
+  && Boolean(document.getElementById("summary")?.textContent);
+"""
 pytestmark = pytest.mark.skipif(not (BROWSER and DRIVER), reason=MISSING)
 
 
@@ -38,6 +42,8 @@ def chrome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
 
 
 def open_page(chrome: Chrome, path: Path, scheme: str = "light", width: int = 1280) -> None:
+    from selenium.webdriver.support.ui import WebDriverWait
+
     chrome.execute_cdp_cmd(
         "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
     )
@@ -46,6 +52,8 @@ def open_page(chrome: Chrome, path: Path, scheme: str = "light", width: int = 12
         {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False},
     )
     chrome.get(path.as_uri())
+    # On a busy machine the driver may answer before the page's scripts are done; the summary is the last they write.
+    WebDriverWait(chrome, 60).until(lambda each: each.execute_script(_DRAWN, path.as_uri()))
 
 
 def find(chrome: Chrome, selector: str) -> list[WebElement]:

@@ -27,6 +27,8 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "versions": ("versions",),
     "count": ("count", "frequency", "searches", "impressions", "total"),
 }
+FIRST, CANARY = "a", "b"
+"""The teams of two bundles that answered together."""
 _TYPING_S = 10.0  # a query that the next one of its session continues within this time was not finished
 
 

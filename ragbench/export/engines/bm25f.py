@@ -8,8 +8,9 @@ ln(1 + (N - df + 0.5) / (df + 0.5)), df the largest number of units that hold th
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -45,6 +46,24 @@ def postings(texts: Mapping[str, str], scoring: Bm25F, terms: Terms) -> list[Pos
             fields[term] |= 1 << bit
     kept = _in_a_byte(int(size + 0.5))
     return [Posting(term, float(value), kept, fields[term]) for term, value in sorted(tf.items())]
+
+
+def impacts(units: Sequence[Sequence[Posting]], scoring: Bm25F) -> list[list[float]]:
+    """What every posting of every unit adds to a query that has its term, computed here and not by a database."""
+    fields, k1 = scoring.scaled
+    held = [
+        Counter(each.term for postings in units for each in postings if each.fields >> bit & 1)
+        for bit in range(len(fields))
+    ]
+    filled = [sum(any(each.fields >> bit & 1 for each in postings) for postings in units) for bit in range(len(fields))]
+    n_units, total = max(filled, default=0), sum(each.tf for postings in units for each in postings)
+    mean, b = total / max(n_units, 1), scoring.b
+    most = {term: max(each[term] for each in held) for term in set().union(*held)}
+    idf = {term: math.log1p((n_units - df + 0.5) / (df + 0.5)) for term, df in most.items()}
+    return [
+        [idf[each.term] * each.tf / (each.tf + k1 * (1 - b + b * each.length / mean)) for each in postings]
+        for postings in units
+    ]
 
 
 def score(term: str, unit: str, scoring: Bm25F) -> str:

@@ -23,6 +23,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -32,6 +33,7 @@ from ragbench.base.errors import BoundaryError, BundleError, ConfigError
 from ragbench.boundary.http import Client
 from ragbench.boundary.json import read_json
 from ragbench.export.engines.address import resolved
+from ragbench.export.engines import bm25f
 from ragbench.export.engines.bm25f import Posting, postings
 from ragbench.export.engines.content import passage_key
 from ragbench.export.engines.plan import Plan
@@ -382,13 +384,12 @@ class QdrantEngine:
         numbers = {term: n for n, term in enumerate(sorted({word.term for unit in units for word in unit.words}))}
         points: list[dict[str, Any]] = []
         for kind, scoring in (("chunk", self.plan.words), ("document", self.plan.wholes)):
-            weights = _weights(of_kind[kind], scoring) if scoring else {}
-            for unit in of_kind[kind]:
+            impacts = bm25f.impacts([unit.words for unit in of_kind[kind]], scoring) if scoring else repeat([])
+            for unit, values in zip(of_kind[kind], impacts, strict=False):
                 vector: dict[str, Any] = {}
                 if unit.vector is not None:
                     vector["dense"] = np.asarray(unit.vector, np.float32).tolist()
                 if unit.words and scoring:
-                    values = weights[id(unit)]
                     indices = [numbers[word.term] for word in unit.words]
                     vector[_SOURCES[kind]] = {"indices": indices, "values": values}
                 points.append(
@@ -402,24 +403,6 @@ class QdrantEngine:
         body, expected = {"exact": True, "filter": {"must_not": [_is("file")]}}, self.about["points"]
         found = self._server.send("POST", f"/collections/{self._collection}/points/count", body)["count"]
         return None if found == expected else f"{found} points are there, {expected} were written"
-
-
-def _weights(units: Sequence[_Unit], scoring: Bm25F) -> dict[int, list[float]]:
-    """What BM25F gives for each term of each unit, by the unit's `id`."""
-    fields, _ = scoring.scaled
-    held = [
-        Counter(word.term for unit in units for word in unit.words if word.fields >> bit & 1)
-        for bit in range(len(fields))
-    ]
-    filled = [sum(any(word.fields >> bit & 1 for word in unit.words) for unit in units) for bit in range(len(fields))]
-    n_units, total = max(filled, default=0), sum(word.tf for unit in units for word in unit.words)
-    mean, (_, k1), b = total / max(n_units, 1), scoring.scaled, scoring.b
-    most = {term: max(each[term] for each in held) for term in set().union(*held)}
-    idf = {term: math.log1p((n_units - df + 0.5) / (df + 0.5)) for term, df in most.items()}
-    return {
-        id(unit): [idf[word.term] * word.tf / (word.tf + k1 * (1 - b + b * word.length / mean)) for word in unit.words]
-        for unit in units
-    }
 
 
 def _is(kind: str) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragbench.base.errors import BundleError, ConfigError
 from ragbench.base.files import sha256
+from ragbench.base.numbers import interval
 from ragbench.base.types import Query
 from ragbench.boundary.sealed import read_sealed, write_sealed
 from ragbench.config.arm_builder import Progress, Say
@@ -142,7 +143,7 @@ def order_sentence(priced: Replay, alone: Replay | None) -> list[str]:
     if alone is None:
         return []
     return [
-        f"rank: the engine alone scores {alone.replayed:.3f} [{alone.low:+.3f}, {alone.high:+.3f}]; the learned order, "
+        f"rank: the engine alone scores {alone.replayed:.3f} {interval(alone.low, alone.high)}; the learned order, "
         f"which ragbench serve --engine puts on top, adds {priced.replayed - alone.replayed:+.3f}"
     ]
 
