@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec
     from ragbench.search.engine.executor import Arm
 
-CALIBRATION = 2.0
+CALIBRATION = 1.5
 """Seconds for which a model is tried."""
 _AT_ONCE = 4
 _SMALL, _SMALL_EACH = 64, 0.02

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 TOPICS, ARMS = 40, 3
 """The most topics and arms of a first answer."""
-SHARE = 0.15
+SHARE = 0.12
 """The share of the chunks among which it searches."""
 WORTH = 30.0
 """Seconds that a run must take for a first answer to be worth its time."""
