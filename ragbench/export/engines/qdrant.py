@@ -13,13 +13,12 @@ from __future__ import annotations
 
 import base64
 import json
-import math
 import os
 import re
 import secrets
 import threading
 import zlib
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -32,8 +31,8 @@ import numpy as np
 from ragbench.base.errors import BoundaryError, BundleError, ConfigError
 from ragbench.boundary.http import Client
 from ragbench.boundary.json import read_json
-from ragbench.export.engines.address import resolved
 from ragbench.export.engines import bm25f
+from ragbench.export.engines.address import resolved
 from ragbench.export.engines.bm25f import Posting, postings
 from ragbench.export.engines.content import passage_key
 from ragbench.export.engines.plan import Plan
@@ -43,7 +42,6 @@ from ragbench.export.engines.words import query_terms
 if TYPE_CHECKING:
     from ragbench.export.engines.content import DocumentRow
     from ragbench.export.engines.words import Terms
-    from ragbench.index.lexical import Bm25F
 
 SCHEMES = {"qdrant": "http", "qdrants": "https"}
 KEY = "QDRANT_API_KEY"
