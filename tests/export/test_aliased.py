@@ -26,6 +26,8 @@ from ragbench.export.verify import verify
 from ragbench.export.write import write
 
 SYSTEMS = ("qdrant", "opensearch", "elasticsearch")
+WRITES = pytest.mark.parametrize("server", SYSTEMS[:2], indirect=True)
+"""Elasticsearch is written to as OpenSearch is."""
 
 
 def start(system: str, folder: Path, **more: str):
@@ -113,6 +115,7 @@ def test_it_is_measured_where_it_is_deployed(loaded, server, recommended, workpl
     assert there == pytest.approx(here, abs=0.005)
 
 
+@WRITES
 def test_one_changed_note_is_taken_in_and_seen_by_who_asks_already(own: str, handbook_folder: Path, tmp_path) -> None:
     notes = Path(shutil.copytree(handbook_folder / "notes", tmp_path / "notes"))
     (notes / "pelican.md").write_text("# Pelicans\n\nThe zyzzyva of a pelican is kept in its bill.\n", encoding="utf-8")
@@ -133,6 +136,7 @@ def test_one_changed_note_is_taken_in_and_seen_by_who_asks_already(own: str, han
     assert [check for check in verify(own) if check.outcome == "fails"] == []
 
 
+@WRITES
 @pytest.mark.parametrize("moment", ["_write", "finish", "_rename"])
 def test_a_killed_load_leaves_the_old_data(own: str, server, recommended, moment: str) -> None:
     before = server.aliases["own"]

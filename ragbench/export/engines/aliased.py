@@ -7,19 +7,17 @@ by min-max, which such engines lack or sell, is done here.
 from __future__ import annotations
 
 import base64
-import functools
 import json
-import math
 import re
 import secrets
 import threading
 import zlib
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 from urllib.parse import SplitResult, urlsplit
 
 import numpy as np
@@ -31,7 +29,7 @@ from ragbench.export.engines.address import resolved
 from ragbench.export.engines.bm25f import Posting, postings
 from ragbench.export.engines.content import passage_key
 from ragbench.export.engines.plan import Plan
-from ragbench.export.engines.search import Found, Vector
+from ragbench.export.engines.search import Found, Vector, number, understood
 from ragbench.export.engines.words import query_terms
 
 if TYPE_CHECKING:
@@ -44,8 +42,6 @@ AT_ONCE = 200
 _WAIT_S, _MOST_BYTES, _PIECE = 60.0, 500_000_000, 400_000
 _ABOUT, _FORMS, _TERMS = "about.json", "forms.json", "terms.json"
 """Files of the engine itself, beside those of the bundle."""
-P = ParamSpec("P")
-T = TypeVar("T")
 
 
 @dataclass
@@ -66,11 +62,12 @@ class Hit:
     score: float
     load: str
 
-    def __post_init__(self) -> None:
-        texts = [self.load, *self.chunks] if isinstance(self.chunks, list) else [None]
-        number = isinstance(self.score, (int, float)) and not isinstance(self.score, bool) and math.isfinite(self.score)
-        if not number or not all(isinstance(each, str) for each in texts):
-            raise TypeError("a hit has a score that is a number, chunks and a collection that are texts")
+    @staticmethod
+    def of(chunks: Any, score: Any, load: Any) -> Hit:
+        """The hit of an answer. Raises TypeError, ValueError for values that none has."""
+        if not isinstance(chunks, list) or not all(isinstance(each, str) for each in [load, *chunks]):
+            raise TypeError("its chunks and its collection are no texts")
+        return Hit(chunks, number(score), load)
 
 
 def fuse(plan: Plan, hits: Mapping[str, Mapping[str, float]]) -> list[Found]:
@@ -88,21 +85,6 @@ def fuse(plan: Plan, hits: Mapping[str, Mapping[str, float]]) -> list[Found]:
     order = sorted(fused, key=lambda chunk: -fused[chunk])
     by_chunk = {chunk: {source: scores[chunk] for source, scores in hits.items() if chunk in scores} for chunk in order}
     return [Found(chunk, fused[chunk], by_chunk[chunk]) for chunk in order]
-
-
-def understood(
-    method: Callable[Concatenate[AliasedEngine, P], T],
-) -> Callable[Concatenate[AliasedEngine, P], T]:
-    """The method, with one sentence where an answer of the server is not what its documentation says."""
-
-    @functools.wraps(method)
-    def asked(self: AliasedEngine, /, *given: P.args, **named: P.kwargs) -> T:
-        try:
-            return method(self, *given, **named)
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
-            raise BundleError(f"{self.name} gives an answer of an unexpected structure: load it again") from error
-
-    return asked
 
 
 class AliasedEngine(ABC):
@@ -240,7 +222,7 @@ class AliasedEngine(ABC):
             self._numbers = {str(term): number for number, term in enumerate(terms)}
             load, points, same = str(self.about["load"]), int(self.about["points"]), self.about["format"] == FORMAT
             self.about |= {"load": load, "points": points}
-        except (KeyError, ValueError, TypeError, AttributeError):
+        except (KeyError, ValueError, TypeError, AttributeError, OverflowError):
             raise BundleError(f"{self.name} is not a search that ragbench exported: load it again") from None
         if not same:
             raise BundleError(f"{self.name} is of another version of ragbench: load it again with this one")
@@ -279,9 +261,7 @@ class AliasedEngine(ABC):
                 found = found if self.about["load"] == load else self._asked(text, vector, only)
         allowed = None if only is None else set(only)
         scores = {
-            source: {
-                chunk: float(hit.score) for hit in hits for chunk in hit.chunks if allowed is None or chunk in allowed
-            }
+            source: {chunk: hit.score for hit in hits for chunk in hit.chunks if allowed is None or chunk in allowed}
             for source, hits in found.items()
         }
         return fuse(self.plan, scores)

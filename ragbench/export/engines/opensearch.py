@@ -20,6 +20,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 from urllib.parse import SplitResult, unquote
 
@@ -135,11 +136,11 @@ class OpenSearchEngine(AliasedEngine):
         return {"bool": {"must": [asked], "filter": list(within)}}
 
     def _hit(self, source: str, hit: Mapping[str, Any]) -> Hit:
-        found = Hit(hit["_source"]["payload"]["chunks"], hit["_score"], hit["_index"])
+        found = Hit.of(hit["_source"]["payload"]["chunks"], hit["_score"], hit["_index"])
         scoring = self.plan.words if source == "lexical" else self.plan.wholes
         if source == "dense" or scoring is None:
-            return Hit(found.chunks, found.score - 1.0, found.load)
-        return Hit(found.chunks, found.score / self._factor(scoring.scaled[1]), found.load)
+            return replace(found, score=found.score - 1.0)
+        return replace(found, score=found.score / self._factor(scoring.scaled[1]))
 
     def _whole(self, answer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         """The hits of an answer. Raises BundleError where it is a part, or an error."""

@@ -91,7 +91,8 @@ class QdrantEngine(AliasedEngine):
         answers = self._result("POST", f"/collections/{self._collection}/points/query/batch", {"searches": searches})
         return {
             source: [
-                Hit(point["payload"]["chunks"], point["score"], point["payload"]["load"]) for point in answer["points"]
+                Hit.of(point["payload"]["chunks"], point["score"], point["payload"]["load"])
+                for point in answer["points"]
             ]
             for source, answer in zip(self.plan.depths, answers, strict=True)
         }
