@@ -19,7 +19,7 @@ from ragbench.config.arm_builder import Progress, Say
 from ragbench.config.settings import Settings
 from ragbench.evaluation.measures import Run, document_run
 from ragbench.export import bundle, provenance
-from ragbench.export.engines import content, opened, postgres, qdrant, sqlite
+from ragbench.export.engines import content, opened, postgres, sqlite
 from ragbench.export.engines.plan import FUSIONS, NEAREST, Plan, left_out, order_of, with_order, without_order
 from ragbench.export.engines.search import Engine
 from ragbench.export.engines.words import Terms
@@ -184,12 +184,13 @@ def creates(format: str, out: Path | None, address: str | None) -> Create:
         return partial(sqlite.SqliteEngine.create, out)
     if format == "postgres" and address is not None:
         return partial(postgres.PostgresEngine.create, address)
-    if format == "qdrant" and address is not None:
-        return partial(qdrant.QdrantEngine.create, address)
+    if format in opened.ALIASED and address is not None:
+        return partial(opened.ALIASED[format].create, address)
     if format == "postgres" and out is not None:
         return partial(postgres.PostgresScript.create, out)
     raise ConfigError(
-        f"--load is for servers, and --format {format} is none: leave it out, or add --format postgres or qdrant"
+        f"--load is for servers, and --format {format} is none: leave it out, or add --format "
+        + ", ".join(["postgres", *opened.ALIASED])
     )
 
 
