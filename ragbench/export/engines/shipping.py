@@ -128,8 +128,8 @@ def answers(engine: Engine, bench: Bench) -> Answers:
         index = asked.index
         states = dict(asked.pipeline.steps(start(bench.queries()), index))
         _, cut = asked.pipeline.stages[-1]
-        runs = (document_run(each, index.chunks) for each in (states["cut"], cut(states["engine"], index)))
-        return Answers(*runs, "".join(bundle._golden_lines(states["cut"], index)))
+        ordered, alone = (document_run(s, index.chunks) for s in (states["cut"], cut(states["engine"], index)))
+        return Answers(ordered, alone, "".join(bundle._golden_lines(states["cut"], index)))
 
 
 def price(found: Answers | None, bench: Bench) -> tuple[Replay, Replay | None]:
