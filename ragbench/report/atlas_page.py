@@ -349,7 +349,9 @@ def _collections(atlas: Atlas) -> str:
     frame = atlas.collections.sort_values(["questions", "collection"])[
         [*columns, "learned", "source", "licence", "digest"]
     ]
-    versions = ", ".join(f"`{each}`" for each in sorted(atlas.collections["version"].astype(str).unique()))
+    versions = ", ".join(
+        f"`{each}`" for each in sorted(set(", ".join(atlas.collections["version"].astype(str)).split(", ")))
+    )
     frame = frame.assign(digest=frame["digest"].str[:12], source=frame["source"].fillna(""))
     frame = frame.rename(columns=lambda name: str(name).replace("_", " "))
     said = f"Measured with ragbench {versions} (version and commit).{_other_languages(atlas)}"
