@@ -240,6 +240,27 @@ def test_a_part_of_an_answer_is_no_answer(recommended, tmp_path, altered) -> Non
         running.close()
 
 
+@pytest.mark.parametrize(("system", "client"), [("opensearch", "opensearchpy"), ("elasticsearch", "elasticsearch.dsl")])
+def test_its_own_client_reads_every_query(two_chunks, tmp_path, system: str, client: str) -> None:
+    language = pytest.importorskip(client, reason=f"install {client.partition('.')[0]}")
+    plan, rows, terms = two_chunks
+    running = start(system, tmp_path)
+    try:
+        place = f"{running.address}/notes"
+        with opened.ALIASED[system].create(place, plan, 2, {}) as made, made.transaction():
+            for row, vector in rows:
+                made.put(row, [vector], terms)
+            made.finish(terms.forms(), {}, {})
+        with closing(opened.connect(place)) as engine:
+            found = engine.ask("apple", rows[0][1], ["a#0"])
+        assert [hit.chunk_id for hit in found] == ["a#0"] and found[0].sources["dense"] == pytest.approx(1.0)
+    finally:
+        running.close()
+    assert len(running.queries) > 3
+    for query in running.queries:
+        assert language.Q(query).to_dict() == query
+
+
 def test_an_index_of_somebody_is_not_replaced(recommended, tmp_path) -> None:
     running = start("opensearch", tmp_path)
     try:
