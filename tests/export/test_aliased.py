@@ -194,6 +194,7 @@ def test_a_server_that_fails_is_one_sentence(loaded, server) -> None:
         ("{system}://127.0.0.1:1/notes", "does not answer"),
         ("{server}/nothing_here", "has no search: load one with ragbench export --format {system}"),
         ("{server}/no/such", "must be such as {system}://localhost"),
+        ("{system}://[host/notes", "must be such as {system}://localhost"),
         ("{system}://me:secret@host/notes", "put it into an environment variable or a file"),
     ],
 )
