@@ -16,11 +16,11 @@ pytest.importorskip("qdrant_client", reason="install qdrant-client: its models c
 
 
 def test_the_built_in_topics_lose_nothing(tmp_path: Path, workplace: Path) -> None:
-    """All 257 test topics over 2,163 chunks; the encoder reads 16 tokens of each, so that the test stays short."""
+    """All 257 test topics over all documents, whose vectors come with ragbench."""
     from tests.export.qdrant_server import QdrantServer
 
     around = ["split=test", f"paths.results={workplace}", "latency.enabled=false", "tracking.enabled=false"]
-    settings = composition.compose(["+exp=recommended", "index.encoder.max_tokens=16", *around])
+    settings = composition.compose(["+exp=recommended", *around])
     found = run([settings], load_benchmark(settings.config["data"]), say=lambda sentence: None)
     server = QdrantServer(tmp_path)
     try:
