@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from ragbench.base.errors import BoundaryError
+from ragbench.base.errors import BoundaryError, ConfigError
 
 _NAME_BYTES = 180  # leaves room for the rest of a draft's name below the usual limit of 255
 
@@ -55,6 +55,16 @@ def write_text(path: Path, text: str, durable: bool = True) -> None:
     """Write a UTF-8 file that is either absent or complete."""
     with atomic_write(path, durable) as draft:
         draft.write_text(text, encoding="utf-8", newline="")
+
+
+def write_between(path: Path, mark: str, text: str) -> None:
+    """Put text between the lines `<!-- mark -->` and `<!-- end of mark -->` of a page. ConfigError where one lacks."""
+    page, before, after = path.read_text(encoding="utf-8"), f"<!-- {mark} -->", f"<!-- end of {mark} -->"
+    head, begins, rest = page.partition(before)
+    _, ends, tail = rest.partition(after)
+    if not begins or not ends:
+        raise ConfigError(f"{path} has no {before} and {after} to write between: add the two lines")
+    write_text(path, f"{head}{before}\n{text}\n{after}{tail}")
 
 
 def publish_folder(draft: Path, folder: Path) -> None:

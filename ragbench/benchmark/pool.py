@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
-import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +24,9 @@ from ragbench.boundary.json import read_json_file
 
 Run = Mapping[str, Sequence[tuple[str, float]]]
 """By qid, (section id, score), best first."""
+
+_SCORE = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|[+-]?inf(inity)?", re.IGNORECASE)
+"""Numbers as trec_eval reads them; Python alone would take 1_000 for a thousand."""
 
 COLUMNS = ("qid", "query", "need", "section", "heading", "text", "grade", "note")
 
@@ -148,12 +151,9 @@ def read_run(path: Path) -> dict[str, list[tuple[str, float]]]:
         if len(parts) != 6:
             raise BenchmarkError(f"{path}:{number} must have six fields (qid Q0 id rank score tag), got {len(parts)}")
         qid, _, target, _, score, _ = parts
-        try:
-            value = float(score)
-        except ValueError:
-            value = math.nan
-        if math.isnan(value):
+        if not _SCORE.fullmatch(score):
             raise BenchmarkError(f"{path}:{number}: score '{score}' is not a number")
+        value = float(score)
         scored = run.setdefault(qid, {})
         if target in scored:
             raise BenchmarkError(f"{path}:{number} returns {target} for {qid} again: a run names each once")

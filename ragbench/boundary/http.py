@@ -99,7 +99,7 @@ class Client:
         self.close.atexit = False  # the system closes what is open at the end of the process
 
     def send(self, method: str, address: str, body: Any = None, *, timeout_s: float | None = None) -> Answer:
-        """The answer to a request with `body` as JSON (None for no body). Raises HttpError."""
+        """The answer to a request with `body` as JSON (None for no body; bytes are lines of JSON). Raises HttpError."""
         try:
             if origin(address) != self._origin:
                 raise HttpError(f"'{address[:_SHOWN]}' is on another host: nothing was sent to it")
@@ -126,8 +126,9 @@ class Client:
     ) -> Answer:
         import httpx
 
-        sent = None if body is None else json.dumps(body).encode()
-        kind = {} if body is None else {"Content-Type": "application/json"}
+        lines = isinstance(body, bytes)
+        sent = body if body is None or lines else json.dumps(body).encode()
+        kind = {} if body is None else {"Content-Type": f"application/{'x-ndjson' if lines else 'json'}"}
         try:
             exchange = client.stream(method, address, content=sent, headers=kind)
             async with asyncio.timeout(seconds), exchange as response:

@@ -11,8 +11,8 @@ from typing import Any
 from ragbench.base import console
 
 DESCRIPTION = """Write a measured configuration for production: a bundle that runs elsewhere, a configuration file of
-ragdocs or Librarian, a search in SQLite or PostgreSQL, or the requests that make OpenSearch, Elasticsearch or Qdrant
-search like this.
+ragdocs or Librarian, or a search in SQLite, PostgreSQL, Qdrant, OpenSearch or Elasticsearch (without --load, the last
+three get a file of requests that make them search like this).
 
 What a format cannot express is listed in the file and here. What the other system will run is measured on the run's
 topics: a loss of more than --max-loss needs --force. A configuration whose gain over the run's first arm (or

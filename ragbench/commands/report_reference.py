@@ -19,6 +19,7 @@ EXAMPLES = """examples:
   ragbench report reference                                    into results/REFERENCE.md
   ragbench report reference --out /tmp/REFERENCE.md latency.queries=10
   ragbench report reference --presets baseline,all --no-ablations
+  ragbench report reference --presets recommended --no-ablations --out REFERENCE.md --update
   ragbench report reference --docs docs/proposals --readme README.md    also effects into pages, presets into README
 """
 
@@ -43,6 +44,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Presets, what to leave out, where to write."""
     parser.add_argument("--presets", metavar="NAME,NAME", help="comma-separated experiments (default: all of conf/exp)")
     parser.add_argument("--no-ablations", action="store_true", help="only the presets")
+    parser.add_argument(
+        "--update", action="store_true", help="keep what the file has of other presets; every row names its commit"
+    )
     parser.add_argument("--out", metavar="FILE", help="the file to write (default: REFERENCE.md in the results folder)")
     parser.add_argument(
         "--docs", metavar="FOLDER", help="pages whose marks <!-- effect: p6 --> get the measured effect"
@@ -68,6 +72,9 @@ def main(arguments: argparse.Namespace) -> int:
         raise ConfigError(
             f"--readme {arguments.readme} has a table of preset '{missing[0]}', which --presets leaves out: add it"
         )
+    if arguments.update and not (arguments.out and Path(arguments.out).is_file()):
+        raise ConfigError("--update needs --out with a file that this command wrote")
+    before = Path(arguments.out).read_text("utf-8") if arguments.update else ""
     quiet = arguments.quiet or arguments.json
     sweep = [f"exp={','.join(chosen)}", "split=all", *arguments.overrides]
     presets = _run(Experiment.sweep(*sweep), quiet)
@@ -80,7 +87,8 @@ def main(arguments: argparse.Namespace) -> int:
     path = Path(arguments.out) if arguments.out else presets.folder.parent.parent / "REFERENCE.md"
     verdicts = {begins: each.verdicts for begins, each in ablations.items()}
     tables = {_ABLATIONS[begins][0]: frame for begins, frame in verdicts.items()}
-    write_text(path, reference.document(presets, tables, commands))
+    written = reference.document(presets, tables, commands)
+    write_text(path, reference.updated(before, written) if arguments.update else written)
     if arguments.readme:
         write_text(Path(arguments.readme), reference.with_presets(readme, presets))
     for page in pages:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ragbench.base.progress import Step, in_words, report
-from ragbench.models.bundled import DRAFT
 from ragbench.models.adapter import without_adapter
+from ragbench.models.bundled import DRAFT
 from ragbench.models.cache import CachedCrossEncoder, CachedEncoder
 from ragbench.models.functions import is_endpoint
 

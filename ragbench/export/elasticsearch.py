@@ -36,7 +36,10 @@ def render(settings: Settings, origin: Sequence[str], version: str | None = None
     if plan.dense:
         fields["vector"] = {"type": "dense_vector", "dims": plan.dimension, "index": True, "similarity": "cosine"}
         fields["vector"]["index_options"] = {"type": "flat"} if kind == "flat" else _graph(plan)
-    index = {"settings": {"index": lucene.settings(plan)}, "mappings": {"properties": fields}}
+    index = {
+        "settings": {"index": lucene.settings(plan.bm25 if plan.lexical else None, plan.analyzer)},
+        "mappings": {"properties": fields},
+    }
     body = {"size": plan.top_n, "_source": {"excludes": ["vector"]}, "retriever": _retriever(plan)}
     requests = [("PUT", f"/{NAME}", index), ("POST", f"/{NAME}/_search", body)]
     return hybrid.file(plan, origin, missing, requests, _basic(plan)), missing

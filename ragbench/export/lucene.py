@@ -46,13 +46,13 @@ def _filter(each: tuple[str, ...]) -> dict[str, Any]:
     return _FILTERS[kind]
 
 
-def settings(hybrid: Hybrid) -> dict[str, Any]:
+def settings(bm25: Bm25F | None, analyzer: str) -> dict[str, Any]:
     """The settings of an index: one shard, so that word statistics are of the whole collection."""
     found: dict[str, Any] = {"number_of_shards": 1}
-    if hybrid.lexical:
-        _, k1 = hybrid.bm25.scaled
-        found["similarity"] = {"default": {"type": "BM25", "k1": round(k1, 9), "b": hybrid.lexical.b}}
-        if defined := analysis(hybrid.analyzer)[1]:
+    if bm25 is not None:
+        _, k1 = bm25.scaled
+        found["similarity"] = {"default": {"type": "BM25", "k1": round(k1, 9), "b": bm25.b}}
+        if defined := analysis(analyzer)[1]:
             found["analysis"] = defined
     return found
 
@@ -73,22 +73,23 @@ def fields(hybrid: Hybrid) -> dict[str, Any]:
 
 def words(hybrid: Hybrid) -> dict[str, Any]:
     """The query by words: BM25F, or BM25 where one field is searched."""
-    return _words(hybrid.bm25)
+    return by_words(hybrid.bm25)
 
 
 def documents(hybrid: Hybrid) -> dict[str, Any]:
     """The query for whole documents by words: every chunk has the score of its document."""
     assert hybrid.documents is not None
-    query = _words(hybrid.documents.scoring, OF_DOCUMENT)
+    query = by_words(hybrid.documents.scoring, OF_DOCUMENT)
     return {"has_parent": {"parent_type": "document", "score": True, "query": query}}
 
 
-def _words(bm25: Bm25F, prefix: str = "") -> dict[str, Any]:
+def by_words(bm25: Bm25F, prefix: str = "", text: str = QUERY) -> dict[str, Any]:
+    """The query for a text in fields whose names begin with `prefix`."""
     weights, _ = bm25.scaled
     if len(weights) == 1:
-        return {"match": {f"{prefix}{weights[0][0]}": {"query": QUERY}}}
+        return {"match": {f"{prefix}{weights[0][0]}": {"query": text}}}
     fields = [f"{prefix}{name}^{weight:g}" for name, weight in weights]
-    return {"combined_fields": {"query": QUERY, "fields": fields}}
+    return {"combined_fields": {"query": text, "fields": fields}}
 
 
 def differences(hybrid: Hybrid, system: str) -> list[str]:

@@ -49,7 +49,10 @@ def _index(plan: Hybrid) -> dict[str, Any]:
                 "parameters": {"m": plan.index["dense.m"], "ef_construction": plan.index["dense.ef_construction"]},
             }
     knn = {"knn": True} if graph else {}
-    return {"settings": {"index": {**lucene.settings(plan), **knn}}, "mappings": {"properties": fields}}
+    return {
+        "settings": {"index": {**lucene.settings(plan.bm25 if plan.lexical else None, plan.analyzer), **knn}},
+        "mappings": {"properties": fields},
+    }
 
 
 def _graph(plan: Hybrid) -> bool:

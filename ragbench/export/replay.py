@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -95,14 +95,6 @@ class Bench:
         arm = self.arm(settings)
         states = arm.pipeline(self.queries(), arm.index)
         return self.score(document_run(states, arm.index.chunks), "by an arm of ragbench")
-
-    def replay_by(self, ask: Callable[[str], Sequence[str]], where: str) -> Replay:
-        """The score of an engine beside the measured one; `ask` returns the docnos of a query's hits, best first."""
-        run = {
-            query.qid: [(docno, 1.0 / rank) for rank, docno in enumerate(dict.fromkeys(ask(query.text)), start=1)]
-            for query in self.queries()
-        }
-        return self.score(run, where)
 
     def score(self, run: Run, where: str) -> Replay:
         """A run over documents beside that of the measured arm. Raises ResultsError when no topic can be compared."""

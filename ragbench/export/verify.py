@@ -111,7 +111,7 @@ def _engine(place: Path | str, progress: Progress | None) -> Iterator[Check]:
         yield from (_model(entry) for entry in loaded.record["models"])
         by_arm = loaded.engine.about.get("golden") == "arm"
         yield _agreement(loaded) if by_arm else rankings(loaded, loaded.golden(), progress)
-        yield Check("latency", "not checked", "an engine is timed as an arm: live=sqlite, live=postgres, live=qdrant")
+        yield Check("latency", "not checked", "an engine is timed as an arm: live=engine live.engine=ADDRESS")
         yield _drift(loaded)
         yield _environment(loaded.record)
 

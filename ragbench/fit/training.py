@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.config.arm_builder import ArmBuilder, Progress, Say
+from ragbench.evidence.policy import Policy
+from ragbench.results import ledger
 from ragbench.search.engine import executor
 from ragbench.search.engine.executor import Arm
 from ragbench.search.engine.pipeline import Pipeline
-from ragbench.evidence.policy import Policy
-from ragbench.results import ledger
 
 if TYPE_CHECKING:
     from ragbench.base.types import QueryState

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +11,6 @@ from ragbench.atlas.changes import BASE
 from ragbench.atlas.tables import QUESTIONS, WORDS, Atlas
 from ragbench.base import fewest, files
 from ragbench.base.console import markdown
-from ragbench.base.errors import ConfigError
 from ragbench.base.numbers import interval, with_interval
 from ragbench.report.forest import Line, svg
 
@@ -176,20 +174,9 @@ def write(atlas: Atlas, docs: Path) -> list[Path]:
         (docs.absolute().parent / "README.md", readme(atlas)),
     ):
         if path.is_file():
-            _replace(path, text)
+            files.write_between(path, MARK, text)
             written.append(path)
     return written
-
-
-def _replace(path: Path, text: str) -> None:
-    """Put text between `<!-- atlas -->` and `<!-- /atlas -->`."""
-    page = path.read_text(encoding="utf-8")
-    pattern = re.compile(f"<!-- {MARK} -->.*?<!-- end of {MARK} -->", re.DOTALL)
-    if not pattern.search(page):
-        raise ConfigError(
-            f"{path} has no <!-- {MARK} --> and <!-- end of {MARK} --> to write between: add the two lines"
-        )
-    files.write_text(path, pattern.sub(lambda found: f"<!-- {MARK} -->\n{text}\n<!-- end of {MARK} -->", page, count=1))
 
 
 def _pictures(atlas: Atlas) -> dict[str, str]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ragbench.base.console import markdown
+from ragbench.base.errors import ConfigError
 from ragbench.base.numbers import with_interval
 from ragbench.benchmark.split import TEST
 from ragbench.config import catalogue
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from ragbench.results.measurements import Measurements
 
 _SHOWN = ("nDCG@5", PRIMARY, "RR", "R@10", "P@5", *ANSWERED, "Judged@10")
+RUNS, WORDS = "Runs", "What the words mean"
+_COMMIT = re.compile(r"\| ([0-9a-f]{12})")
 _PRESETS = r"<!-- presets: ([\w ]+) -->.*?<!-- end of presets -->"
 _FORMATS = {
     **dict.fromkeys(("p50 ms", "p95 ms", "latency ms"), ".1f"),
@@ -35,30 +38,91 @@ _FORMATS = {
 
 
 def document(presets: Measurements, ablations: Mapping[str, pd.DataFrame], commands: Sequence[str]) -> str:
-    """The whole file; `ablations` are verdict tables by title."""
+    """The whole file; `ablations` are verdict tables by title, and every row says at which commit it was measured."""
     record = presets.record
-    environment = record["environment"]
-    git = environment["git"] or {}
+    at = _commit(record)
     parts = [
         "# Reference results",
-        "Generated, not written by hand. The commands:\n\n```\n" + "\n".join(commands) + "\n```",
-        f"Benchmark {record['benchmark']['name']} ({record['benchmark']['documents']} documents, "
-        f"{record['topics']} topics, digest {record['benchmark']['digest'][:12]}), commit {str(git.get('commit'))[:12]}"
-        f"{' with changes' if git.get('dirty') else ''}, {environment['processor']}, {environment['cpus']} processors, "
-        f"Python {environment['python']}, {record['latency']['threads']} thread per query.",
-        "## Presets by split\n\n" + markdown(_presets(presets), _FORMATS),
+        f"Generated, not written by hand, on the benchmark {record['benchmark']['name']} "
+        f"({record['benchmark']['documents']} documents, {record['topics']} topics, digest "
+        f"{record['benchmark']['digest'][:12]}).",
+        f"## {RUNS}\n\n" + markdown(_runs(presets, commands)),
+        "## Presets by split\n\n" + markdown(_presets(presets).pipe(_measured, at), _FORMATS),
         *(
-            f"## {PRIMARY} by query type (topics), {split} split\n\n{markdown(_by_type(presets, split), _FORMATS)}"
+            f"## {PRIMARY} by query type (topics), {split} split\n\n"
+            + markdown(_by_type(presets, split).pipe(_measured, at), _FORMATS)
             for split in sorted(set(presets.per_query["split"]))
         ),
-        *(f"## {title}\n\n{markdown(_verdicts(frame), _FORMATS)}" for title, frame in ablations.items()),
+        *(
+            f"## {title}\n\n{markdown(_verdicts(frame).pipe(_measured, at), _FORMATS)}"
+            for title, frame in ablations.items()
+        ),
+        f"## {WORDS}",
         "Latency is the service time of one query without caches, in milliseconds. `Silence` is the share of topics "
         "without an answer that were answered with nothing, `FalseSilence` that of topics with one, `Hits@10` the "
         "documents among the first ten of a query, `passages` nDCG@10 of passages as they are returned. A verdict "
         "weighs the effects on documents and passages (leaving out: of the proposal with all others on; adding: of the "
-        "proposal alone), adjusted together, and the budget of time.",
+        "proposal alone), adjusted together, and the budget of time. `measured` and `timed` are commits; where they "
+        "differ, times are of the search as it was then. The order of `recommended` has seen the train topics, not the "
+        "test topics.",
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def updated(before: str, after: str) -> str:
+    """The file `before` with what `after` measured: rows of presets, by arm and split, and whole tables of verdicts.
+
+    What was not measured again stays, with its commit: other rows, other tables, and times where no time was measured.
+    Runs of which nothing is left are not listed. Raises ConfigError where the two are of different topics.
+    """
+    (head, sections), (new_head, new) = _sections(before), _sections(after)
+    if head != new_head:
+        raise ConfigError(f"the file to update is of other topics ({_topics(head)}; now {_topics(new_head)})")
+    last = new.pop(WORDS)
+    sections.pop(WORDS, None)
+    for title, body in new.items():
+        whole = title not in sections or "| factor |" in body
+        sections[title] = body if whole else _merged(sections[title], body)
+    used = "".join(body for title, body in sections.items() if title != RUNS)
+    runs = sections[RUNS].splitlines()
+    sections[RUNS] = "\n".join(row for row in runs if not (at := _COMMIT.match(row)) or at[1] in used)
+    return head + "\n".join(f"## {title}\n{body.rstrip()}\n" for title, body in [*sections.items(), (WORDS, last)])
+
+
+def _sections(text: str) -> tuple[str, dict[str, str]]:
+    """What stands before the first title, and what stands below each."""
+    head, *parts = re.split(r"^## ", text, flags=re.M)
+    return head, {title: body for title, _, body in (part.partition("\n") for part in parts)}
+
+
+def _merged(before: str, after: str) -> str:
+    """A table with the rows of a later one; a cell whose column the later one lacks keeps its value."""
+    (old, rule, rows), (new, new_rule, new_rows) = _cells(before), _cells(after)
+    columns = dict(zip(old, rule, strict=True))
+    for place, name in enumerate(new):
+        if name not in columns:
+            earlier = list(columns.items())
+            at = 1 + list(columns).index(new[place - 1]) if place else 0
+            columns = dict([*earlier[:at], (name, new_rule[place]), *earlier[at:]])
+    keys = [name for name in ("arm", "split", "commit", "command") if name in new]
+    table = {tuple(row[key] for key in keys): row for row in rows}
+    for row in new_rows:
+        key = tuple(row[name] for name in keys)
+        table[key] = table.get(key, {}) | row
+    cells = [list(columns), *([row.get(name, "") for name in columns] for row in table.values())]
+    first, *others = [f"| {' | '.join(line)} |" for line in cells]
+    return "\n" + "\n".join([first, f"|{'|'.join(columns.values())}|", *others]) + "\n"
+
+
+def _cells(section: str) -> tuple[list[str], list[str], list[dict[str, str]]]:
+    """The heads, the marks of alignment and the rows of the table in a section."""
+    lines = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("|")]
+    heads, rule, *rows = [[cell.strip() for cell in line] for line in lines]
+    return heads, rule, [dict(zip(heads, row, strict=True)) for row in rows]
+
+
+def _topics(head: str) -> str:
+    return " ".join(head.partition("on the benchmark")[2].split()).rstrip(".")
 
 
 def with_effects(page: str, verdicts: Mapping[str, pd.DataFrame]) -> str:
@@ -137,6 +201,27 @@ def _effect_sentence(effect: pd.Series) -> str:
     passages = f"passages {effect['passage_effect']:+.3f}" if not np.isnan(effect["passage_effect"]) else ""
     cost = f"{effect['latency_ms']:+.1f} ms on p95" if not np.isnan(effect["latency_ms"]) else ""
     return f"{', '.join(part for part in (documents, passages, cost) if part)}, **{effect['verdict']}**."
+
+
+def _commit(record: Mapping[str, Any]) -> str:
+    git = record["environment"]["git"] or {}
+    return f"{str(git.get('commit'))[:12]}{' with changes' if git.get('dirty') else ''}"
+
+
+def _runs(presets: Measurements, commands: Sequence[str]) -> pd.DataFrame:
+    import pandas as pd
+
+    environment = presets.record["environment"]
+    machine = f"{environment['processor']}, {environment['cpus']} processors, Python {environment['python']}"
+    timed = f", {presets.record['latency']['threads']} thread per query" if len(presets.latency) else ""
+    rows = [(_commit(presets.record), f"`{command}`", machine + timed) for command in commands]
+    return pd.DataFrame(rows, columns=["commit", "command", "machine"])
+
+
+def _measured(frame: pd.DataFrame, at: str) -> pd.DataFrame:
+    """The rows with the commit at which they were measured, and timed where they have times."""
+    times = [name for name in ("p95 ms", "latency ms") if name in frame and frame[name].notna().any()]
+    return frame.assign(measured=at, **({"timed": at} if times else {}))
 
 
 def _presets(results: Measurements) -> pd.DataFrame:

@@ -3,28 +3,31 @@
     python tests/bench/questions.py FILE
     python tests/bench/questions.py FILE baseline strong_hybrid 'strong_hybrid fuse.method=rrf' paths.cache=FOLDER
 
+    python tests/bench/questions.py FILE --page docs/search.md
+
 FILE lists collections, as for `ragbench fit order --collections`. Words that begin with `KEY=` are overrides of all
 arms. Collections of the kind `questions` are measured; the others only take part in learning. `recommended` is measured
 with an order that was learned without the site, since the shipped one has seen these questions. Intervals are of sites,
-resampled whole.
+resampled whole. `--page` also writes the tables between the marks `<!-- opponents -->` and `<!-- end of opponents -->`.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
+import argparse
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from ragbench.base import console
+from ragbench.base import console, files
 from ragbench.config import composition
 from ragbench.evidence.areas import reach
 from ragbench.fit import order
 from ragbench.fit.order import Collection, Part
 
 ARMS = ("lexical_only", "dense_only", "baseline", "plain_hybrid", "strong_hybrid", "context_grid")
-OWN, KIND, DRAWS = "recommended", "questions", 10_000
+OWN, KIND, DRAWS, MARK = "recommended", "questions", 10_000, "opponents"
+Scores = dict[str, float]
 
 
 def parts_of(arm: str, collections: Sequence[Collection], shared: Sequence[str]) -> list[Part]:
@@ -42,13 +45,8 @@ def difference(gains: np.ndarray, sites: np.ndarray) -> str:
     return f"{mean:+.3f} [{mean - half:+.3f}, {mean + half:+.3f}], up on {(sums > 0).sum()} of {len(counts)}"
 
 
-def main() -> None:
-    given = sys.argv[1:]
-    if not given or given[0].startswith("-"):
-        sys.exit(__doc__)
-    collections = order.read(Path(given[0]))
-    shared = [word for word in given[1:] if "=" in word.split()[0]]
-    arms = [word for word in given[1:] if word not in shared] or list(ARMS)
+def measured(arms: Sequence[str], collections: Sequence[Collection], shared: Sequence[str]) -> dict[str, list[Scores]]:
+    """nDCG@10 by topic, for every arm and each site that is asked; `recommended` last, without and with its order."""
     asked = [each for each in collections if each.kind == KIND]
     values = {}
     for arm in arms:
@@ -56,28 +54,50 @@ def main() -> None:
         values[arm] = [dict(zip(part.sample.qids, part.sample.fused, strict=True)) for part in parts]
         console.say(f"{arm}: {np.mean([v for site in values[arm] for v in site.values()]):.4f}")
     learned = order.learn(parts_of(OWN, collections, shared))
-    for name, found in ((f"{OWN} rank=off", [part.sample.fused for part in learned.parts]), (OWN, learned.held_out)):
-        values[name] = [
-            dict(zip(part.sample.qids, scores, strict=True))
-            for part, scores in zip(learned.parts, found, strict=True)
-            if part.collection.kind == KIND
-        ]
+    found = list(zip(learned.parts, learned.held_out, strict=True))
+    found = [(part, held_out) for part, held_out in found if part.collection.kind == KIND]
+    values[f"{OWN} rank=off"] = [dict(zip(part.sample.qids, part.sample.fused, strict=True)) for part, _ in found]
+    values[OWN] = [dict(zip(part.sample.qids, held_out, strict=True)) for part, held_out in found]
+    return values
+
+
+def tables(sites: Sequence[str], values: Mapping[str, Sequence[Scores]]) -> str:
+    """Markdown: every site by every arm, then what `recommended` gains over each; a topic without hits counts 0."""
     qids = [sorted(site) for site in values[OWN]]
-    table = {arm: [np.array([site.get(q, 0.0) for q in ids]) for site, ids in zip(found, qids, strict=True)]
-             for arm, found in values.items()}  # fmt: skip
-    sites = np.repeat(np.arange(len(qids)), [len(ids) for ids in qids])
-    print(f"| questions about | topics | {' | '.join(f'`{arm}`' for arm in table)} |")
-    print("|---|" + "---:|" * (1 + len(table)))
-    for number, each in enumerate(asked):
-        print(
-            f"| {each.name} | {len(qids[number])} | {' | '.join(f'{v[number].mean():.3f}' for v in table.values())} |"
-        )
+    table = {
+        arm: [np.array([site.get(qid, 0.0) for qid in ids]) for site, ids in zip(found, qids, strict=True)]
+        for arm, found in values.items()
+    }
     flat = {arm: np.concatenate(found) for arm, found in table.items()}
-    print(f"| all {len(asked)} sites | {len(sites)} | {' | '.join(f'{v.mean():.3f}' for v in flat.values())} |")
-    print("\n| against | `recommended rank=off` gains | `recommended` gains |\n|---|---|---|")
-    for arm in [*arms, f"{OWN} rank=off"]:
-        gains = [difference(flat[name] - flat[arm], sites) for name in (f"{OWN} rank=off", OWN)]
-        print(f"| `{arm}` | {gains[0] if arm in arms else ''} | {gains[1]} |")
+    site_of = np.repeat(np.arange(len(qids)), [len(ids) for ids in qids])
+    rows = [(name, len(qids[n]), [found[n].mean() for found in table.values()]) for n, name in enumerate(sites)]
+    rows.append((f"all {len(sites)} sites", len(site_of), [found.mean() for found in flat.values()]))
+    heads = " | ".join(f"`{arm}`" for arm in table)
+    said = [f"| questions about | topics | {heads} |", f"|---|{'---:|' * (1 + len(table))}"]
+    said += [f"| {name} | {topics} | {' | '.join(f'{mean:.3f}' for mean in means)} |" for name, topics, means in rows]
+    own = (f"{OWN} rank=off", OWN)
+    said += ["", f"| against | `{own[0]}` gains | `{own[1]}` gains |", "|---|---|---|"]
+    for arm, found in flat.items():
+        gains = ["" if arm in own[n:] else difference(flat[mine] - found, site_of) for n, mine in enumerate(own)]
+        if any(gains):
+            said.append(f"| `{arm}` | {gains[0]} | {gains[1]} |")
+    return "\n".join(said)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", type=Path)
+    parser.add_argument("words", nargs="*")
+    parser.add_argument("--page", type=Path)
+    given = parser.parse_intermixed_args()
+    collections = order.read(given.file)
+    shared = [word for word in given.words if "=" in word.split()[0]]
+    arms = [word for word in given.words if word not in shared] or list(ARMS)
+    sites = [each.name for each in collections if each.kind == KIND]
+    text = tables(sites, measured(arms, collections, shared))
+    print(text)
+    if given.page is not None:
+        files.write_between(given.page, MARK, text)
 
 
 if __name__ == "__main__":

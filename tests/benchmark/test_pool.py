@@ -96,6 +96,7 @@ def test_runs_in_trec_form(tmp_path: Path) -> None:
     [
         ("q Q0 a 1 1.0", "run:1 must have six fields"),
         ("q Q0 a 1 best t", "run:1: score 'best' is not a number"),
+        ("q Q0 a 1 1_000 t", "run:1: score '1_000' is not a number"),
         ("q Q0 a 1 nan t", "run:1: score 'nan' is not a number"),
         ("q Q0 a 1 2 t\nq Q0 a 2 2 t", "run:2 returns a for q again"),
     ],

@@ -108,6 +108,62 @@ def yaml_texts(text: str, chance: random.Random) -> Iterator[bytes]:
         yield "\n".join(now).encode("utf-8", "surrogatepass")
 
 
+def run_texts(text: str, chance: random.Random) -> Iterator[bytes]:
+    """Endless run files in TREC form, each the file with one thing wrong."""
+    rows = [line.split() for line in text.splitlines()]
+    raw = (
+        "nan",
+        "inf",
+        "-1e999",
+        "1_000",
+        "\uff11\uff12",
+        "0x10",
+        "1,5",
+        "",
+        "\x00",
+        "\ufeff1",
+        "9" * 5000,
+        "a b",
+        "a\u00a0b",
+    )
+    raw += (
+        "\u2003",
+        "\x1c",
+        "\x85",
+        "\t",
+        "#",
+        "x" * 10_000,
+        "../../etc/passwd",
+        "\u2028",
+        "+.5",
+        "1.",
+        "\r",
+        "\u202e",
+    )
+    while True:
+        now = [list(row) for row in rows]
+        at = chance.randrange(len(now))
+        kind = chance.randrange(8)
+        if kind < 4:
+            now[at][chance.randrange(len(now[at]))] = chance.choice(raw)
+        elif kind == 4:
+            now.insert(at, list(now[at]))  # the same hit again
+        elif kind == 5:
+            del now[at][chance.randrange(len(now[at]))]
+        content = "\n".join(chance.choice([" ", " ", "\t"]).join(row) for row in now).encode("utf-8", "surrogatepass")
+        if kind == 6:
+            content = _flipped(content, chance)
+        elif kind == 7:
+            content = chance.choice([b"", b"\xef\xbb\xbf" + content, content.decode().encode("utf-16"), content[:-9]])
+        yield content
+
+
+def flipped(content: bytes, chance: random.Random) -> Iterator[bytes]:
+    """Endless contents, each the good one with a bit flipped or an end cut off."""
+    while True:
+        yield _flipped(content, chance) if chance.random() < 0.9 else content[: chance.randrange(len(content))]
+
+
 def _places(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     yield place
     if isinstance(value, Mapping):

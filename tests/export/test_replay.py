@@ -34,8 +34,8 @@ def test_another_arm_has_its_own_score(bench: Bench, finished) -> None:
 
 
 def test_hits_of_an_engine_are_scored(bench: Bench) -> None:
-    answers = {"how do programs prove their identity": ["authentication", "authentication", "team"]}
-    found = bench.replay_by(lambda text: answers.get(text, []), "by a list")
+    answers = {"how do programs prove their identity": [("authentication", 1.0), ("team", 0.5)]}
+    found = bench.score({query.qid: answers.get(query.text, []) for query in bench.queries()}, "by a list")
     assert found.replayed == pytest.approx(1 / 6)
 
 

@@ -1,6 +1,8 @@
 """Bad content through every door: what others send, and the files that come from somewhere else.
 
-    python -m tests.faults.doors [CASES]     prints a table; exit code 1 for harm
+    python -m tests.faults.doors [CASES] [PAGE]     prints a table, or writes it between marks; exit code 1 for harm
+
+Engines answer from here, in the shapes of their documentation; a run file and an index of Lucene are files.
 
 A case is a good content with one thing wrong (`tests.boundary.mutations`). Harm is an exception that is not a
 RagbenchError (the command line would show a traceback), an answer with status 500, or a value that an independent
@@ -9,15 +11,20 @@ reader of the same bytes does not find.
 
 from __future__ import annotations
 
+import base64
+import contextlib
+import datetime
 import itertools
 import json
 import os
 import random
+import re
 import sys
 import tempfile
 import threading
+import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -27,6 +34,7 @@ import yaml
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from fastapi.testclient import TestClient
 
+from ragbench.base import files
 from ragbench.base.errors import RagbenchError
 from ragbench.benchmark.lines import read_objects
 from ragbench.boundary import trust
@@ -35,20 +43,26 @@ from ragbench.config import project
 from ragbench.corpus.frontmatter import split_frontmatter
 from ragbench.export import bundle, signing
 from ragbench.export import generation as generations
+from ragbench.export.engines import opened, postgres
+from ragbench.export.engines.aliased import FORMAT
+from ragbench.export.engines.plan import Plan
+from ragbench.export.engines.search import Found
 from ragbench.export.loaded_bundle import settings_of
 from ragbench.export.opening import load
 from ragbench.index.artefacts import ArtefactStore
+from ragbench.index.lexical import Bm25F
 from ragbench.models.chat import ChatSpec, EndpointModel
 from ragbench.models.endpoint import EndpointEncoder
 from ragbench.models.folder import ModelFolder
-from ragbench.search.live import command, http
+from ragbench.search.live import anserini, command, http, run_file
 from ragbench.search.live.answers import Reading
 from ragbench.search.live.asking import Unanswered
 from ragbench.serving.http import create_app as create_service
 from ragbench.serving.service import SearchService
 from ragbench.studio.app import Studio
 from ragbench.studio.app import create_app as create_studio
-from tests.boundary.mutations import json_texts, yaml_texts
+from tests import anserini_index
+from tests.boundary.mutations import flipped, json_texts, run_texts, yaml_texts
 
 SEED = 29
 CHAT = {"choices": [{"message": {"role": "assistant", "content": "It is so."}}], "usage": {"total_tokens": 7}}
@@ -58,6 +72,21 @@ PROJECT = "data: vault\ndata.corpus: notes\np6: on\nbudget.p95_ms: 20\narms:\n  
 NOTE = "title: A\ntags: [a, b]\ndate: 2026-01-02\naliases:\n  - c\nweight: 3\n"
 ROWS = {"qid": "q1", "text": "what", "relevant": ["a.md"], "split": "test", "grade": 2}
 SEARCH = {"query": "lamps", "top_n": 3, "filters": {"category": "guide", "tags": ["a"]}, "explain": True}
+RUN = "q1 Q0 a.md 1 2.5 them\nq1 Q0 b.md 2 -.5 them\nq2 Q0 a.md 1 1e-3 them\n"
+RECORD = {"id": "a.md", "contents": "lamps at night", "title": "Lamps"}
+_WORDS = Bm25F((("title", 3.0), ("content", 1.0)), 1.2, 0.75)
+PLAN = Plan(
+    {"dense": 5, "lexical": 5, "documents": 5}, {"dense": 0.5, "lexical": 0.3, "documents": 0.2}, "convex", 60.0,
+    _WORDS, _WORDS, "technical",
+)  # fmt: skip
+FOUND = {"dense": {"a#0": 0.75, "b#0": 0.5}, "lexical": {"a#0": 3.5}, "documents": {"b#0": 2.25, "b#1": 2.25}}
+ABOUT = {"format": FORMAT, "plan": PLAN.to_json(), "load": "notes--0123456789ab", "points": 4, "measured": ["a"]}
+ROWS_OF_SQL = {
+    "about": [["format", "1"], ["plan", PLAN.to_json()], ["digest", "d"]],
+    "hits": [["a#0", 0.8, 0.75, 3.5, None], ["b#0", 0.2, 0.5, None, 2.25], ["b#1", 0.2, None, None, 2.25]],
+    "documents": [["a", "d1"], ["b", "d2"]],
+    "files": [["a.json", "eJyrrgUAAXUA+Q=="]],
+}
 FORMS = ("left", "right", "q", "words", "command", "run", "depth", "pool", "judge", "note", "act", "query", "relevant")
 
 
@@ -76,6 +105,7 @@ class Doors:
     def __init__(self, folder: Path, bundled: Path, words: tuple[str, ...]) -> None:
         os.environ["XDG_STATE_HOME"] = str(folder / "state")
         self.counts: Counter[str] = Counter()
+        self.refused: Counter[str] = Counter()
         self.harms: list[str] = []
         self._folder, self._bundle = folder, bundled
         self._body = b""
@@ -159,6 +189,11 @@ class Doors:
         lines = new("topics.jsonl", json.dumps(ROWS))
         written = new("project/ragbench.yaml", PROJECT)
         printed = new("printed.json", json.dumps(HITS))
+        run = new("run.trec", RUN)
+        (place / "lucene").mkdir()
+        index = anserini_index.build([RECORD, {**RECORD, "id": "b.md"}], place / "lucene", "-storeRaw")
+        largest = sorted(index.iterdir(), key=lambda each: each.stat().st_size)[-4:]
+        scoring = anserini.Scoring(0.9, 0.4, (), None, None)
         weights = new("model/config.json", json.dumps({"model_type": "bert", "pooling": {"mode": "cls"}}))
         trusted = new("state/ragbench/trusted.json", (place / "sealed.json").read_bytes())
         golden_row = json.loads((served / bundle.GOLDEN).read_text().splitlines()[0])
@@ -173,6 +208,10 @@ class Doors:
 
         def in_hits(content: bytes) -> Any:
             return len(list(json.loads(content)["hits"])[:5])
+
+        def in_index() -> Any:
+            hits = anserini.Searcher("lucene", index, scoring).search("lamps", 5, lambda _: False)
+            return [(hit.document, hit.text) for hit in hits]
 
         def same(value: Any) -> Callable[[bytes], Any]:
             return lambda _: value
@@ -226,6 +265,26 @@ class Doors:
                     weights, lambda: ModelFolder(weights.parent, "onnx", ("config.json",)).json("config.json") and None
                 ),
             ),
+            "PostgreSQL": Door(json_texts(ROWS_OF_SQL, chance), _ask_postgres, _in_rows),
+            **{
+                f"{system}: {what}": Door(texts, of_answer(self._engine(system, what)), seen)
+                for system in opened.ALIASED
+                for what, texts, seen in (
+                    ("hits", json_texts(_hits_of(system), chance), lambda body, it=system: _in_hits(it, body)),
+                    ("files", json_texts(_files_of(system), chance), same(PLAN)),
+                    ("what it says", _packed(system, json_texts(ABOUT, chance)), None),
+                )
+            },
+            "run file": Door(
+                run_texts(RUN, chance), of_file(run, lambda: _plain_run(run_file.read(str(run)))), _in_run
+            ),
+            "document of Lucene": Door(json_texts(RECORD, chance), _of_lucene, _in_record),
+            **{
+                f"index of Lucene, {each.suffix}": Door(
+                    flipped(each.read_bytes(), chance), of_file(each, in_index), same(in_index())
+                )
+                for each in largest
+            },
             "service": Door(json_texts(SEARCH, chance), self._post),
             "studio": Door(json_texts("x", chance), self._form),
         }
@@ -242,7 +301,7 @@ class Doors:
                 said = str(error)
                 if "\n" in said or not said.encode("utf-8", "replace"):
                     self.harms.append(f"{name} {number}: the refusal has several lines: {said[:200]!r}")
-                self.counts["refused"] += 1
+                self.refused[name] += 1
                 continue
             except Exception as error:
                 self.harms.append(f"{name} {number}: {type(error).__name__} {str(error)[:150]} for {content[:80]!r}")
@@ -254,6 +313,28 @@ class Doors:
                     seen = repr(error)
                 if value != seen:
                     self.harms.append(f"{name} {number}: read as {str(value)[:80]}, is {str(seen)[:80]}")
+
+    def _engine(self, system: str, what: str) -> Callable[[], Any]:
+        """Asks an engine whose every answer is the case: for hits, or for what it says of itself and then for hits."""
+        engine = opened.ALIASED[system].__new__(opened.ALIASED[system])
+        engine._connect(f"{system}://127.0.0.1:{self._server.server_port}/notes")
+        engine._draft, engine._places = None, {}
+
+        def hits() -> Any:
+            engine.plan, engine.about = PLAN, dict(ABOUT)
+            engine._forms, engine._numbers = {"lamps": "lamp"}, {"lamp": 0}
+            return _by_source(engine.ask("lamps", [0.1, 0.2], None))
+
+        def record() -> Any:
+            engine._read()
+            return engine.plan
+
+        def record_and_hits() -> None:
+            engine._read()
+            self._body = json.dumps(_hits_of(system)).encode()
+            engine.ask("lamps", [0.1, 0.2], None)
+
+        return {"hits": hits, "files": record, "what it says": record_and_hits}[what]
 
     def _post(self, content: bytes) -> None:
         answer = self._http.post("/search", content=content, headers={"content-type": "application/json"})
@@ -282,17 +363,179 @@ def _project(content: bytes) -> Any:
     return values, sorted(arms)
 
 
+class _Rows(postgres.PostgresEngine):
+    """PostgreSQL that returns these rows."""
+
+    def __init__(self, rows: dict[str, Any]) -> None:
+        self._given, self._schema, self._idle = rows, "notes", []
+        self._server = postgres.Server("", "notes", "the schema notes")
+        self._open()
+
+    def _rows(self, sql: str, values: Any = ()) -> Any:
+        table = next((name for name in ("about", "files", "documents") if f"FROM {name}" in sql), "hits")
+        return [tuple(row) for row in self._given[table]]
+
+
+def _ask_postgres(content: bytes) -> Any:
+    try:
+        rows = json.loads(content)
+        whole = set(rows) == set(ROWS_OF_SQL)
+        whole = whole and all(isinstance(row, list) for table in rows.values() for row in table)
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        whole = False
+    if not whole:
+        raise RagbenchError("not rows, which is all that PostgreSQL sends")
+    for row in rows["files"]:
+        with contextlib.suppress(ValueError):
+            row[1:] = [base64.b64decode(each) if isinstance(each, str) else each for each in row[1:]]
+    engine = _Rows(rows)
+    engine.files()
+    engine.version()
+    return _by_source(engine.ask("lamps", None, None)), dict(engine.digests())
+
+
+def _in_rows(content: bytes) -> Any:
+    rows = json.loads(content)
+    plan = json.loads(dict(rows["about"])["plan"])
+    hits = {
+        row[0]: {
+            source: float(score) for source, score in zip(plan["depths"], row[2:], strict=True) if score is not None
+        }
+        for row in rows["hits"]
+    }
+    return hits, dict(rows["documents"])
+
+
+def _by_source(found: Sequence[Found]) -> dict[str, dict[str, float]]:
+    return {hit.chunk_id: dict(hit.sources) for hit in found}
+
+
+def _hits_of(system: str) -> Any:
+    """What an engine answers that finds `FOUND`."""
+    load = ABOUT["load"]
+    if system == "qdrant":
+        points = [
+            [{"id": 1, "score": score, "payload": {"chunks": [chunk], "load": load}} for chunk, score in hits.items()]
+            for hits in FOUND.values()
+        ]
+        return {"result": [{"points": each} for each in points], "status": "ok"}
+    factor = 1 + _WORDS.scaled[1] if system == "elasticsearch" else 1.0
+    answers = []
+    for source, hits in FOUND.items():
+        sent = {chunk: score + 1 if source == "dense" else score * factor for chunk, score in hits.items()}
+        rows = [{"_index": load, "_score": s, "_source": {"payload": {"chunks": [chunk]}}} for chunk, s in sent.items()]
+        answers.append({"timed_out": False, "_shards": {"failed": 0}, "hits": {"hits": rows}, "status": 200})
+    return {"took": 1, "responses": answers}
+
+
+def _in_hits(system: str, content: bytes) -> Any:
+    told, found = json.loads(content.decode("utf-8-sig")), {}
+    factor = 1 + _WORDS.scaled[1] if system == "elasticsearch" else 1.0
+    answers = told["result"] if system == "qdrant" else [each["hits"]["hits"] for each in told["responses"]]
+    for source, answer in zip(FOUND, answers, strict=True):
+        for hit in answer["points"] if system == "qdrant" else answer:
+            score = (
+                hit["score"]
+                if system == "qdrant"
+                else hit["_score"] - 1
+                if source == "dense"
+                else hit["_score"] / factor
+            )
+            for chunk in (hit["payload"] if system == "qdrant" else hit["_source"]["payload"])["chunks"]:
+                found.setdefault(chunk, {})[source] = score
+    return found
+
+
+def _files_of(system: str, about: bytes = json.dumps(ABOUT).encode()) -> Any:
+    """The files of an engine in its answer."""
+    files = {"about.json": about, "forms.json": b'{"lamps": "lamp"}', "terms.json": b'["lamp"]'}
+    pieces = [
+        {"kind": "file", "name": name, "part": 0, "body": base64.b64encode(zlib.compress(body)).decode()}
+        for name, body in files.items()
+    ]
+    if system == "qdrant":
+        return {"result": {"points": [{"id": 1, "payload": each} for each in pieces], "next_page_offset": None}}
+    hits = [{"_index": ABOUT["load"], "_source": {"payload": each}, "sort": [1]} for each in pieces]
+    return {"timed_out": False, "_shards": {"failed": 0}, "hits": {"hits": hits}}
+
+
+def _packed(system: str, texts: Iterator[bytes]) -> Iterator[bytes]:
+    return (json.dumps(_files_of(system, each)).encode() for each in texts)
+
+
+def _plain_run(found: Any) -> Any:
+    return {qid: dict(hits) for qid, hits in found.items()}
+
+
+def _in_run(content: bytes) -> Any:
+    """As C reads it: fields between ASCII blanks, scores as `strtod` takes all of them; NUL is U+FFFD as everywhere."""
+    found: dict[str, dict[str, float]] = {}
+    for line in content.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
+        fields = [each.decode() for each in re.split(rb"[ \t\r\v\f]+", line.strip(b" \t\r\v\f")) if each]
+        if fields:
+            qid, _, name, _, score, _ = fields
+            assert re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?inf(inity)?", score, re.I)
+            found.setdefault(qid.replace("\0", "\ufffd"), {})[name.replace("\0", "\ufffd")] = float(score)
+    return found
+
+
+class _Stored:
+    """A document of Lucene with nothing but the JSON that it was made of."""
+
+    def __init__(self, raw: str) -> None:
+        self._raw = raw
+
+    def get(self, name: str) -> str | None:
+        return self._raw if name == "raw" else None
+
+
+def _of_lucene(content: bytes) -> str:
+    return anserini._text(_Stored(content.decode("utf-8", "replace")))
+
+
+def _in_record(content: bytes) -> str:
+    """The contents, or all of it where it is no record, or one with a key twice or a number that fits no 64 bits."""
+    text = content.decode("utf-8", "replace")
+    try:
+        found = json.loads(
+            text, parse_constant=_finite, parse_float=_finite, parse_int=_fitting, object_pairs_hook=_once
+        )
+    except Exception:
+        return text
+    if not isinstance(found, dict) or "\\ud" in text:
+        return text
+    return found["contents"] if isinstance(found.get("contents"), str) else text
+
+
+def _finite(text: str) -> float:
+    assert abs(float(text)) < float("inf")
+    return float(text)
+
+
+def _fitting(text: str) -> int:
+    assert -(2**63) <= int(text) < 2**64
+    return int(text)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    assert len(dict(pairs)) == len(pairs)
+    return dict(pairs)
+
+
 def _note(content: bytes) -> str:
     return f"---\n{content.decode('utf-8', 'replace')}\n---\n# A\n"
 
 
 def figures(doors: Doors) -> Iterator[str]:
     """The table."""
-    yield "| door | cases |"
-    yield "| --- | ---: |"
-    for name, count in sorted(doors.counts.items()):
-        yield f"| {name} | {count:,} |"
-    yield f"| harms | {len(doors.harms)} |"
+    yield "| door | cases | refused | harms |"
+    yield "| --- | ---: | ---: | ---: |"
+    harms = Counter(
+        name for name in doors.counts for harm in doors.harms if re.match(rf"{re.escape(name)} \d+: ", harm)
+    )
+    for name in sorted(doors.counts, key=str.casefold):
+        yield f"| {name} | {doors.counts[name]:,} | {doors.refused[name]:,} | {harms[name]} |"
+    yield f"| all | {doors.counts.total():,} | {doors.refused.total():,} | {len(doors.harms)} |"
 
 
 def main() -> int:
@@ -308,6 +551,9 @@ def main() -> int:
         finally:
             doors.close()
         print(*figures(doors), *doors.harms, sep="\n")
+        if len(sys.argv) > 2:
+            said = f"Tried on {datetime.date.today()} by `python -m tests.faults.doors {cases}`."
+            files.write_between(Path(sys.argv[2]), "doors", "\n".join([*figures(doors), "", said]))
         return int(bool(doors.harms))
 
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from ragbench.base import named_text
+from ragbench.base import files, named_text
 from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.fit import order, order_sheet
 from ragbench.fit.order import Collection, Part
 from ragbench.fit.ranker import Sample, values_with
 from ragbench.search.ranking import trees
+from tests.bench import questions
 
 QUICK = replace(order.SPEC, rounds=40, smallest=5)
 
@@ -141,3 +143,18 @@ def test_other_files_are_refused(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "sites.yaml").write_text(text)
     with pytest.raises((ConfigError, BenchmarkError), match=said):
         order.read(tmp_path / "sites.yaml")
+
+
+def test_the_table_of_opponents_stands_between_its_marks(tmp_path: Path) -> None:
+    values = {"plain": [{"q": 0.5}, {"q": 0.25, "r": 0.5}], "recommended rank=off": [{"q": 0.5}, {"q": 0.5, "r": 0.5}]}
+    values["recommended"] = [{"q": 1.0}, {"q": 1.0, "r": 0.5}]
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- opponents -->\nold\n<!-- end of opponents -->\nafter\n")
+    files.write_between(page, questions.MARK, questions.tables(["one", "two"], values))
+    text = page.read_text()
+    assert "old" not in text and text.startswith("before\n<!-- opponents -->\n| questions about | topics | `plain` |")
+    assert "| two | 2 | 0.375 | 0.500 | 0.750 |" in text and "| all 2 sites | 3 | 0.417 | 0.500 | 0.833 |" in text
+    assert re.search(r"\| `plain` \| \+0\.083 \[.*\], up on 1 of 2 \| \+0\.417 \[.*\], up on 2 of 2 \|", text)
+    assert re.search(r"\| `recommended rank=off` \|  \| \+0\.333 ", text) and text.endswith("\nafter\n")
+    with pytest.raises(ConfigError, match="has no <!-- other --> and <!-- end of other --> to write between"):
+        files.write_between(page, "other", "text")

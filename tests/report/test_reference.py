@@ -8,13 +8,14 @@ import pandas as pd
 import pytest
 
 from ragbench.base import locations
+from ragbench.base.errors import ConfigError
 from ragbench.commands import cli
 from ragbench.commands.report_reference import every_preset
 from ragbench.config import composition
 from ragbench.config.benchmark import load
 from ragbench.experiment import ablate
 from ragbench.experiment.run import run
-from ragbench.report.reference import with_effects, with_presets
+from ragbench.report.reference import updated, with_effects, with_presets
 
 HANDBOOK = Path(__file__).parents[1] / "data" / "phases"
 LEFT_OUT = pd.DataFrame(
@@ -86,3 +87,79 @@ def test_a_page_gets_the_presets_it_names(settings_of, tmp_path: Path) -> None:
     assert "\n\nphases: 19 documents, 2 test topics with an answer.\n\n| search |" in written
     assert written.count("inconclusive") == 1, "the first is compared with nothing"
     assert with_presets(written, results) == written, "a second time changes nothing"
+
+
+HEAD = "# Reference results\n\nGenerated, on the benchmark {topics}.\n\n"
+OLD, NEW = "a" * 12, "b" * 12
+BEFORE = (
+    HEAD.format(topics="made (9 topics)")
+    + f"""## Runs
+
+| commit | command | machine |
+|---|---|---|
+| {OLD} | `ragbench run` | this |
+
+## Presets by split
+
+| arm | split | RR | p95 ms | measured | timed |
+|---|---|---:|---:|---|---|
+| one | test | 0.1 | 7.0 | {OLD} | {OLD} |
+| two | test | 0.2 | 8.0 | {OLD} | {OLD} |
+
+## Leaving out
+
+| factor | effect | measured |
+|---|---:|---|
+| p1 | +0.100 | {OLD} |
+| p2 | +0.200 | {OLD} |
+
+## What the words mean
+
+Old words.
+"""
+)
+AFTER = (
+    HEAD.format(topics="made (9 topics)")
+    + f"""## Runs
+
+| commit | command | machine |
+|---|---|---|
+| {NEW} | `ragbench run again` | that |
+
+## Presets by split
+
+| arm | split | RR | P@5 | measured |
+|---|---|---:|---:|---|
+| two | test | 0.3 | 0.5 | {NEW} |
+| new | test | 0.4 | 0.6 | {NEW} |
+
+## What the words mean
+
+New words.
+"""
+)
+
+
+def test_an_update_keeps_what_was_not_measured_again_with_its_commit() -> None:
+    written = updated(BEFORE, AFTER)
+    assert "| arm | split | RR | P@5 | p95 ms | measured | timed |\n|---|---|---:|---:|---:|---|---|\n" in written
+    assert f"| one | test | 0.1 |  | 7.0 | {OLD} | {OLD} |" in written
+    assert f"| two | test | 0.3 | 0.5 | 8.0 | {NEW} | {OLD} |" in written, "its time is still that of then"
+    assert f"| new | test | 0.4 | 0.6 |  | {NEW} |  |" in written
+    assert f"| p2 | +0.200 | {OLD} |" in written and f"| {OLD} | `ragbench run` | this |" in written
+    assert written.endswith("## What the words mean\n\nNew words.\n")
+    assert updated(written, AFTER) == written, "a second time changes nothing"
+
+
+def test_an_update_replaces_verdicts_whole_and_forgets_runs_of_which_nothing_is_left() -> None:
+    again = (
+        BEFORE.replace(OLD, NEW).replace("| p1 | +0.100 |", "| p1 | +0.300 |").replace(f"| p2 | +0.200 | {NEW} |\n", "")
+    )
+    written = updated(BEFORE, again)
+    assert "+0.300" in written and "p2" not in written, "verdicts are adjusted together"
+    assert OLD not in written and f"| {NEW} | `ragbench run` | this |" in written
+
+
+def test_an_update_of_other_topics_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"other topics \(made \(9 topics\); now made \(8 topics\)\)"):
+        updated(BEFORE, AFTER.replace("9 topics", "8 topics"))

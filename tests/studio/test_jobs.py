@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import html
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from fastapi.testclient import TestClient
 from ragbench.boundary.access import Session
 from ragbench.studio.app import Studio, create_app, url
 from ragbench.studio.jobs import Job, Jobs, _take_line
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -23,13 +23,6 @@ def place(words: tuple[str, ...], tmp_path: Path) -> Iterator[tuple[Studio, Test
     with TestClient(create_app(studio), base_url="http://127.0.0.1") as client:
         client.cookies.set(studio.access.cookie, studio.access.token)
         yield studio, client
-
-
-def until(true: Callable[[], bool], seconds: float = 120) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def test_an_ablation_is_shown_started_followed_and_its_report_opens(place) -> None:

@@ -17,7 +17,7 @@ from ragbench.search.stages.live import Live
 
 @dataclass(frozen=True, kw_only=True)
 class LiveEngine(Live):
-    """A file of SQLite that `ragbench export` wrote, a schema of PostgreSQL or a collection of Qdrant that it loaded.
+    """A search that `ragbench export` put into a file of SQLite, or loaded into a server.
 
     `order`: whether the learned order of the exported arm, if it has one, is put on top, as `ragbench serve --engine`
     does.

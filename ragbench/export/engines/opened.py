@@ -15,10 +15,12 @@ from ragbench.boundary.paths import inside
 from ragbench.config.settings import Settings
 from ragbench.export import bundle
 from ragbench.export import generation as generations
-from ragbench.export.engines import postgres, qdrant
 from ragbench.export.engines.address import is_remote, resolved
+from ragbench.export.engines.opensearch import ElasticsearchEngine, OpenSearchEngine
 from ragbench.export.engines.plan import cut_of, order_of
+from ragbench.export.engines.postgres import PostgresEngine
 from ragbench.export.engines.postgres_server import SCHEMES
+from ragbench.export.engines.qdrant import QdrantEngine
 from ragbench.export.engines.search import Engine, SearchEngine
 from ragbench.export.engines.sqlite import MAGIC, SqliteEngine
 from ragbench.export.loaded_bundle import LoadedBundle, SealedStore, settings_of
@@ -28,6 +30,12 @@ from ragbench.search.engine.pipeline import Pipeline
 
 _PARTS = ("chunks", "terms")
 """The parts of an index that are used beside an engine."""
+ALIASED: Mapping[str, type[QdrantEngine] | type[OpenSearchEngine]] = {
+    "qdrant": QdrantEngine,
+    "opensearch": OpenSearchEngine,
+    "elasticsearch": ElasticsearchEngine,
+}
+"""The engines with an alias by the format that loads them."""
 
 
 def is_engine(place: str | Path) -> bool:
@@ -45,13 +53,13 @@ def connect(place: str | Path, writable: bool = False) -> Engine:
     """The engine in a file or behind an address. Raises BundleError, ConfigError for others."""
     if is_remote(str(place)):
         scheme = resolved(str(place)).partition("://")[0]
-        if scheme in qdrant.SCHEMES:
-            return qdrant.QdrantEngine(str(place))
+        for engine in ALIASED.values():
+            if scheme in engine.schemes:
+                return engine(str(place))
         if scheme not in SCHEMES:
-            raise ConfigError(
-                f"'{scheme}' is no engine that ragbench asks: name a file, or an address of postgres:// or qdrant://"
-            )
-        return postgres.PostgresEngine(str(place), writable)
+            known = ", ".join(f"{name}://" for name in ("postgres", *ALIASED))
+            raise ConfigError(f"'{scheme}' is no engine that ragbench asks: name a file, or an address of {known}")
+        return PostgresEngine(str(place), writable)
     path = Path(place).expanduser()
     if not path.is_file():
         raise BundleError(f"there is no file {path}: make one with ragbench export --format sqlite")

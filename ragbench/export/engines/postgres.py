@@ -28,7 +28,7 @@ from ragbench.boundary.json import read_json
 from ragbench.export.engines import postgres_schema as made
 from ragbench.export.engines.plan import Plan
 from ragbench.export.engines.postgres_server import NAME, Server, client, spoken
-from ragbench.export.engines.search import Found, Vector
+from ragbench.export.engines.search import Found, Vector, understood
 from ragbench.export.engines.tables import COLUMNS, FORMAT, Tables, found_of
 
 if TYPE_CHECKING:
@@ -128,6 +128,7 @@ class PostgresEngine(_Postgres):
         """The schema and the database."""
         return self._server.name
 
+    @understood
     def ask(self, text: str, vector: Vector | None, only: Sequence[str] | None) -> Sequence[Found]:
         """Call the function."""
         columns = ("chunk_id", "score", *self.plan.depths)
@@ -140,6 +141,7 @@ class PostgresEngine(_Postgres):
         asked = f"SELECT {', '.join(columns)} FROM search(?, {dense}NULL, ?::text[])"
         return [found_of(columns, row) for row in self._rows(asked, values)]
 
+    @understood
     def damage(self) -> str | None:
         """What is wrong with its content, None if nothing is."""
         ((now, then),) = self._rows(f"SELECT {made.digest(self.plan)}, (SELECT value FROM about WHERE key = 'digest')")

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import functools
+import math
+import zlib
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ragbench.base.errors import BundleError
 from ragbench.base.types import QueryState, Ranking
 
 if TYPE_CHECKING:
@@ -32,13 +36,42 @@ class Found:
     sources: Mapping[str, float]
 
 
-class Engine(Protocol):
-    """A loaded engine."""
+class Named(Protocol):
+    """What has a name for messages."""
 
     @property
     def name(self) -> str:
-        """Where it is, for messages."""
+        """Where it is."""
         ...
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+N = TypeVar("N", bound=Named)
+
+
+def understood(method: Callable[Concatenate[N, P], T]) -> Callable[Concatenate[N, P], T]:
+    """The method, with one sentence where what an engine returns is not what ragbench wrote there."""
+
+    @functools.wraps(method)
+    def asked(self: N, /, *given: P.args, **named: P.kwargs) -> T:
+        try:
+            return method(self, *given, **named)
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, zlib.error) as error:
+            raise BundleError(f"{self.name} gives an answer of an unexpected structure: load it again") from error
+
+    return asked
+
+
+def number(value: Any) -> float:
+    """A score of an engine. Raises TypeError, ValueError for what is none."""
+    if isinstance(value, (str, bytes, bool)) or not math.isfinite(value):
+        raise ValueError(f"{value!r} is no score")
+    return float(value)
+
+
+class Engine(Named, Protocol):
+    """A loaded engine."""
 
     plan: Plan
     """What it searches."""

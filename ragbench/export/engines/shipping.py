@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 from ragbench.base.errors import BundleError, ConfigError
 from ragbench.base.files import sha256
 from ragbench.base.numbers import interval
-from ragbench.base.types import Query
 from ragbench.boundary.sealed import read_sealed, write_sealed
 from ragbench.config.arm_builder import Progress, Say
 from ragbench.config.settings import Settings
+from ragbench.evaluation.measures import Run, document_run
 from ragbench.export import bundle, provenance
-from ragbench.export.engines import content, opened, postgres, qdrant, sqlite
+from ragbench.export.engines import content, opened, postgres, sqlite
 from ragbench.export.engines.plan import FUSIONS, NEAREST, Plan, left_out, order_of, with_order, without_order
 from ragbench.export.engines.search import Engine
 from ragbench.export.engines.words import Terms
@@ -32,6 +32,7 @@ from ragbench.export.verify import rankings
 from ragbench.index.index import Index
 from ragbench.models.access import Models
 from ragbench.models.resolve import load_encoder
+from ragbench.search.engine.pipeline import start
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -112,30 +113,38 @@ def shipment(
         shutil.rmtree(place, ignore_errors=True)
 
 
-def price(engine: Engine | None, bench: Bench, models: Models) -> tuple[Replay, Replay | None]:
-    """What a loaded engine scores with the learned order on top, and alone (None where there is no such order).
+@dataclass(frozen=True)
+class Answers:
+    """What a loaded engine answers to the run's topics: with the learned order on top, alone, and as golden lines."""
+
+    ordered: Run
+    alone: Run
+    golden: str
+
+
+def answers(engine: Engine, bench: Bench) -> Answers:
+    """Ask an engine every query once."""
+    with opened.over(engine, bench.builder.models, owned=False) as asked:
+        index = asked.index
+        states = dict(asked.pipeline.steps(start(bench.queries()), index))
+        _, cut = asked.pipeline.stages[-1]
+        ordered, alone = (document_run(s, index.chunks) for s in (states["cut"], cut(states["engine"], index)))
+        return Answers(ordered, alone, "".join(bundle._golden_lines(states["cut"], index)))
+
+
+def price(found: Answers | None, bench: Bench) -> tuple[Replay, Replay | None]:
+    """What an engine scores with the learned order on top, and alone (None where there is no such order).
 
     Where there is no engine yet, or sources of topics were masked while the engine has the whole documents, an arm of
     ragbench answers.
     """
     measured = bench.measured.settings
-    orders = [True, False] if order_of(measured) else [True]
-    if engine is None or any(topic.masked for topic in bench.benchmark.topics):
+    ordered = order_of(measured) is not None
+    if found is None or any(topic.masked for topic in bench.benchmark.topics):
         plain = without_order(measured)
-        found = [bench.replay(with_order(plain, measured) if order else plain) for order in orders]
-    else:
-        found = []
-        for order in orders:
-            with opened.over(engine, models, order, owned=False) as asked:
-                where = "by the engine" + (", learned order on top" if order and len(orders) > 1 else "")
-                found.append(bench.replay_by(partial(_docnos, asked), where))
-    return found[0], found[1] if len(found) > 1 else None
-
-
-def _docnos(engine: LoadedBundle, text: str) -> list[str]:
-    (state,) = engine.pipeline([Query("q", text)], engine.index)
-    table = engine.index.chunks
-    return [table.docnos[row] for row in table.document[state.fused.chunks].tolist()] if state.fused else []
+        return bench.replay(with_order(plain, measured)), bench.replay(plain) if ordered else None
+    on_top = "by the engine, learned order on top" if ordered else "by the engine"
+    return bench.score(found.ordered, on_top), bench.score(found.alone, "by the engine") if ordered else None
 
 
 def order_sentence(priced: Replay, alone: Replay | None) -> list[str]:
@@ -148,14 +157,10 @@ def order_sentence(priced: Replay, alone: Replay | None) -> list[str]:
     ]
 
 
-def golden_of(engine: Engine | None, goods: Shipment, bench: Bench) -> str:
-    """The golden queries with the hits that the engine gives, or where there is none, an arm that does the same."""
-    queries = bench.queries()
-    if engine is None:
-        arm = bench.arm(with_order(goods.settings, bench.measured.settings))
-        return "".join(bundle._golden_lines(arm.pipeline(queries, arm.index), arm.index))
-    with opened.over(engine, bench.builder.models, owned=False) as asked:
-        return "".join(bundle._golden_lines(asked.pipeline(queries, asked.index), asked.index))
+def golden_of_arm(goods: Shipment, bench: Bench) -> str:
+    """The golden queries with the hits of an arm that does what the engine will."""
+    arm = bench.arm(with_order(goods.settings, bench.measured.settings))
+    return "".join(bundle._golden_lines(arm.pipeline(bench.queries(), arm.index), arm.index))
 
 
 def with_golden(folder: Path, lines: str) -> None:
@@ -179,12 +184,13 @@ def creates(format: str, out: Path | None, address: str | None) -> Create:
         return partial(sqlite.SqliteEngine.create, out)
     if format == "postgres" and address is not None:
         return partial(postgres.PostgresEngine.create, address)
-    if format == "qdrant" and address is not None:
-        return partial(qdrant.QdrantEngine.create, address)
+    if format in opened.ALIASED and address is not None:
+        return partial(opened.ALIASED[format].create, address)
     if format == "postgres" and out is not None:
         return partial(postgres.PostgresScript.create, out)
     raise ConfigError(
-        f"--load is for servers, and --format {format} is none: leave it out, or add --format postgres or qdrant"
+        f"--load is for servers, and --format {format} is none: leave it out, or add --format "
+        + ", ".join(["postgres", *opened.ALIASED])
     )
 
 
@@ -232,10 +238,11 @@ def settle(
     engine: Engine, asked: Engine | None, goods: Shipment, bench: Bench, max_loss: float | None, format: str
 ) -> tuple[Replay, list[str]]:
     """Ask a loaded engine the run's topics, keep its hits as golden ones, and write down what it scores."""
-    priced, alone = price(asked, bench, bench.builder.models)
+    found = None if asked is None else answers(asked, bench)
+    priced, alone = price(found, bench)
     if max_loss is not None:
         priced.require(max_loss, format)
-    with_golden(goods.bundle.folder, golden_of(asked, goods, bench))
+    with_golden(goods.bundle.folder, golden_of_arm(goods, bench) if found is None else found.golden)
     said = [*goods.missing, *order_sentence(priced, alone)]
     about: dict[str, Any] = {"measured": [f"{priced.sentence}.", *said, *goods.about]}
     if asked is None:

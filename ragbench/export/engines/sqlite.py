@@ -22,7 +22,7 @@ import numpy as np
 from ragbench.base.errors import BundleError, ConfigError
 from ragbench.export.engines import tables
 from ragbench.export.engines.plan import Plan
-from ragbench.export.engines.search import Found, Vector
+from ragbench.export.engines.search import Found, Vector, understood
 from ragbench.export.engines.tables import COLUMNS, FORMAT, Tables, found_of, units
 from ragbench.export.engines.words import query_terms
 
@@ -153,6 +153,7 @@ class SqliteEngine(Tables):
         """The file."""
         return str(self._path)
 
+    @understood
     def ask(self, text: str, vector: Vector | None, only: Sequence[str] | None) -> Sequence[Found]:
         """Send the statement."""
         values = {
@@ -226,6 +227,7 @@ class SqliteEngine(Tables):
                         found.update(repr(row).encode("utf-8", "surrogatepass"))
         return found.hexdigest()
 
+    @understood
     def damage(self) -> str | None:
         """What is wrong with the file, None if nothing is."""
         try:

@@ -23,7 +23,7 @@ from ragbench.base.errors import BundleError
 from ragbench.export.engines.bm25f import postings, score
 from ragbench.export.engines.content import DocumentRow, passage_key
 from ragbench.export.engines.plan import Plan
-from ragbench.export.engines.search import Found, Vector
+from ragbench.export.engines.search import Found, Vector, number, understood
 from ragbench.export.engines.words import Terms
 from ragbench.index.lexical import Bm25F
 
@@ -185,7 +185,7 @@ class Tables(ABC):
         try:
             self.about = dict(self._rows("SELECT key, value FROM about"))
             version, plan = int(self.about["format"]), self.about["plan"]
-        except (BundleError, KeyError, ValueError):
+        except (BundleError, KeyError, TypeError, ValueError, OverflowError):
             raise BundleError(
                 f"{self.name} is not a search that ragbench exported: make one with ragbench export"
             ) from None
@@ -196,18 +196,22 @@ class Tables(ABC):
         except ValueError as error:
             raise BundleError(f"{self.name} cannot be read ({error}): export it again") from None
 
+    @understood
     def version(self) -> str:
         """A text that differs after every change of its content."""
         return str(dict(self._rows("SELECT key, value FROM about WHERE key = 'digest'")).get("digest"))
 
+    @understood
     def files(self) -> Mapping[str, bytes]:
         """The files for ragbench."""
         return {name: zlib.decompress(body) for name, body in self._rows("SELECT name, content FROM files")}
 
+    @understood
     def digests(self) -> Mapping[str, str]:
         """The digest of every document's content by docno."""
         return dict(self._rows("SELECT docno, digest FROM documents"))
 
+    @understood
     def vectors(self, keys: Collection[str]) -> Mapping[str, Vector]:
         """The vectors that it has of passages by their keys."""
         if "dense" not in self.plan.depths:
@@ -293,7 +297,9 @@ _OWN = ("chunk_id", "score")
 
 
 def found_of(columns: Sequence[str], row: Sequence[Any]) -> Found:
-    """A row of the statement as a hit."""
+    """A row of the statement as a hit. Raises TypeError, ValueError for values that none has."""
     values = dict(zip(columns, row, strict=True))
-    scores = {name: float(value) for name, value in values.items() if name not in _OWN and value is not None}
-    return Found(str(values["chunk_id"]), float(values["score"]), scores)
+    if not isinstance(values["chunk_id"], str):
+        raise TypeError("the id of a chunk is no text")
+    scores = {name: number(value) for name, value in values.items() if name not in _OWN and value is not None}
+    return Found(values["chunk_id"], number(values["score"]), scores)

@@ -28,6 +28,8 @@ from ragbench.search.live.answers import LiveHit
 
 SAMPLE = 200
 """Documents of an index that are looked at to see whether it is of the collection."""
+_CHECKED = 256 * 2**20
+"""Bytes of an index up to which all its digests are compared when it is opened; Lucene compares few by itself."""
 _SECONDS = 30.0  # a server that downloads nothing for so long is not there
 _TEXTS = ("contents", "text", "body")
 
@@ -63,7 +65,13 @@ class Searcher:
             directory = java("org.apache.lucene.store.FSDirectory").open(
                 java("java.io.File")(str(folder)).toPath()  # the overload with more arguments needs a lock factory
             )
-            is_index = java("org.apache.lucene.index.DirectoryReader").indexExists(directory)
+            readers = java("org.apache.lucene.index.DirectoryReader")
+            is_index = readers.indexExists(directory)
+            if is_index and sum(each.stat().st_size for each in folder.iterdir()) <= _CHECKED:
+                reader = readers.open(directory)
+                for leaf in reader.leaves().toArray():
+                    leaf.reader().checkIntegrity()
+                reader.close()
             directory.close()
         if not is_index:
             raise LiveError(f"{folder} is not an index of Lucene: name the folder that Anserini or Pyserini wrote")
