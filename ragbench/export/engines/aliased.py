@@ -15,7 +15,7 @@ import zlib
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 from urllib.parse import SplitResult, urlsplit
@@ -205,6 +205,14 @@ class AliasedEngine(ABC):
             raise
         finally:
             made.close()
+
+    @classmethod
+    def reach(cls, address: str) -> None:
+        """Raise BundleError, ConfigError where no server of this kind answers at an address."""
+        made = cls.__new__(cls)
+        made._connect(address)
+        with closing(made):
+            made._collections()
 
     def _new(self, plan: Plan, dimension: int) -> str:
         name = f"{self._alias}--{secrets.token_hex(6)}"
