@@ -1,6 +1,6 @@
 """Whether a measured search is in one SQLite file, and answers from it, for less than half of a bundle made anew.
 
-    python tests/bench/export_again.py --notes 5000
+    python tests/bench/export_again.py --notes 5000 --write docs/production.md
 
 Over generated notes: (1) the recommended search is built from the notes, written as a bundle, and answers once; (2) the
 same run is exported to SQLite, its topics are asked there, and the file answers once. Each is a process of its own;
@@ -10,11 +10,14 @@ seconds are of the processor, all threads added up, so that other work matters l
 from __future__ import annotations
 
 import argparse
+import datetime
 import resource
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from ragbench.base import files
 
 MOST = 0.5
 
@@ -48,13 +51,14 @@ STEPS = {"a bundle from the notes": build, "from its run to SQLite": export}
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--notes", type=int, default=5000)
+    parser.add_argument("--write", type=Path, metavar="PAGE")
     parser.add_argument("--step", choices=STEPS, help=argparse.SUPPRESS)
     parser.add_argument("--place", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.step:
         STEPS[given.step](given.place, given.notes)
         return 0
-    print(f"| {given.notes:,} notes, until the first answer | seconds of the processor |", "| --- | ---: |", sep="\n")
+    rows = [f"| {given.notes:,} notes, until the first answer | seconds of the processor |", "| --- | ---: |"]
     took = []
     with tempfile.TemporaryDirectory() as folder:
         for step in STEPS:
@@ -62,8 +66,14 @@ def main() -> int:
             again = [sys.executable, __file__, "--step", step, "--place", folder, "--notes", str(given.notes)]
             subprocess.run(again, check=True)
             took.append(_seconds() - before)
-            print(f"| {step} | {took[-1]:.0f} |", flush=True)
-    print(f"\nshare: {took[1] / took[0]:.2f}")
+            rows.append(f"| {step} | {took[-1]:.0f} |")
+    rows += [
+        "",
+        f"Share {took[1] / took[0]:.2f}; measured on {datetime.date.today()} by `tests/bench/export_again.py`.",
+    ]
+    print(*rows, sep="\n")
+    if given.write is not None:
+        files.write_between(given.write, "export again", "\n".join(rows))
     return int(took[1] / took[0] >= MOST)
 
 
