@@ -154,6 +154,8 @@ def main(words: list[str]) -> None:
             ("people's questions", people, False),
             ("collections that the order was not learned from", unseen, True),
         ):
+            if not chosen:
+                continue
             counts = pd.Series([name for frame in chosen.values() for name in frame.columns]).value_counts()
             usual = set(counts.index[counts >= _MOST * len(chosen)])
             choices = [name for name in changes.changes() if name in usual and (order or not changes.has_order(name))]
