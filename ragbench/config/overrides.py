@@ -19,7 +19,8 @@ from ragbench.config.catalogue import Catalogue, Tree, numbered
 EXPERIMENT = "exp"
 _LISTS_OF_SWITCHES = ("factors", "order", "tune")  # their values name switches
 _TEMPLATES = ("live.url", "live.program")
-_PLACES = {"pyserini": "index", "trec": "path", "sqlite": "engine", "command": "program"}
+_PLACES = {"pyserini": "index", "trec": "path", "command": "program"}
+_PLACES |= dict.fromkeys(("sqlite", "postgres", "qdrant", "engine"), "engine")
 _NOT_TEXT = ("true", "false", "null", "nan", "inf")  # unless they are quoted
 _TRUTHS = {"on": "true", "off": "false"}
 _SYNONYMS = {"on": ("yes", "true", "1", "enabled"), "off": ("no", "false", "0", "null", "none", "disabled")}

@@ -336,8 +336,24 @@ def _collections(atlas: Atlas) -> str:
     frame = atlas.collections.sort_values(["questions", "collection"])[
         [*columns, "learned", "source", "licence", "digest"]
     ]
-    versions = ", ".join(f"`{each}`" for each in sorted(atlas.collections["version"].astype(str).unique()))
+    versions = ", ".join(
+        f"`{each}`" for each in sorted(set(", ".join(atlas.collections["version"].astype(str)).split(", ")))
+    )
     frame = frame.assign(digest=frame["digest"].str[:12], source=frame["source"].fillna(""))
     frame = frame.rename(columns=lambda name: str(name).replace("_", " "))
-    said = f"Measured with ragbench {versions} (version and commit)."
+    said = f"Measured with ragbench {versions} (version and commit).{_other_languages(atlas)}"
     return f"{said}\n\n{markdown(frame, {'median words': '.0f', 'code share': '.2f'})}"
+
+
+def _other_languages(atlas: Atlas) -> str:
+    """The collections in other languages with what all their searches had in place of the English model and stems."""
+    found = atlas.collections[atlas.collections["language"] != "en"].sort_values("collection")
+    each = [
+        f"`{row['collection']}` {' '.join(f'`{word}`' for word in str(row['command']).split() if 'index.' in word)}"
+        for row in found.to_dict(orient="records")
+    ]
+    return (
+        f" In all searches of collections in other languages, as `ragbench init` proposes: {'; '.join(each)}."
+        if each
+        else ""
+    )

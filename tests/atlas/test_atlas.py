@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from ragbench.atlas import changes, fetch, tables
+from ragbench.atlas import changes, fetch, records, tables
 from ragbench.atlas.tables import QUESTIONS, Atlas, effects_of
 from ragbench.base.errors import BenchmarkError, ConfigError, ResultsError
 from ragbench.config import composition
@@ -141,6 +142,38 @@ def test_a_package_that_is_not_the_pinned_one_is_refused(tmp_path: Path, monkeyp
         fetch.fetch(tmp_path, ["other"])
     with pytest.raises(ConfigError, match="there is no collection 'gide'"):
         fetch.fetch(tmp_path, ["gide"])
+
+
+def test_records_in_json_become_markdown() -> None:
+    spells = (
+        b'[{"name": "Alarm", "desc": ["You set an alarm.", "It pings."], "school": {"name": "x"}}, {"name": "None"}]'
+    )
+    (alarm,) = records.markdown(spells, "spells", {"title": "name", "text": ["desc", "higher_level"]})
+    assert alarm == ("alarm.md", "# Alarm\n\nYou set an alarm.\n\nIt pings.\n")
+
+
+def test_elements_of_xml_in_json_become_markdown() -> None:
+    def element(name: str, *children: object) -> dict[str, object]:
+        return {"type": "element", "name": name, "children": list(children)}
+
+    def text(words: str) -> dict[str, str]:
+        return {"type": "text", "text": words}
+
+    link = element("Link", text("a car"))
+    chapter = element(
+        "Chapter", element("Title", element("Para", text("Cars"))), element("Para", text("It has "), link)
+    )
+    page = {"id": "F1", "children": [element("dc:title", text("Insurance")), element("Text", chapter)]}
+    names = {"title": "dc:title", "text": ["Text"], "heading": "Title", "paragraph": "Para"}
+    (found,) = records.markdown(json.dumps(page).encode(), "F1", names)
+    assert found == ("F1.md", "# Insurance\n\n## Cars\n\nIt has a car\n")
+
+
+def test_a_first_run_can_be_told_what_to_expect() -> None:
+    shipped = Atlas.load(Path(changes.__file__).parent)
+    known, said = shipped.prior("recommended", "baseline", "derived")  # type: ignore[misc]
+    assert known.enough and said == f"{known.collections} collections with derived topics"
+    assert not shipped.rows("recommended", "baseline", "derived")["learned"].any()
 
 
 def test_every_pinned_package_has_what_the_tables_need() -> None:

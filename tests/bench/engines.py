@@ -26,6 +26,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ragbench.base import files
 from ragbench.base.numbers import interval
 from ragbench.base.types import Query
 from ragbench.export import loaded_bundle, measured_arm
@@ -38,7 +39,6 @@ from ragbench.index.lexical import Bm25F
 from ragbench.models.access import Models
 
 _DIMENSION, _WORDS, _VOCABULARY, _CHUNKS_OF_A_NOTE = 384, 60, 50_000, 8
-_BEGIN, _END = "<!-- engines -->", "<!-- end of engines -->"
 
 
 def main() -> int:
@@ -67,11 +67,8 @@ def main() -> int:
             rows.append(row)
             most = max(most, loss)
     if arguments.write is not None:
-        page = arguments.write.read_text(encoding="utf-8")
-        before, after = page.split(_BEGIN)[0], page.split(_END)[1]
         said = f"Measured on {datetime.date.today()} by `tests/bench/engines.py`."
-        content = "\n".join([_BEGIN, *rows, "", said, _END])
-        arguments.write.write_text(before + content + after, encoding="utf-8")
+        files.write_between(arguments.write, "engines", "\n".join([*rows, "", said]))
     return int(round(most, 6) > MAX_LOSS)
 
 

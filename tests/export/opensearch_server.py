@@ -41,6 +41,7 @@ class OpenSearchServer:
         self.indices: dict[str, dict[str, Any]] = {}
         self.named: dict[str, set[str]] = {}
         self.asked: list[str] = []
+        self.queries: list[dict[str, Any]] = []
         self.dies_at: str | None = None
         self.altered: dict[str, Any] = {}
         self.authorization = authorization
@@ -202,6 +203,7 @@ class OpenSearchServer:
         return {"took": 1, "errors": wrong, "items": items}
 
     def search(self, index: dict[str, Any], asked: dict[str, Any]) -> Any:
+        self.queries.append(asked["query"])
         scores = self.scores(index, asked["query"])
         if "sort" in asked:
             assert asked["sort"] == [{"number": "asc"}]
@@ -247,7 +249,10 @@ class OpenSearchServer:
 
     def by_words(self, index: dict[str, Any], query: dict[str, Any]) -> dict[str, float]:
         ((kind, body),) = query.items()
-        assert kind == "combined_fields" and set(body) == {"query", "fields"}
+        if kind == "match":
+            ((field, asked),) = body.items()
+            body = {"query": asked["query"], "fields": [f"{field}^1"]}
+        assert kind in ("match", "combined_fields") and set(body) == {"query", "fields"}
         named = [name.partition("^") for name in body["fields"]]
         (prefix,) = {name.partition(".")[0] for name, _, _ in named}
         weights = tuple((name.partition(".")[2], float(weight)) for name, _, weight in named)

@@ -194,6 +194,7 @@ def test_a_server_that_fails_is_one_sentence(loaded, server) -> None:
         ("{system}://127.0.0.1:1/notes", "does not answer"),
         ("{server}/nothing_here", "has no search: load one with ragbench export --format {system}"),
         ("{server}/no/such", "must be such as {system}://localhost"),
+        ("{system}://[host/notes", "must be such as {system}://localhost"),
         ("{system}://me:secret@host/notes", "put it into an environment variable or a file"),
     ],
 )
@@ -238,6 +239,27 @@ def test_a_part_of_an_answer_is_no_answer(recommended, tmp_path, altered) -> Non
                 engine.ask("cache", [0.1] * 384, None)
     finally:
         running.close()
+
+
+@pytest.mark.parametrize(("system", "client"), [("opensearch", "opensearchpy"), ("elasticsearch", "elasticsearch.dsl")])
+def test_its_own_client_reads_every_query(two_chunks, tmp_path, system: str, client: str) -> None:
+    language = pytest.importorskip(client, reason=f"install {client.partition('.')[0]}")
+    plan, rows, terms = two_chunks
+    running = start(system, tmp_path)
+    try:
+        place = f"{running.address}/notes"
+        with opened.ALIASED[system].create(place, plan, 2, {}) as made, made.transaction():
+            for row, vector in rows:
+                made.put(row, [vector], terms)
+            made.finish(terms.forms(), {}, {})
+        with closing(opened.connect(place)) as engine:
+            found = engine.ask("apple", rows[0][1], ["a#0"])
+        assert [hit.chunk_id for hit in found] == ["a#0"] and found[0].sources["dense"] == pytest.approx(1.0)
+    finally:
+        running.close()
+    assert len(running.queries) > 3
+    for query in running.queries:
+        assert language.Q(query).to_dict() == query
 
 
 def test_an_index_of_somebody_is_not_replaced(recommended, tmp_path) -> None:

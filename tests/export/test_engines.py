@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ragbench.base.errors import ConfigError
+from ragbench.base.errors import BundleError, ConfigError
 from ragbench.base.types import Query, QueryState, Ranking
 from ragbench.export import elasticsearch, hybrid, opensearch, qdrant
 from ragbench.index.analyzers import analyze, analyzer
@@ -289,3 +289,22 @@ def test_whole_documents_are_a_third_query(told) -> None:
         sent = json.dumps([body for path, body in requests.items() if "_search" in path])
         assert sent.count('"has_parent"') == 1 and "document_title^3" in sent
         assert not any(sentence.startswith("documents") for sentence in missing)
+
+
+@pytest.mark.parametrize(
+    ("format", "address"),
+    [
+        ("postgres", "postgres://127.0.0.1:1/notes"),
+        ("qdrant", "qdrant://127.0.0.1:1/notes"),
+        ("opensearch", "opensearch://127.0.0.1:1/notes"),
+    ],
+)
+def test_a_server_that_does_not_answer_is_told_before_any_work(
+    finished, monkeypatch: pytest.MonkeyPatch, format: str, address: str
+) -> None:
+    from ragbench.export.engines import shipping
+    from ragbench.export.write import write
+
+    monkeypatch.setattr(shipping.Bench, "of", lambda *_: pytest.fail("it has begun"))
+    with pytest.raises(BundleError, match="does not answer"):
+        write(finished.folder, arm="baseline", format=format, load=address, force=True)

@@ -1,6 +1,6 @@
 """Bad content through every door: what others send, and the files that come from somewhere else.
 
-    python -m tests.faults.doors [CASES]     prints a table; exit code 1 for harm
+    python -m tests.faults.doors [CASES] [PAGE]     prints a table, or writes it between marks; exit code 1 for harm
 
 Engines answer from here, in the shapes of their documentation; a run file and an index of Lucene are files.
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import datetime
 import itertools
 import json
 import os
@@ -33,6 +34,7 @@ import yaml
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from fastapi.testclient import TestClient
 
+from ragbench.base import files
 from ragbench.base.errors import RagbenchError
 from ragbench.benchmark.lines import read_objects
 from ragbench.boundary import trust
@@ -103,6 +105,7 @@ class Doors:
     def __init__(self, folder: Path, bundled: Path, words: tuple[str, ...]) -> None:
         os.environ["XDG_STATE_HOME"] = str(folder / "state")
         self.counts: Counter[str] = Counter()
+        self.refused: Counter[str] = Counter()
         self.harms: list[str] = []
         self._folder, self._bundle = folder, bundled
         self._body = b""
@@ -298,7 +301,7 @@ class Doors:
                 said = str(error)
                 if "\n" in said or not said.encode("utf-8", "replace"):
                     self.harms.append(f"{name} {number}: the refusal has several lines: {said[:200]!r}")
-                self.counts["refused"] += 1
+                self.refused[name] += 1
                 continue
             except Exception as error:
                 self.harms.append(f"{name} {number}: {type(error).__name__} {str(error)[:150]} for {content[:80]!r}")
@@ -525,11 +528,14 @@ def _note(content: bytes) -> str:
 
 def figures(doors: Doors) -> Iterator[str]:
     """The table."""
-    yield "| door | cases |"
-    yield "| --- | ---: |"
-    for name, count in sorted(doors.counts.items()):
-        yield f"| {name} | {count:,} |"
-    yield f"| harms | {len(doors.harms)} |"
+    yield "| door | cases | refused | harms |"
+    yield "| --- | ---: | ---: | ---: |"
+    harms = Counter(
+        name for name in doors.counts for harm in doors.harms if re.match(rf"{re.escape(name)} \d+: ", harm)
+    )
+    for name in sorted(doors.counts, key=str.casefold):
+        yield f"| {name} | {doors.counts[name]:,} | {doors.refused[name]:,} | {harms[name]} |"
+    yield f"| all | {doors.counts.total():,} | {doors.refused.total():,} | {len(doors.harms)} |"
 
 
 def main() -> int:
@@ -545,6 +551,9 @@ def main() -> int:
         finally:
             doors.close()
         print(*figures(doors), *doors.harms, sep="\n")
+        if len(sys.argv) > 2:
+            said = f"Tried on {datetime.date.today()} by `python -m tests.faults.doors {cases}`."
+            files.write_between(Path(sys.argv[2]), "doors", "\n".join([*figures(doors), "", said]))
         return int(bool(doors.harms))
 
 

@@ -15,7 +15,7 @@ import zlib
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 from urllib.parse import SplitResult, urlsplit
@@ -23,7 +23,7 @@ from urllib.parse import SplitResult, urlsplit
 import numpy as np
 
 from ragbench.base.errors import BoundaryError, BundleError, ConfigError
-from ragbench.boundary.http import Client
+from ragbench.boundary.http import Client, split_address
 from ragbench.boundary.json import read_json
 from ragbench.export.engines.address import resolved
 from ragbench.export.engines.bm25f import Posting, postings
@@ -104,11 +104,17 @@ class AliasedEngine(ABC):
         self._read()
 
     def _connect(self, address: str) -> None:
-        parts = urlsplit(resolved(address))
+        wanted = ConfigError(f"the address of a search must be such as {self.example}")
+        found = resolved(address)
+        try:
+            parts = urlsplit(found)
+            self._base = f"{self.schemes[parts.scheme]}://{parts.netloc.rpartition('@')[2]}"
+            split_address(self._base)
+        except (KeyError, ValueError):
+            raise wanted from None
         self.name, self._alias, self._lock = address, parts.path.strip("/"), threading.RLock()
-        if parts.scheme not in self.schemes or not parts.hostname or not self.alias_form.fullmatch(self._alias):
-            raise ConfigError(f"the address of a search must be such as {self.example}")
-        self._base = f"{self.schemes[parts.scheme]}://{parts.netloc.rpartition('@')[2]}"
+        if not self.alias_form.fullmatch(self._alias):
+            raise wanted
         self._client = Client(self._base, self._headers(parts), timeout_s=_WAIT_S, max_bytes=_MOST_BYTES)
         self._units: dict[str, list[Unit]] = {}
 
@@ -199,6 +205,14 @@ class AliasedEngine(ABC):
             raise
         finally:
             made.close()
+
+    @classmethod
+    def reach(cls, address: str) -> None:
+        """Raise BundleError, ConfigError where no server of this kind answers at an address."""
+        made = cls.__new__(cls)
+        made._connect(address)
+        with closing(made):
+            made._collections()
 
     def _new(self, plan: Plan, dimension: int) -> str:
         name = f"{self._alias}--{secrets.token_hex(6)}"

@@ -7,8 +7,8 @@
 
 A document of the index is a chunk, a document, or a piece of a file for ragbench. One request (`_msearch`) asks the
 sources: the cosine of every chunk by a script, and BM25F of chunks and documents by `combined_fields`, which index with
-our analyzer. What a query is made of is analysed here and sent as terms, since these engines count a term and its parts
-as one. Nothing in it needs a paid tier: scores are fused here, not by retrievers.
+our analyzer. What a query is made of is analysed here and sent as terms, since Elasticsearch counts a term and its
+parts as one. Nothing in it needs a paid tier: scores are fused here, not by retrievers.
 
 Elasticsearch multiplies BM25 by k1 + 1, OpenSearch from 3.0 on does not.
 """

@@ -123,6 +123,13 @@ class PostgresEngine(_Postgres):
             engine._send()
             db.execute(made.swap(server.schema))
 
+    @staticmethod
+    def reach(address: str) -> None:
+        """Raise BundleError, ConfigError where no server answers at an address."""
+        server = Server.of(address)
+        with spoken(server), server.connect(read_only=False):
+            pass
+
     @property
     def name(self) -> str:
         """The schema and the database."""

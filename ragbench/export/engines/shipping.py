@@ -179,18 +179,20 @@ It takes the place of the earlier one when the block ends without an error, else
 
 
 def creates(format: str, out: Path | None, address: str | None) -> Create:
-    """How an engine of a format is made: in the file `out`, or on the server at `address`. Raises ConfigError."""
+    """How an engine of a format is made: in the file `out`, or on the server at `address`, which must answer.
+
+    Raises ConfigError, BundleError.
+    """
     if format == "sqlite" and out is not None:
         return partial(sqlite.SqliteEngine.create, out)
-    if format == "postgres" and address is not None:
-        return partial(postgres.PostgresEngine.create, address)
-    if format in opened.ALIASED and address is not None:
-        return partial(opened.ALIASED[format].create, address)
+    servers = {"postgres": postgres.PostgresEngine, **opened.ALIASED}
+    if format in servers and address is not None:
+        servers[format].reach(address)
+        return partial(servers[format].create, address)
     if format == "postgres" and out is not None:
         return partial(postgres.PostgresScript.create, out)
     raise ConfigError(
-        f"--load is for servers, and --format {format} is none: leave it out, or add --format "
-        + ", ".join(["postgres", *opened.ALIASED])
+        f"--load is for servers, and --format {format} is none: leave it out, or add --format " + ", ".join(servers)
     )
 
 
