@@ -33,6 +33,11 @@ class Advice:
     elsewhere: str = ""
 
     @property
+    def sure(self) -> bool:
+        """Whether it is enough for an export."""
+        return self.expected.better >= SURE
+
+    @property
     def sentence(self) -> str:
         """The advice in words."""
         found = self.expected

@@ -127,7 +127,7 @@ def require_gain(found: Evidence, force: bool, cost_open: bool = False, advice: 
             "again with ragbench run --time-again @1, or add --cost-open (cost_open=True in Python)"
         )
     if advice is not None and not force and found.gain == "inconclusive":
-        if advice.expected.better >= SURE:
+        if advice.sure:
             return f"Exported on expectation, not on a verdict ({found.lacking}): {advice.sentence}."
         raise ConfigError(
             f"the gain of this configuration over {found.baseline} is neither established ({found.lacking}) nor "

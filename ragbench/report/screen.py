@@ -107,7 +107,8 @@ def expected_sentences(results: Measurements) -> list[str]:
         return []
     main = frame[(frame["kind"] == "main") & (frame["verdict"] == "inconclusive")]
     unsure = [str(arm) for arm in main["factor"] if arm in results.arms]
-    return [found.sentence for found in expected.of_run(results, unsure)]
+    advice = expected.of_run(results, unsure)
+    return [each.sentence + ("; export --on-expectation takes it" if each.sure else "") for each in advice]
 
 
 def _enough(results: Measurements) -> bool:

@@ -42,6 +42,9 @@ def test_a_run_with_few_topics_is_told_what_to_expect(results: Path, monkeypatch
     (sentence,) = screen.expected_sentences(run)
     known = "expected, from your 4 topics and 12 collections (none with people's questions): "
     assert sentence.startswith(known + "dedup is better than plain here with")
+    assert sentence.endswith("; export --on-expectation takes it")
+    monkeypatch.setattr(Atlas, "load", lambda: made([-0.05] * 12))
+    assert "takes it" not in screen.expected_sentences(run)[0]
     monkeypatch.setattr(Atlas, "load", lambda: made([0.05] * 9))
     assert screen.expected_sentences(run) == []
 
