@@ -317,9 +317,11 @@ def test_a_password_is_asked_for_and_never_shown(server: str, own: str, tmp_path
     sql(server, "CREATE ROLE locked LOGIN PASSWORD 'open sesame'")
     sql(server, "GRANT USAGE ON SCHEMA own TO locked; GRANT SELECT ON ALL TABLES IN SCHEMA own TO locked")
     rules.write_text(f"local all locked scram-sha-256\n{rules.read_text()}")
-    sql(server, "SELECT pg_reload_conf()")
     place = server.replace("postgres@", "locked@") + "&schema=own"
-    until(lambda: refuses(f"host={folder} user=locked dbname=postgres"))  # the server reads the rules some time later
+    # The server reads the rules some time after it was told to, and once did not within two minutes.
+    until(
+        lambda: bool(sql(server, "SELECT pg_reload_conf()")) and refuses(f"host={folder} user=locked dbname=postgres")
+    )
     with pytest.raises(BundleError, match="refuses the name or password: set PGPASSWORD"):
         ragbench.load(place)
     monkeypatch.setenv("NOTES_DSN", place.replace("locked@", "locked:wrong-one@"))
