@@ -112,6 +112,7 @@ def contents(results: Measurements, parts: Parts) -> dict[str, Any]:
         "first": results.arms[0],
         "measure": evidence.primary(results),
         "timed": len(results.latency) > 0,
+        "interval": results.interval,
         "confidence": f"{100 * Policy.of(results.config(results.arms[0])).statistics.confidence:g}%",
     }
     for name, (make, instead) in _PARTS.items():

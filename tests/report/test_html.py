@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -102,6 +103,11 @@ def test_one_arm_without_sections(alone: Measurements) -> None:
     assert set(json.loads(page.raw["script"][0])["figures"]) == {"losses"}
     assert "Where relevant documents are lost" in html.render(alone)
     assert "What ordering and retrieval could still bring" in html.render(alone)
+
+
+def test_the_figure_says_the_confidence_that_this_look_pays(comparison: Measurements) -> None:
+    second = replace(comparison, record={**comparison.record, "look": {"share": 1 / 6, "left": 1 / 3}})
+    assert "All intervals hold together at 99.17%" in html.render(second)
 
 
 def test_a_run_that_kept_no_hits_still_has_a_report(alone: Measurements, reseal, tmp_path_factory) -> None:
