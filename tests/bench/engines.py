@@ -29,10 +29,12 @@ import numpy as np
 from ragbench.base import files
 from ragbench.base.numbers import interval
 from ragbench.base.types import Query
-from ragbench.export import loaded_bundle, measured_arm
+from ragbench.export import measured_arm
 from ragbench.export.engines import opened, postgres
 from ragbench.export.engines.plan import Plan
 from ragbench.export.engines.search import Vector
+from ragbench.export.loaded_bundle import LoadedBundle
+from ragbench.export.opening import load
 from ragbench.export.replay import MAX_LOSS, Bench
 from ragbench.export.write import write
 from ragbench.index.lexical import Bm25F
@@ -81,7 +83,7 @@ def table(name: str, run: Path, n_timed: int) -> Iterator[tuple[str, float]]:
         if n_timed:
             made = write(run, folder / "bundle", force=True, say=lambda _: None)
             size = size_of(Path(made.out))
-            with loaded_bundle.load(Path(made.out), models=models) as found:
+            with load(Path(made.out), models=models) as found:
                 times = timed(found, queries[:n_timed])
             yield f"| {name} | bundle | {measured.quality['nDCG@10']:.3f} | | | {size:.0f} | {times} |", 0.0
         engines = {
@@ -131,7 +133,7 @@ def size_of(place: Path) -> float:
     return sum(each.stat().st_blocks * 512 for each in files) / 2**20
 
 
-def timed(bundle: loaded_bundle.LoadedBundle, queries: list[Query]) -> str:
+def timed(bundle: LoadedBundle, queries: list[Query]) -> str:
     """p50 and p95 of a query in milliseconds."""
     times = []
     for again in (False, True):
