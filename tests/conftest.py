@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +14,7 @@ from typing import ClassVar
 import hypothesis
 import pytest
 
+from ragbench.base import locations
 from ragbench.base.types import QueryState
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.boundary.sealed import read_sealed
@@ -34,6 +36,15 @@ os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp()
 def own_ledger(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     """A ledger of looks for each test."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+
+
+@pytest.fixture
+def conf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the configuration that a test may write to."""
+    folder = tmp_path / "conf"
+    shutil.copytree(locations.configuration(), folder)
+    monkeypatch.setattr(locations, "configuration", lambda: folder)
+    return folder
 
 
 # The same examples in every run: what is found by chance is found by `--hypothesis-profile=default`.

@@ -7,13 +7,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from ragbench import commands
 from ragbench.commands import GROUPS, OLD, SUMMARY, WORDS, cli, everything
+from tests.waiting import until
 
 DATA = Path(__file__).parent / "data"
 
@@ -161,9 +161,7 @@ def test_search_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
 def test_an_interruption_ends_a_run_cleanly(number: signal.Signals, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "ragbench", "run", f"paths.results={tmp_path}", "--quiet", "latency.rounds=500"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
-    deadline = time.monotonic() + 120
-    while not list(tmp_path.glob("index/chunks/*/manifest.json")) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    until(lambda: bool(list(tmp_path.glob("index/chunks/*/manifest.json"))))
     process.send_signal(number)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130

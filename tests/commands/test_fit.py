@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
 
 import ragbench
-from ragbench.base import locations, named_text
+from ragbench.base import named_text
 from ragbench.commands import cli
 from ragbench.config import composition
 from ragbench.fit import ranker
@@ -41,15 +40,6 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lines = [f"- name: {letter}\n  words: {vault(folder, letter)}\n  about: {{licence: MIT}}\n" for letter in "abc"]
     (folder / "sites.yaml").write_text("".join(lines))
     vault(folder, "z")
-    return folder
-
-
-@pytest.fixture
-def conf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of the configuration that a test may write to."""
-    folder = tmp_path / "conf"
-    shutil.copytree(locations.configuration(), folder)
-    monkeypatch.setattr(locations, "configuration", lambda: folder)
     return folder
 
 

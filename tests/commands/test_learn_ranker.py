@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
 
 import ragbench
-from ragbench.base import locations
 from ragbench.benchmark.pool import read_run
 from ragbench.commands import cli
 from ragbench.config import composition
@@ -44,15 +42,6 @@ def place(tmp_path_factory, workplace: Path) -> list[str]:
         f"data.queries={folder / 'queries.csv'}",
         "dense=null",
     ]
-
-
-@pytest.fixture
-def conf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of the configuration that a test may write to."""
-    folder = tmp_path / "conf"
-    shutil.copytree(locations.configuration(), folder)
-    monkeypatch.setattr(locations, "configuration", lambda: folder)
-    return folder
 
 
 @pytest.fixture(autouse=True)

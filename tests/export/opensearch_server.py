@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -18,6 +17,7 @@ import numpy as np
 from ragbench.export.engines import bm25f
 from ragbench.export.engines.words import Terms
 from ragbench.index.lexical import Bm25F
+from tests.loopback import Loopback
 
 SCRIPTS = {
     "opensearch": "1.0 + cosineSimilarity(params.vector, doc['vector'])",
@@ -33,11 +33,11 @@ class Refused(Exception):
         self.body = {"error": {"type": kind, "reason": reason}, "status": status}
 
 
-class OpenSearchServer:
+class OpenSearchServer(Loopback):
     """Serves on a free port; a request whose path holds `dies_at` is not answered well."""
 
     def __init__(self, system: str, analyzer: str, authorization: str | None = None) -> None:
-        self.system, self.terms, self.lock = system, Terms(analyzer), threading.Lock()
+        self.system, self.terms = system, Terms(analyzer)
         self.indices: dict[str, dict[str, Any]] = {}
         self.named: dict[str, set[str]] = {}
         self.asked: list[str] = []
@@ -45,41 +45,18 @@ class OpenSearchServer:
         self.dies_at: str | None = None
         self.altered: dict[str, Any] = {}
         self.authorization = authorization
-        served = self
+        super().__init__()
+        self.address = f"{system}://127.0.0.1:{self.port}"
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def log_message(self, *words: object) -> None:
-                pass
-
-            def answer(self) -> None:
-                body = self.rfile.read(int(self.headers.get("content-length", 0)))
-                with served.lock:
-                    try:
-                        if served.authorization not in (None, self.headers.get("authorization")):
-                            raise Refused(401, "security_exception", "missing authentication credentials")
-                        said = served.do(self.command, self.path, self.headers.get("content-type"), body)
-                        status = 200
-                    except Refused as error:
-                        status, said = error.status, error.body
-                    except Exception as error:
-                        status, said = 500, {"error": repr(error)}
-                sent = json.dumps(said).encode()
-                self.send_response(status)
-                self.send_header("content-length", str(len(sent)))
-                self.end_headers()
-                self.wfile.write(sent)
-
-            do_GET = do_PUT = do_POST = do_DELETE = answer  # noqa: N815
-
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.http.serve_forever, daemon=True).start()
-        self.address = f"{system}://127.0.0.1:{self.http.server_port}"
-
-    def close(self) -> None:
-        self.http.shutdown()
-        self.http.server_close()
+    def respond(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> tuple[int, Any]:
+        try:
+            if self.authorization not in (None, headers.get("authorization")):
+                raise Refused(401, "security_exception", "missing authentication credentials")
+            return 200, self.do(method, path, headers.get("content-type"), body)
+        except Refused as error:
+            return error.status, error.body
+        except Exception as error:
+            return 500, {"error": repr(error)}
 
     @property
     def aliases(self) -> dict[str, str]:

@@ -7,56 +7,38 @@ from __future__ import annotations
 
 import json
 import shutil
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import qdrant_edge as edge
 from qdrant_client import models
 
+from tests.loopback import Loopback
+
 METHODS = "GET PUT POST DELETE"
 
 
-class QdrantServer:
+class QdrantServer(Loopback):
     """Serves on a free port; `dies_after` ends the process's answers after so many requests (None: never)."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.lock = folder, threading.Lock()
+        self.folder = folder
         self.shards: dict[str, edge.EdgeShard] = {}
         self.aliases: dict[str, str] = {}
         self.asked: list[str] = []
         self.dies_at: str | None = None
-        served = self
+        super().__init__()
+        self.address = f"qdrant://127.0.0.1:{self.port}"
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def log_message(self, *words: object) -> None:
-                pass
-
-            def answer(self) -> None:
-                body = self.rfile.read(int(self.headers.get("content-length", 0)))
-                with served.lock:
-                    try:
-                        status, said = 200, {"result": served.do(self.command, self.path, json.loads(body or b"null"))}
-                    except Exception as error:  # what fails is answered, as a server would
-                        status, said = 404, {"status": {"error": repr(error)}}
-                sent = json.dumps(said).encode()
-                self.send_response(status)
-                self.send_header("content-length", str(len(sent)))
-                self.end_headers()
-                self.wfile.write(sent)
-
-            do_GET = do_PUT = do_POST = do_DELETE = answer  # noqa: N815
-
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.http.serve_forever, daemon=True).start()
-        self.address = f"qdrant://127.0.0.1:{self.http.server_port}"
+    def respond(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> tuple[int, Any]:
+        try:
+            return 200, {"result": self.do(method, path, json.loads(body or b"null"))}
+        except Exception as error:  # what fails is answered, as a server would
+            return 404, {"status": {"error": repr(error)}}
 
     def close(self) -> None:
-        self.http.shutdown()
-        self.http.server_close()
+        super().close()
         for shard in self.shards.values():
             shard.close()
 

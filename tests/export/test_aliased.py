@@ -24,6 +24,7 @@ from ragbench.export.engines.plan import Plan
 from ragbench.export.engines.refreshing import EngineRefresher
 from ragbench.export.verify import verify
 from ragbench.export.write import write
+from tests.export.scores import scores_alike
 
 SYSTEMS = ("qdrant", "opensearch", "elasticsearch")
 WRITES = pytest.mark.parametrize("server", SYSTEMS[:2], indirect=True)
@@ -85,16 +86,7 @@ def test_the_collection_gives_the_measured_hits(loaded, server, recommended, que
 def test_every_source_scores_as_sqlite(loaded, server, recommended, questions, tmp_path: Path) -> None:
     pytest.importorskip("sqlite_vec", reason="install ragbench[engines]")
     file = write(recommended.folder, tmp_path / "notes.sqlite", format="sqlite", say=lambda _: None).out
-    with opened.load(file) as one, opened.load(f"{server.address}/notes") as other:
-        for text in (*questions, "cache cache"):
-            vector = one.index.encoder.encode_queries([text])[0]
-            for only in (None, ["api-reference#0", "caching#0"]):
-                these, those = (each.engine.ask(text, vector, only) for each in (one, other))
-                assert {hit.chunk_id for hit in these} == {hit.chunk_id for hit in those}
-                scores = {hit.chunk_id: hit for hit in those}
-                for hit in these:
-                    assert scores[hit.chunk_id].score == pytest.approx(hit.score, abs=1e-5)
-                    assert scores[hit.chunk_id].sources == pytest.approx(hit.sources, rel=1e-5, abs=1e-6)
+    scores_alike(file, f"{server.address}/notes", [*questions, "cache cache"], within=1e-6)
 
 
 def test_filters_restrict_the_search_itself(loaded, server) -> None:

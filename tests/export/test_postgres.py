@@ -28,6 +28,7 @@ from ragbench.export.engines import address, opened, postgres, postgres_schema, 
 from ragbench.export.engines.refreshing import EngineRefresher
 from ragbench.export.verify import verify
 from ragbench.export.write import write
+from tests.export.scores import scores_alike
 from tests.waiting import until
 
 psycopg = pytest.importorskip("psycopg", reason="install ragbench[postgres]")
@@ -118,16 +119,8 @@ def test_the_built_in_topics_lose_nothing(server: str, workplace: Path) -> None:
 def test_every_source_scores_as_sqlite(recommended, notes: str, questions, tmp_path: Path) -> None:
     pytest.importorskip("sqlite_vec", reason="install ragbench[engines]")
     file = write(recommended.folder, tmp_path / "notes.sqlite", format="sqlite", say=lambda _: None).out
-    with opened.load(file) as one, opened.load(notes) as other:
-        for text in [*questions, "getAuthToken's (tokens), C++ na\u00efve CAF\u00c9 \u2018x\u2019\u00a0y"]:
-            vector = one.index.encoder.encode_queries([text])[0]
-            for only in (None, ["api-reference#0", "caching#0"]):
-                these, those = (each.engine.ask(text, vector, only) for each in (one, other))
-                assert {hit.chunk_id for hit in these} == {hit.chunk_id for hit in those}
-                scores = {hit.chunk_id: hit for hit in those}
-                for hit in these:
-                    assert scores[hit.chunk_id].score == pytest.approx(hit.score, abs=1e-5)
-                    assert scores[hit.chunk_id].sources == pytest.approx(hit.sources, rel=1e-5)
+    odd = "getAuthToken's (tokens), C++ na\u00efve CAF\u00c9 \u2018x\u2019\u00a0y"
+    scores_alike(file, notes, [*questions, odd])
 
 
 def test_one_statement_asks_it(notes: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 import ragbench
-from ragbench.base import extensions, locations, named_text
+from ragbench.base import extensions, named_text
 from ragbench.base.errors import ConfigError, ModelError
 from ragbench.benchmark.benchmark import Topic
 from ragbench.benchmark.topics.asked import is_question
@@ -65,15 +64,6 @@ def vault(folder: Path, topics: int, how: str = "how do I {}?", meaning: bool = 
         *("data=vault", f"data.corpus={notes}", f"data.queries={folder / 'queries.csv'}"),
         f"paths.results={folder / 'results'}",
     ]
-
-
-@pytest.fixture
-def conf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of the configuration that a test may write to."""
-    folder = tmp_path / "conf"
-    shutil.copytree(locations.configuration(), folder)
-    monkeypatch.setattr(locations, "configuration", lambda: folder)
-    return folder
 
 
 def made_pairs(n: int = 40) -> Pairs:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import multiprocessing
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
@@ -20,6 +19,7 @@ from ragbench.fit.tuning.objective import train_only
 from ragbench.fit.tuning.outcome import Tuned
 from ragbench.fit.tuning.search import tune
 from ragbench.fit.tuning.space import Parameter
+from tests.waiting import until
 
 from ...conftest import ONE_PARAMETER, compose
 
@@ -230,7 +230,7 @@ def test_a_killed_search_ends_whole_and_goes_on(settings_of, opposed, tmp_path: 
     context = multiprocessing.get_context("spawn")
     process = context.Process(target=tune, args=(base, train_only(opposed), composition.compose))
     process.start()
-    assert _until(lambda: len(set(_told(tmp_path))) == 2 and len(_told(tmp_path)) >= 8)
+    until(lambda: len(set(_told(tmp_path))) == 2 and len(_told(tmp_path)) >= 8, 180)
     process.kill()
     process.join()
 
@@ -239,7 +239,7 @@ def test_a_killed_search_ends_whole_and_goes_on(settings_of, opposed, tmp_path: 
         time.sleep(1)
         return len(_told(tmp_path)) == before
 
-    assert _until(still)
+    until(still, 180)
     kept = len(_told(tmp_path))
     found = search(settings_of, opposed, tmp_path, "tune.folds=0", f"tune.trials={kept + 6}", "tune.processes=2")
     assert kept + 6 <= len(found.trials["all"]) <= kept + 7
@@ -252,15 +252,6 @@ def test_a_search_takes_help_from_a_cluster(settings_of, opposed, tmp_path: Path
     assert found.winner.values[WEIGHT] > 1
     assert 12 <= len(found.trials["all"]) <= 13
     assert len(set(_told(tmp_path))) >= 1
-
-
-def _until(holds: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + 180
-    while time.monotonic() < deadline:
-        if holds():
-            return True
-        time.sleep(0.02)
-    return False
 
 
 def _told(results: Path) -> list[str]:
