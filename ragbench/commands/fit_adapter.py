@@ -7,7 +7,6 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from ragbench.base import console
-from ragbench.base.numbers import with_interval
 from ragbench.benchmark.split import TEST
 
 if TYPE_CHECKING:
@@ -78,17 +77,8 @@ def main(arguments: argparse.Namespace) -> int:
         said |= {"measured": {name: asdict(each) for name, each in measured.items()}}
         console.print_json(said | {"spec": asdict(spec), "word": word, "written": written and str(written)})
         return 0
-    table = [
-        {
-            "measured on": name,
-            "topics": each.n,
-            "before": each.mean_baseline,
-            "learned": each.mean_candidate,
-            "gain": with_interval(each.difference, each.ci_low, each.ci_high, 4),
-        }
-        for name, each in measured.items()
-    ]
-    console.print_table(pd.DataFrame(table), f"nDCG@10, learned from {len(found.topics)} training topics")
+    table = training.table(measured).drop(columns="p")
+    console.print_table(table, f"nDCG@10, learned from {len(found.topics)} training topics")
     curve = pd.DataFrame(found.curve.items(), columns=["learned from", "nDCG@10"])
     console.print_table(curve, "Learning curve: topics left out, by the number learned from")
     if not enough:

@@ -14,7 +14,6 @@ from ragbench.base import console
 from ragbench.base.bounds import as_options
 from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.base.fingerprint import plain
-from ragbench.base.numbers import with_interval
 from ragbench.benchmark.split import TEST
 
 if TYPE_CHECKING:
@@ -233,21 +232,11 @@ def _confirmation(
 def _print(found: OwnOrder, topics: int, measured: Mapping[str, Comparison | None]) -> None:
     import pandas as pd
 
+    from ragbench.fit import training
+
     learned, gain, others = found.learned, measured["topics left out"], measured["folders left out"]
-    table = [
-        {
-            "measured on": name,
-            "topics": each.n,
-            "before": each.mean_baseline,
-            "learned": each.mean_candidate,
-            "gain": with_interval(each.difference, each.ci_low, each.ci_high, 4),
-            "p": each.p_value,
-        }
-        for name, each in measured.items()
-        if each is not None
-    ]
     title = f"nDCG@10, learned from {topics} training topics, starting from {found.start} ({learned.trees} trees)"
-    console.print_table(pd.DataFrame(table), title)
+    console.print_table(training.table(measured), title)
     curve = pd.DataFrame([asdict(point) | {"gain": point.learned - point.fused} for point in learned.curve])
     console.print_table(curve, "Learning curve: topics left out, by the number learned from", {"gain": "+.4f"})
     if (more := learned.more()) is not None:

@@ -6,13 +6,14 @@ topics left out, and with one look at the test topics, which has its price.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ragbench.base.numbers import with_interval
 from ragbench.config.arm_builder import ArmBuilder, Progress, Say
 from ragbench.evidence.policy import Policy
 from ragbench.results import ledger
@@ -21,6 +22,8 @@ from ragbench.search.engine.executor import Arm
 from ragbench.search.engine.pipeline import Pipeline
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from ragbench.base.types import QueryState
     from ragbench.benchmark.benchmark import Benchmark, Topic
     from ragbench.config.settings import Settings
@@ -48,6 +51,25 @@ def answers(arm: Arm, topics: Iterable[Topic], progress: Progress | None = None)
 def compare(candidate: Values, baseline: Values, settings: Settings, share: float = 1.0) -> Comparison:
     """What a fit brings, by topic, shapes (n,); `share` of 1 - confidence is what this look may err in."""
     return replace(Policy.of(settings.config), share=share).compare([candidate], [baseline])[0]
+
+
+def table(measured: Mapping[str, Comparison | None]) -> pd.DataFrame:
+    """A row for what a fit brings on each kind of topics that it was measured on, as nDCG@10."""
+    import pandas as pd
+
+    rows = [
+        {
+            "measured on": name,
+            "topics": each.n,
+            "before": each.mean_baseline,
+            "learned": each.mean_candidate,
+            "gain": with_interval(each.difference, each.ci_low, each.ci_high, 4),
+            "p": each.p_value,
+        }
+        for name, each in measured.items()
+        if each is not None
+    ]
+    return pd.DataFrame(rows)
 
 
 def look(settings: Settings, benchmark: Benchmark, what: object, command: str, arm: str) -> float:
