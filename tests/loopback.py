@@ -1,20 +1,31 @@
-"""A server on a free port of this machine that answers in JSON, for tests."""
+"""A server on a free port of this machine, for tests."""
 
 from __future__ import annotations
 
 import json
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import nullcontext, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
+
+
+class Answer(NamedTuple):
+    """`said`: bytes, pieces of them one by one, or what is sent as JSON."""
+
+    status: int
+    said: Any
+    headers: Mapping[str, str] = {}
 
 
 class Loopback(ABC):
-    """Answers one request at a time, by `respond`."""
+    """Answers requests by `respond`; one at a time, unless they are `parallel`."""
+
+    parallel: ClassVar[bool] = False
 
     def __init__(self) -> None:
-        served, lock = self, threading.Lock()
+        served, lock = self, nullcontext() if self.parallel else threading.Lock()
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
@@ -25,22 +36,41 @@ class Loopback(ABC):
             def answer(self) -> None:
                 body = self.rfile.read(int(self.headers.get("content-length", 0)))
                 with lock:
-                    status, said = served.respond(self.command, self.path, self.headers, body)
-                sent = json.dumps(said).encode()
-                self.send_response(status)
-                self.send_header("content-length", str(len(sent)))
-                self.end_headers()
-                self.wfile.write(sent)
+                    status, said, headers = Answer(*served.respond(self.command, self.path, self.headers, body))
+                with suppress(OSError):  # the client has hung up
+                    self.send(status, said, headers)
 
-            do_GET = do_PUT = do_POST = do_DELETE = answer  # noqa: N815
+            def send(self, status: int, said: Any, headers: Mapping[str, str]) -> None:
+                self.send_response(status)
+                for name, value in headers.items():
+                    self.send_header(name, value)
+                if isinstance(said, Iterator):
+                    self.send_header("connection", "close")
+                    pieces = said
+                else:
+                    sent = said if isinstance(said, bytes) else json.dumps(said).encode()
+                    self.send_header("content-length", str(len(sent)))
+                    pieces = iter([sent])
+                self.end_headers()
+                for piece in pieces if self.command != "HEAD" else ():
+                    self.wfile.write(piece)
+
+            do_HEAD = do_GET = do_PUT = do_POST = do_DELETE = answer  # noqa: N815
 
         self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.port = self.http.server_port
-        threading.Thread(target=self.http.serve_forever, daemon=True).start()
+        self.url = f"http://127.0.0.1:{self.port}"
+        threading.Thread(target=self.http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
 
     @abstractmethod
-    def respond(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> tuple[int, Any]:
-        """The status of an answer, and what it says."""
+    def respond(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> tuple[Any, ...]:
+        """The fields of an `Answer`."""
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     def close(self) -> None:
         self.http.shutdown()

@@ -95,7 +95,7 @@ def test_every_option_composes(choice: str) -> None:
         (["design=all"], r"design must be one of leave_one_out, "),
         (["tune.folds=1"], r"tune\.folds must be 0 or at least 2, got 1"),
         (["p8=on", "p11=on", "p8.semantic.threshold=7"], r"p8\.semantic\.threshold must be between -1 and 1, got 7"),
-        (["data.corpus=3"], r"data\.corpus must be a path, got 3"),
+        (["data.corpus=3"], r"data\.corpus must be a path, or null, got 3"),
         (["data.folder=x"], r"data\.folder is not an option of data=builtin"),
         (
             ["order=[dense,fuse,p8.contenthash]"],

@@ -93,7 +93,8 @@ def test_another_package_registers_like_our_parts(tmp_path: Path) -> None:
     )
     path = os.pathsep.join((str(ROOT), str(tmp_path)))
     said = python("-m", "ragbench", "hello", "you", cwd=tmp_path, PYTHONPATH=path)
-    assert said == "hello you: ragbench sqlite postgres ragdocs librarian opensearch elasticsearch qdrant config csv\n"
+    formats = "ragbench sqlite postgres lancedb ragdocs librarian opensearch elasticsearch qdrant config csv"
+    assert said == f"hello you: {formats}\n"
     assert "csv" in python("-m", "ragbench", "export", "--help", cwd=tmp_path, PYTHONPATH=path)
 
 

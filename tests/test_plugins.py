@@ -8,12 +8,11 @@ import os
 import shutil
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,6 +32,7 @@ from ragbench.models import endpoint, usage
 from ragbench.models.access import Models
 from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, check_name, load_cross_encoder, load_encoder
 from ragbench.search.engine.pipeline import start
+from tests.loopback import Loopback
 
 QUICK = ("latency.enabled=false", "tracking.enabled=false", "split=all")
 
@@ -250,58 +250,40 @@ def test_a_package_that_pip_installs_adds_to_the_command_line(tmp_path: Path) ->
     assert "from_package weight=0.5" in said("config", *words)
 
 
-class Server(ThreadingHTTPServer):
+class Server(Loopback):
     """Answers as both kinds of endpoint do: the vector of a text is its length and 1."""
 
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Answer)
+        super().__init__()
         self.asked: list[tuple[str, list[str], str | None]] = []
         self.busy = 0
 
-
-class Answer(BaseHTTPRequestHandler):
-    server: Server
-
-    def do_POST(self) -> None:
-        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.server.asked.append((self.path, request["input"], self.headers["Authorization"]))
-        if self.server.busy:
-            self.server.busy -= 1
-            self.send_error(429)
-            return
+    def respond(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> tuple[Any, ...]:
+        request = json.loads(body)
+        self.asked.append((path, request["input"], headers["Authorization"]))
+        if self.busy:
+            self.busy -= 1
+            return 429, "busy"
+        if request["model"] == "missing":
+            return 404, "missing"
         vectors = [[len(text), 1] for text in request["input"]]
         rows = [{"index": place, "embedding": vector} for place, vector in enumerate(vectors)]
         answers = {
             "/v1/embeddings": {"data": rows[::-1], "usage": {"total_tokens": 7 * len(rows)}},
             "/api/embed": {"embeddings": vectors, "prompt_eval_count": 7 * len(rows)},
         }
-        if request["model"] == "missing":
-            self.send_error(404)
-            return
-        body = json.dumps(answers[self.path]).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *args: object) -> None:
-        pass
+        return 200, answers[path]
 
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     with Server() as running:
-        thread = threading.Thread(target=running.serve_forever, daemon=True)
-        thread.start()
-        here = f"http://127.0.0.1:{running.server_address[1]}"
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{here}/v1")
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{running.url}/v1")
         monkeypatch.setenv("OPENAI_API_KEY", "secret")
-        monkeypatch.setenv("OLLAMA_HOST", here.removeprefix("http://"))
+        monkeypatch.setenv("OLLAMA_HOST", running.url.removeprefix("http://"))
         monkeypatch.setattr(usage, "_WAIT_S", 0.001)
         usage.take_usage()
         yield running
-        running.shutdown()
-        thread.join()
 
 
 @pytest.mark.parametrize(("name", "path"), [("openai:small", "/v1/embeddings"), ("ollama:small", "/api/embed")])

@@ -216,6 +216,20 @@ def own_store(root: Path) -> Target:
     return Target(f"sqlite:///{root / 'mlflow.db'}", "ragbench", root, is_ours=True)
 
 
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with all tables and nothing in them: MLflow takes seconds to make one."""
+    root = tmp_path_factory.mktemp("empty")
+    tracking_store._make(root / "mlflow.db", own_store(root))
+    return root / "mlflow.db"
+
+
+@pytest.fixture
+def made(empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new store is a copy of an empty one."""
+    monkeypatch.setattr(tracking_store, "_make", lambda path, target: shutil.copy(empty, path))
+
+
 def logged(target: Target) -> dict[str, tuple[dict, dict]]:
     """Metrics and parameters of every run in the store, by its name and that of its folder."""
     import mlflow
@@ -240,6 +254,7 @@ def truncated(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:50_000])
 
 
+@pytest.mark.usefixtures("made")
 @pytest.mark.parametrize("harm", [half_made, truncated])
 def test_a_broken_store_is_set_aside_and_made_again_from_the_results(harm, single, tmp_path: Path) -> None:
     target = own_store(tmp_path)
@@ -273,6 +288,7 @@ def test_a_store_of_other_tables_is_broken(tmp_path: Path) -> None:
     assert tracking_store._fault(path) == "file is not a database"
 
 
+@pytest.mark.usefixtures("made")
 def test_what_the_store_lacks_is_logged_once(single, tmp_path: Path, capsys) -> None:
     target = own_store(tmp_path)
     first, second = (copied(single, tmp_path, name) for name in ("one", "two"))
@@ -289,6 +305,7 @@ def test_what_the_store_lacks_is_logged_once(single, tmp_path: Path, capsys) -> 
     assert "--all, or the folders" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("made")
 def test_what_was_half_logged_is_logged_again(single, tmp_path: Path) -> None:
     import mlflow
 

@@ -129,8 +129,8 @@ def as_options() -> Iterator[None]:
         raise Refused("", f"--{refusal.key.replace('_', '-')}", refusal.reason) from None
 
 
-def check_field(cls: type, name: str, value: Any) -> Any:
-    """The value in the type of a dataclass's field. Raises Refused, with no owner."""
+def check_field(cls: Callable[..., Any], name: str, value: Any) -> Any:
+    """The value in the type of a dataclass's field, or of a function's parameter. Raises Refused, with no owner."""
     return validated(_adapter(cls, name), _hints(cls)[name], name, value)
 
 
@@ -152,7 +152,7 @@ def validated(adapter: TypeAdapter[Any], hint: Any, key: str, value: Any) -> Any
 
 
 @cache
-def _hints(cls: type) -> Mapping[str, Any]:
+def _hints(cls: Callable[..., Any]) -> Mapping[str, Any]:
     return typing.get_type_hints(cls, include_extras=True)
 
 
@@ -162,7 +162,7 @@ def _fields(cls: type) -> tuple[str, ...]:
 
 
 @cache
-def _adapter(cls: type, name: str) -> TypeAdapter[Any]:
+def _adapter(cls: Callable[..., Any], name: str) -> TypeAdapter[Any]:
     """The checker of a field's values, cached: making it takes longer than checking."""
     from pydantic import ConfigDict, TypeAdapter
 

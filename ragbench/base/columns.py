@@ -34,9 +34,9 @@ class Column(NamedTuple):
 
     @property
     def head(self) -> tuple[str, str]:
-        """The heading with a capital letter, and the note."""
+        """The heading, a word with a capital letter, and the note."""
         title = self.title
-        return (title[:1].upper() + title[1:] if len(title) > 1 else title), self.note
+        return (title[:1].upper() + title[1:] if title[1:2].isalpha() else title), self.note
 
 
 @dataclass(frozen=True)

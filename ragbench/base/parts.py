@@ -16,7 +16,7 @@ from ragbench.base import locations
 from ragbench.base.errors import ConfigError
 
 Group = Literal["ragbench.commands", "ragbench.executions", "ragbench.exports", "ragbench.stores"]
-"""`commands`: modules like those of `ragbench.commands`. `executions`: `ragbench.experiment.executions.Execution`.
+"""`commands`: modules like those of `ragbench.commands`. `executions`: `ragbench.config.executions.Execution`.
 `exports`: `ragbench.export.file_format.FileFormat`. `stores`: makes a store of artefacts from (URL, say), by scheme;
 `*` takes every other one."""
 

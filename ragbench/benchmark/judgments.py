@@ -126,7 +126,7 @@ def convention(grades: Grades | None) -> str:
 
 def qrels_files(folder: Path, option: QrelsOption) -> dict[str, Path]:
     """The files of judgments by split; a name that is not an existing path is looked up in `folder`."""
-    if option is None or option == []:
+    if option in (None, [], ()):
         found = sorted(path for path in folder.glob("*") if path.name.endswith((".tsv", ".tsv.gz", ".qrels", ".txt")))
         if not found:
             raise BenchmarkError(f"{folder} holds no judgments (*.tsv): name the file with data.qrels=FILE")

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
-import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from ragbench.base.bounds import Checked, Natural, shown
+from ragbench.base.bounds import Checked, Natural, Refused, check_field, shown
 from ragbench.base.build import build
 from ragbench.base.errors import ConfigError
 from ragbench.base.suggestions import did_you_mean
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.judgments import UnknownTopics
+from ragbench.benchmark.loaders import LOADERS
 from ragbench.benchmark.masked import without_sources
+from ragbench.corpus.file_warning import OnError
 from ragbench.corpus.links import Dialect
 
-LOADERS = ("builtin", "native", "beir", "trec", "ir_datasets", "vault", "git")
 VERSION = 2
 """The version of the built-in benchmark that `data=builtin` reads."""
 _VALUES = {"id": "ID", "url": "URL", "commit": "COMMIT"}
@@ -63,9 +64,7 @@ def load_builtin(
     corpus: Path | None = None,  # another folder of documents instead
     qrels: Path | None = None,  # another folder of topics and judgments instead
     name: str = "builtin",
-    on_error: Literal[
-        "warn", "fail"
-    ] = "warn",  # warn: a file that cannot be read costs that file; fail: it stops the run
+    on_error: OnError = "warn",  # warn: a file that cannot be read costs that file; fail: it stops the run
     # judgments of topics that are not there: fail names the line; warn leaves them out
     unknown_topics: UnknownTopics = "fail",
     # 1: 86 documents, 180 topics; 2: 521, 541 (qrels/v2/DATASHEET.md); 2.1: 497, 821 (qrels/v21/DATASHEET.md)
@@ -114,34 +113,6 @@ def builtin_judgments(version: int | float = VERSION) -> Path:
     return folders[version]
 
 
-def _loader(name: str) -> Callable[..., Benchmark]:
-    if name == "builtin":
-        return load_builtin
-    if name == "native":
-        from ragbench.benchmark.native import load_native
-
-        return load_native
-    if name == "beir":
-        from ragbench.benchmark.beir import load_beir
-
-        return load_beir
-    if name == "trec":
-        from ragbench.benchmark.trec import load_trec
-
-        return load_trec
-    if name == "ir_datasets":
-        from ragbench.benchmark.irds import load_ir_datasets
-
-        return load_ir_datasets
-    if name == "git":
-        from ragbench.benchmark.repository import load_git
-
-        return load_git
-    from ragbench.benchmark.vault import load_vault
-
-    return load_vault
-
-
 def _parse(spec: Mapping[str, Any]) -> tuple[str, Callable[..., Benchmark], dict[str, Any], int | None]:
     """The loader of a specification by name, its options in the types of its signature, and the seed of `resplit`."""
     options = {str(key): value for key, value in spec.items()}
@@ -149,14 +120,19 @@ def _parse(spec: Mapping[str, Any]) -> tuple[str, Callable[..., Benchmark], dict
     if name not in LOADERS:
         raise ConfigError(f"data.loader must be one of {', '.join(LOADERS)}, got {shown(name)}")
     seed = build(DataSpec, {"resplit": options.pop("resplit", None)}, "data").resplit
-    loader = _loader(name)
+    module, _, function = LOADERS[name].rpartition(".")
+    loader: Callable[..., Benchmark] = getattr(importlib.import_module(module), function)
     parameters = _parameters(loader)
     for key in options:
         if key not in parameters:
             hint = did_you_mean(key, (f"data.{each}" for each in parameters), "options")
             raise ConfigError(f"data.{key} is not an option of data={name}{hint}")
-    hints = typing.get_type_hints(loader)
-    return name, loader, {k: _converted(k, value, hints[k]) for k, value in options.items() if value is not None}, seed
+    hints, options = typing.get_type_hints(loader), {k: each for k, each in options.items() if each is not None}
+    try:
+        given = {key: check_field(loader, key, _as_path(value, hints[key])) for key, value in options.items()}
+    except Refused as refusal:
+        raise Refused("data", refusal.key, refusal.reason) from None
+    return name, loader, given, seed
 
 
 def _parameters(loader: Callable[..., Benchmark]) -> dict[str, inspect.Parameter]:
@@ -176,36 +152,7 @@ def _complete(name: str, loader: Callable[..., Benchmark], given: dict[str, Any]
     return given
 
 
-def _converted(key: str, value: Any, hint: Any) -> Any:
-    union = typing.get_origin(hint) in (typing.Union, types.UnionType)
-    choices = [each for each in (typing.get_args(hint) if union else (hint,)) if each is not types.NoneType]
-    for choice in choices:
-        origin = typing.get_origin(choice) or choice
-        if origin is Literal:
-            if value in typing.get_args(choice):
-                return value
-        elif origin is Path:
-            if isinstance(value, (str, Path)) and str(value).strip():
-                return Path(value).expanduser()
-        elif origin is Sequence:
-            if isinstance(value, (list, tuple)):
-                return list(value)
-        elif isinstance(value, origin) and not (isinstance(value, bool) and origin is not bool):
-            return value
-    wanted = " or ".join(_type_in_words(choice) for choice in choices)
-    raise ConfigError(f"data.{key} must be {wanted}, got {shown(value)}")
-
-
-def _type_in_words(choice: Any) -> str:
-    origin = typing.get_origin(choice) or choice
-    if origin is Literal:
-        return " or ".join(map(str, typing.get_args(choice)))
-    words = {
-        Path: "a path",
-        str: "a text",
-        bool: "true or false",
-        int: "a whole number",
-        float: "a number",
-        Sequence: "a list",
-    }
-    return words.get(origin, "a mapping")
+def _as_path(value: Any, hint: Any) -> Any:
+    """A text where a path is wanted as a path."""
+    wanted = hint in (Path, Path | None) and isinstance(value, str) and value.strip()
+    return Path(value).expanduser() if wanted else value

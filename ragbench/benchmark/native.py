@@ -12,12 +12,13 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from ragbench.base.errors import BenchmarkError
 from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic, docno_of_section
 from ragbench.benchmark.judgments import UnknownTopics, parse_grade, require_topics, unknown_names
 from ragbench.benchmark.lines import read_lines, read_objects, write_atomically
+from ragbench.corpus.file_warning import OnError
 from ragbench.corpus.links import Dialect
 
 TOPICS, SECTIONS, DOCUMENTS = "topics.jsonl", "sections.qrels", "documents.qrels"
@@ -29,9 +30,7 @@ def load_native(
     corpus: Path,  # folder of markdown files
     qrels: Path,  # folder with topics.jsonl, sections.qrels and documents.qrels
     name: str = "benchmark",
-    on_error: Literal[
-        "warn", "fail"
-    ] = "warn",  # warn: a file that cannot be read costs that file; fail: it stops the run
+    on_error: OnError = "warn",  # warn: a file that cannot be read costs that file; fail: it stops the run
     # judgments of topics that are not there: fail names the line; warn leaves them out
     unknown_topics: UnknownTopics = "fail",
     dialect: Dialect = "auto",
@@ -51,7 +50,7 @@ def read_benchmark(
     corpus: Path,
     qrels: Path,
     name: str,
-    on_error: Literal["warn", "fail"],
+    on_error: OnError,
     unknown_topics: UnknownTopics,
     dialect: Dialect,
     topics: bool,

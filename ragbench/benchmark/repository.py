@@ -8,7 +8,6 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
-from typing import Literal
 
 from ragbench.base import locations, processes
 from ragbench.base.errors import BenchmarkError, ConfigError
@@ -17,6 +16,7 @@ from ragbench.base.fingerprint import digest
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.judgments import Grades, UnknownTopics
 from ragbench.benchmark.vault import load_vault
+from ragbench.corpus.file_warning import OnError
 from ragbench.corpus.folder import MARKDOWN
 from ragbench.corpus.links import Dialect
 
@@ -40,9 +40,7 @@ def load_git(
     name: str | None = None,  # the folder's name when null
     grades: Grades | None = None,  # a new grade for each grade of a qrels file
     include: Sequence[str] = MARKDOWN,
-    on_error: Literal[
-        "warn", "fail"
-    ] = "warn",  # warn: a file that cannot be read costs that file; fail: it stops the run
+    on_error: OnError = "warn",  # warn: a file that cannot be read costs that file; fail: it stops the run
     # judgments of topics that are not there: fail names the line; warn leaves them out
     unknown_topics: UnknownTopics = "fail",
     dialect: Dialect = "auto",

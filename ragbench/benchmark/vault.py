@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.files import resolved
@@ -15,6 +15,7 @@ from ragbench.benchmark.judgments import Grades, UnknownTopics, check_grades, co
 from ragbench.benchmark.lines import read_rows
 from ragbench.benchmark.native import DOCUMENTS, SECTIONS, best_sections, judgment_files, read_judgment_folder
 from ragbench.benchmark.quotes import entries, locate, report, sections_of, split_target
+from ragbench.corpus.file_warning import OnError
 from ragbench.corpus.folder import MARKDOWN
 from ragbench.corpus.links import Dialect
 
@@ -44,9 +45,7 @@ def load_vault(
     name: str | None = None,  # the folder's name when null
     grades: Grades | None = None,  # a new grade for each grade of a qrels file
     include: Sequence[str] = MARKDOWN,
-    on_error: Literal[
-        "warn", "fail"
-    ] = "warn",  # warn: a file that cannot be read costs that file; fail: it stops the run
+    on_error: OnError = "warn",  # warn: a file that cannot be read costs that file; fail: it stops the run
     # judgments of topics that are not there: fail names the line; warn leaves them out
     unknown_topics: UnknownTopics = "fail",
     dialect: Dialect = "auto",

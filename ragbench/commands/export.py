@@ -23,6 +23,7 @@ EXAMPLES = """examples:
   ragbench export 3f2a... --format librarian --out config.json --force    an MLflow run by its id
   ragbench export @1/hybrid --format opensearch --out opensearch.json
   ragbench export @1 --format qdrant --load qdrant://localhost:6333/notes
+  ragbench export @1 --format lancedb --load lancedb:///srv/notes
   ragbench export @1/hybrid --format postgres --load 'postgres://localhost/docs?schema=notes'
   ragbench export --without-index                     built again where it is used
   ragbench export @1/hybrid --sign private.pem

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ragbench.base import console
@@ -15,6 +16,7 @@ DESCRIPTION = "Build the index artefacts that a configuration needs, or list or 
 EXAMPLES = """examples:
   ragbench index                       build what the default pipeline needs
   ragbench index exp=all              the same for an experiment
+  ragbench index execution=ray        a large collection by the machines of a Ray cluster
   ragbench index --rebuild             build it anew, whatever is there
   ragbench index --list                every finished artefact: kind, name, size, seconds to build
   ragbench index --check               read every artefact in full; exit code 1 when one is damaged
@@ -45,17 +47,20 @@ def main(arguments: argparse.Namespace) -> int:
     else:
         from ragbench.benchmark.load import load
         from ragbench.config.arm_builder import ArmBuilder
+        from ragbench.config.executions import sharding_of
 
+        sharding = sharding_of(settings)
         benchmark = load(settings.config["data"], topics=False)
         with console.progress(arguments.quiet or arguments.json) as progress:
-            (arm,) = ArmBuilder.of(settings, benchmark, progress, console.say).arms([settings])
+            builder = replace(ArmBuilder.of(settings, benchmark, progress, console.say), sharding=sharding)
+            (arm,) = builder.arms([settings])
             arm.index.prepare(arm.pipeline.needs)
             if arguments.rebuild:
                 old = arm.index.artefacts()
                 arm.index.close()
                 for artefact in old:
                     ArtefactStore(settings.index_folder).forget(artefact)
-                (arm,) = ArmBuilder.of(settings, benchmark, progress, console.say).arms([settings])
+                (arm,) = builder.arms([settings])
                 arm.index.prepare(arm.pipeline.needs)
             artefacts = arm.index.artefacts()
     rows = [

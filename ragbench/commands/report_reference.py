@@ -77,7 +77,11 @@ def main(arguments: argparse.Namespace) -> int:
     before = Path(arguments.out).read_text("utf-8") if arguments.update else ""
     quiet = arguments.quiet or arguments.json
     sweep = [f"exp={','.join(chosen)}", "split=all", *arguments.overrides]
-    presets = _run(Experiment.sweep(*sweep), quiet)
+    experiment = Experiment.sweep(*sweep)
+    if arguments.update:
+        of = experiment.benchmark
+        reference.require_same_topics(before, reference.head(of.name, len(of.documents), len(of.topics), of.digest))
+    presets = _run(experiment, quiet)
     commands = [_command_line("run -m", sweep)]
     ablations: dict[str, Results] = {}
     for begins, (_, overrides) in {} if arguments.no_ablations else _ABLATIONS.items():

@@ -18,6 +18,7 @@ from ragbench.search.engine.executor import Arm
 
 if TYPE_CHECKING:
     from ragbench.index.remote import RemoteStore
+    from ragbench.index.shards import Sharding
 
 Progress = Callable[[str, int, int], None]
 Say = Callable[[str], None]
@@ -31,6 +32,8 @@ class ArmBuilder:
     store: ArtefactStore
     models: Models
     progress: Progress | None = None
+    sharding: Sharding | None = None
+    """Of large indexes; that of the settings when None."""
 
     @staticmethod
     def of(settings: Settings, benchmark: Benchmark, progress: Progress | None = None, say: Say = print) -> ArmBuilder:
@@ -52,7 +55,7 @@ class ArmBuilder:
                     self.store,
                     self.models,
                     self.progress,
-                    settings[0].sharding,
+                    self.sharding or settings[0].sharding,
                     opened,
                 )
             return built[key]

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal
+
+OnError = Literal["warn", "fail"]
+"""What a file that cannot be read costs: itself, or the whole reading."""
 
 FAILURES: dict[str, str] = {
     "unreadable": "the file cannot be opened; it is skipped",

@@ -11,7 +11,7 @@ import stat
 from collections.abc import Collection, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
 from ragbench.base import progress
@@ -20,7 +20,7 @@ from ragbench.base.fingerprint import digest
 from ragbench.base.types import Document
 from ragbench.corpus import word_file
 from ragbench.corpus.decoding import decode
-from ragbench.corpus.file_warning import FAILURES, FileWarning
+from ragbench.corpus.file_warning import FAILURES, FileWarning, OnError
 from ragbench.corpus.folder import MARKDOWN, FoundFile, find_files, other_files, printable
 from ragbench.corpus.frontmatter import split_frontmatter
 from ragbench.corpus.links import Dialect, related_links, resolve_links
@@ -54,7 +54,7 @@ def read_vault(
     include: Sequence[str] = MARKDOWN,
     only: Collection[str] | None = None,
     max_bytes: int = 5_000_000,
-    on_error: Literal["warn", "fail"] = "warn",
+    on_error: OnError = "warn",
     memory: MutableMapping[tuple[str, str], ReadFile] | None = None,
     dialect: Dialect = "auto",
 ) -> Vault:

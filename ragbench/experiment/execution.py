@@ -15,35 +15,22 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from itertools import accumulate, pairwise, takewhile
 from typing import TYPE_CHECKING
 
-from ragbench.base import parts
 from ragbench.base.errors import ArmsFailed, RagbenchError
 from ragbench.base.fingerprint import digest
+from ragbench.config.executions import execution_of, spec_of
 from ragbench.config.sections import LOCAL, ExecutionSpec
 from ragbench.config.settings import Settings
-from ragbench.experiment.executions import Execution, Workers
+from ragbench.experiment import worker
 from ragbench.experiment.worker import Failure, Job
 from ragbench.models.parallel import threads_for
 from ragbench.search.engine import executor
 
 if TYPE_CHECKING:
+    from ragbench.base.pools import Pool
     from ragbench.base.types import Query
     from ragbench.benchmark.benchmark import Benchmark
     from ragbench.config.arm_builder import Progress, Say
     from ragbench.search.engine.executor import Arm, Outcome
-
-
-def spec_of(settings: Settings) -> ExecutionSpec:
-    """The execution that the settings ask for. Raises ConfigError where it is not possible, also for a missing Ray."""
-    spec = settings.execution
-    if spec.kind != LOCAL:
-        execution_of(spec).check()
-    return spec
-
-
-def execution_of(spec: ExecutionSpec) -> Execution:
-    """The part that computes arms elsewhere. ConfigError for an unknown kind."""
-    found: Execution = parts.load("ragbench.executions", spec.kind, "execution.kind")
-    return found
 
 
 def outcomes(
@@ -116,7 +103,7 @@ def _in_workers(
     threads = max(1, threads_for(None) // workers)
     job = Job.of(settings[0], benchmark, queries, threads, spec.memory_mb << 20)
     done = 0
-    with execution_of(spec).workers(job, workers, spec) as ready:
+    with execution_of(spec).pool(workers, (worker.begin, job), spec) as ready:
         # New settings, without the objects built from them: a worker builds its own.
         shares = [[Settings(s.name, s.config, s.overrides) for s in part] for part in groups(settings, ready.count)]
         for answer in dispatch(shares, ready, spec.retries, say):
@@ -126,9 +113,7 @@ def _in_workers(
             yield answer
 
 
-def dispatch(
-    parts: Sequence[Sequence[Settings]], workers: Workers, retries: int, say: Say
-) -> Iterator[Outcome | Failure]:
+def dispatch(parts: Sequence[Sequence[Settings]], workers: Pool, retries: int, say: Say) -> Iterator[Outcome | Failure]:
     """Give every worker its group, arm by arm; a worker whose group is done takes the last arm of the longest group."""
     waiting = [deque(part) for part in parts]
     attempts: Counter[str] = Counter()
@@ -138,7 +123,7 @@ def dispatch(
         longest = max(waiting, key=len)
         if waiting[number] or longest:
             arm = waiting[number].popleft() if waiting[number] else longest.pop()
-            running[workers.submit(number, arm)] = (number, arm)
+            running[workers.submit(number, worker.run, arm)] = (number, arm)
 
     for number in range(len(parts)):
         start_next(number)

@@ -1,4 +1,4 @@
-"""Worker processes as Ray actors, on a running cluster or on one started for the experiment.
+"""Processes as Ray actors, on a running cluster or on one started for the experiment.
 
 This module prevents what `ray.init` does by default: it reports usage, writes an access token into the home folder,
 waits two minutes for a missing cluster and then ends the process, and takes over signals that a running Java machine
@@ -18,17 +18,14 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, Self
+from pathlib import Path
+from typing import Any, Self, TypeVar
 
 from ragbench.base.errors import ConfigError
-from ragbench.experiment.executions import Execution
-from ragbench.experiment.worker import Worker
+from ragbench.base.pools import Begin
+from ragbench.config.executions import Execution
 
-if TYPE_CHECKING:
-    from ragbench.config.settings import Settings
-    from ragbench.experiment.worker import Failure, Job
-    from ragbench.search.engine.executor import Outcome
-
+T = TypeVar("T")
 _TOKEN_SOURCES = ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
 _STORE_BYTES = 256 << 20
 _CONNECT_SECONDS = 5.0
@@ -41,15 +38,16 @@ def check() -> None:
         raise ConfigError("execution=ray needs Ray, which is not installed: run pip install 'ragbench[ray]'")
 
 
-class RayWorkers:
-    """Actors for a job, as a context. A cluster that was started for them is stopped at the end; others keep running.
+class RayPool:
+    """Actors, as a context. A cluster that was started for them is stopped at the end; others keep running.
 
     `address` is that of a running cluster; None takes RAY_ADDRESS, and without that starts one on this machine.
+    Relative paths start where the driver runs, and a user's own stages are imported from where it finds them.
     """
 
-    def __init__(self, job: Job, count: int, address: str | None = None) -> None:
+    def __init__(self, count: int, begin: Begin = (), address: str | None = None) -> None:
         self.count = count
-        self._job = job
+        self._begin = begin
         self._address = address or os.environ.get("RAY_ADDRESS") or None
         self._actors: list[Any] = []
         self._cleanup = contextlib.ExitStack()
@@ -62,7 +60,7 @@ class RayWorkers:
             ray = _connect(self._address, self.count, stack)
             # Ray would wait without end for actors that have no processor.
             self.count = max(1, min(self.count, int(ray.cluster_resources().get("CPU", 1))))
-            self._shared = ray.put(self._job)
+            self._shared = ray.put(self._begin)
             self._actors = [self._actor() for _ in range(self.count)]
             self._cleanup = stack.pop_all()
         return self
@@ -70,17 +68,19 @@ class RayWorkers:
     def __exit__(self, *exception: object) -> None:
         import ray
 
+        # Actors can be killed. Cancelling a task that ends at that moment aborts the whole process: a race in Ray's
+        # core, like the one in pull request 54798 of ray-project/ray.
         for actor in self._actors:
             ray.kill(actor)
         self._cleanup.close()
 
-    def submit(self, number: int, settings: Settings) -> Future[Outcome | Failure]:
-        """Let a worker run an arm."""
-        future: Future[Outcome | Failure] = self._actors[number].run.remote(settings).future()
+    def submit(self, number: int, function: Callable[..., T], *arguments: Any) -> Future[T]:
+        """Let an actor call a function."""
+        future: Future[T] = self._actors[number].call.remote(function, *arguments).future()
         return future
 
     def restart(self, number: int) -> None:
-        """Replace a worker that has died."""
+        """Replace an actor that has died."""
         import ray
 
         ray.kill(self._actors[number])
@@ -89,51 +89,21 @@ class RayWorkers:
     def _actor(self) -> Any:
         import ray
 
-        return ray.remote(num_cpus=1, max_restarts=0)(Worker).remote(self._shared)
+        return ray.remote(num_cpus=1, max_restarts=0)(_Process).remote(Path.cwd(), sys.path, self._shared)
 
 
-@contextlib.contextmanager
-def tasks(
-    function: Callable[..., None], jobs: Sequence[tuple[Any, ...]], address: str | None = None
-) -> Iterator[Callable[[], int]]:
-    """Call a function in processes of the cluster, once for each tuple of arguments.
-
-    Yields a function that waits for all calls and returns how many failed. Calls that still run when the context ends
-    are killed.
-    """
-    check()
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(contextlib.redirect_stdout(sys.stderr))
-        ray = _connect(address or os.environ.get("RAY_ADDRESS") or None, len(jobs), stack)
-        # Actors can be killed. Cancelling a task that ends at that moment aborts the whole process: a race in Ray's
-        # core, like the one in pull request 54798 of ray-project/ray.
-        actors = [ray.remote(num_cpus=1, max_restarts=0)(_Caller).remote() for _ in jobs]
-        calls = {actor.call.remote(function, *job): actor for actor, job in zip(actors, jobs, strict=True)}
-
-        def failures() -> int:
-            failed = 0
-            while calls:
-                (finished,), _ = ray.wait(list(calls), num_returns=1)
-                try:
-                    ray.get(finished)
-                except ray.exceptions.RayError as error:
-                    print(str(error).splitlines()[0], file=sys.stderr)
-                    failed += 1
-                ray.kill(calls.pop(finished))  # frees its processor for a waiting actor
-            return failed
-
-        try:
-            yield failures
-        finally:
-            for actor in calls.values():
-                ray.kill(actor)
-
-
-class _Caller:
+class _Process:
     """A process of the cluster that calls functions."""
 
-    def call(self, function: Callable[..., None], *arguments: Any) -> None:
-        function(*arguments)
+    def __init__(self, folder: Path, path: Sequence[str], begin: Begin) -> None:
+        if folder.is_dir():  # another machine may not have it
+            os.chdir(folder)
+        sys.path += [entry for entry in path if entry not in sys.path]
+        if begin:
+            begin[0](*begin[1:])
+
+    def call(self, function: Callable[..., T], *arguments: Any) -> T:
+        return function(*arguments)
 
 
 def _connect(address: str | None, count: int, stack: contextlib.ExitStack) -> Any:
@@ -223,8 +193,4 @@ def _connection_failure(address: str | None, error: BaseException) -> str:
     )
 
 
-EXECUTION = Execution(
-    workers=lambda job, count, spec: RayWorkers(job, count, spec.address),
-    check=check,
-    beside=lambda function, jobs, spec: tasks(function, jobs, spec.address),
-)
+EXECUTION = Execution(lambda count, begin, spec: RayPool(count, begin, spec.address), check)

@@ -6,15 +6,12 @@ A worker gets plain values (`Job` once, `Settings` for every arm) and returns an
 from __future__ import annotations
 
 import os
-import sys
 import traceback
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragbench.base import processes
 from ragbench.base.errors import BenchmarkError, RagbenchError
 
 if TYPE_CHECKING:
@@ -32,8 +29,7 @@ class Job:
     """What all arms of an experiment share.
 
     `data` describes the benchmark to `ragbench.config.benchmark`, None when it was built in memory: then `documents`
-    holds its documents. `collection` is the digest they must have. Relative paths start at `folder`; a user's own
-    stages are imported from the driver's `path`.
+    holds its documents. `collection` is the digest they must have.
     """
 
     config: Mapping[str, Any]
@@ -41,8 +37,6 @@ class Job:
     collection: str
     data: Mapping[str, Any] | None
     documents: Sequence[Document]
-    folder: Path
-    path: tuple[str, ...]
     threads: int
     memory_bytes: int
 
@@ -55,8 +49,6 @@ class Job:
             benchmark.collection,
             benchmark.source,
             tuple(benchmark.documents) if benchmark.source is None else (),
-            Path.cwd(),
-            tuple(sys.path),
             threads,
             memory_bytes,
         )
@@ -90,9 +82,6 @@ class Worker:
     def __post_init__(self) -> None:
         # Has an effect where numpy is not loaded yet; the driver's command line sets it, too.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-        if self.job.folder.is_dir():  # another machine may not have it
-            os.chdir(self.job.folder)
-        sys.path += [entry for entry in self.job.path if entry not in sys.path]
         from threadpoolctl import threadpool_limits
 
         from ragbench.config.settings import Settings
@@ -153,11 +142,10 @@ _worker: Worker | None = None
 _job: Job | None = None
 
 
-def begin(job: Job, parent: int) -> None:
-    """Set the job of this process, which ends with the process that started it; `run` starts the work."""
+def begin(job: Job) -> None:
+    """Set the job of this process; `run` starts the work."""
     global _job, _worker
     _job, _worker = job, None
-    processes.end_with(parent)
 
 
 def run(settings: Settings) -> Outcome | Failure:

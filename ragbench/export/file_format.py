@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ragbench.search.stages.fuse import Fuse
 
 BUNDLE = "ragbench"
-ENGINES = {"sqlite": ".sqlite", "postgres": ".sql"}
+ENGINES = {"sqlite": ".sqlite", "postgres": ".sql", "lancedb": ".lancedb"}
 """The formats that hold the documents, beside a bundle: their files. All others are configurations."""
 
 Render = Callable[["Settings", Sequence[str], str | None], tuple[str, list[str]]]

@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 
 
 _UNTRUSTED = frozenset({Capability.READS, Capability.WRITES})
-_TRIES = 5
-"""Of opening a bundle that is refreshed at that moment."""
 
 
 @dataclass(frozen=True)
@@ -184,27 +182,6 @@ class LoadedBundle:
 
 
 def load_folder(
-    folder: str | Path,
-    *,
-    corpus: str | Path | None = None,
-    key: str | Path | None = None,
-    threads: int | None = None,
-    models: Models | None = None,
-    memory: Memory | None = None,
-) -> LoadedBundle:
-    """Open the folder of a bundle, its index and its models, as `ragbench.export.opening.load` says."""
-    place = Path(folder).expanduser()
-    for _ in range(_TRIES - 1):
-        before = signing.state(place)
-        try:
-            return _load(place, corpus, key, threads, models, memory)
-        except (BundleError, IndexError_):
-            if signing.state(place) == before:
-                raise  # else a refresh has replaced what was being opened
-    return _load(place, corpus, key, threads, models, memory)
-
-
-def _load(
     place: Path,
     corpus: str | Path | None,
     key: str | Path | None,
@@ -212,6 +189,7 @@ def _load(
     models: Models | None,
     memory: Memory | None,
 ) -> LoadedBundle:
+    """Open the folder of a bundle, its index and its models, as `ragbench.export.opening.load` says."""
     record = bundle.read_record(place)
     signed = None
     if key is not None:

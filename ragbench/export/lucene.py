@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from ragbench.export.hybrid import QUERY, Hybrid
@@ -92,9 +93,13 @@ def by_words(bm25: Bm25F, prefix: str = "", text: str = QUERY) -> dict[str, Any]
     return {"combined_fields": {"query": text, "fields": fields}}
 
 
-def differences(hybrid: Hybrid, system: str) -> list[str]:
-    """A sentence where both systems count words in another way than ragbench."""
-    if hybrid.lexical and hybrid.analyzer in CUSTOM:
+def differences(hybrid: Hybrid, system: str, alone_in: Collection[str] = ()) -> list[str]:
+    """A sentence where a system counts words in another way than ragbench.
+
+    `alone_in`: the queries in which it scores terms of one position by themselves, as ragbench does.
+    """
+    scored = [hybrid.bm25, *([hybrid.documents.scoring] if hybrid.documents else [])] if hybrid.lexical else []
+    if hybrid.analyzer in CUSTOM and any(set(by_words(each)) - set(alone_in) for each in scored):
         difference = f"{system} counts a term and its parts as one, here each counts for itself"
         return [f"index.lexical.analyzer = {hybrid.analyzer}: {difference}"]
     return []

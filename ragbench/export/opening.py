@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
-from ragbench.base.errors import ConfigError
+from ragbench.base.errors import BundleError, ConfigError, IndexError_
+from ragbench.export import signing
 from ragbench.export.engines import opened
 from ragbench.export.loaded_bundle import LoadedBundle, load_folder
 from ragbench.export.memory import Memory
 from ragbench.models.access import Models
+
+_TRIES = 5
+"""Of opening a bundle that is refreshed at that moment."""
 
 
 def load(
@@ -33,4 +38,13 @@ def load(
         if corpus is not None or key is not None:
             raise ConfigError(f"{folder} is an engine, which has neither a signature nor a corpus: leave both out")
         return opened.load(folder, threads=threads, models=models)
-    return load_folder(folder, corpus=corpus, key=key, threads=threads, models=models, memory=memory)
+    place = Path(folder).expanduser()
+    attempt = partial(load_folder, place, corpus, key, threads, models, memory)
+    for _ in range(_TRIES - 1):
+        before = signing.state(place)
+        try:
+            return attempt()
+        except (BundleError, IndexError_):
+            if signing.state(place) == before:
+                raise  # else a refresh has replaced what was being opened
+    return attempt()

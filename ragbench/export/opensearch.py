@@ -12,6 +12,8 @@ from ragbench.export.hybrid import NAME, VECTOR, Hybrid
 from ragbench.search.stages.fuse import Fuse
 
 _SYSTEM = "OpenSearch"
+_ALONE = ("combined_fields",)
+"""The queries whose terms of one position are clauses of their own (`CombinedFieldsQueryBuilder` of version 3.2)."""
 FUSIONS = ("rrf", "convex/min_max", "convex/theoretical")
 
 NEAREST = (Fuse("convex", norm="min_max"), Fuse("rrf"))
@@ -22,7 +24,7 @@ replayed = hybrid.with_one_window
 def render(settings: Settings, origin: Sequence[str], version: str | None = None) -> tuple[str, list[str]]:
     """The file, and sentences for what it cannot express; `origin` are sentences on where it comes from."""
     plan, missing = hybrid.translate(settings, _SYSTEM, "opensearch", FUSIONS)
-    missing += hybrid.same_window(plan, _SYSTEM) + lucene.differences(plan, _SYSTEM) + _kinds(plan)
+    missing += hybrid.same_window(plan, _SYSTEM) + lucene.differences(plan, _SYSTEM, _ALONE) + _kinds(plan)
     queries = [*([_meaning(plan)] if plan.dense else []), *([lucene.words(plan)] if plan.lexical else [])]
     queries += [lucene.documents(plan)] if plan.documents else []
     search: dict[str, Any] = {"size": plan.top_n, "_source": {"excludes": ["vector"]}}

@@ -93,16 +93,16 @@ def build_dense(folder: Path, spec: VectorsSpec, source: Path, models: Models, s
     Each worker process loads the model; the workers share the processors.
     """
     wanted = spec.encoder
-    workers = shards.sharding.workers
-    threads = models.threads if workers == 1 else max(1, threads_for(models.threads) // workers)
+    apart, workers = shards.sharding.apart, shards.sharding.workers
+    threads = max(1, threads_for(models.threads) // workers)
     ranges = list(_ranges(source, shards))
     tasks: list[tuple[int, Task]] = []
     for first, last, start, stop in ranges:
         embed = partial(_embed, source, spec.passage, first, last)
-        if workers == 1:
-            tasks.append((stop - start, partial(embed, models.encoder(wanted))))
-        else:
+        if apart:
             tasks.append((stop - start, partial(_embed_in_worker, embed, models.cache, threads, wanted)))
+        else:
+            tasks.append((stop - start, partial(embed, models.encoder(wanted))))
     parts = shards.run(tasks, tick)
     shape = (ranges[-1][3] if ranges else 0, models.encoder(wanted).dim)
     vectors = np.lib.format.open_memmap(folder / dense.VECTORS, mode="w+", dtype=np.float32, shape=shape)

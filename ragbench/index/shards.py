@@ -1,4 +1,4 @@
-"""Works on a large collection in pieces, by worker processes, and keeps finished pieces.
+"""Works on a large collection in pieces, here or by other processes, and keeps finished pieces.
 
 A shard is a folder that one task fills. It gets its name when it is complete, so the next build uses the finished
 shards of a killed one. Results depend only on the tasks, not on the number of processes.
@@ -6,21 +6,19 @@ shards of a killed one. Results depend only on the tasks, not on the number of p
 
 from __future__ import annotations
 
-import os
 import shutil
-from collections.abc import Callable, Iterable
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from ragbench.base.bounds import Checked, Count
 from ragbench.base.errors import IndexError_
 from ragbench.base.files import draft_of, publish_folder
-from ragbench.base.processes import end_with
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future
+from ragbench.base.pools import LocalPool, Pool
 
 Task = Callable[[Path], None]
 """A task that fills an empty folder; it must be picklable."""
@@ -40,6 +38,15 @@ class Sharding(Checked):
 
     shard_documents: Count = 2000  # larger collections are built in shards of so many, and a killed build goes on
     workers: Count = 1  # processes that share the shards; 1 is no other process
+
+    @property
+    def apart(self) -> bool:
+        """Whether other processes build the shards."""
+        return self.workers > 1
+
+    def pool(self) -> Pool:
+        """Those processes."""
+        return LocalPool(self.workers)
 
     def starts(self, n_documents: int) -> range:
         """The first document of every shard."""
@@ -65,7 +72,7 @@ class Shards:
         self.folder.mkdir(parents=True, exist_ok=True)
         places: list[Path] = []
 
-        def unfinished() -> Iterable[tuple[int, Task, Path]]:
+        def unfinished() -> Iterator[tuple[int, Task, Path]]:
             for size, task in tasks:
                 place = self.folder / f"{len(places):06}"
                 places.append(place)
@@ -74,12 +81,12 @@ class Shards:
                 else:
                     yield size, task, place
 
-        if self.sharding.workers == 1:
+        if self.sharding.apart:
+            self._run_apart(iter(unfinished()), tick)
+        else:
             for size, task, place in unfinished():
                 _fill_shard(task, place)
                 tick(size)
-        else:
-            self._run_in_processes(iter(unfinished()), tick)
         return places
 
     def piece(self, name: str, task: Task) -> Path:
@@ -96,39 +103,44 @@ class Shards:
         if self.folder.exists():
             shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _run_in_processes(self, work: Any, tick: Tick) -> None:
-        """Run tasks in a pool of new processes; they are not forked, because Java may run in this one."""
-        from concurrent.futures import FIRST_COMPLETED, wait
-        from concurrent.futures.process import BrokenProcessPool
-
-        from joblib.externals.loky import ProcessPoolExecutor
-
-        count = self.sharding.workers
-        # One thread for BLAS and OpenMP in each process, since the processes run in parallel.
-        pool = ProcessPoolExecutor(
-            max_workers=count,
-            initializer=end_with,
-            initargs=(os.getpid(),),
-            env={"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
-        )
-        running: dict[Future[None], int] = {}
-        try:
+    def _run_apart(self, work: Iterator[tuple[int, Task, Path]], tick: Tick) -> None:
+        running: dict[Future[Exception | None], tuple[int, int]] = {}
+        with self.sharding.pool() as pool:
+            free = deque(number for _ in range(_AHEAD) for number in range(pool.count))
             while True:
-                for size, task, place in islice(work, _AHEAD * count - len(running)):
-                    running[pool.submit(_fill_shard, task, place)] = size
+                for size, task, place in islice(work, len(free)):
+                    number = free.popleft()
+                    running[pool.submit(number, _fill_apart, task, place)] = number, size
                 if not running:
                     return
                 for done in wait(running, return_when=FIRST_COMPLETED).done:
-                    size = running.pop(done)
-                    done.result()
+                    number, size = running.pop(done)
+                    death = done.exception()
+                    if death is not None:
+                        raise IndexError_(
+                            "a worker process died while it built a part of the index, perhaps for lack of memory; run "
+                            "the command again (finished parts are kept), with fewer workers or a smaller "
+                            "index.build.shard_documents"
+                        ) from death
+                    failure = done.result()
+                    if failure is not None:
+                        raise failure
+                    free.append(number)
                     tick(size)
-        except BrokenProcessPool as cause:
+
+
+def _fill_apart(task: Task, place: Path) -> Exception | None:
+    """Fill a shard in another process; an error is returned, so that only the death of a process raises there."""
+    try:
+        if not place.parent.is_dir():
             raise IndexError_(
-                "a worker process died while it built a part of the index, perhaps for lack of memory; run the command "
-                "again (finished parts are kept), with a smaller index.build.workers or index.build.shard_documents"
-            ) from cause
-        finally:
-            pool.shutdown(wait=True, kill_workers=True)
+                f"a worker does not find {place.parent}: name a folder with paths.index that all machines share"
+            )
+        _fill_shard(task, place)
+    except Exception as error:
+        error.add_note("".join(traceback.format_exception(error)))
+        return error
+    return None
 
 
 def _fill_shard(task: Task, place: Path) -> None:

@@ -16,9 +16,8 @@ from ragbench.evidence import arms
 from ragbench.evidence.policy import Policy
 from ragbench.evidence.power import POWER
 from ragbench.report import evidence
-from ragbench.report import references as works
 from ragbench.report.cells import join_names
-from ragbench.report.references import Citations, Reference
+from ragbench.report.references import OF_STAGE, Citations, Reference
 
 if TYPE_CHECKING:
     from ragbench.results.measurements import Measurements
@@ -94,27 +93,27 @@ def _systems(results: Measurements, configs: Mapping[str, Mapping[str, Any]], ci
     used = {stage for config in configs.values() for stage in stages(config)}
     if "RetrieveLexical" in used:
         fields = {f for config in configs.values() for f in _fields(config)}
-        formula = f"BM25F {cite(works.BM25F)}" if len(fields) > 1 else f"BM25 {cite(works.BM25)}"
+        formula = f"BM25F {cite('bm25f')}" if len(fields) > 1 else f"BM25 {cite('bm25')}"
         settings = sorted({(node["k1"], node["b"]) for config in configs.values() for node in _of_words(config)})
         parameters = join_names([f"k1 = {k1:g} and b = {b:g}" for k1, b in settings])
         parts.append(
             f"Words are matched by {formula} with {parameters} in Lucene, as "
-            f"packaged by Anserini {cite(works.ANSERINI)}, analyzer '{index['lexical']['analyzer']}'."
+            f"packaged by Anserini {cite('anserini')}, analyzer '{index['lexical']['analyzer']}'."
         )
     if "RetrieveDense" in used:
         encoder, kind = index["encoder"]["name"], index["dense"]["kind"]
-        source = f" {cite(works.BGE)}" if encoder.startswith("bge-") else ""
+        source = f" {cite('bge')}" if encoder.startswith("bge-") else ""
         exact = _STRUCTURES[kind]
         parts.append(
             f"Meaning is matched by the inner product of unit vectors from {encoder}{source}, {exact} in FAISS "
-            f"{cite(works.FAISS)}."
+            f"{cite('faiss')}."
         )
     for stage, sentence in _SENTENCES.items():
         if stage in used:
-            parts.append(f"{sentence} {cite(works.OF_STAGE[stage])}.")
+            parts.append(f"{sentence} {cite(OF_STAGE[stage])}.")
     rerankers = sorted({c["p6"]["model"] for c in configs.values() if "_target_" in (c.get("p6") or {})})
     if rerankers:
-        source = f" {cite(works.MINILM)}" if any("MiniLM" in name for name in rerankers) else ""
+        source = f" {cite('minilm')}" if any("MiniLM" in name for name in rerankers) else ""
         parts.append(f"The cross-encoder is {join_names(rerankers)}{source}.")
     return " ".join(parts)
 
@@ -145,14 +144,14 @@ def _of_words(config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _design_source(config: Mapping[str, Any], cite: Citations) -> str:
-    source = {"fractional": works.FRACTIONS, "shapley": works.SHAPLEY}.get(str(config.get("design")))
+    source = {"fractional": "fractions", "shapley": "shapley"}.get(str(config.get("design")))
     return f" {cite(source)}" if source else ""
 
 
 def _measures(results: Measurements, config: Mapping[str, Any], cite: Citations) -> str:
     primary = evidence.primary(results)
     others = [str(name) for name in config["measures"] if name != primary]
-    source = f" with linear gain {cite(works.NDCG)}" if primary.startswith("nDCG") else ""
+    source = f" with linear gain {cite('ndcg')}" if primary.startswith("nDCG") else ""
     version = results.record["environment"]["packages"].get("ir-measures", "")
     text = (
         f"The primary measure of documents is {primary}{source}, fixed before the experiment; secondary are "
@@ -160,9 +159,7 @@ def _measures(results: Measurements, config: Mapping[str, Any], cite: Citations)
         if others
         else f"The only measure of documents is {primary}{source}. "
     )
-    text += (
-        f"All are computed by ir-measures {version} {cite(works.IR_MEASURES)}. A document is scored by its best chunk"
-    )
+    text += f"All are computed by ir-measures {version} {cite('ir-measures')}. A document is scored by its best chunk"
     levels = set(results.per_query["level"])
     if SECTION in levels:
         text += "; judged sections are evaluated too, each by the best chunk that overlaps it"
@@ -190,19 +187,19 @@ def _statistics(results: Measurements, config: Mapping[str, Any], cite: Citation
     return (
         f"Comparisons are paired over queries. p values of the t of every mean difference are adjusted over all "
         f"comparisons of a table, at both levels, by the largest of these statistics in {spec.draws:,} sign flips of "
-        f"whole queries (all of them where there are no more) {cite(works.RANDOMISATION)} and in as many samples of "
-        f"queries around a mean of 0, single-step maxT {cite(works.MAX_T)}, with p = (b + 1) / (m + 1) "
-        f"{cite(works.NEVER_ZERO)}. An interval contains the means that this test does not reject; all intervals hold "
+        f"whole queries (all of them where there are no more) {cite('randomisation')} and in as many samples of "
+        f"queries around a mean of 0, single-step maxT {cite('max-t')}, with p = (b + 1) / (m + 1) "
+        f"{cite('never-zero')}. An interval contains the means that this test does not reject; all intervals hold "
         f"together at {results.interval}. A difference is equivalent to none when two one-sided tests "
-        f"{cite(works.TOST)} place it within +-{spec.smallest_effect:g}. The minimum detectable effect is the true "
+        f"{cite('tost')} place it within +-{spec.smallest_effect:g}. The minimum detectable effect is the true "
         f"difference that {100 * POWER:.0f}% of such comparisons find, by simulation from the observed differences. "
         f"Quality is better when documents or passages are and the other one is shown, by its own one-sided bound at "
-        f"{100 * spec.confidence:g}%, to lose less than {spec.smallest_effect:g} {cite(works.NOT_WORSE)}. Where "
+        f"{100 * spec.confidence:g}%, to lose less than {spec.smallest_effect:g} {cite('not-worse')}. Where "
         f"unjudged hits could turn the sign of an effect, if they were as useful as judged ones at their rank, it is "
         f"left open; where nothing was judged useless, as with known items, unjudged hits count as useless. A change "
         f"is adopted when quality is better and its cost within budget ({limit}), rejected when quality is worse or "
         f"its cost over budget. Results for query types with fewer than {fewest.CONCLUSION} topics are marked as "
-        f"unstable {cite(works.FEW_TOPICS)}. The seed is {policy.seed}."
+        f"unstable {cite('few-topics')}. The seed is {policy.seed}."
     )
 
 

@@ -33,6 +33,7 @@ from ragbench.report.cells import (
 )
 from ragbench.report.figures import fate, main_effects
 from ragbench.results import verdicts as verdicts_
+from ragbench.results.measurements import ARMS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -142,13 +143,11 @@ def arms(results: Measurements) -> Table:
         return Cell(plain(_at(total, arm, "p95"), 1), f"[{low:.0f}, {high:.0f}]" if high == high else "")
 
     columns = (
-        PageColumn("Configuration", "", Cell),
-        PageColumn(f"{measure}, documents", "mean over topics", of(means, measure)),
-        PageColumn(
-            f"{PRIMARY}, passages", "of passages as they are returned", of(passages, PRIMARY), len(passages) > 0
-        ),
-        PageColumn("p50, ms", "median service time of a query", of(total, "p50", 1), timed),
-        PageColumn("p95, ms", "with its 95% interval", p95, timed),
+        PageColumn(*ARMS["arm"].head, Cell),
+        PageColumn(f"{measure}, documents", ARMS["documents"].note, of(means, measure)),
+        PageColumn(f"{PRIMARY}, passages", ARMS["passages"].note, of(passages, PRIMARY), len(passages) > 0),
+        PageColumn(*ARMS["p50"].head, of(total, "p50", 1), timed),
+        PageColumn(*ARMS["p95"].head, p95, timed),
         *(PageColumn(name, _MEANING.get(name, ""), of(means, name)) for name in others),
         *(
             PageColumn(
@@ -159,13 +158,11 @@ def arms(results: Measurements) -> Table:
             for name in context
         ),
         PageColumn(
-            "Index, MB",
-            "bytes of all artefacts it reads",
+            *ARMS["index"].head,
             lambda arm: Cell(f"{results.record['index_bytes'][arm] / 1e6:.1f}"),
         ),
         PageColumn(
-            "Memory, MB",
-            "peak of a process that answers one query",
+            *ARMS["memory"].head,
             lambda arm: Cell(plain(memory.get(arm, math.nan), 0)),  # a search that runs elsewhere has its memory there
             bool(memory),
         ),

@@ -40,12 +40,9 @@ _FORMATS = {
 def document(presets: Measurements, ablations: Mapping[str, pd.DataFrame], commands: Sequence[str]) -> str:
     """The whole file; `ablations` are verdict tables by title, and every row says at which commit it was measured."""
     record = presets.record
-    at = _commit(record)
+    at, benchmark = _commit(record), record["benchmark"]
     parts = [
-        "# Reference results",
-        f"Generated, not written by hand, on the benchmark {record['benchmark']['name']} "
-        f"({record['benchmark']['documents']} documents, {record['topics']} topics, digest "
-        f"{record['benchmark']['digest'][:12]}).",
+        head(benchmark["name"], benchmark["documents"], record["topics"], benchmark["digest"]),
         f"## {RUNS}\n\n" + markdown(_runs(presets, commands)),
         "## Presets by split\n\n" + markdown(_presets(presets).pipe(_measured, at), _FORMATS),
         *(
@@ -69,15 +66,27 @@ def document(presets: Measurements, ablations: Mapping[str, pd.DataFrame], comma
     return "\n\n".join(parts) + "\n"
 
 
+def head(benchmark: str, documents: int, topics: int, digest: str) -> str:
+    """What stands before the first table: the benchmark, its numbers of documents and topics, its digest."""
+    about = f"{benchmark} ({documents} documents, {topics} topics, digest {digest[:12]})"
+    return f"# Reference results\n\nGenerated, not written by hand, on the benchmark {about}."
+
+
+def require_same_topics(before: str, now: str) -> None:
+    """Raise ConfigError where two files, or what stands before their tables, are of different topics."""
+    old, new = _topics(before), _topics(now)
+    if old != new:
+        raise ConfigError(f"the file to update is of other topics ({old}; now {new})")
+
+
 def updated(before: str, after: str) -> str:
     """The file `before` with what `after` measured: rows of presets, by arm and split, and whole tables of verdicts.
 
     What was not measured again stays, with its commit: other rows, other tables, and times where no time was measured.
     Runs of which nothing is left are not listed. Raises ConfigError where the two are of different topics.
     """
-    (head, sections), (new_head, new) = _sections(before), _sections(after)
-    if head != new_head:
-        raise ConfigError(f"the file to update is of other topics ({_topics(head)}; now {_topics(new_head)})")
+    require_same_topics(before, after)
+    (top, sections), (_, new) = _sections(before), _sections(after)
     last = new.pop(WORDS)
     sections.pop(WORDS, None)
     for title, body in new.items():
@@ -86,13 +95,13 @@ def updated(before: str, after: str) -> str:
     used = "".join(body for title, body in sections.items() if title != RUNS)
     runs = sections[RUNS].splitlines()
     sections[RUNS] = "\n".join(row for row in runs if not (at := _COMMIT.match(row)) or at[1] in used)
-    return head + "\n".join(f"## {title}\n{body.rstrip()}\n" for title, body in [*sections.items(), (WORDS, last)])
+    return top + "\n".join(f"## {title}\n{body.rstrip()}\n" for title, body in [*sections.items(), (WORDS, last)])
 
 
 def _sections(text: str) -> tuple[str, dict[str, str]]:
     """What stands before the first title, and what stands below each."""
-    head, *parts = re.split(r"^## ", text, flags=re.M)
-    return head, {title: body for title, _, body in (part.partition("\n") for part in parts)}
+    top, *parts = re.split(r"^## ", text, flags=re.M)
+    return top, {title: body for title, _, body in (part.partition("\n") for part in parts)}
 
 
 def _merged(before: str, after: str) -> str:
@@ -121,8 +130,8 @@ def _cells(section: str) -> tuple[list[str], list[str], list[dict[str, str]]]:
     return heads, rule, [dict(zip(heads, row, strict=True)) for row in rows]
 
 
-def _topics(head: str) -> str:
-    return " ".join(head.partition("on the benchmark")[2].split()).rstrip(".")
+def _topics(text: str) -> str:
+    return " ".join(text.partition("on the benchmark")[2].partition("\n## ")[0].split()).rstrip(".")
 
 
 def with_effects(page: str, verdicts: Mapping[str, pd.DataFrame]) -> str:

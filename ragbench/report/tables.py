@@ -15,6 +15,7 @@ from ragbench.evaluation.passages import TOKENS
 from ragbench.evidence import areas, field, halves
 from ragbench.report import evidence
 from ragbench.results import verdicts
+from ragbench.results.measurements import ARMS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,8 +29,9 @@ def show(results: Measurements) -> None:
     """Print measures overall and by query type, service times, and response times in the open loop."""
     titled = results.title_with_origin
     quality = with_latency(results, results.summary(("split",)))
-    shown = columns(quality, ["arm", "split", "n", *MEASURES, UNPLACED, *ANSWERED, *_FORMATS])
-    print_table(shown, titled("Documents"), _FORMATS)
+    forms = {ARMS[name].title: form for name, form in ARMS.forms.items()}
+    shown = columns(quality, ["arm", "split", "n", *MEASURES, UNPLACED, *ANSWERED, *forms])
+    print_table(shown, titled("Documents"), forms)
     if (results.per_query["level"] == PASSAGE).any():
         passages = results.summary(("split",), level=PASSAGE)
         context = [str(name) for name in passages.columns if str(name).endswith("tokens")]
@@ -38,10 +40,10 @@ def show(results: Measurements) -> None:
         )
     if (results.per_query["level"] == "section").any():
         sections = results.summary(("split",), level="section")
-        print_table(columns(sections, ["arm", "split", "n", *MEASURES]), titled("Sections"), _FORMATS)
+        print_table(columns(sections, ["arm", "split", "n", *MEASURES]), titled("Sections"))
     if (results.per_query["level"] == "quote").any():
         quotes = results.summary(("split",), level="quote")
-        print_table(columns(quotes, ["arm", "split", "n", *MEASURES]), titled("Quotes"), _FORMATS)
+        print_table(columns(quotes, ["arm", "split", "n", *MEASURES]), titled("Quotes"))
     if results.per_query["type"].nunique() > 1:
         print_table(by_type(results), titled(f"{PRIMARY} by query type"))
     if len(room := evidence.headroom(results)):
@@ -67,18 +69,15 @@ def show_headroom(room: pd.DataFrame) -> None:
     print("\n".join(headroom.sentences(room)))
 
 
-_FORMATS = {"p50 ms": ".1f", "p95 ms": ".1f", "index MB": ".1f", "peak MB": ".0f"}
-
-
 def with_latency(results: Measurements, frame: pd.DataFrame) -> pd.DataFrame:
     """A table with further columns: p50 and p95 of the whole query, index size and peak memory of the arm."""
-    frame = frame.assign(**{"index MB": frame["arm"].map(results.record["index_bytes"]) / 1e6})
+    frame = frame.assign(**{ARMS["index"].title: frame["arm"].map(results.record["index_bytes"]) / 1e6})
     if results.peak_memory_mb:
-        frame = frame.assign(**{"peak MB": frame["arm"].map(results.peak_memory_mb)})
+        frame = frame.assign(**{ARMS["memory"].title: frame["arm"].map(results.peak_memory_mb)})
     if not len(results.latency):
         return frame
     total = results.latency[results.latency["stage"] == "total"].set_index("arm")
-    return frame.assign(**{f"{p} ms": frame["arm"].map(total[p]) for p in ("p50", "p95")})
+    return frame.assign(**{ARMS[p].title: frame["arm"].map(total[p]) for p in ("p50", "p95")})
 
 
 def by_type(results: Measurements) -> pd.DataFrame:

@@ -22,7 +22,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragbench.base.columns import Columns
+from ragbench.base.columns import Column, Columns
 from ragbench.base.errors import BoundaryError, ResultsError
 from ragbench.base.files import why_unreadable
 from ragbench.boundary.yaml import read_yaml_file
@@ -40,6 +40,18 @@ OPEN_LOOP, CONFIG = "open_loop.csv", "config.yaml"
 VERDICTS, FIELD, HALVES, AREAS = "verdicts.csv", "field.csv", "halves.csv", "areas.csv"
 TOPIC_COLUMNS = Columns.of("qid", "split", "type", "text", "need", "area")
 METADATA = "metadata.yaml"
+ARMS = Columns.of(
+    Column("arm", "configuration", text=True),
+    Column("documents", note="mean over topics"),
+    Column("passages", note="of passages as they are returned"),
+    Column("p50", "p50 ms", "median service time of a new query", ".1f"),
+    Column("p95", "p95 ms", "service time of a new query, with its 95% interval", ".1f"),
+    Column("index", "index MB", "bytes of all artefacts it reads", ".1f"),
+    Column("memory", "peak MB", "memory of a process that answers one query", ".0f"),
+    Column("verdict", note="against the base", text=True),
+    Column("changes", note="in the pipeline", text=True),
+)
+"""What is known of every arm, under the same headings wherever arms are listed."""
 PER_QUERY_COLUMNS = Columns.of("arm", "level", "split", "type", "qid", "measure", "value")
 
 

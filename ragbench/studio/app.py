@@ -33,6 +33,7 @@ from ragbench.evaluation.measures import PRIMARY
 from ragbench.report import advice, html, screen
 from ragbench.report.cells import MARKS, interval, plain, signed
 from ragbench.results import store
+from ragbench.results.measurements import ARMS
 from ragbench.studio import leaderboard, queries
 from ragbench.studio.guard import FRAMED, Guard
 from ragbench.studio.jobs import COMMANDS, Job, Jobs
@@ -428,10 +429,11 @@ def _leaderboard(pages: Pages, asked: QueryParams) -> Response:
         damaged=damaged,
         stopped=store.stopped_runs(pages.studio.root),
         benchmarks=list(benchmarks.values()),
+        columns=ARMS,
+        primary=PRIMARY,
         measures=measures,
         measure=measure,
         sort=sort,
-        sorts=leaderboard.SORTS,
         base=base[1].id if base else None,
         kept=kept,
         pins=pins,

@@ -51,7 +51,6 @@ _SORTS: Mapping[str, Callable[[Row], Any]] = {
     "date": lambda row: -row.run.started,
     "name": lambda row: (row.arm.id.arm.lower(), row.run.name),
 }
-SORTS = tuple(_SORTS)
 
 
 def rows(

@@ -15,8 +15,6 @@ from ragbench.report.figures import fate
 from ragbench.results.measurements import Measurements
 from ragbench.search.engine.snippet import highlights
 
-SORTS = ("loss", "gain", "low", "qid")
-
 
 @dataclass(frozen=True)
 class Topic:

@@ -44,7 +44,7 @@ def test_two_commands_give_a_verdict(
     assert len(list(Path("notes").rglob("*.md"))) == 500
     assert len(Path("queries.csv").read_text(encoding="utf-8").splitlines()) == 21
     own = ["data=vault", "data.corpus=notes", "data.queries=queries.csv", "paths.results=results"]
-    quick = ["latency.rounds=1", "latency.cold_start=false"]
+    quick = ["latency.rounds=1", "latency.cold_start=false", "tracking.enabled=false"]
 
     assert cli.main(["run", "--wide", "-m", "+exp=lexical_only,baseline", *own, *quick]) == 0
     said = capsys.readouterr()

@@ -11,12 +11,13 @@ from contextlib import contextmanager
 
 import pytest
 
+from ragbench.base.pools import LocalPool
 from ragbench.benchmark.load import load
 from ragbench.config import composition
 from ragbench.config.arm_builder import ArmBuilder
 from ragbench.config.settings import Settings
+from ragbench.experiment import worker
 from ragbench.experiment.execution import dispatch, groups
-from ragbench.experiment.execution_joblib import JoblibWorkers
 from ragbench.experiment.worker import Failure, Job
 
 # Near-copies are looked for before anything that differs, so that no arm finds work done by another.
@@ -35,12 +36,12 @@ def around() -> list[str]:
 
 
 @contextmanager
-def started(settings: list[Settings], count: int) -> Iterator[JoblibWorkers]:
+def started(settings: list[Settings], count: int) -> Iterator[LocalPool]:
     """Workers that have answered once, so that Java and models are there."""
     benchmark = load(settings[0].config["data"])
     queries = [topic.query() for topic in benchmark.select("all")]
-    with JoblibWorkers(Job.of(settings[0], benchmark, queries, 1, 512 << 20), count) as workers:
-        for future in [workers.submit(number, settings[0]) for number in range(count)]:
+    with LocalPool(count, (worker.begin, Job.of(settings[0], benchmark, queries, 1, 512 << 20))) as workers:
+        for future in [workers.submit(number, worker.run, settings[0]) for number in range(count)]:
             assert not isinstance(future.result(), Failure)
         yield workers
 

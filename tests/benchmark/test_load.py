@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from ragbench.base.errors import ConfigError
-from ragbench.benchmark.load import LOADERS, load, load_benchmark
+from ragbench.benchmark.load import load, load_benchmark
+from ragbench.benchmark.loaders import LOADERS
 from ragbench.config import composition
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,14 +30,17 @@ TEA = ROOT / "tests" / "data" / "tea"
             "data.zzz is not an option of data=vault; the options are data.corpus",
         ),
         ({"loader": "vault", "corpus": 5}, "data.corpus must be a path, got 5"),
-        ({"loader": "vault", "corpus": "x", "on_error": "maybe"}, "data.on_error must be warn or fail, got 'maybe'"),
+        (
+            {"loader": "vault", "corpus": "x", "on_error": "maybe"},
+            "data.on_error must be one of warn, fail, got 'maybe'",
+        ),
         ({"loader": "beir", "folder": "x", "markdown": "yes"}, "data.markdown must be true or false, got 'yes'"),
         ({"loader": "ir_datasets", "id": "x", "max_documents": True}, "data.max_documents must be a whole number"),
-        ({"loader": "ir_datasets", "id": 5}, "data.id must be a text or a mapping, got 5"),
+        ({"loader": "ir_datasets", "id": 5}, "data.id must be a text, or a mapping to texts, got 5"),
         ({"loader": "vault", "corpus": "x", "include": "*.md"}, "data.include must be a list"),
         (
             {"loader": "trec", "corpus": "x", "queries": "y", "qrels": "z", "field": "head"},
-            "data.field must be title or",
+            "data.field must be one of title, desc, narr, got 'head'",
         ),
         ({"loader": "beir", "folder": "x", "resplit": "yes"}, "data.resplit must be a whole number"),
     ],
@@ -69,14 +73,14 @@ def test_new_halves_on_request() -> None:
 @pytest.mark.parametrize("name", LOADERS)
 def test_every_loader_has_a_configuration_of_all_its_options(name: str) -> None:
     import inspect
+    import pydoc
 
-    from ragbench.benchmark.load import _loader
     from ragbench.config import catalogue
 
     config = catalogue.read().content("data", name)
     assert config.pop("loader") == name
     assert config.pop("resplit") is None
-    parameters = {k: p for k, p in inspect.signature(_loader(name)).parameters.items() if k != "topics"}
+    parameters = {k: p for k, p in inspect.signature(pydoc.locate(LOADERS[name])).parameters.items() if k != "topics"}
     assert set(config) == set(parameters)
     for key, value in config.items():
         default = parameters[key].default

@@ -110,7 +110,7 @@ def words(tmp_path: Path) -> list[str]:
     return [
         *("data=vault", f"data.corpus={notes}", f"data.queries={tmp_path / 'queries.csv'}"),
         *(f"paths.results={tmp_path / 'results'}", "latency.queries=4", "latency.rounds=1", "latency.warmup=2"),
-        *("latency.cold_start=false", "statistics.draws=500"),
+        *("latency.cold_start=false", "statistics.draws=500", "tracking.enabled=false"),
     ]
 
 
@@ -152,14 +152,14 @@ def export(words: list[str], tmp_path: Path) -> None:
     assert cli.main(["export", str(named), "--out", str(tmp_path / "bundle")]) == 0
 
 
-def refresh(words: list[str], tmp_path: Path) -> None:
+def export_and_refresh(words: list[str], tmp_path: Path) -> None:
     export(words, tmp_path)
     for number in range(30):
         (tmp_path / "notes" / f"new-{number}.md").write_text(f"# Number {number}\n\nThis is note {number} of many.\n")
     assert cli.main(["refresh", str(tmp_path / "bundle"), "--corpus", str(tmp_path / "notes")]) == 0
 
 
-LONG = (run, ablate, tune, bakeoff, index, index_in_shards, fit, export, refresh)
+LONG = (run, ablate, tune, bakeoff, index, index_in_shards, fit, export_and_refresh)
 
 
 @pytest.mark.parametrize("command", LONG, ids=lambda each: each.__name__)

@@ -171,7 +171,7 @@ class Pretended:
     def __init__(self, bad: dict[str, tuple[int, bool]]) -> None:
         self.count, self.bad, self.log, self.restarted = 2, bad, [], []
 
-    def submit(self, number: int, settings: Settings) -> Future[Outcome | Failure]:
+    def submit(self, number: int, function: Callable[..., object], settings: Settings) -> Future[Outcome | Failure]:
         self.log.append((number, settings.name))
         future: Future[Outcome | Failure] = Future()
         left, dies = self.bad.get(settings.name, (0, False))
@@ -223,7 +223,7 @@ def test_groups_hold_every_arm_once_and_neighbours_together() -> None:
 
 
 def test_what_cannot_be_is_one_sentence() -> None:
-    from ragbench.experiment.execution import spec_of
+    from ragbench.config.executions import spec_of
 
     for overrides, said in (
         (["execution=joblib", "execution.workers=0"], r"execution\.workers must be at least 1, or null, got 0"),

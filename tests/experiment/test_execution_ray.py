@@ -7,6 +7,7 @@ import ctypes
 import importlib.util
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,9 +18,10 @@ import psutil
 import pytest
 
 from ragbench.base.errors import ConfigError
+from ragbench.commands import cli
 from ragbench.config import composition
+from ragbench.config.executions import spec_of
 from ragbench.experiment import execution_ray
-from ragbench.experiment.execution import spec_of
 
 NEEDS_RAY = pytest.mark.skipif(
     importlib.util.find_spec("ray") is None, reason="Ray is not installed: pip install 'ragbench[ray]'"
@@ -98,10 +100,13 @@ def test_an_address_must_have_a_port() -> None:
         execution_ray._check_reachable("here")
 
 
-def test_a_missing_extra_names_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_names_the_install_command(monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(ConfigError, match=r"^execution=ray needs Ray, .* run pip install 'ragbench\[ray\]'$"):
+    said = "execution=ray needs Ray, which is not installed: run pip install 'ragbench[ray]'"
+    with pytest.raises(ConfigError, match=f"^{re.escape(said)}$"):
         spec_of(composition.compose(["execution=ray"]))
+    assert cli.main(["index", "execution=ray"]) == 2
+    assert capsys.readouterr().err == f"ragbench: {said}\n"
 
 
 @NEEDS_RAY

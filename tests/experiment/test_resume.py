@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from ragbench.benchmark.load import load
+from ragbench.commands import cli
 from ragbench.config import composition
 from ragbench.experiment import plan
 from ragbench.experiment.ablate import plan as planned
@@ -60,13 +61,8 @@ def words(workplace: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str
     ]
 
 
-@pytest.fixture(scope="module")
-def ablate(words) -> Callable[..., subprocess.CompletedProcess[str]]:
-    def run(results: Path, kill_at: int = 0) -> subprocess.CompletedProcess[str]:
-        call = [sys.executable, "-c", PROGRAM, str(kill_at), "ablate", *words, f"paths.results={results}", "--json"]
-        return subprocess.run(call, capture_output=True, text=True, check=False)
-
-    return run
+def call(words: list[str], results: Path) -> list[str]:
+    return ["ablate", *words, f"paths.results={results}", "--json"]
 
 
 @pytest.fixture(scope="module")
@@ -82,10 +78,9 @@ def explain(words) -> Callable[[Path], str]:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(ablate, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def undisturbed(words: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     results = tmp_path_factory.mktemp("undisturbed")
-    done = ablate(results)
-    assert done.returncode == 0, done.stderr
+    assert cli.main(call(words, results)) == 0
     (folder,) = (results / "runs").iterdir()
     return folder
 
@@ -97,8 +92,11 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_killed_and_resumed_gives_the_same_tables(moment, ablate, explain, undisturbed, tmp_path) -> None:
-    killed = ablate(tmp_path, MOMENTS[moment])
+def test_killed_and_resumed_gives_the_same_tables(
+    moment: str, words: list[str], explain, undisturbed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = [sys.executable, "-c", PROGRAM, str(MOMENTS[moment]), *call(words, tmp_path)]
+    killed = subprocess.run(program, capture_output=True, text=True, check=False)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     (folder,) = (tmp_path / "runs").iterdir()
     assert not (folder / "experiment.json").exists()
@@ -108,9 +106,8 @@ def test_killed_and_resumed_gives_the_same_tables(moment, ablate, explain, undis
 
     names = ", ".join(name for name in ("none", "p4", "p8", "p12") if folder / "arms" / name / "run.trec" in finished)
     assert (f"finished already, read from {folder}: {names}" in explain(tmp_path)) == bool(finished)
-    resumed = ablate(tmp_path)
-    assert resumed.returncode == 0, resumed.stderr
-    assert f"continuing the stopped experiment in {folder}" in resumed.stderr
+    assert cli.main(call(words, tmp_path)) == 0
+    assert f"continuing the stopped experiment in {folder}" in capsys.readouterr().err
     assert list((tmp_path / "runs").iterdir()) == [folder]
     assert {path: path.stat().st_mtime_ns for path in finished} == finished
     assert contents(folder) == contents(undisturbed)

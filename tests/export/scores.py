@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from ragbench.export.engines import opened
+from ragbench.export.engines.search import Found
+
+
+def by_chunk(found: Found) -> dict[str, tuple[float, dict[str, float]]]:
+    """The fused score of every chunk, and its score in the sources that found it; best first."""
+    sources = {source: values.tolist() for source, values in found.sources.items()}
+    return {
+        chunk: (score, {source: each[row] for source, each in sources.items() if not math.isnan(each[row])})
+        for row, (chunk, score) in enumerate(zip(found.chunk_ids, found.scores.tolist(), strict=True))
+    }
 
 
 def scores_alike(one: str | Path, other: str | Path, texts: Iterable[str], within: float | None = None) -> None:
@@ -19,9 +30,8 @@ def scores_alike(one: str | Path, other: str | Path, texts: Iterable[str], withi
         for text in texts:
             vector = first.index.encoder.encode_queries([text])[0]
             for only in (None, ["api-reference#0", "caching#0"]):
-                these, those = (each.engine.ask(text, vector, only) for each in (first, second))
-                assert {hit.chunk_id for hit in these} == {hit.chunk_id for hit in those}
-                scores = {hit.chunk_id: hit for hit in those}
-                for hit in these:
-                    assert scores[hit.chunk_id].score == pytest.approx(hit.score, abs=1e-5)
-                    assert scores[hit.chunk_id].sources == pytest.approx(hit.sources, rel=1e-5, abs=within)
+                these, those = (by_chunk(each.engine.ask(text, vector, only)) for each in (first, second))
+                assert these.keys() == those.keys()
+                for chunk, (score, sources) in these.items():
+                    assert those[chunk][0] == pytest.approx(score, abs=1e-5)
+                    assert those[chunk][1] == pytest.approx(sources, rel=1e-5, abs=within)

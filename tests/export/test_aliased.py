@@ -24,14 +24,41 @@ from ragbench.export.engines.plan import Plan
 from ragbench.export.engines.refreshing import EngineRefresher
 from ragbench.export.verify import verify
 from ragbench.export.write import write
-from tests.export.scores import scores_alike
+from tests.export.scores import by_chunk, scores_alike
 
-SYSTEMS = ("qdrant", "opensearch", "elasticsearch")
-WRITES = pytest.mark.parametrize("server", SYSTEMS[:2], indirect=True)
+SYSTEMS = ("qdrant", "opensearch", "elasticsearch", "lancedb")
+WRITES = pytest.mark.parametrize("server", ("qdrant", "opensearch", "lancedb"), indirect=True)
+SERVERS = pytest.mark.parametrize("server", SYSTEMS[:3], indirect=True)
 """Elasticsearch is written to as OpenSearch is."""
 
 
+class LanceFolder:
+    """A folder with searches in LanceDB, as the tests see a server."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.address = folder, f"lancedb://{folder}"
+
+    @property
+    def collections(self) -> list[str]:
+        return [each.name for each in self.folder.iterdir() if not each.is_symlink()]
+
+    @property
+    def aliases(self) -> dict[str, str]:
+        return {each.name: each.resolve().name for each in self.folder.iterdir() if each.is_symlink()}
+
+    def remove_unit(self, alias: str) -> None:
+        import lancedb
+
+        lancedb.connect(str(self.folder / alias)).open_table("chunks").delete("id = 0")
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
 def start(system: str, folder: Path, **more: str):
+    if system == "lancedb":
+        pytest.importorskip("lancedb", reason="install ragbench[lancedb]")
+        return LanceFolder(folder)
     if system == "qdrant":
         pytest.importorskip("qdrant_edge", reason="install qdrant-edge-py: a core of Qdrant to test with")
         pytest.importorskip("qdrant_client", reason="install qdrant-client: its models check every request")
@@ -121,7 +148,7 @@ def test_one_changed_note_is_taken_in_and_seen_by_who_asks_already(own: str, han
         refresher.close()
         assert asking.version() != before  # what serve --watch looks at
         vector = ragbench.load(own).index.encoder.encode_queries(["zyzzyva"])[0]
-        assert asking.ask("zyzzyva", vector, None)[0].chunk_id.startswith("pelican#")
+        assert asking.ask("zyzzyva", vector, None).chunk_ids[0].startswith("pelican#")
     with ragbench.load(own) as bundle:
         assert bundle.search("zyzzyva pelican", 1)[0].docno == "pelican"
         assert bundle.document("team") is None
@@ -169,6 +196,7 @@ def test_points_that_are_missing_are_noticed(own: str, server) -> None:
     assert "points are there" in checks["content"]
 
 
+@SERVERS
 def test_a_server_that_fails_is_one_sentence(loaded, server) -> None:
     with closing(opened.connect(f"{server.address}/notes")) as engine:
         server.dies_at = "query" if server.system == "qdrant" else "_msearch"
@@ -180,6 +208,7 @@ def test_a_server_that_fails_is_one_sentence(loaded, server) -> None:
     assert "\n" not in str(raised.value)
 
 
+@SERVERS
 @pytest.mark.parametrize(
     ("place", "said"),
     [
@@ -194,6 +223,24 @@ def test_what_cannot_be_opened_is_one_sentence(server, place: str, said: str) ->
     with pytest.raises((BundleError, ConfigError), match=said.format(system=server.system)) as raised:
         ragbench.load(place.format(server=server.address, system=server.system))
     assert "\n" not in str(raised.value) and "secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("nothing_here", "has no search: load one with ragbench export --format lancedb"),
+        ("somebody's", "must be such as lancedb:///srv/notes"),
+        ("folder", "is there and no search of ragbench: name another"),
+        ("other", "is not a search that ragbench exported|does not answer"),
+    ],
+)
+def test_a_folder_of_lancedb_that_cannot_be_opened_is_one_sentence(tmp_path: Path, name: str, said: str) -> None:
+    pytest.importorskip("lancedb", reason="install ragbench[lancedb]")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "other").symlink_to("folder")
+    with pytest.raises((BundleError, ConfigError), match=said) as raised:
+        ragbench.load(f"lancedb://{tmp_path}/{name}")
+    assert "\n" not in str(raised.value)
 
 
 def test_a_key_in_an_address_of_qdrant_is_refused() -> None:
@@ -246,7 +293,7 @@ def test_its_own_client_reads_every_query(two_chunks, tmp_path, system: str, cli
             made.finish(terms.forms(), {}, {})
         with closing(opened.connect(place)) as engine:
             found = engine.ask("apple", rows[0][1], ["a#0"])
-        assert [hit.chunk_id for hit in found] == ["a#0"] and found[0].sources["dense"] == pytest.approx(1.0)
+        assert list(found.chunk_ids) == ["a#0"] and found.sources["dense"][0] == pytest.approx(1.0)
     finally:
         running.close()
     assert len(running.queries) > 3
@@ -267,8 +314,8 @@ def test_an_index_of_somebody_is_not_replaced(recommended, tmp_path) -> None:
 
 def test_a_fusion_by_ranks_divides_by_ranks() -> None:
     plan = Plan({"lexical": 9, "dense": 9}, {"lexical": 1, "dense": 2}, "rrf", 60, None, None, "english")
-    found = aliased.fuse(plan, {"lexical": {"a": 3.0, "b": 3.0, "c": 1.0}, "dense": {"c": 0.9}})
-    assert {hit.chunk_id: hit.score for hit in found} == pytest.approx({"a": 1 / 61, "b": 1 / 61, "c": 1 / 62 + 2 / 61})
-    assert found[0].chunk_id == "c" and found[0].sources == {"lexical": 1.0, "dense": 0.9}
+    found = by_chunk(aliased.fuse(plan, {"lexical": {"a": 3.0, "b": 3.0, "c": 1.0}, "dense": {"c": 0.9}}))
+    assert [*found] == ["c", "a", "b"] and found["c"][1] == {"lexical": 1.0, "dense": 0.9}
+    assert [score for score, _ in found.values()] == pytest.approx([1 / 62 + 2 / 61, 1 / 61, 1 / 61])
     convex = aliased.fuse(Plan(**{**vars(plan), "method": "convex"}), {"lexical": {"a": 3.0, "b": 1.0}, "dense": {}})
-    assert [hit.score for hit in convex] == pytest.approx([1 / 3, 0.0])
+    assert convex.scores.tolist() == pytest.approx([1 / 3, 0.0])

@@ -275,6 +275,16 @@ def test_the_file_is_written_beside_the_run(finished, tmp_path: Path) -> None:
     assert any(sentence.startswith("calibration (") for sentence in written.missing)
 
 
+@pytest.mark.parametrize(
+    ("format", "fields", "said"),
+    [("opensearch", FIELDS, False), ("opensearch", "p1=off", True), ("elasticsearch", FIELDS, True)],
+)
+def test_terms_of_one_position_are_counted_as_one_or_alone(told, format: str, fields: str, said: bool) -> None:
+    """OpenSearch's `combined_fields` adds up their scores, as we do; `match` and Elasticsearch take them as one."""
+    _, missing = told(format, *HYBRID, fields, "index.lexical.analyzer=technical")
+    assert any("counts a term and its parts as one" in sentence for sentence in missing) == said
+
+
 def test_shares_keep_proportions() -> None:
     assert hybrid.shares({"dense": 3.0, "lexical": 1.0}) == [0.75, 0.25]
 

@@ -267,12 +267,12 @@ def test_the_statement_by_hand(tmp_path: Path, two_chunks) -> None:
         engine.finish(terms.forms(), {}, {})
     engine = sqlite.SqliteEngine(tmp_path / "x.sqlite")
     found = engine.ask("apple", np.array([1.0, 0.0], np.float32), None)
-    assert [(hit.chunk_id, pytest.approx(hit.score)) for hit in found] == [("a#0", 0.5), ("b#0", 0.5)]
-    assert found[1].sources["dense"] == pytest.approx(0.6)
+    assert list(found.chunk_ids) == ["a#0", "b#0"]
+    assert found.scores.tolist() == pytest.approx([0.5, 0.5])
+    assert found.sources["dense"].tolist() == pytest.approx([1.0, 0.6])
     idf = np.log1p(0.5 / 2.5)
-    assert found[0].sources["lexical"] == pytest.approx(idf * 1 / (1 + 1.2))
-    assert found[1].sources["lexical"] == pytest.approx(idf * 2 / (2 + 1.2))
-    assert [hit.chunk_id for hit in engine.ask("apple", np.array([1.0, 0.0], np.float32), ["b#0"])] == ["b#0"]
+    assert found.sources["lexical"].tolist() == pytest.approx([idf * 1 / (1 + 1.2), idf * 2 / (2 + 1.2)])
+    assert list(engine.ask("apple", np.array([1.0, 0.0], np.float32), ["b#0"]).chunk_ids) == ["b#0"]
     engine.close()
     assert json.loads(engine.about["plan"])["method"] == "convex"
 

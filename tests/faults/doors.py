@@ -21,12 +21,10 @@ import random
 import re
 import sys
 import tempfile
-import threading
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +61,8 @@ from ragbench.studio.app import Studio
 from ragbench.studio.app import create_app as create_studio
 from tests import anserini_index
 from tests.boundary.mutations import flipped, json_texts, run_texts, yaml_texts
+from tests.export.scores import by_chunk
+from tests.loopback import Loopback
 
 SEED = 29
 CHAT = {"choices": [{"message": {"role": "assistant", "content": "It is so."}}], "usage": {"total_tokens": 7}}
@@ -99,6 +99,19 @@ class Door:
     seen: Callable[[bytes], Any] | None = None
 
 
+class _Content(Loopback):
+    """Answers with the content that is tried."""
+
+    parallel = True
+
+    def __init__(self, doors: Doors) -> None:
+        super().__init__()
+        self.doors = doors
+
+    def respond(self, *asked: object) -> tuple[int, bytes]:
+        return 200, self.doors._body
+
+
 class Doors:
     """Every door, over a bundle and a studio of one folder; `harms` says what went wrong."""
 
@@ -109,24 +122,8 @@ class Doors:
         self.harms: list[str] = []
         self._folder, self._bundle = folder, bundled
         self._body = b""
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                self.send_response(200)
-                self.end_headers()
-                self.wfile.write(outer._body)
-
-            do_GET = do_POST  # noqa: N815
-
-            def log_message(self, *given: Any) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-        self._url = f"http://127.0.0.1:{self._server.server_port}"
+        self._server = _Content(self)
+        self._url = self._server.url
         os.environ["OPENAI_BASE_URL"] = f"{self._url}/v1"
         self._key = Ed25519PrivateKey.generate()
         with load(bundled) as loaded:
@@ -142,8 +139,7 @@ class Doors:
     def close(self) -> None:
         """End the server and the service."""
         self._service.close()
-        self._server.shutdown()
-        self._server.server_close()
+        self._server.close()
 
     def doors(self) -> dict[str, Door]:
         """By name."""
@@ -268,7 +264,7 @@ class Doors:
             "PostgreSQL": Door(json_texts(ROWS_OF_SQL, chance), _ask_postgres, _in_rows),
             **{
                 f"{system}: {what}": Door(texts, of_answer(self._engine(system, what)), seen)
-                for system in opened.ALIASED
+                for system in ("qdrant", "opensearch", "elasticsearch")  # LanceDB has no server
                 for what, texts, seen in (
                     ("hits", json_texts(_hits_of(system), chance), lambda body, it=system: _in_hits(it, body)),
                     ("files", json_texts(_files_of(system), chance), same(PLAN)),
@@ -317,7 +313,7 @@ class Doors:
     def _engine(self, system: str, what: str) -> Callable[[], Any]:
         """Asks an engine whose every answer is the case: for hits, or for what it says of itself and then for hits."""
         engine = opened.ALIASED[system].__new__(opened.ALIASED[system])
-        engine._connect(f"{system}://127.0.0.1:{self._server.server_port}/notes")
+        engine._connect(f"{system}://127.0.0.1:{self._server.port}/notes")
         engine._draft, engine._places = None, {}
 
         def hits() -> Any:
@@ -406,8 +402,8 @@ def _in_rows(content: bytes) -> Any:
     return hits, dict(rows["documents"])
 
 
-def _by_source(found: Sequence[Found]) -> dict[str, dict[str, float]]:
-    return {hit.chunk_id: dict(hit.sources) for hit in found}
+def _by_source(found: Found) -> dict[str, dict[str, float]]:
+    return {chunk: sources for chunk, (_, sources) in by_chunk(found).items()}
 
 
 def _hits_of(system: str) -> Any:

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from ragbench.benchmark.benchmark import Benchmark
+from ragbench.config import composition
+from ragbench.config.executions import sharding_of
 from ragbench.corpus.chunking import HeaderChunker, ParentChildChunker
 from ragbench.index import sharded
 from ragbench.index.artefacts import ArtefactStore
@@ -46,9 +48,24 @@ def whole(build) -> Index:
     return build("whole", Sharding())
 
 
-@pytest.fixture(scope="module", params=[1, 2], ids=["one worker", "two workers"])
-def index(request: pytest.FixtureRequest, build) -> Index:
-    return build(f"{request.param}", Sharding(2, request.param))
+@pytest.fixture(scope="module")
+def one(build) -> Index:
+    return build("one", Sharding(2))
+
+
+@pytest.fixture(scope="module", params=["one worker", "two workers", "execution=ray"])
+def index(request: pytest.FixtureRequest, build, one: Index) -> Index:
+    if request.param == "one worker":
+        return one
+    if request.param == "two workers":
+        return build(request.param, Sharding(2, 2))
+    words = [request.param, "execution.workers=2", request.getfixturevalue("cluster"), "index.build.shard_documents=2"]
+    return build(request.param, sharding_of(composition.compose(words)))
+
+
+def test_every_byte_is_that_of_one_worker(index: Index, one: Index) -> None:
+    for part in ("chunks", "dense", "graph"):  # Lucene gives its segments random ids
+        assert index.artefact(part).manifest["files"] == one.artefact(part).manifest["files"], part
 
 
 def words_from_pieces(index: Index, kept: Path, folder: Path) -> LexicalIndex:

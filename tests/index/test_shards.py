@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from ragbench.base.errors import ConfigError, IndexError_
-from ragbench.index.shards import Sharding, Shards
+from ragbench.config import composition
+from ragbench.config.executions import sharding_of
+from ragbench.index.shards import Sharding, Shards, _fill_apart
 
 
 def write(number: int, folder: Path) -> None:
@@ -33,18 +35,27 @@ def numbers(places: list[Path]) -> list[int]:
     return [int((place / "number").read_text().split()[0]) for place in places]
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_folders_come_in_the_order_of_the_tasks(tmp_path: Path, workers: int) -> None:
+@pytest.fixture(params=["index.build.workers=1", "index.build.workers=2", "execution=joblib", "execution=ray"])
+def sharding(request: pytest.FixtureRequest) -> Sharding:
+    more = [] if "build" in request.param else ["execution.workers=2"]
+    more += [request.getfixturevalue("cluster")] if "ray" in request.param else []
+    return sharding_of(composition.compose([request.param, *more]))
+
+
+def test_folders_come_in_the_order_of_the_tasks(tmp_path: Path, sharding: Sharding) -> None:
     heard: list[int] = []
-    places = Shards(tmp_path, Sharding(10, workers)).run([(n, partial(write, n)) for n in range(7)], heard.append)
+    places = Shards(tmp_path, sharding).run([(n, partial(write, n)) for n in range(7)], heard.append)
     assert numbers(places) == list(range(7))
     assert sorted(heard) == list(range(7))
+    assert {int((place / "number").read_text().split()[1]) == os.getpid() for place in places} == {not sharding.apart}
 
 
-def test_what_was_finished_before_a_failure_is_kept(tmp_path: Path) -> None:
-    shards = Shards(tmp_path, Sharding())
-    with pytest.raises(ValueError, match="no"):
+def test_what_was_finished_before_a_failure_is_kept(tmp_path: Path, sharding: Sharding) -> None:
+    shards = Shards(tmp_path, sharding)
+    shards.run([(1, partial(write, 0))], lambda n: None)
+    with pytest.raises(ValueError, match="no") as raised:
         shards.run([(1, partial(write, 0)), (1, fail), (1, partial(write, 2))], lambda n: None)
+    assert str(raised.value) == "no"
     first = (tmp_path / "000000" / "number").stat().st_mtime_ns
     heard: list[int] = []
     places = shards.run([(1, partial(write, n)) for n in range(3)], heard.append)
@@ -54,9 +65,19 @@ def test_what_was_finished_before_a_failure_is_kept(tmp_path: Path) -> None:
     assert heard == [1, 1, 1]
 
 
-def test_a_worker_that_dies_is_reported_in_one_sentence(tmp_path: Path) -> None:
+def test_a_worker_that_dies_is_reported_in_one_sentence(tmp_path: Path, sharding: Sharding) -> None:
+    if not sharding.apart:
+        pytest.skip("there is no other process")
+    shards = Shards(tmp_path, sharding)
     with pytest.raises(IndexError_, match=r"run the command again \(finished parts are kept\)"):
-        Shards(tmp_path, Sharding(1, 2)).run([(1, die)], lambda n: None)
+        shards.run([(1, die)], lambda n: None)
+    assert numbers(shards.run([(1, partial(write, 0))], lambda n: None)) == [0]
+
+
+def test_a_machine_without_the_folder_says_so(tmp_path: Path) -> None:
+    told = _fill_apart(partial(write, 0), tmp_path / "elsewhere" / "000000")
+    assert isinstance(told, IndexError_)
+    assert str(told).endswith("name a folder with paths.index that all machines share")
 
 
 def test_discarded_shards_are_gone(tmp_path: Path) -> None:

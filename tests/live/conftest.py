@@ -6,63 +6,40 @@ import json
 import socket
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from tests.loopback import Loopback
 
-@dataclass
-class Server:
+
+class Server(Loopback):
     """`answer` maps (path, query parameters, body) to JSON; `failures` are statuses that come first."""
 
-    url: str = ""
-    answer: Callable[[str, dict[str, str], Any], Any] = lambda path, parameters, body: {"hits": []}
-    failures: list[tuple[int, dict[str, str]]] = field(default_factory=list)
-    requests: list[tuple[str, dict[str, str], dict[str, str], Any]] = field(default_factory=list)
+    parallel = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answer: Callable[[str, dict[str, str], Any], Any] = lambda path, parameters, body: {"hits": []}
+        self.failures: list[tuple[int, dict[str, str]]] = []
+        self.requests: list[tuple[str, dict[str, str], dict[str, str], Any]] = []
+
+    def respond(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> tuple[Any, ...]:
+        split, asked = urlsplit(path), json.loads(body) if body else None
+        parameters = {name: values[0] for name, values in parse_qs(split.query).items()}
+        self.requests.append((split.path, parameters, dict(headers.items()), asked))
+        status, more = self.failures.pop(0) if self.failures else (200, {})
+        return status, self.answer(split.path, parameters, asked) if status == 200 else {"error": status}, more
 
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    told = Server()
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_GET(self) -> None:
-            length = int(self.headers.get("Content-Length") or 0)
-            body = json.loads(self.rfile.read(length)) if length else None
-            split = urlsplit(self.path)
-            parameters = {name: values[0] for name, values in parse_qs(split.query).items()}
-            told.requests.append((split.path, parameters, dict(self.headers.items()), body))
-            status, headers = told.failures.pop(0) if told.failures else (200, {})
-            answer = told.answer(split.path, parameters, body) if status == 200 else {"error": status}
-            content = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
-            self.send_response(status)
-            for name, value in {"Content-Length": str(len(content)), **headers}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(content)
-
-        do_POST = do_GET  # noqa: N815
-
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-    running = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=running.serve_forever, daemon=True)
-    thread.start()
-    told.url = f"http://127.0.0.1:{running.server_port}"
-    yield told
-    running.shutdown()
-    running.server_close()
-    thread.join()
+    with Server() as told:
+        yield told
 
 
 @pytest.fixture(scope="session")

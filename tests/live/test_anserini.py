@@ -184,7 +184,7 @@ def shelf(tmp_path: Path) -> Iterator[tuple[Path, str]]:
             pass
 
     running = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=folder))
-    thread = threading.Thread(target=running.serve_forever, daemon=True)
+    thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
     yield folder, f"http://127.0.0.1:{running.server_port}"
     running.shutdown()

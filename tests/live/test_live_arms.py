@@ -83,7 +83,7 @@ def test_a_live_arm_beside_pipelines_with_cold_starts_is_timed_and_reported(
     assert set(results_.peak_memory_mb) == {"ours"}
     parts = html.Parts()
     page = html.render(results_, parts)
-    assert parts.missing == {} and "Memory, MB" in page
+    assert parts.missing == {} and "peak MB" in page
     tables.show(results_)
     assert "today" in capsys.readouterr().out
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tenacity import wait_fixed
@@ -16,50 +15,39 @@ from ragbench.base.errors import ConfigError, ModelError
 from ragbench.models import usage
 from ragbench.models.access import Models
 from ragbench.models.chat import CachedChatModel, ChatSpec, EndpointModel
+from tests.loopback import Loopback
 
 
-class Server:
+class Server(Loopback):
     """Answers every request as `answer` says; `asked` are the bodies, `headers` the last headers."""
 
+    parallel = True
+
     def __init__(self) -> None:
+        super().__init__()
         self.asked: list[dict] = []
         self.statuses: list[int] = []  # of the next answers
         self.headers: dict[str, str] = {}
         self.paths: list[str] = []
         self.location = ""
         self.status, self.body, self.delay_s, self.drip_s = 200, _answer("  It is so.\n"), 0.0, 0.0
-        outer = self
+        self.endpoint = f"{self.url}/v1"
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                outer.asked.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-                outer.headers = dict(self.headers)
-                outer.paths.append(self.path)
-                time.sleep(outer.delay_s)
-                self.send_response(outer.statuses.pop(0) if outer.statuses else outer.status)
-                if outer.location:
-                    self.send_header("Location", outer.location)
-                self.end_headers()
-                try:
-                    for byte in outer.body if outer.drip_s else [outer.body]:
-                        self.wfile.write(bytes([byte]) if outer.drip_s else byte)
-                        self.wfile.flush()
-                        time.sleep(outer.drip_s)
-                except OSError:
-                    pass  # the client has hung up, as the test wants
+    def respond(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> tuple[Any, ...]:
+        self.headers = dict(headers)
+        self.paths.append(path)
+        if method == "GET":
+            return 200, self.body
+        self.asked.append(json.loads(body))
+        time.sleep(self.delay_s)
+        status = self.statuses.pop(0) if self.statuses else self.status
+        more = {"location": self.location} if self.location else {}
+        return status, self._dripped() if self.drip_s else self.body, more
 
-            def do_GET(self) -> None:
-                outer.headers = dict(self.headers)
-                outer.paths.append(self.path)
-                self.send_response(200)
-                self.end_headers()
-                self.wfile.write(outer.body)
-
-            def log_message(self, *args) -> None:
-                pass
-
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.endpoint = f"http://127.0.0.1:{self.http.server_port}/v1"
+    def _dripped(self) -> Iterator[bytes]:
+        for byte in self.body:
+            yield bytes([byte])
+            time.sleep(self.drip_s)
 
 
 def _answer(text: object) -> bytes:
@@ -74,13 +62,8 @@ def without_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    made = Server()
-    thread = threading.Thread(target=made.http.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield made
-    made.http.shutdown()
-    made.http.server_close()
-    thread.join()
+    with Server() as made:
+        yield made
 
 
 def spec(server: Server, **more) -> ChatSpec:
@@ -147,17 +130,10 @@ def test_odd_counts_of_tokens_are_no_tokens(server: Server, counted: str) -> Non
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_a_key_never_goes_to_another_origin(server: Server, monkeypatch: pytest.MonkeyPatch, status: int) -> None:
     monkeypatch.setenv("RAGBENCH_TEST_KEY", "open sesame")
-    other = Server()
-    thread = threading.Thread(target=other.http.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    server.status, server.location = status, f"{other.endpoint}/chat/completions"
-    try:
+    with Server() as other:
+        server.status, server.location = status, f"{other.endpoint}/chat/completions"
         with pytest.raises(ModelError, match=f"status {status}, a redirection, which is not followed"):
             EndpointModel(spec(server, key_variable="RAGBENCH_TEST_KEY")).complete("Why?")
-    finally:
-        other.http.shutdown()
-        other.http.server_close()
-        thread.join()
     assert server.headers["Authorization"] == "Bearer open sesame"
     assert other.paths == [] and other.headers == {}
 

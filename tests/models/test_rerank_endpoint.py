@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +17,7 @@ from ragbench.config import composition
 from ragbench.models import rerank_endpoint, usage
 from ragbench.models.access import Models
 from ragbench.models.resolve import CrossEncoderSpec, check_name, load_cross_encoder
+from tests.loopback import Loopback
 
 PASSAGES = ["a harbour", "ships shelter in a harbour", "bread is baked"]
 QUERY = "where do ships shelter"
@@ -28,44 +27,30 @@ def shared(query: str, text: str) -> float:
     return len(set(query.split()) & set(text.split())) / 10
 
 
-class Server(ThreadingHTTPServer):
+class Server(Loopback):
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
+        super().__init__()
         self.asked: list[tuple[str, dict[str, Any], str | None]] = []
         self.replies: Any = None
         self.busy = 0
 
-
-class Handler(BaseHTTPRequestHandler):
-    server: Server
-
-    def do_POST(self) -> None:
-        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.server.asked.append((self.path, request, self.headers["Authorization"]))
-        if self.server.busy:
-            self.server.busy -= 1
-            self.send_error(503)
-            return
-        if self.server.replies is not None:
-            answer = self.server.replies
-        elif "texts" in request:
-            answer = [{"index": n, "score": shared(request["query"], text)} for n, text in enumerate(request["texts"])]
-        elif "documents" in request:
+    def respond(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> tuple[Any, ...]:
+        request = json.loads(body)
+        self.asked.append((path, request, headers["Authorization"]))
+        if self.busy:
+            self.busy -= 1
+            return 503, "busy"
+        if self.replies is not None:
+            return 200, self.replies
+        if "texts" in request:
+            return 200, [
+                {"index": n, "score": shared(request["query"], text)} for n, text in enumerate(request["texts"])
+            ]
+        if "documents" in request:
             rows = [(shared(request["query"], text), n) for n, text in enumerate(request["documents"])]
-            answer = {
-                "results": [{"index": n, "relevance_score": score} for score, n in sorted(rows, reverse=True)],
-                "usage": {"total_tokens": 42},
-            }
-        else:
-            answer = {"choices": [{"message": {"content": "2 > 1"}}], "usage": {"total_tokens": 9}}
-        body = json.dumps(answer).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *args: object) -> None:
-        pass
+            results = [{"index": n, "relevance_score": score} for score, n in sorted(rows, reverse=True)]
+            return 200, {"results": results, "usage": {"total_tokens": 42}}
+        return 200, {"choices": [{"message": {"content": "2 > 1"}}], "usage": {"total_tokens": 9}}
 
 
 @pytest.fixture
@@ -74,15 +59,11 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     monkeypatch.delenv(rerank_endpoint.KEY, raising=False)
     usage.take_usage()
     with Server() as running:
-        thread = threading.Thread(target=running.serve_forever, daemon=True)
-        thread.start()
         yield running
-        running.shutdown()
-        thread.join()
 
 
 def address(server: Server, path: str) -> str:
-    return f"http://127.0.0.1:{server.server_address[1]}{path}"
+    return f"{server.url}{path}"
 
 
 def test_the_form_without_a_model_sends_texts_and_reads_logits(server: Server) -> None:

@@ -1,14 +1,17 @@
 """The methods text takes its numbers from the record and cites what it uses."""
 
 import importlib
+import inspect
 import pkgutil
 import re
 
 import pytest
 
 import ragbench.search.stages
+from ragbench.report import methods as methods_module
 from ragbench.report import references
 from ragbench.report.methods import methods, stages
+from ragbench.report.references import WORKS
 from ragbench.results.measurements import Measurements
 
 
@@ -54,19 +57,26 @@ def test_sources_are_of_stages_that_exist() -> None:
     for module in pkgutil.iter_modules(ragbench.search.stages.__path__):
         names |= set(vars(importlib.import_module(f"ragbench.search.stages.{module.name}")))
     assert set(references.OF_STAGE) <= names
+    assert set(references.OF_STAGE.values()) <= set(WORKS)
+
+
+def test_every_name_that_is_cited_is_that_of_a_work() -> None:
+    source = inspect.getsource(methods_module)
+    named = set(re.findall(r"cite\('([\w-]+)'\)", source))
+    assert len(named) >= 10 and named <= set(WORKS)
 
 
 def test_a_reference_in_print_and_as_bibtex() -> None:
-    assert references.RRF.text == (
+    assert WORKS["rrf"].text == (
         "G. V. Cormack, C. L. A. Clarke, S. Büttcher: Reciprocal rank fusion outperforms Condorcet and individual rank "
         "learning methods. SIGIR, 2009. doi:10.1145/1571941.1572114"
     )
-    assert references.NDCG.key == "jarvelin2002"
-    assert "author       = {Järvelin, Kalervo and Kekäläinen, Jaana}," in references.NDCG.bibtex
+    assert WORKS["ndcg"].key == "jarvelin2002"
+    assert "author       = {Järvelin, Kalervo and Kekäläinen, Jaana}," in WORKS["ndcg"].bibtex
 
 
 def test_keys_are_unique() -> None:
-    works = [value for value in vars(references).values() if isinstance(value, references.Reference)]
+    works = WORKS.values()
     keys = [work.key for work in works]
     assert len(keys) == len(set(keys)) >= 20
     assert references.bibliography(works).count("@misc{") == len(keys)

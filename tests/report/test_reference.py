@@ -163,3 +163,14 @@ def test_an_update_replaces_verdicts_whole_and_forgets_runs_of_which_nothing_is_
 def test_an_update_of_other_topics_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"other topics \(made \(9 topics\); now made \(8 topics\)\)"):
         updated(BEFORE, AFTER.replace("9 topics", "8 topics"))
+
+
+def test_a_file_of_other_topics_is_refused_before_anything_is_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "REFERENCE.md"
+    file.write_text(BEFORE, encoding="utf-8")
+    words = ["--presets", "baseline", "--update", "--out", str(file), f"paths.results={tmp_path}/runs"]
+    assert cli.main(["report", "reference", *words]) == 2
+    assert "of other topics (made (9 topics); now builtin (521 documents" in capsys.readouterr().err
+    assert file.read_text("utf-8") == BEFORE and not (tmp_path / "runs").exists()

@@ -2,7 +2,6 @@
 
 import threading
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from types import SimpleNamespace
 
 import pytest
@@ -11,6 +10,7 @@ from ragbench.base.errors import ConfigError, ModelError
 from ragbench.base.types import ExpandedQuery
 from ragbench.models.access import Models
 from ragbench.search.stages.expand_queries import ExpandQueries
+from tests.loopback import Loopback
 
 ANSWER = """<salient><term>lamps</term><term>DUSK</term><term>moon</term><term>x</term></salient>
 <queries>
@@ -89,24 +89,18 @@ def test_a_failing_model_is_noted_and_asked_again(state) -> None:
 def test_a_model_that_takes_too_long_is_given_up(state) -> None:
     release = threading.Event()
 
-    class Slow(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
+    class Slow(Loopback):
+        def respond(self, *asked: object) -> tuple[int, str]:
             release.wait(10)
+            return 200, "late"
 
-        def log_message(self, *_: object) -> None: ...
-
-    server = HTTPServer(("127.0.0.1", 0), Slow)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        expand = ExpandQueries(endpoint=f"http://127.0.0.1:{server.server_port}/v1", model="m", timeout_s=0.2)
+    with Slow() as server:
+        expand = ExpandQueries(endpoint=f"{server.url}/v1", model="m", timeout_s=0.2)
         models = Models(cache=None)
         (after,) = expand([state(QUERY)], SimpleNamespace(chat=models.chat))
+        release.set()
         assert after.expanded == expand.fallback(QUERY)
         assert after.notes[0].startswith("query not expanded: ")
-    finally:
-        release.set()
-        server.shutdown()
-        server.server_close()
 
 
 def test_only_the_first_1000_characters_are_read(state) -> None:

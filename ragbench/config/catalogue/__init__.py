@@ -21,6 +21,7 @@ from ragbench.base import locations
 from ragbench.base.build import TARGET
 from ragbench.base.errors import ConfigError
 from ragbench.base.suggestions import did_you_mean
+from ragbench.benchmark.loaders import LOADERS
 from ragbench.config.catalogue.fields import docstring
 from ragbench.config.catalogue.names import ALIASES, label, numbered
 from ragbench.config.catalogue.nodes import (
@@ -78,21 +79,14 @@ SPECS = {
     **{f"modes.{mode}": f"{_MODES}.ModeSpec" for mode in ("keyword", "semantic", "hybrid", "rerank")},
 }
 """Sections of the configuration without `_target_`, and the class that each becomes."""
-_BENCHMARK = "ragbench.benchmark"
 CLASSES = {
     **{section: target for section, target in SPECS.items() if section not in ("topics", "execution")},
     "": f"{_SECTIONS}.Basics",
     "topics.kind=derived": SPECS["topics"],
     "execution.kind=joblib": f"{_SECTIONS}.Workers",
     "execution.kind=ray": SPECS["execution"],
-    "data": f"{_BENCHMARK}.load.DataSpec",
-    "data.loader=builtin": f"{_BENCHMARK}.load.load_builtin",
-    "data.loader=native": f"{_BENCHMARK}.native.load_native",
-    "data.loader=beir": f"{_BENCHMARK}.beir.load_beir",
-    "data.loader=trec": f"{_BENCHMARK}.trec.load_trec",
-    "data.loader=ir_datasets": f"{_BENCHMARK}.irds.load_ir_datasets",
-    "data.loader=vault": f"{_BENCHMARK}.vault.load_vault",
-    "data.loader=git": f"{_BENCHMARK}.repository.load_git",
+    "data": "ragbench.benchmark.load.DataSpec",
+    **{f"data.loader={kind}": loader for kind, loader in LOADERS.items()},
 }
 """What gives a section its keys and defaults; some sections have those of their kind."""
 

@@ -21,7 +21,7 @@ _KEPT = ("env:", "file:")
 
 
 def is_remote(text: str) -> bool:
-    """Whether this names a server, and no file."""
+    """Whether this names an engine by its address, and no file."""
     return "://" in text or text.startswith(_KEPT)
 
 
@@ -38,7 +38,7 @@ def without_password(text: str) -> bool:
 
 def need(text: str) -> Capability:
     """What it takes to ask an engine."""
-    return Capability.SENDS if is_remote(text) else Capability.READS
+    return Capability.SENDS if is_remote(text) and not text.startswith("lancedb://") else Capability.READS
 
 
 def resolved(text: str) -> str:

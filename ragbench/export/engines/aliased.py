@@ -70,7 +70,7 @@ class Hit:
         return Hit(chunks, number(score), load)
 
 
-def fuse(plan: Plan, hits: Mapping[str, Mapping[str, float]]) -> list[Found]:
+def fuse(plan: Plan, hits: Mapping[str, Mapping[str, float]]) -> Found:
     """The fusion of the scores of chunks by source; a chunk that a source did not return has its lowest value there."""
     total = sum(plan.weights[source] for source in hits) or 1.0
     fused: dict[str, float] = defaultdict(float)
@@ -83,8 +83,7 @@ def fuse(plan: Plan, hits: Mapping[str, Mapping[str, float]]) -> list[Found]:
             else:
                 fused[chunk] += weight / total * ((score - low) / (high - low) if high > low else 1.0)
     order = sorted(fused, key=lambda chunk: -fused[chunk])
-    by_chunk = {chunk: {source: scores[chunk] for source, scores in hits.items() if chunk in scores} for chunk in order}
-    return [Found(chunk, fused[chunk], by_chunk[chunk]) for chunk in order]
+    return Found.of(hits, ((each, fused[each], *(scores.get(each) for scores in hits.values())) for each in order))
 
 
 class AliasedEngine(ABC):
@@ -266,7 +265,7 @@ class AliasedEngine(ABC):
             raise BundleError(f"{self.name} has a file with a piece missing: load it again") from None
 
     @understood
-    def ask(self, text: str, vector: Vector | None, only: Sequence[str] | None) -> Sequence[Found]:
+    def ask(self, text: str, vector: Vector | None, only: Sequence[str] | None) -> Found:
         """Send one request with a query for each source, and fuse; after a new load, once again."""
         with self._lock:
             load, found = self.about["load"], self._asked(text, vector, only)

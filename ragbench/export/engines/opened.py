@@ -16,6 +16,7 @@ from ragbench.config.settings import Settings
 from ragbench.export import bundle
 from ragbench.export import generation as generations
 from ragbench.export.engines.address import is_remote, resolved
+from ragbench.export.engines.lance import LanceEngine
 from ragbench.export.engines.opensearch import ElasticsearchEngine, OpenSearchEngine
 from ragbench.export.engines.plan import cut_of, order_of
 from ragbench.export.engines.postgres import PostgresEngine
@@ -30,10 +31,11 @@ from ragbench.search.engine.pipeline import Pipeline
 
 _PARTS = ("chunks", "terms")
 """The parts of an index that are used beside an engine."""
-ALIASED: Mapping[str, type[QdrantEngine] | type[OpenSearchEngine]] = {
+ALIASED: Mapping[str, type[QdrantEngine] | type[OpenSearchEngine] | type[LanceEngine]] = {
     "qdrant": QdrantEngine,
     "opensearch": OpenSearchEngine,
     "elasticsearch": ElasticsearchEngine,
+    "lancedb": LanceEngine,
 }
 """The engines with an alias by the format that loads them."""
 

@@ -6,6 +6,9 @@ gives chunk_id, the fused score and the score in every source, best first. It an
 `filters` must be contained in a document's metadata, `chunk_ids` names the chunks that may be found; both may be left
 out. Up to `postgres_schema.EXACT` chunks, and under filters, vectors are compared one by one; above by an HNSW graph.
 
+`?partitions=8` in the address that is loaded divides the tables of vectors and words into so many partitions, each with
+a graph of its own.
+
 Everything is loaded into another schema, which takes the place of the one that answers in the same transaction.
 """
 
@@ -29,7 +32,7 @@ from ragbench.export.engines import postgres_schema as made
 from ragbench.export.engines.plan import Plan
 from ragbench.export.engines.postgres_server import NAME, Server, client, spoken
 from ragbench.export.engines.search import Found, Vector, understood
-from ragbench.export.engines.tables import COLUMNS, FORMAT, Tables, found_of
+from ragbench.export.engines.tables import COLUMNS, FORMAT, Tables
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -115,7 +118,7 @@ class PostgresEngine(_Postgres):
             db.execute(made.begin(server.schema, plan))
             engine = PostgresEngine(address, True, db)
             engine._prepare(db)
-            db.execute(made.schema(plan, dimension))
+            db.execute(made.schema(plan, dimension, server.partitions))
             engine.plan = plan
             engine._say({"format": FORMAT, "plan": plan.to_json(), **about})
             engine.about = {}
@@ -136,17 +139,16 @@ class PostgresEngine(_Postgres):
         return self._server.name
 
     @understood
-    def ask(self, text: str, vector: Vector | None, only: Sequence[str] | None) -> Sequence[Found]:
+    def ask(self, text: str, vector: Vector | None, only: Sequence[str] | None) -> Found:
         """Call the function."""
-        columns = ("chunk_id", "score", *self.plan.depths)
         dense = "" if vector is None else "?::vector, "
         values = [
             text_of(text),
             *([] if vector is None else [vector_text(vector)]),
             None if only is None else list(only),
         ]
-        asked = f"SELECT {', '.join(columns)} FROM search(?, {dense}NULL, ?::text[])"
-        return [found_of(columns, row) for row in self._rows(asked, values)]
+        asked = f"SELECT {', '.join(('chunk_id', 'score', *self.plan.depths))} FROM search(?, {dense}NULL, ?::text[])"
+        return Found.of(self.plan.depths, self._rows(asked, values))
 
     @understood
     def damage(self) -> str | None:
@@ -219,7 +221,7 @@ class PostgresEngine(_Postgres):
             with spoken(self._server), self._connection() as db:
                 self._send()
                 ((words,),) = db.execute(f"SELECT {made.WORDS}").fetchall()
-                db.execute(made.keys(self.plan).replace(':"words"', made.identifier(words)))
+                db.execute(made.keys(self.plan, self._server.partitions).replace(':"words"', made.identifier(words)))
         if "dense" in self.plan.depths:
             self._execute(made.GRAPH)
         self._fresh = False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import ceil, sqrt
+
 from ragbench.export.engines import tables
 from ragbench.export.engines.plan import Plan
 from ragbench.export.engines.tables import COLUMNS, units
@@ -47,23 +49,37 @@ ALTER TABLE forms ADD PRIMARY KEY (form);
 """
 
 
-def schema(plan: Plan, dimension: int) -> str:
-    """The statements that make empty tables, without keys."""
+def schema(plan: Plan, dimension: int, partitions: int = 1) -> str:
+    """The statements that make empty tables, without keys; vectors and words in `partitions` by the hash of their unit.
+
+    A statement over the whole table asks them all, and an index of it is one in each.
+    """
+
+    def ending(table: str, column: str) -> str:
+        if partitions == 1:
+            return ";\n"
+        parts = (
+            f"CREATE TABLE {table}_{n} PARTITION OF {table} FOR VALUES WITH (MODULUS {partitions}, REMAINDER {n});\n"
+            for n in range(partitions)
+        )
+        return f" PARTITION BY HASH ({column});\n{''.join(parts)}"
+
     found = _TABLES
     for unit in units(plan):
         found += (
             f'CREATE TABLE {unit}_words (term text COLLATE "C" NOT NULL, unit bigint NOT NULL, tf real NOT NULL,\n'
-            "  length int NOT NULL, fields int NOT NULL);\n"
+            f"  length int NOT NULL, fields int NOT NULL){ending(f'{unit}_words', 'unit')}"
             f'CREATE TABLE {unit}_terms (term text COLLATE "C" PRIMARY KEY, idf double precision NOT NULL, mean double '
             "precision NOT NULL);\n"
         )
     if "dense" in plan.depths:
-        found += f"CREATE TABLE vectors (rowid bigint NOT NULL, vector vector({dimension}) NOT NULL);\n"
+        found += f"CREATE TABLE vectors (rowid bigint NOT NULL, vector vector({dimension}) NOT NULL)"
+        found += ending("vectors", "rowid")
         found += "ALTER TABLE vectors ALTER vector SET STORAGE PLAIN;\n" if dimension <= _MOST_DIMENSIONS else ""
     return found
 
 
-def keys(plan: Plan) -> str:
+def keys(plan: Plan, partitions: int = 1) -> str:
     """The statements that make keys and the function, when the tables are full."""
     found = _KEYS
     for unit in units(plan):
@@ -73,7 +89,7 @@ def keys(plan: Plan) -> str:
         )
     if "dense" in plan.depths:
         found += "ALTER TABLE vectors ADD PRIMARY KEY (rowid);\n"
-    return found + function(plan) + "".join(f"ANALYZE {table};\n" for table in tables.tables(plan))
+    return found + function(plan, partitions) + "".join(f"ANALYZE {table};\n" for table in tables.tables(plan))
 
 
 GRAPH = f"""
@@ -86,7 +102,7 @@ END $$;
 """
 
 
-def function(plan: Plan) -> str:
+def function(plan: Plan, partitions: int = 1) -> str:
     """The statements that make and describe the function; `:"words"` is the collation of the database for words."""
     dense = "dense" in plan.depths
     free = "(filters IS NULL AND chunk_ids IS NULL)"
@@ -122,7 +138,7 @@ def function(plan: Plan) -> str:
     )
     columns = ["chunk_id text", "score double precision", *(f"{source} double precision" for source in plan.depths)]
     settings = ["jit = off", "enable_hashjoin = off", "enable_mergejoin = off"]
-    settings += ["hnsw.ef_search = " + str(min(1_000, 2 * plan.depths["dense"]))] if dense else []
+    settings += [f"hnsw.ef_search = {_candidates(plan.depths['dense'], partitions)}"] if dense else []
     given = "query text, " + ("query_vector vector, " if dense else "")
     return (
         f"CREATE FUNCTION search({given}filters jsonb DEFAULT NULL, chunk_ids text[] DEFAULT NULL)\n"
@@ -133,6 +149,12 @@ def function(plan: Plan) -> str:
         "score, and the score in every source. filters: what the metadata of a document must contain; chunk_ids: the "
         "chunks that may be found.';\n"
     )
+
+
+def _candidates(depth: int, partitions: int) -> int:
+    """How many candidates a graph is asked for: twice what it has of the nearest `depth`, three deviations included."""
+    share = depth / partitions
+    return min(1_000, 2 * (depth if partitions == 1 else ceil(min(depth, share + 3 * sqrt(share)))))
 
 
 _SEALED = ("documents", "chunks", "forms", "files")

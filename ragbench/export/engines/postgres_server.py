@@ -20,15 +20,20 @@ NAME = re.compile(r"[a-z_][a-z0-9_]{0,49}")
 """The name of a schema."""
 _OLDEST = 14  # version of the server: functions that are bound when they are made
 _WAIT_S = 10
+_MOST_PARTITIONS = 64
 
 
 @dataclass(frozen=True)
 class Server:
-    """A database and a schema in it; `name` is what messages call it, without what may be secret."""
+    """A database and a schema in it; `name` is what messages call it, without what may be secret.
+
+    A load makes tables of vectors and words of so many `partitions`.
+    """
 
     conninfo: str = field(repr=False)
     schema: str
     name: str
+    partitions: int = 1
 
     @staticmethod
     def of(address: str) -> Server:
@@ -47,7 +52,10 @@ class Server:
         named = dict(pairs).get("schema", "ragbench")
         if not NAME.fullmatch(named):
             raise ConfigError(f"schema={named} must be small letters, digits and _, such as schema=notes")
-        rest = urlencode([(key, value) for key, value in pairs if key != "schema"])
+        parted = dict(pairs).get("partitions", "1")
+        if not (parted.isdecimal() and 1 <= int(parted) <= _MOST_PARTITIONS):
+            raise ConfigError(f"partitions={parted} must be a number from 1 to {_MOST_PARTITIONS}: try partitions=8")
+        rest = urlencode([(key, value) for key, value in pairs if key not in ("schema", "partitions")])
         conninfo = parts._replace(query=rest).geturl()
         try:
             known = psycopg.conninfo.conninfo_to_dict(conninfo)
@@ -57,7 +65,7 @@ class Server:
                 "postgres://user@host:5432/database?schema=notes&sslmode=require"
             ) from None
         where = f"{known.get('host', 'localhost')}/{known.get('dbname', '')}"
-        return Server(conninfo, named, f"the schema {named} of {where}")
+        return Server(conninfo, named, f"the schema {named} of {where}", int(parted))
 
     def connect(self, read_only: bool = True) -> Connection[Any]:
         """A connection whose statements count at once. Raises BundleError."""

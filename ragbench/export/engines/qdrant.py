@@ -56,7 +56,8 @@ class QdrantEngine(AliasedEngine):
         return self._aliases().get(self._alias)
 
     def _make(self, collection: str, plan: Plan, dimension: int) -> None:
-        dense = {"dense": {"size": dimension, "distance": "Cosine", "hnsw_config": {"m": 32, "ef_construct": 200}}}
+        # Every vector is compared, so a graph (m > 0) would be built for nothing.
+        dense = {"dense": {"size": dimension, "distance": "Cosine", "hnsw_config": {"m": 0}}}
         sparse: dict[str, Any] = {source: {} for source in ("lexical", "documents") if source in plan.depths}
         made = {"vectors": dense if "dense" in plan.depths else {}, "sparse_vectors": sparse}
         self.send("PUT", f"/collections/{collection}", made)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import zlib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -25,15 +25,27 @@ if TYPE_CHECKING:
     from ragbench.index.index import Index
 
 Vector = NDArray[np.float32]
+Scores = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Found:
-    """A hit of an engine: its fused score, and its score in every source that found it."""
+    """All hits of a query, best first: fused scores, and the scores in every source, NaN where it did not find one."""
 
-    chunk_id: str
-    score: float
-    sources: Mapping[str, float]
+    chunk_ids: Sequence[str]
+    scores: Scores
+    sources: Mapping[str, Scores]
+
+    @staticmethod
+    def of(sources: Collection[str], rows: Iterable[Sequence[Any]]) -> Found:
+        """Rows of chunk_id, fused score, and the score in each source or None.
+
+        Read by columns, since rows are many. Raises TypeError, ValueError, OverflowError for values that none has.
+        """
+        chunk_ids, scores, *others = list(zip(*rows, strict=True)) or [()] * (2 + len(sources))
+        if set(map(type, chunk_ids)) - {str} or None in scores:
+            raise TypeError("a hit has no id, or no score")
+        return Found(chunk_ids, _scores(scores), {s: _scores(each) for s, each in zip(sources, others, strict=True)})
 
 
 class Named(Protocol):
@@ -70,6 +82,16 @@ def number(value: Any) -> float:
     return float(value)
 
 
+def _scores(values: Sequence[Any]) -> Scores:
+    """A column of scores; None is NaN."""
+    if set(map(type, values)) - {float, int, type(None)}:
+        raise TypeError("a score is no number")
+    found = np.array(values, np.float64)
+    if np.isfinite(found).sum() + values.count(None) != len(values):
+        raise ValueError("a score is not finite")
+    return found
+
+
 class Engine(Named, Protocol):
     """A loaded engine."""
 
@@ -83,8 +105,8 @@ class Engine(Named, Protocol):
         """The files of the bundle that was loaded with it, by name."""
         ...
 
-    def ask(self, text: str, vector: Vector | None, only: Sequence[str] | None) -> Sequence[Found]:
-        """All hits of a query, best first; `only` names the chunks that may be found (None: all)."""
+    def ask(self, text: str, vector: Vector | None, only: Sequence[str] | None) -> Found:
+        """What is found for a query; `only` names the chunks that may be found (None: all)."""
         ...
 
     def version(self) -> str:
@@ -154,13 +176,14 @@ class SearchEngine:
         vector = index.encoder.encode_queries([text])[0] if "dense" in self.sources else None
         allowed = index.allowed(state.filters)
         only = None if allowed is None else [index.chunks.chunk_ids[row] for row in np.flatnonzero(allowed).tolist()]
-        rows = _rows(index.chunks)
-        found = [(rows[hit.chunk_id], hit) for hit in self.engine.ask(text, vector, only) if hit.chunk_id in rows]
+        found, known = self.engine.ask(text, vector, only), _rows(index.chunks)
+        rows = np.array([known.get(chunk_id, -1) for chunk_id in found.chunk_ids], np.int32)
         for source in self.sources:
-            scored = {row: hit.sources[source] for row, hit in found if source in hit.sources}
-            ranking = Ranking.of(list(scored), list(scored.values()))
+            scores = found.sources[source]
+            there = (rows >= 0) & ~np.isnan(scores)
+            ranking = Ranking.of(rows[there], scores[there])
             state = state.with_ranking(source, replace(ranking, of_documents=source == "documents"))
-        return replace(state, fused=Ranking.of([row for row, _ in found], [hit.score for _, hit in found]))
+        return replace(state, fused=Ranking.of(rows[rows >= 0], found.scores[rows >= 0]))
 
     def describe(self) -> str:
         """Which engine answers."""

@@ -189,6 +189,8 @@ def creates(format: str, out: Path | None, address: str | None) -> Create:
     if format in servers and address is not None:
         servers[format].reach(address)
         return partial(servers[format].create, address)
+    if format == "lancedb":
+        raise ConfigError("--format lancedb fills a folder behind a link: add --load lancedb:///FOLDER/NAME")
     if format == "postgres" and out is not None:
         return partial(postgres.PostgresScript.create, out)
     raise ConfigError(

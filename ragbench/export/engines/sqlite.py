@@ -23,10 +23,11 @@ from ragbench.base.errors import BundleError, ConfigError
 from ragbench.export.engines import tables
 from ragbench.export.engines.plan import Plan
 from ragbench.export.engines.search import Found, Vector, understood
-from ragbench.export.engines.tables import COLUMNS, FORMAT, Tables, found_of, units
+from ragbench.export.engines.tables import COLUMNS, FORMAT, Tables, units
 from ragbench.export.engines.words import query_terms
 
 MAGIC = b"SQLite format 3\0"
+_MAPPED = 2**31  # bytes of a file that are read where the system keeps them, and not copied for every query
 _SCHEMA = """
 CREATE TABLE about (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE files (name TEXT PRIMARY KEY, content BLOB NOT NULL) WITHOUT ROWID;
@@ -93,6 +94,7 @@ def connect(path: Path, read_only: bool = False) -> sqlite3.Connection:
         db.enable_load_extension(True)
         sqlite_vec.load(db)
         db.enable_load_extension(False)
+    db.execute(f"PRAGMA mmap_size = {_MAPPED}")
     return db
 
 
@@ -154,15 +156,14 @@ class SqliteEngine(Tables):
         return str(self._path)
 
     @understood
-    def ask(self, text: str, vector: Vector | None, only: Sequence[str] | None) -> Sequence[Found]:
+    def ask(self, text: str, vector: Vector | None, only: Sequence[str] | None) -> Found:
         """Send the statement."""
         values = {
             "terms": json.dumps(query_terms(text, self._look_up)),
             "vector": None if vector is None else np.asarray(vector, np.float32).tobytes(),
             "only": None if only is None else json.dumps(list(only)),
         }
-        columns = ("chunk_id", "score", *self.plan.depths)
-        return [found_of(columns, row) for row in self._rows(self.about["search"], values)]
+        return Found.of(self.plan.depths, self._rows(self.about["search"], values))
 
     def _look_up(self, forms: Iterable[str]) -> Mapping[str, str]:
         condition, value = self._among("form", sorted(forms))

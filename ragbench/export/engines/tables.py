@@ -23,7 +23,7 @@ from ragbench.base.errors import BundleError
 from ragbench.export.engines.bm25f import postings, score
 from ragbench.export.engines.content import DocumentRow, passage_key
 from ragbench.export.engines.plan import Plan
-from ragbench.export.engines.search import Found, Vector, number, understood
+from ragbench.export.engines.search import Vector, understood
 from ragbench.export.engines.words import Terms
 from ragbench.index.lexical import Bm25F
 
@@ -74,8 +74,7 @@ def statement(plan: Plan, dialect: Dialect) -> str:
     """The search as one statement: a row is a chunk with its fused score and its score in every source, best first."""
     parts, hits = list(dialect.before), []
     if "dense" in plan.depths:
-        parts.append(f"dense_hits (chunk, score) AS MATERIALIZED (\n  {dialect.nearest(plan.depths['dense'])})")
-        hits.append(("dense", "SELECT chunk, score FROM dense_hits"))
+        hits.append(("dense", dialect.nearest(plan.depths["dense"])))
     for unit, scoring in units(plan).items():
         source = {"chunk": "lexical", "document": "documents"}[unit]
         within = {
@@ -98,27 +97,27 @@ def statement(plan: Plan, dialect: Dialect) -> str:
 
 
 def _fused(plan: Plan, parts: Sequence[str], hits: Sequence[tuple[str, str]]) -> str:
-    """The fusion of hits, rows of chunk and score by source."""
-    total = sum(plan.weights[source] for source, _ in hits) or 1.0
-    each = "\n  UNION ALL ".join(
-        f"SELECT '{source}' AS source, {float(plan.weights[source])!r} AS weight, chunk, score "
-        f"FROM ({rows}) AS {source}_rows"
-        for source, rows in hits
-    )
-    if plan.method == "rrf":
-        by = "DENSE_RANK() OVER (PARTITION BY source ORDER BY score DESC)"
-        scaled = f"SELECT *, weight / ({plan.k:g} + {by}) AS value FROM hits"
-    else:
-        window = "OVER (PARTITION BY source)"
-        low, high = f"MIN(score) {window}", f"MAX(score) {window}"
-        value = f"CASE WHEN {high} > {low} THEN (score - {low}) / ({high} - {low}) ELSE 1 END"
-        scaled = f"SELECT *, weight / {total:g} * {value} AS value FROM hits"
+    """The fusion of hits, rows of chunk and score by source.
+
+    Each source is scaled by itself, without window functions, which would sort and store all hits twice.
+    """
+    total, parts, scaled = sum(plan.weights[source] for source, _ in hits) or 1.0, list(parts), []
+    for source, rows in hits:
+        weight, found = float(plan.weights[source]), f"{source}_found"
+        parts.append(f"{found} (chunk, score) AS MATERIALIZED (\n  {rows})")
+        if plan.method == "rrf":
+            value, tables = f"{weight!r} / ({plan.k:g} + DENSE_RANK() OVER (ORDER BY score DESC))", found
+        else:
+            value = f"{weight!r} / {total:g} * CASE WHEN high > low THEN (score - low) / (high - low) ELSE 1 END"
+            tables = f"{found}, (SELECT MIN(score) AS low, MAX(score) AS high FROM {found}) AS {source}_bounds"
+        scaled.append(f"SELECT '{source}' AS source, chunk, score, {value} AS value FROM {tables}")
     scores = ", ".join(f"MAX(CASE WHEN source = '{source}' THEN score END) AS {source}" for source, _ in hits)
     return (
         "WITH "
-        + ",\n".join([*parts, f"hits AS (\n  {each})", f"scaled AS (\n  {scaled})"])
-        + f"\nSELECT chunk_id, SUM(value) AS score, {scores}\nFROM scaled JOIN chunks ON chunks.id = scaled.chunk\n"
-        "GROUP BY chunk_id, chunks.id ORDER BY score DESC, chunks.id"
+        + ",\n".join([*parts, "hits AS (\n  {})".format("\n  UNION ALL ".join(scaled))])
+        + f",\nfused AS (\n  SELECT chunk, SUM(value) AS score, {scores} FROM hits GROUP BY chunk)"
+        + f"\nSELECT chunk_id, score, {', '.join(source for source, _ in hits)}\n"
+        "FROM fused JOIN chunks ON chunks.id = chunk ORDER BY score DESC, chunks.id"
     )
 
 
@@ -291,15 +290,3 @@ class Tables(ABC):
         self._delete("about", "key", about)
         rows = ((key, value if isinstance(value, str) else json.dumps(value)) for key, value in about.items())
         self._insert("about", rows)
-
-
-_OWN = ("chunk_id", "score")
-
-
-def found_of(columns: Sequence[str], row: Sequence[Any]) -> Found:
-    """A row of the statement as a hit. Raises TypeError, ValueError for values that none has."""
-    values = dict(zip(columns, row, strict=True))
-    if not isinstance(values["chunk_id"], str):
-        raise TypeError("the id of a chunk is no text")
-    scores = {name: number(value) for name, value in values.items() if name not in _OWN and value is not None}
-    return Found(values["chunk_id"], number(values["score"]), scores)

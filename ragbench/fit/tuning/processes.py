@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+import sys
+import traceback
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ragbench.base.processes import end_with
+from ragbench.base.pools import LocalPool, Pool
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.config.arm_builder import ArmBuilder, Progress, Say, fetch_caches, share_caches
+from ragbench.config.executions import execution_of, spec_of
 from ragbench.config.sections import LOCAL, ExecutionSpec
 from ragbench.config.settings import Settings
-from ragbench.experiment.execution import execution_of, spec_of
 from ragbench.fit.tuning import study
 from ragbench.fit.tuning.objective import TrainingValues
 from ragbench.fit.tuning.study import Rules, Search
 from ragbench.models.parallel import threads_for
-
-Job = tuple[Settings, Rules, Benchmark, Sequence[Search], Path, float, int]
-"""The arguments of `_beside`."""
 
 
 def search_all(
@@ -47,15 +43,17 @@ def search_all(
     jobs = [
         (values.base, rules, train, _rotate(searches, n, count), journal.absolute(), memory, n) for n in range(1, count)
     ]
-    elsewhere = None if execution.kind == LOCAL else execution_of(execution).beside
-    beside = _spawn(jobs) if elsewhere is None else elsewhere(_beside, jobs, execution)
-    with beside as failures:
+    with _pool(len(jobs), execution) as pool:
+        others = [pool.submit(n % pool.count, _beside, *job) for n, job in enumerate(jobs)]
         for search in searches:
             report = _reporter(progress, search) if progress is not None else None
             if report is not None:
                 report(0)
             study.optimise(studies[search.name], search, rules, values, report=report, begun=begun[search.name])
-        if failures():
+        failed = [error for error in (other.exception() for other in others) if error is not None]
+        for error in failed:
+            print("".join(traceback.format_exception(error)), file=sys.stderr)
+        if failed:
             say("a process of the search failed (see above); the others did its trials")
     return studies
 
@@ -68,33 +66,11 @@ def _count(processes: int, execution: ExecutionSpec) -> int:
     return max(processes, (execution.workers or threads_for(None)) + (execution.address is not None))
 
 
-@contextmanager
-def _spawn(jobs: Sequence[Job]) -> Iterator[Callable[[], int]]:
-    """Start processes of this machine; yields a function that waits for them and returns how many failed."""
-    # No fork: a Java machine does not survive it.
-    context = multiprocessing.get_context("spawn")
-    others = [context.Process(target=_here_beside, args=(os.getpid(), *job), daemon=True) for job in jobs]
-    for other in others:
-        other.start()
-
-    def failures() -> int:
-        for other in others:
-            other.join()
-        return sum(bool(other.exitcode) for other in others)
-
-    try:
-        yield failures
-    finally:
-        for other in others:
-            if other.is_alive():
-                other.terminate()
-                other.join()
-
-
-def _here_beside(parent: int, *job: Any) -> None:
-    """`_beside` in a process of this machine, which ends with the one that started it."""
-    end_with(parent)
-    _beside(*job)
+def _pool(count: int, execution: ExecutionSpec) -> Pool:
+    """Other processes: those of the execution, or of this machine."""
+    if execution.kind == LOCAL or count == 0:
+        return LocalPool(count)
+    return execution_of(execution).pool(count, (), execution)
 
 
 def _beside(

@@ -30,7 +30,7 @@ def test_two_commands_lead_from_notes_to_a_verdict(
     made = len(Path("topics.jsonl").read_text(encoding="utf-8").splitlines())
     assert made >= 100 and f"{made} derived topics from 60 documents" in capsys.readouterr().out
 
-    quick = ["latency.rounds=1", "latency.cold_start=false", "paths.results=results"]
+    quick = ["latency.rounds=1", "latency.cold_start=false", "paths.results=results", "tracking.enabled=false"]
     arms = ["-m", "+exp=lexical_only,baseline", "--wide"]
     assert cli.main(["run", *arms, "data=vault", "data.corpus=notes", "topics=derived", *quick]) == 0
     said = capsys.readouterr().out

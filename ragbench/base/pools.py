@@ -1,0 +1,78 @@
+"""Processes that are given calls; those of this machine are started by loky: never forked, as Java may run in this one.
+
+Each is an executor of one process, so that calls reuse what earlier ones loaded, and a process that dies fails only
+the call that it was running.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, Protocol, Self, TypeVar
+
+from ragbench.base.processes import end_with
+
+T = TypeVar("T")
+Begin = tuple[Any, ...]
+"""A function and its arguments, called first in every process; empty for none."""
+
+
+class Pool(Protocol):
+    """Numbered processes, each doing one call at a time, as a context: they end with it."""
+
+    count: int
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *exception: object) -> None: ...
+
+    def submit(self, number: int, function: Callable[..., T], *arguments: Any) -> Future[T]:
+        """Let a process call a function, after what it was given before."""
+
+    def restart(self, number: int) -> None:
+        """Replace a process that has died."""
+
+
+class LocalPool:
+    """`count` processes of this machine."""
+
+    def __init__(self, count: int, begin: Begin = ()) -> None:
+        self.count = count
+        self._begin = begin
+        self._executors: list[Any] = []
+
+    def __enter__(self) -> Self:
+        self._executors = [self._executor() for _ in range(self.count)]
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for each in self._executors:
+            each.shutdown(wait=True, kill_workers=True)
+
+    def submit(self, number: int, function: Callable[..., T], *arguments: Any) -> Future[T]:
+        """Let a process call a function."""
+        future: Future[T] = self._executors[number].submit(function, *arguments)
+        return future
+
+    def restart(self, number: int) -> None:
+        """Replace a process that has died."""
+        self._executors[number].shutdown(wait=True, kill_workers=True)
+        self._executors[number] = self._executor()
+
+    def _executor(self) -> Any:
+        from joblib.externals.loky import ProcessPoolExecutor
+
+        # One thread for BLAS and OpenMP in each process, since the processes run in parallel.
+        return ProcessPoolExecutor(
+            max_workers=1,
+            initializer=_begin,
+            initargs=(os.getpid(), self._begin),
+            env={"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
+        )
+
+
+def _begin(parent: int, begin: Begin) -> None:
+    end_with(parent)
+    if begin:
+        begin[0](*begin[1:])

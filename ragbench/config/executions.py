@@ -1,0 +1,66 @@
+"""Where calls run besides this process: what an entry point of the group `ragbench.executions` names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ragbench.base import parts
+from ragbench.base.pools import Begin, Pool
+from ragbench.config.sections import LOCAL, ExecutionSpec
+from ragbench.index.shards import Sharding
+from ragbench.models.parallel import threads_for
+
+if TYPE_CHECKING:
+    from ragbench.config.settings import Settings
+
+
+def nothing_missing() -> None:
+    """The check of an execution that works everywhere."""
+
+
+@dataclass(frozen=True)
+class Execution:
+    """`pool` of at most so many processes, which begin with a call; `check` raises ConfigError where it cannot be."""
+
+    pool: Callable[[int, Begin, ExecutionSpec], Pool]
+    check: Callable[[], None] = nothing_missing
+
+
+def execution_of(spec: ExecutionSpec) -> Execution:
+    """The part that calls functions elsewhere. ConfigError for an unknown kind."""
+    found: Execution = parts.load("ragbench.executions", spec.kind, "execution.kind")
+    return found
+
+
+def spec_of(settings: Settings) -> ExecutionSpec:
+    """The execution that the settings ask for. Raises ConfigError where it is not possible, also for a missing Ray."""
+    spec = settings.execution
+    if spec.kind != LOCAL:
+        execution_of(spec).check()
+    return spec
+
+
+@dataclass(frozen=True)
+class SharedOut(Sharding):
+    """Shards that are built where an execution runs, by its workers."""
+
+    execution: ExecutionSpec = field(default_factory=ExecutionSpec)
+
+    @property
+    def apart(self) -> bool:
+        """Always in other processes."""
+        return True
+
+    def pool(self) -> Pool:
+        """The processes of the execution."""
+        return execution_of(self.execution).pool(self.workers, (), self.execution)
+
+
+def sharding_of(settings: Settings) -> Sharding:
+    """How the settings have a large index built, and where. Raises ConfigError as `spec_of`."""
+    spec, found = spec_of(settings), settings.sharding
+    if spec.kind == LOCAL:
+        return found
+    return SharedOut(found.shard_documents, spec.workers or threads_for(None), spec)
