@@ -29,6 +29,7 @@ class Loopback(ABC):
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True  # else a body waits 40 ms for the answer to its headers
 
             def log_message(self, *words: object) -> None:
                 pass
