@@ -242,7 +242,7 @@ def test_the_page_on_scaling_has_the_sizes_of_the_seed() -> None:
 
 
 def test_librarian_with_chunks_costs_less_than_twice_as_much() -> None:
-    # seed 004, "Backward Compatibility": time to index and memory, as docs/systems.md has measured them
+    # seed 004, success metrics: time to index and memory, as docs/systems.md has measured them
     text = (ROOT / "docs" / "systems.md").read_text(encoding="utf-8")
     (row,) = (line for line in text.splitlines() if line.startswith("| with chunks indexing takes"))
     factors = [float(each) for each in re.findall(r"\b\d\.\d\d\b", row)]

@@ -60,7 +60,9 @@ def test_home_folders_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_grades_have_numbers_for_keys_also_as_json_writes_them() -> None:
     spec = {"loader": "beir", "folder": TEA / "beir"}
-    quoted, plain = (load({**spec, "grades": grades}) for grades in ({"0": 0, "1": None, "2": 1, "3": 2}, {0: 0, 1: None, 2: 1, 3: 2}))
+    grades = {0: 0, 1: None, 2: 1, 3: 2}
+    plain = load({**spec, "grades": grades})
+    quoted = load({**spec, "grades": {str(grade): value for grade, value in grades.items()}})
     assert quoted.document_qrels == plain.document_qrels != load(spec).document_qrels
 
 
