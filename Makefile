@@ -37,7 +37,7 @@ random: .venv/installed
 	$(BIN)/python -m pytest -v -p randomly -n 2 --dist loadfile $(if $(SEED),--randomly-seed=$(SEED)) $(TESTS)
 
 notebooks: .venv/installed
-	$(BIN)/python -m pytest --nbmake --nbmake-timeout=600 -n 2 --dist loadfile notebooks
+	$(BIN)/python -m pytest -p nbmake --nbmake --nbmake-timeout=600 -n 2 --dist loadfile notebooks
 
 # Writes the notebooks anew from their scripts, with outputs.
 outputs: .venv/installed
