@@ -28,16 +28,16 @@ install: .venv/installed
 run: .venv/runs
 	$(BIN)/python -m ragbench run
 
-# Two processes, a file of tests to each in turn.
+# Three processes, a file of tests to each in turn: tests also wait.
 test: .venv/installed
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 3 --dist loadfile
 
 # The same in a random order, or only TESTS; it prints its seed, and SEED=<number> repeats that order.
 random: .venv/installed
-	$(BIN)/python -m pytest -v -p randomly -n 2 --dist loadfile $(if $(SEED),--randomly-seed=$(SEED)) $(TESTS)
+	$(BIN)/python -m pytest -v -p randomly -n 3 --dist loadfile $(if $(SEED),--randomly-seed=$(SEED)) $(TESTS)
 
 notebooks: .venv/installed
-	$(BIN)/python -m pytest --nbmake --nbmake-timeout=600 -n 2 --dist loadfile notebooks
+	$(BIN)/python -m pytest -p nbmake --nbmake --nbmake-timeout=600 -n 2 --dist loadfile notebooks
 
 # Writes the notebooks anew from their scripts, with outputs.
 outputs: .venv/installed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import os
 import shutil
 import tempfile
@@ -29,13 +30,14 @@ from ragbench.models.access import Models
 from ragbench.search.engine.executor import Arm
 
 # Looks at test topics are kept for the user: tests must neither add to those nor pay for one another's.
-os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp()
+STATE = os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp()
+numbers = itertools.count()
 
 
 @pytest.fixture(autouse=True)
-def own_ledger(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """A ledger of looks for each test."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+def own_ledger(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A ledger of looks for each test, in a folder that is made by who writes there."""
+    monkeypatch.setenv("XDG_STATE_HOME", f"{STATE}/{next(numbers)}")
 
 
 @pytest.fixture

@@ -34,6 +34,7 @@ class Lamp(Checked):
     weights: Mapping[str, Weight] = field(default_factory=dict)
     by_room: Mapping[Literal["hall", "attic"], Share] = field(default_factory=dict)
     rate: Count | tuple[Count, ...] | None = None
+    floors: Mapping[int, str] | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -71,6 +72,7 @@ class Lamp(Checked):
         ({"weights": 3}, "weights must be a mapping to numbers of at least 0, got 3"),
         ({"by_room": {"hall": 2}}, "by_room.hall must be between 0 and 1, got 2"),
         ({"by_room": {"cellar": 0.5}}, "by_room names 'cellar', which must be one of hall, attic"),
+        ({"floors": {"first": "hall"}}, "floors names 'first', which must be a whole number"),
         (
             {"rate": [0]},
             "rate must be a whole number of at least 1, or a list of whole numbers of at least 1, or null, got [0]",

@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^ *```(?:python|yaml)\n(.*?)^ *```$", re.M | re.S)
 SECOND = "### A second one"
+PYTEST = ("-m", "pytest", "-q", "-p", "pytest_benchmark.plugin")  # without other plug-ins, which take seconds
 PLAN = """
 from ragbench.config import composition
 from ragbench.experiment import ablate
@@ -53,14 +54,14 @@ def python(project: Path, *words: str) -> str:
         text=True,
         check=False,
         cwd=project,
-        env={**os.environ, "PYTHONPATH": str(project)},
+        env={**os.environ, "PYTHONPATH": str(project), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
 def test_the_printed_stage_passes_its_printed_test_and_is_varied_by_an_ablation(project: Path) -> None:
-    python(project, "-m", "pytest", "-q", "-n", "0", "tests/stages/test_archive.py")
+    python(project, *PYTEST, "tests/stages/test_archive.py")
     said = python(project, "-c", PLAN)
     assert said.startswith("('archive',) ")
     assert said.count("demote archived x0.3") == 1
@@ -79,7 +80,7 @@ def test_the_second_printed_stage_passes_its_printed_test_and_is_a_switch(projec
     text = config.read_text(encoding="utf-8")
     assert text.count("  - calibration\n") == 1
     config.write_text(text.replace("  - calibration\n", "  - title_start\n  - calibration\n"), encoding="utf-8")
-    python(project, "-m", "pytest", "-q", "-n", "0", "tests/stages/test_title_start.py")
+    python(project, *PYTEST, "tests/stages/test_title_start.py")
     said = python(project, "-m", "ragbench", "list", "config", "title_start=on", "title_start.factor=3")
     assert "boost titles that begin with the query x3" in said
 

@@ -241,6 +241,14 @@ def test_the_page_on_scaling_has_the_sizes_of_the_seed() -> None:
     assert "| MB |" in text
 
 
+def test_librarian_with_chunks_costs_less_than_twice_as_much() -> None:
+    # seed 004, success metrics: time to index and memory, as docs/systems.md has measured them
+    text = (ROOT / "docs" / "systems.md").read_text(encoding="utf-8")
+    (row,) = (line for line in text.splitlines() if line.startswith("| with chunks indexing takes"))
+    factors = [float(each) for each in re.findall(r"\b\d\.\d\d\b", row)]
+    assert "kept" in row and len(factors) == 5 and 1 < max(factors) < 2
+
+
 def test_the_presets_of_librarian_answer_within_200_ms() -> None:
     # seed 004, success criteria; as the reference results have measured it
     text = (ROOT / "results" / "REFERENCE.md").read_text(encoding="utf-8")

@@ -86,6 +86,21 @@ def test_the_time_of_all_follows_the_pace_so_far(clock: Clock) -> None:
     assert progress.line == "arm 1 of 2 a  embedding 50/100  5 s left  about 65 s for all"
 
 
+def test_stages_of_other_arms_do_not_count_as_slow_as_those_of_the_last(clock: Clock) -> None:
+    progress = Progress(Nothing(), clock)
+    progress.expect([Step("running stages", arm, 100.0, even=False) for arm in "ab"])
+    with steps.shown(progress), steps.arm(1, 2, "a"):
+        progress("running stages", 1, 20)
+        clock.now = 200.0  # re-ranking, twice as long as expected; the rows are those of both arms
+        assert progress.all_seconds_left == pytest.approx(0 + 100)
+        progress("running stages", 9, 20)
+    with steps.shown(progress), steps.arm(2, 2, "b"):
+        progress("running stages", 10, 20)
+        assert progress.all_seconds_left == pytest.approx(200)
+        clock.now = 260.0
+        assert progress.all_seconds_left == pytest.approx(140)
+
+
 def test_a_row_that_takes_long_is_not_done_in_no_time(clock: Clock) -> None:
     progress = Progress(Nothing(), clock)
     for clock.now, done in ((0.0, 0), (10.0, 1)):

@@ -180,10 +180,8 @@ def _key_and_reason(error: ErrorDetails, hint: Any, key: str, value: Any) -> tup
     """The key of the offending part, and what it must be."""
     places = error["loc"]
     if places[-1:] == ("[key]",):
-        must = (
-            error.get("ctx", {}).get("words")
-            or f"must be {_type_in_words(typing.get_args(_without_annotations(hint)[0])[0])}"
-        )
+        keys = typing.get_args(_without_annotations(_without_null(hint)[0])[0])[0]
+        must = error.get("ctx", {}).get("words") or f"must be {_type_in_words(keys)}"
         return key, f"names '{places[-2]}', which {must}"
     for place in places:
         inner = _element_type(hint)
@@ -225,7 +223,7 @@ def _type_in_words(hint: Any, many: bool = False) -> str:
     plain = _without_annotations(hint)[0]
     origin, parts = typing.get_origin(plain), typing.get_args(plain)
     if origin in (typing.Union, types.UnionType):
-        return ", or ".join(_type_in_words(part) for part in parts)
+        return (" or " if many else ", or ").join(_type_in_words(part, many) for part in parts)
     if origin is Literal:
         return f"one of {', '.join(map(str, parts))}"
     if plain in _PLAIN:

@@ -48,11 +48,15 @@ class Arm:
 
 @dataclass(frozen=True)
 class Step:
-    """A step that is expected, and its seconds; `arm` is empty for what concerns all arms."""
+    """A step that is expected, and its seconds; `arm` is empty for what concerns all arms.
+
+    `even`: its rows take alike, so that those which are done say what is left; stages do not.
+    """
 
     task: str
     arm: str
     seconds: float
+    even: bool = True
 
 
 @dataclass
@@ -101,7 +105,7 @@ class Progress:
         self.note = ""
         self._arm: Arm | None = None
         self._tasks: dict[tuple[str, str], Task] = {}
-        self._expected: dict[tuple[str, str], float] = {}
+        self._expected: dict[tuple[str, str], Step] = {}
         self._lock = threading.RLock()  # models report from their threads
 
     def __call__(self, task: str, done: int, total: int) -> None:
@@ -134,7 +138,7 @@ class Progress:
 
     def expect(self, steps: Sequence[Step]) -> None:
         """The steps to come, so that the time left of the whole command is known."""
-        self._expected = {(step.arm, step.task): step.seconds for step in steps}
+        self._expected = {(step.arm, step.task): step for step in steps}
 
     @contextmanager
     def of_arm(self, found: Arm | None) -> Iterator[None]:
@@ -156,20 +160,24 @@ class Progress:
 
     @property
     def all_seconds_left(self) -> float | None:
-        """The seconds left of the command: expected steps at the pace so far; None where nothing was expected."""
+        """The seconds left of the command: expected steps at the pace so far; None where nothing was expected.
+
+        A step is over when its rows are done, or another has begun.
+        """
         if not self._expected:
             return None
         now = self.clock()
         begun = {key: task for key, task in self._tasks.items() if key in self._expected}
-        over = {key: task for key, task in begun.items() if task.done >= task.total and task.marks}
+        over = {key: task for key, task in begun.items() if task is not self.task or 0 < task.total <= task.done}
         spent = sum(task.marks[-1][0] - task.began for task in over.values())
-        promised = sum(self._expected[key] for key in over)
+        promised = sum(self._expected[key].seconds for key in over)
         pace = min(4.0, max(0.25, spent / promised)) if promised > 1 else 1.0
-        left = sum(seconds for key, seconds in self._expected.items() if key not in begun) * pace
+        left = sum(step.seconds for key, step in self._expected.items() if key not in begun) * pace
         for key, task in begun.items():
             if key not in over:
-                of_task = task.seconds_left(now)
-                guess = max(0.0, self._expected[key] * pace - (now - task.began))
+                step = self._expected[key]
+                of_task = task.seconds_left(now) if step.even else None
+                guess = max(0.0, step.seconds * pace - (now - task.began))
                 left += guess if of_task is None else of_task
         return left
 

@@ -15,7 +15,7 @@ from ragbench.base.build import build
 from ragbench.base.errors import ConfigError
 from ragbench.base.suggestions import did_you_mean
 from ragbench.benchmark.benchmark import Benchmark
-from ragbench.benchmark.judgments import UnknownTopics
+from ragbench.benchmark.judgments import Grades, UnknownTopics, check_grades
 from ragbench.benchmark.loaders import LOADERS
 from ragbench.benchmark.masked import without_sources
 from ragbench.corpus.file_warning import OnError
@@ -129,7 +129,7 @@ def _parse(spec: Mapping[str, Any]) -> tuple[str, Callable[..., Benchmark], dict
             raise ConfigError(f"data.{key} is not an option of data={name}{hint}")
     hints, options = typing.get_type_hints(loader), {k: each for k, each in options.items() if each is not None}
     try:
-        given = {key: check_field(loader, key, _as_path(value, hints[key])) for key, value in options.items()}
+        given = {key: check_field(loader, key, _as_wanted(value, hints[key])) for key, value in options.items()}
     except Refused as refusal:
         raise Refused("data", refusal.key, refusal.reason) from None
     return name, loader, given, seed
@@ -152,7 +152,9 @@ def _complete(name: str, loader: Callable[..., Benchmark], given: dict[str, Any]
     return given
 
 
-def _as_path(value: Any, hint: Any) -> Any:
-    """A text where a path is wanted as a path."""
+def _as_wanted(value: Any, hint: Any) -> Any:
+    """A text where a path is wanted as a path, and grades with numbers for keys, which JSON writes as texts."""
+    if hint == Grades | None and isinstance(value, Mapping):
+        return check_grades(value)
     wanted = hint in (Path, Path | None) and isinstance(value, str) and value.strip()
     return Path(value).expanduser() if wanted else value

@@ -105,7 +105,7 @@ def forecast(arms: Sequence[Arm], queries: Sequence[Query], spec: LatencySpec, *
             seconds += len(new) * (rate or 0.0)
         passes.append(Pass(arm.name, chunks, missing, seconds if tried else None))
     pairs = {arm.name: _seconds_of_pairs(arm, queries, rates) for arm in arms}
-    reranking = [Step("running stages", arm, seconds * len(queries)) for arm, seconds in pairs.items() if seconds]
+    reranking = [Step("running stages", arm, each * len(queries), even=False) for arm, each in pairs.items() if each]
     timing = sum(_timing(spec, pairs[arm.name]) for arm in arms) if spec.enabled else 0.0
     return Forecast(tuple(passes), tuple(reranking), timing)
 

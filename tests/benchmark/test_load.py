@@ -43,6 +43,8 @@ TEA = ROOT / "tests" / "data" / "tea"
             "data.field must be one of title, desc, narr, got 'head'",
         ),
         ({"loader": "beir", "folder": "x", "resplit": "yes"}, "data.resplit must be a whole number"),
+        ({"loader": "beir", "folder": "x", "grades": {"good": 1}}, "data.grades has the key 'good'"),
+        ({"loader": "beir", "folder": "x", "grades": [1]}, "data.grades must be a mapping to"),
     ],
 )
 def test_what_cannot_be_used_is_one_sentence(spec: dict[str, Any], message: str) -> None:
@@ -54,6 +56,14 @@ def test_what_cannot_be_used_is_one_sentence(spec: dict[str, Any], message: str)
 def test_home_folders_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(TEA))
     assert load({"loader": "beir", "folder": "~/beir"}).name == "beir"
+
+
+def test_grades_have_numbers_for_keys_also_as_json_writes_them() -> None:
+    spec = {"loader": "beir", "folder": TEA / "beir"}
+    grades = {0: 0, 1: None, 2: 1, 3: 2}
+    plain = load({**spec, "grades": grades})
+    quoted = load({**spec, "grades": {str(grade): value for grade, value in grades.items()}})
+    assert quoted.document_qrels == plain.document_qrels != load(spec).document_qrels
 
 
 def test_options_may_be_keywords() -> None:
