@@ -7,15 +7,46 @@ the call that it was running.
 from __future__ import annotations
 
 import os
+import traceback
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import Any, Protocol, Self, TypeVar
 
+from ragbench.base.errors import RagbenchError
 from ragbench.base.processes import end_with
 
 T = TypeVar("T")
 Begin = tuple[Any, ...]
 """A function and its arguments, called first in every process; empty for none."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a task failed; `details` is the traceback of an unexpected error.
+
+    Errors cross processes as this: many of them cannot be unpickled, which would look like the death of a process.
+    """
+
+    task: str
+    reason: str
+    details: str = ""
+
+    @staticmethod
+    def of(task: str, error: BaseException) -> Failure:
+        """The failure of a task that raised this error."""
+        if isinstance(error, RagbenchError):
+            return Failure(task, str(error))
+        first = (str(error).splitlines() or [""])[0]
+        return Failure(task, f"{type(error).__name__}: {first}", "".join(traceback.format_exception(error)))
+
+
+def told(task: str, function: Callable[..., T], *arguments: Any) -> T | Failure:
+    """What a function returns, or the `Failure` of a task: then only the death of its process raises in the driver."""
+    try:
+        return function(*arguments)
+    except Exception as error:
+        return Failure.of(task, error)
 
 
 class Pool(Protocol):

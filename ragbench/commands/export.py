@@ -11,8 +11,8 @@ from typing import Any
 from ragbench.base import console
 
 DESCRIPTION = """Write a measured configuration for production: a bundle that runs elsewhere, a configuration file of
-ragdocs or Librarian, or a search in SQLite, PostgreSQL, Qdrant, OpenSearch or Elasticsearch (without --load, the last
-three get a file of requests that make them search like this).
+ragdocs or Librarian, or a search in SQLite, PostgreSQL, LanceDB, Qdrant, OpenSearch or Elasticsearch (without --load,
+the last three get a file of requests that make them search like this).
 
 What a format cannot express is listed in the file and here. What the other system will run is measured on the run's
 topics: a loss of more than --max-loss needs --force. A configuration whose gain over the run's first arm (or
@@ -43,7 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--load",
         metavar="ADDRESS",
-        help="load the search into this server; env:NAME or file:PATH name what holds an address with a password",
+        help="load the search into this server, or folder of LanceDB; env:NAME or file:PATH name what holds an address "
+        "with a password",
     )
     parser.add_argument("--version", metavar="VERSION", help="of ragdocs: 2026-01 or 2026-08")
     parser.add_argument("--out", metavar="PATH", type=Path, help="where to write (default: below the run)")

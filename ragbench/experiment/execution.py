@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING
 
 from ragbench.base.errors import ArmsFailed, RagbenchError
 from ragbench.base.fingerprint import digest
+from ragbench.base.pools import Failure
 from ragbench.config.executions import execution_of, spec_of
 from ragbench.config.sections import LOCAL, ExecutionSpec
 from ragbench.config.settings import Settings
 from ragbench.experiment import worker
-from ragbench.experiment.worker import Failure, Job
+from ragbench.experiment.worker import Job
 from ragbench.models.parallel import threads_for
 from ragbench.search.engine import executor
 
@@ -56,12 +57,12 @@ def outcomes(
     )
     for answer in answers:
         if isinstance(answer, Failure):
-            say(f"arm '{answer.arm}' failed: {answer.reason}\n{answer.details}".rstrip())
+            say(f"arm '{answer.task}' failed: {answer.reason}\n{answer.details}".rstrip())
             failed.append(answer)
         else:
             yield answer
     if failed:
-        names = ", ".join(f"'{each.arm}'" for each in failed)
+        names = ", ".join(f"'{each.task}'" for each in failed)
         reason = failed[0].reason.rstrip(".")
         raise ArmsFailed(
             f"{len(failed)} of {len(settings)} arms failed ({names}: {reason}); the others are written, "

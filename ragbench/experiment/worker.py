@@ -6,13 +6,13 @@ A worker gets plain values (`Job` once, `Settings` for every arm) and returns an
 from __future__ import annotations
 
 import os
-import traceback
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ragbench.base.errors import BenchmarkError, RagbenchError
+from ragbench.base.errors import BenchmarkError
+from ragbench.base.pools import Failure, told
 
 if TYPE_CHECKING:
     from ragbench.base.types import Document, Query
@@ -54,23 +54,6 @@ class Job:
         )
 
 
-@dataclass(frozen=True)
-class Failure:
-    """An arm that could not be run, and why; `details` is the traceback of an unexpected error."""
-
-    arm: str
-    reason: str
-    details: str = ""
-
-    @staticmethod
-    def of(arm: str, error: BaseException) -> Failure:
-        """The failure of an arm that raised this error."""
-        if isinstance(error, RagbenchError):
-            return Failure(arm, str(error))
-        first = (str(error).splitlines() or [""])[0]
-        return Failure(arm, f"{type(error).__name__}: {first}", "".join(traceback.format_exception(error)))
-
-
 @dataclass
 class Worker:
     """One process's models, indexes and intermediate results, made when first needed and kept."""
@@ -94,13 +77,13 @@ class Worker:
 
     def run(self, settings: Settings) -> Outcome | Failure:
         """The outcome of one arm. Errors are returned as a `Failure`; only a process that dies raises in the driver."""
+        return told(settings.name, self._outcome, settings)
+
+    def _outcome(self, settings: Settings) -> Outcome:
         from ragbench.config.arm_builder import share_caches
 
-        try:
-            outcome = self._session.outcome(self._arm(settings))
-            share_caches(self._store, self._models)  # after every arm, as the machine may be taken away at any time
-        except Exception as error:
-            return Failure.of(settings.name, error)
+        outcome = self._session.outcome(self._arm(settings))
+        share_caches(self._store, self._models)  # after every arm, as the machine may be taken away at any time
         return outcome
 
     @cached_property

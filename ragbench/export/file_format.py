@@ -16,8 +16,11 @@ if TYPE_CHECKING:
     from ragbench.search.stages.fuse import Fuse
 
 BUNDLE = "ragbench"
-ENGINES = {"sqlite": ".sqlite", "postgres": ".sql", "lancedb": ".lancedb"}
-"""The formats that hold the documents, beside a bundle: their files. All others are configurations."""
+ENGINES = {"sqlite": ".sqlite", "postgres": ".sql", "lancedb": ""}
+"""The formats that hold the documents, beside a bundle: the endings of their files, empty where only --load fills one.
+
+All others are configurations.
+"""
 
 Render = Callable[["Settings", Sequence[str], str | None], tuple[str, list[str]]]
 """Gives the text of the file, and a sentence for everything that it cannot express.

@@ -76,8 +76,11 @@ def write(
         raise ConfigError(f"--version is for --format ragdocs only, got --format {format}")
     if self_contained and file is not None:
         raise ConfigError(f"--self-contained is for bundles and engines, got --format {format}")
+    if load is None and ENGINES.get(format) == "":
+        instead = "" if out is None else " in place of --out"
+        raise ConfigError(f"--format {format} fills a folder: use --load {format}:///FOLDER/NAME{instead}")
     if load is not None and out is not None:
-        raise ConfigError("--load puts the search into a server and --out into a file: leave one of them out")
+        raise ConfigError("--load puts the search into a server or folder and --out into a file: leave one of them out")
     if sign is not None and format != BUNDLE:
         raise ConfigError(f"--sign is for bundles only, got --format {format}")
     measured = measured_arm.find(run, arm)

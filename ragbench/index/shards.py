@@ -7,18 +7,18 @@ shards of a killed one. Results depend only on the tasks, not on the number of p
 from __future__ import annotations
 
 import shutil
-import traceback
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from pickle import PicklingError
 
 from ragbench.base.bounds import Checked, Count
 from ragbench.base.errors import IndexError_
 from ragbench.base.files import draft_of, publish_folder
-from ragbench.base.pools import LocalPool, Pool
+from ragbench.base.pools import Failure, LocalPool, Pool, told
 
 Task = Callable[[Path], None]
 """A task that fills an empty folder; it must be picklable."""
@@ -104,18 +104,20 @@ class Shards:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def _run_apart(self, work: Iterator[tuple[int, Task, Path]], tick: Tick) -> None:
-        running: dict[Future[Exception | None], tuple[int, int]] = {}
+        running: dict[Future[Failure | None], tuple[int, int]] = {}
         with self.sharding.pool() as pool:
             free = deque(number for _ in range(_AHEAD) for number in range(pool.count))
             while True:
                 for size, task, place in islice(work, len(free)):
                     number = free.popleft()
-                    running[pool.submit(number, _fill_apart, task, place)] = number, size
+                    running[pool.submit(number, told, place.name, _fill_apart, task, place)] = number, size
                 if not running:
                     return
                 for done in wait(running, return_when=FIRST_COMPLETED).done:
                     number, size = running.pop(done)
                     death = done.exception()
+                    if isinstance(death, PicklingError):
+                        raise death  # a task that could not be sent
                     if death is not None:
                         raise IndexError_(
                             "a worker process died while it built a part of the index, perhaps for lack of memory; run "
@@ -124,23 +126,27 @@ class Shards:
                         ) from death
                     failure = done.result()
                     if failure is not None:
-                        raise failure
+                        raise _raised(failure)
                     free.append(number)
                     tick(size)
 
 
-def _fill_apart(task: Task, place: Path) -> Exception | None:
-    """Fill a shard in another process; an error is returned, so that only the death of a process raises there."""
-    try:
-        if not place.parent.is_dir():
-            raise IndexError_(
-                f"a worker does not find {place.parent}: name a folder with paths.index that all machines share"
-            )
-        _fill_shard(task, place)
-    except Exception as error:
-        error.add_note("".join(traceback.format_exception(error)))
-        return error
-    return None
+def _raised(failure: Failure) -> Exception:
+    """What to raise for an error of another process."""
+    if not failure.details:
+        return IndexError_(failure.reason)
+    error = RuntimeError(failure.reason)
+    error.add_note(failure.details)
+    return error
+
+
+def _fill_apart(task: Task, place: Path) -> None:
+    """Fill a shard in another process, perhaps on another machine."""
+    if not place.parent.is_dir():
+        raise IndexError_(
+            f"a worker does not find {place.parent}: name a folder with paths.index that all machines share"
+        )
+    _fill_shard(task, place)
 
 
 def _fill_shard(task: Task, place: Path) -> None:

@@ -68,7 +68,7 @@ def verdicts(results: Measurements) -> Table:
             lambda row: _effect(row, "passage_"),
             passages,
         ),
-        PageColumn("p95, ms", "what it adds to the p95 of a query, and the budget", _cost, timed),
+        PageColumn(ARMS["p95"].title, "what it adds to the p95 of a query, and the budget", _cost, timed),
         PageColumn(
             "p", "adjusted for all comparisons of this table, at both levels; below it that of passages", p_values
         ),

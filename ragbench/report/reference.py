@@ -18,6 +18,7 @@ from ragbench.evaluation.measures import ANSWERED, PRIMARY
 from ragbench.evaluation.passages import TOKENS
 from ragbench.evidence.arms import Arms
 from ragbench.evidence.table import table as verdict_table
+from ragbench.results.measurements import ARMS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -189,7 +190,7 @@ def _preset_table(presets: Measurements, names: Sequence[str]) -> pd.DataFrame:
             "documents against the first": "",
             "passages against the first": "",
             "verdict": "",
-            "p95, ms": "" if p95 is None else f"{p95:.0f}",
+            ARMS["p95"].title: "" if p95 is None else f"{p95:.0f}",
         }
         if name != names[0]:
             of = judged[name]

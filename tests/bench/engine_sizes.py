@@ -157,7 +157,6 @@ def measure(name: str, n_chunks: int, server: PackagedServer | None, load: str |
 
             engine._execute = timed  # type: ignore[method-assign]
             _fill(engine, collection, mark)
-    mark("end")
     marks.setdefault("words", marks["end"])
     found: dict[str, Any] = {"engine": name, "chunks": n_chunks}
     for before, after in (("start", "copy"), ("copy", "words"), ("words", "end")):
@@ -182,6 +181,7 @@ def _fill(engine: Any, collection: Collection, mark: Callable[[str], None]) -> N
             engine._send()
         mark("copy")
         engine.finish({}, {}, {})
+    mark("end")  # while the server's process is there, whose time is counted
 
 
 def _sizes(engine: Any, place: Any) -> tuple[float, float]:

@@ -11,14 +11,14 @@ from contextlib import contextmanager
 
 import pytest
 
-from ragbench.base.pools import LocalPool
+from ragbench.base.pools import Failure, LocalPool
 from ragbench.benchmark.load import load
 from ragbench.config import composition
 from ragbench.config.arm_builder import ArmBuilder
 from ragbench.config.settings import Settings
 from ragbench.experiment import worker
 from ragbench.experiment.execution import dispatch, groups
-from ragbench.experiment.worker import Failure, Job
+from ragbench.experiment.worker import Job
 
 # Near-copies are looked for before anything that differs, so that no arm finds work done by another.
 ARMS = ["p12=on", f"p12.threshold={','.join(f'0.{n}' for n in range(70, 79))}", "cut.top_n=20"]

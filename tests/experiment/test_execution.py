@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from ragbench.base.errors import ArmsFailed, ConfigError
+from ragbench.base.pools import Failure
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.config import composition
 from ragbench.config.settings import Settings
 from ragbench.experiment.execution import dispatch, groups
 from ragbench.experiment.run import run
-from ragbench.experiment.worker import Failure
 from ragbench.results.measurements import Measurements
 from ragbench.search.engine.executor import Outcome
 
@@ -193,9 +193,10 @@ def named(*names: str) -> list[Settings]:
 def test_retries_are_counted_for_each_arm() -> None:
     workers = Pretended({"a": (2, True), "b": (3, False)})
     answers = list(dispatch([named("a", "c"), named("b")], workers, 2, lambda message: None))
-    failed = [each.arm for each in answers if isinstance(each, Failure)]
+    failed = [each.task for each in answers if isinstance(each, Failure)]
     assert failed == ["b"]
-    assert sorted(each.arm for each in answers) == ["a", "b", "c"]
+    names = [each.task if isinstance(each, Failure) else each.arm for each in answers]
+    assert sorted(names) == ["a", "b", "c"]
     assert len(workers.restarted) == 2
     assert sum(name == "b" for _, name in workers.log) == 3
 

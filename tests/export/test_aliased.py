@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 import signal
 import subprocess
 import sys
 import textwrap
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -190,6 +193,34 @@ def test_a_loss_leaves_the_old_data_and_nothing_else(own: str, server, recommend
     assert of_load(server, "own") == [before] == [server.aliases["own"]]
 
 
+@WRITES
+def test_what_cannot_be_deleted_is_deleted_by_the_next_load(own: str, server, recommended, monkeypatch) -> None:
+    before = server.aliases["own"]
+    with monkeypatch.context() as patched:
+        patched.setattr(opened.ALIASED[server.system], "_delete", refuse)
+        write(recommended.folder, format=server.system, load=own, say=lambda _: None)
+    assert sorted(of_load(server, "own")) == sorted([before, server.aliases["own"]])
+    write(recommended.folder, format=server.system, load=own, say=lambda _: None)
+    assert of_load(server, "own") == [server.aliases["own"]]
+
+
+def refuse(*values: object) -> None:
+    raise BundleError("the disk refuses")
+
+
+@WRITES
+def test_a_refresh_deletes_what_was_left(own: str, server, handbook_folder: Path, tmp_path: Path) -> None:
+    with closing(opened.connect(own)) as killed:
+        killed._new(killed.plan, killed.about["dimension"])
+    assert len(of_load(server, "own")) == 2
+    notes = Path(shutil.copytree(handbook_folder / "notes", tmp_path / "notes"))
+    (notes / "team.md").unlink()
+    refresher = EngineRefresher(own, notes, say=lambda sentence: None)
+    refresher.refresh()
+    refresher.close()
+    assert of_load(server, "own") == [server.aliases["own"]]
+
+
 def test_points_that_are_missing_are_noticed(own: str, server) -> None:
     server.remove_unit("own")
     checks = {check.part: check.said for check in verify(own) if check.outcome == "fails"}
@@ -230,17 +261,112 @@ def test_what_cannot_be_opened_is_one_sentence(server, place: str, said: str) ->
     [
         ("nothing_here", "has no search: load one with ragbench export --format lancedb"),
         ("somebody's", "must be such as lancedb:///srv/notes"),
-        ("folder", "is there and no search of ragbench: name another"),
-        ("other", "is not a search that ragbench exported|does not answer"),
+        ("folder", "exists and is not a search of ragbench: choose another name"),
+        ("other", "exists and is not a search of ragbench: choose another name"),
+        ("gone", "does not answer"),
+        ("file/notes", "has no search: load one"),
     ],
 )
 def test_a_folder_of_lancedb_that_cannot_be_opened_is_one_sentence(tmp_path: Path, name: str, said: str) -> None:
     pytest.importorskip("lancedb", reason="install ragbench[lancedb]")
     (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
     (tmp_path / "other").symlink_to("folder")
+    (tmp_path / "gone").symlink_to("gone--0123456789ab")
     with pytest.raises((BundleError, ConfigError), match=said) as raised:
         ragbench.load(f"lancedb://{tmp_path}/{name}")
     assert "\n" not in str(raised.value)
+
+
+@pytest.fixture
+def lance():
+    pytest.importorskip("lancedb", reason="install ragbench[lancedb]")
+    return opened.ALIASED["lancedb"]
+
+
+@pytest.mark.parametrize("target", ["mine", "../{here}/notes--0123456789ab", "{folder}/notes--0123456789ab"])
+def test_a_link_of_somebody_is_left_alone(lance, two_chunks, tmp_path: Path, target: str) -> None:
+    for name in ("mine", "notes--0123456789ab"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "notes").symlink_to(target.format(here=tmp_path.name, folder=tmp_path))
+    before, said = sorted(tmp_path.iterdir()), "exists and is not a search of ragbench: choose another name"
+    with pytest.raises(ConfigError, match=said):
+        lance.reach(f"lancedb://{tmp_path}/notes")
+    with pytest.raises(ConfigError, match=said), lance.create(f"lancedb://{tmp_path}/notes", two_chunks[0], 2, {}):
+        pass
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("folder", ["{here}/file", "{here}/file/below", "/proc/nowhere"])
+def test_a_place_that_cannot_be_written_is_refused_before_any_work(lance, tmp_path: Path, folder: str) -> None:
+    (tmp_path / "file").touch()
+    place = folder.format(here=tmp_path)
+    with pytest.raises(ConfigError, match=rf"cannot write {place} \(.+\): name another folder"):
+        lance.reach(f"lancedb://{place}/notes")
+    lance.reach(f"lancedb://{tmp_path}/new/notes")
+    assert [each.name for each in tmp_path.iterdir()] == ["file"]
+
+
+def test_lancedb_has_no_file(recommended, tmp_path: Path) -> None:
+    for out, instead in ((None, ""), (tmp_path / "x", " in place of --out")):
+        with pytest.raises(ConfigError, match=rf"fills a folder: use --load lancedb:///FOLDER/NAME{instead}$"):
+            write(recommended.folder, out, format="lancedb", say=lambda _: None)
+
+
+def fill(engine, two_chunks) -> None:
+    _, rows, terms = two_chunks
+    with engine.transaction():
+        for row, vector in rows:
+            engine.put(row, [vector], terms)
+        engine.finish(terms.forms(), {}, {})
+
+
+def test_a_second_load_waits_for_the_first(lance, two_chunks, tmp_path: Path) -> None:
+    address, done = f"lancedb://{tmp_path}/notes", threading.Event()
+
+    def load() -> None:
+        with lance.create(address, two_chunks[0], 2, {}) as second:
+            fill(second, two_chunks)
+        done.set()
+
+    other = threading.Thread(target=load)
+    with lance.create(address, two_chunks[0], 2, {}) as first:
+        other.start()
+        assert not done.wait(0.5)
+        fill(first, two_chunks)
+    other.join()
+    assert done.is_set() and len(list(tmp_path.glob("notes--*"))) == 1
+    with closing(opened.connect(address)) as engine:
+        assert engine.damage() is None
+
+
+def test_the_link_never_leads_to_a_folder_that_is_gone(lance, two_chunks, tmp_path: Path) -> None:
+    address = f"lancedb://{tmp_path}/notes"
+    (tmp_path / ".notes.link").symlink_to("notes--0123456789ab")  # of a load that was killed as it moved the link
+    with lance.create(address, two_chunks[0], 2, {}) as engine:
+        fill(engine, two_chunks)
+    before = (tmp_path / "notes").readlink()
+    with pytest.raises(BundleError, match="is gone"), lance.create(address, two_chunks[0], 2, {}) as engine:
+        fill(engine, two_chunks)
+        shutil.rmtree(tmp_path / engine.about["load"])
+    assert sorted(each.name for each in tmp_path.iterdir()) == [".notes.lock", "notes", str(before)]
+
+
+def test_what_lancedb_cannot_read_or_write_is_one_sentence(lance, two_chunks, tmp_path: Path, monkeypatch) -> None:
+    address = f"lancedb://{tmp_path}/notes"
+    with lance.create(address, two_chunks[0], 2, {}) as engine:
+        fill(engine, two_chunks)
+    with closing(opened.connect(address)) as engine:
+        shutil.rmtree(tmp_path / "notes" / "chunks.lance")
+        with pytest.raises(BundleError, match="does not answer"):
+            engine.vectors({"a"})
+    monkeypatch.setattr(lance, "_tables", full)
+    with pytest.raises(BundleError, match="is full"), lance.create(address, two_chunks[0], 2, {}):
+        pass
+
+
+def full(*values: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def test_a_key_in_an_address_of_qdrant_is_refused() -> None:
@@ -308,6 +434,11 @@ def test_an_index_of_somebody_is_not_replaced(recommended, tmp_path) -> None:
         with pytest.raises(ConfigError, match="is an index, not a search of ragbench: name another"):
             write(recommended.folder, format="opensearch", load=f"{running.address}/notes", say=lambda _: None)
         assert running.collections == ["notes"]
+        running.indices["mine"], running.named["mine"] = running.indices.pop("notes"), {"notes"}
+        del running.named["notes"]
+        with pytest.raises(ConfigError, match="leads to mine, which is no search of ragbench: choose another name"):
+            write(recommended.folder, format="opensearch", load=f"{running.address}/notes", say=lambda _: None)
+        assert running.collections == ["mine"]
     finally:
         running.close()
 

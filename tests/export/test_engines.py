@@ -10,7 +10,10 @@ import pytest
 
 from ragbench.base.errors import BundleError, ConfigError
 from ragbench.base.types import Query, QueryState, Ranking
+from ragbench.commands.export import DESCRIPTION
 from ragbench.export import elasticsearch, hybrid, opensearch, qdrant
+from ragbench.export.engines.opened import ALIASED
+from ragbench.export.file_format import ENGINES
 from ragbench.index.analyzers import analyze, analyzer
 from ragbench.search.stages.fuse import Fuse
 
@@ -40,6 +43,11 @@ def told(composed):
 
 def filled(body: Any, vector: list[float]) -> Any:
     return json.loads(json.dumps(body).replace('"{vector}"', json.dumps(vector)).replace("{query}", "rotate a key"))
+
+
+def test_the_help_names_every_engine() -> None:
+    missing = {name for name in (*ENGINES, *ALIASED) if name not in DESCRIPTION.casefold()}
+    assert not missing
 
 
 @pytest.mark.parametrize("format", MODULES)

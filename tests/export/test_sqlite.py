@@ -168,6 +168,27 @@ def test_a_killed_refresh_leaves_the_old_data(file: Path, handbook_folder: Path,
     assert all(check.outcome != "fails" for check in verify(file))
 
 
+def test_a_file_that_is_overwritten_in_place_is_one_sentence(file: Path, tmp_path: Path) -> None:
+    """Mapped into memory, the end of a file that is gone kills the process (SIGBUS)."""
+    program = f"""
+        import os
+        from ragbench.base.errors import BundleError
+        from ragbench.export.engines import opened
+        with opened.load({str(file)!r}) as loaded:
+            loaded.search("nightly archive", 1)
+            os.truncate({str(file)!r}, 8192)
+            try:
+                loaded.search("identity of programs", 1)
+            except BundleError as error:
+                print(error)
+    """
+    ended = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert "does not answer (database disk image is malformed): export it again" in ended.stdout
+
+
 def test_the_file_is_an_arm(written, recommended, handbook_folder: Path, workplace: Path) -> None:
     own = measured_arm.find(recommended.folder)
     around = [

@@ -6,12 +6,15 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from functools import partial
 from pathlib import Path
+from pickle import PicklingError
 
 import pytest
 
+from ragbench.base.bounds import Refused
 from ragbench.base.errors import ConfigError, IndexError_
 from ragbench.config import composition
 from ragbench.config.executions import sharding_of
@@ -25,6 +28,20 @@ def write(number: int, folder: Path) -> None:
 def fail(folder: Path) -> None:
     (folder / "half").write_text("half done")
     raise ValueError("no")
+
+
+def refuse(folder: Path) -> None:
+    raise Refused("Sharding", "workers", "must be more")
+
+
+class Locked:
+    """A task that cannot be pickled."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+
+    def __call__(self, folder: Path) -> None:
+        """Do nothing."""
 
 
 def die(folder: Path) -> None:
@@ -53,9 +70,10 @@ def test_folders_come_in_the_order_of_the_tasks(tmp_path: Path, sharding: Shardi
 def test_what_was_finished_before_a_failure_is_kept(tmp_path: Path, sharding: Sharding) -> None:
     shards = Shards(tmp_path, sharding)
     shards.run([(1, partial(write, 0))], lambda n: None)
-    with pytest.raises(ValueError, match="no") as raised:
+    with pytest.raises((ValueError, RuntimeError), match="no") as raised:
         shards.run([(1, partial(write, 0)), (1, fail), (1, partial(write, 2))], lambda n: None)
-    assert str(raised.value) == "no"
+    assert str(raised.value) == ("ValueError: no" if sharding.apart else "no")
+    assert not sharding.apart or 'raise ValueError("no")' in raised.value.__notes__[0]
     first = (tmp_path / "000000" / "number").stat().st_mtime_ns
     heard: list[int] = []
     places = shards.run([(1, partial(write, n)) for n in range(3)], heard.append)
@@ -74,10 +92,21 @@ def test_a_worker_that_dies_is_reported_in_one_sentence(tmp_path: Path, sharding
     assert numbers(shards.run([(1, partial(write, 0))], lambda n: None)) == [0]
 
 
+def test_an_error_that_cannot_be_unpickled_is_no_death(tmp_path: Path, sharding: Sharding) -> None:
+    with pytest.raises((IndexError_, Refused), match=r"^Sharding.workers must be more$"):
+        Shards(tmp_path, sharding).run([(1, refuse)], lambda n: None)
+
+
+def test_a_task_that_cannot_be_pickled_is_no_death(tmp_path: Path, sharding: Sharding) -> None:
+    if not sharding.apart:
+        pytest.skip("there is no other process")
+    with pytest.raises((PicklingError, TypeError), match=r"(?i)pickle|serialize"):
+        Shards(tmp_path, sharding).run([(1, Locked())], lambda n: None)
+
+
 def test_a_machine_without_the_folder_says_so(tmp_path: Path) -> None:
-    told = _fill_apart(partial(write, 0), tmp_path / "elsewhere" / "000000")
-    assert isinstance(told, IndexError_)
-    assert str(told).endswith("name a folder with paths.index that all machines share")
+    with pytest.raises(IndexError_, match=r"name a folder with paths.index that all machines share$"):
+        _fill_apart(partial(write, 0), tmp_path / "elsewhere" / "000000")
 
 
 def test_discarded_shards_are_gone(tmp_path: Path) -> None:

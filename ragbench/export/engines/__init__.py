@@ -1,1 +1,1 @@
-"""A measured search inside an engine: SQLite, PostgreSQL or Qdrant, loaded with documents, vectors and words."""
+"""A measured search inside an engine that is loaded with documents, vectors and words."""

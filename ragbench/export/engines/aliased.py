@@ -15,12 +15,13 @@ import zlib
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 from urllib.parse import SplitResult, urlsplit
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ragbench.base.errors import BoundaryError, BundleError, ConfigError
 from ragbench.boundary.http import Client, split_address
@@ -164,7 +165,7 @@ class AliasedEngine(ABC):
         """Delete the pieces of the files with these names, or (`others`) of all others."""
 
     @abstractmethod
-    def _passages(self) -> Iterator[tuple[str, Sequence[float]]]:
+    def _passages(self) -> Iterator[tuple[str, ArrayLike]]:
         """The keys of all passages with their vectors."""
 
     @abstractmethod
@@ -189,40 +190,60 @@ class AliasedEngine(ABC):
         """A new collection, which takes the place of the earlier one when the block ends without an error."""
         made = cls.__new__(cls)
         made._connect(address)
-        try:
-            for name, used in made._collections().items():
-                if not used and re.fullmatch(rf"{re.escape(made._alias)}--[0-9a-f]{{12}}", name):
-                    made._delete(name)  # of a load that was killed
-            name = made._draft = made._new(plan, dimension)
-            own = {"format": FORMAT, "plan": plan.to_json(), "dimension": dimension, "load": name, "points": 0}
-            made._write_files({_ABOUT: _bytes({**about, **own}), _FORMS: b"{}", _TERMS: b"[]"})
-            made._read()
-            yield made
-            made._swap()
-        except BaseException:
-            made._give_up()
-            raise
-        finally:
-            made.close()
+        with closing(made):
+            made._require_place()
+            with made._alone():
+                try:
+                    name = made._draft = made._new(plan, dimension)
+                    own = {"format": FORMAT, "plan": plan.to_json(), "dimension": dimension, "load": name, "points": 0}
+                    made._write_files({_ABOUT: _bytes({**about, **own}), _FORMS: b"{}", _TERMS: b"[]"})
+                    made._read()
+                    yield made
+                    made._swap()
+                except BaseException:
+                    made._give_up()
+                    raise
 
     @classmethod
     def reach(cls, address: str) -> None:
-        """Raise BundleError, ConfigError where no server of this kind answers at an address."""
+        """Raise BundleError, ConfigError where an address cannot be loaded."""
         made = cls.__new__(cls)
         made._connect(address)
         with closing(made):
-            made._collections()
+            made._require_place()
+
+    def _require_place(self) -> None:
+        """Raise BundleError where nothing answers, ConfigError where the name leads to what no load has made."""
+        found = self._current()
+        if found is not None and not self._of_load(found):
+            raise ConfigError(f"{self.name} leads to {found}, which is no search of ragbench: choose another name")
+
+    def _of_load(self, collection: str) -> bool:
+        """Whether a collection is named as those of loads are."""
+        return re.fullmatch(rf"{re.escape(self._alias)}--[0-9a-f]{{12}}", collection) is not None
+
+    def _alone(self) -> AbstractContextManager[None]:
+        """No other load or refresh writes meanwhile, where the engine can say so."""
+        return nullcontext()
 
     def _new(self, plan: Plan, dimension: int) -> str:
+        """Make an empty collection, after what was left of others is deleted."""
+        for left, used in self._collections().items():
+            if not used:
+                self._discard(left)
         name = f"{self._alias}--{secrets.token_hex(6)}"
         self._make(name, plan, dimension)
         return name
 
+    def _discard(self, collection: str | None) -> None:
+        """Delete a collection of a load, and nothing else; where that fails, the next load deletes it."""
+        if collection is not None and self._of_load(collection):
+            with suppress(BundleError):
+                self._delete(collection)
+
     def _give_up(self) -> None:
         draft, self._draft = getattr(self, "_draft", None), None
-        if draft is not None:
-            with suppress(BundleError):
-                self._delete(draft)
+        self._discard(draft)
 
     def _read(self) -> None:
         """Read what it says about itself, and the forms of words."""
@@ -288,7 +309,7 @@ class AliasedEngine(ABC):
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Everything inside counts at once, or not at all; searches of this object see it already."""
-        with self._lock:
+        with self._alone(), self._lock:
             outer = self._draft
             try:
                 yield
@@ -306,8 +327,7 @@ class AliasedEngine(ABC):
         before = self._current()
         self._rename(before, self._draft)
         self._draft = None
-        if before:
-            self._delete(before)
+        self._discard(before)
 
     def digests(self) -> Mapping[str, str]:
         """Nothing: a new collection takes every document, since what words count changes with one."""
@@ -318,7 +338,7 @@ class AliasedEngine(ABC):
         """The vectors that it has of passages by their keys."""
         if "dense" not in self.plan.depths:
             return {}
-        return {key: np.asarray(vector, np.float32) for key, vector in self._passages() if key in keys}
+        return {key: np.array(vector, np.float32) for key, vector in self._passages() if key in keys}
 
     def put(self, row: DocumentRow, vectors: Sequence[Vector | None], terms: Terms) -> None:
         """Keep a document and its chunks until `finish` writes them."""

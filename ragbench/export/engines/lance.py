@@ -1,6 +1,6 @@
 """A search in a folder of LanceDB: vectors of the chunks, and what BM25F gives for each word of a chunk or document.
 
-    lancedb:///srv/notes     a link to a folder; a load fills a new one, then the link moves
+    lancedb:///srv/notes     a link to a folder beside it, notes--...; a load fills a new one, then the link moves
 
 Tables: chunks (with vectors), documents, chunk_words and document_words (term, unit, impact; an index on the term),
 files. LanceDB has neither sparse vectors nor BM25 over several fields: it returns the impacts of a query's terms, and
@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import tempfile
 import threading
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -22,15 +23,20 @@ from typing import Any, ClassVar
 from urllib.parse import SplitResult
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ragbench.base.errors import BundleError, ConfigError
+from ragbench.base.files import why_unreadable
 from ragbench.export.engines import bm25f
 from ragbench.export.engines.address import resolved
 from ragbench.export.engines.aliased import AliasedEngine, Hit, Unit
 from ragbench.export.engines.plan import Plan
 from ragbench.export.engines.search import Vector
+from ragbench.index.lexical import Bm25F
 
 _ALL = 2**31 - 1  # rows; without a limit LanceDB returns ten
+_AT_ONCE = 1000  # rows with vectors
+_FULL = re.compile(r"No space left|Disk quota exceeded|os error (28|122)\b")
 _UNITS = {"dense": "chunks", "lexical": "chunks", "documents": "documents"}
 _WORDS = {"lexical": "chunk_words", "documents": "document_words"}
 
@@ -50,8 +56,11 @@ class LanceEngine(AliasedEngine):
         self._link = Path(resolved(address).partition("://")[2])
         if not self._link.is_absolute() or not self.alias_form.fullmatch(self._link.name):
             raise ConfigError(f"the address of a search must be such as {self.example}")
+        from filelock import FileLock
+
         _lancedb()
         self.name, self._alias, self._lock = address, self._link.name, threading.RLock()
+        self._writing = FileLock(self._link.with_name(f".{self._alias}.lock"))
         self._units: dict[str, list[Unit]] = {}
         self._open: tuple[str, dict[str, Any], dict[str, Held]] = ("", {}, {})
 
@@ -68,12 +77,34 @@ class LanceEngine(AliasedEngine):
         return {each.name: each.name == current for each in found}
 
     def _current(self) -> str | None:
-        try:
-            return self._link.readlink().name
-        except FileNotFoundError:
+        with self._spoken():
+            target = str(self._link.readlink()) if self._link.is_symlink() else None
+            nothing = target is None and not self._link.exists()
+        if nothing:
             return None
-        except OSError:
-            raise ConfigError(f"{self._link} is there and no search of ragbench: name another") from None
+        if target is None or not self._of_load(target):
+            raise ConfigError(f"{self._link} exists and is not a search of ragbench: choose another name")
+        return target
+
+    def _require_place(self) -> None:
+        super()._require_place()
+        try:
+            folder = next(each for each in self._link.parents if each.exists())
+            with tempfile.TemporaryFile(dir=folder):
+                pass
+        except OSError as error:
+            reason = why_unreadable(error)
+            raise ConfigError(f"cannot write {self._link.parent} ({reason}): name another folder") from None
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        with self._spoken():
+            self._link.parent.mkdir(parents=True, exist_ok=True)
+            self._writing.acquire()
+        try:
+            yield
+        finally:
+            self._writing.release()
 
     @contextmanager
     def _spoken(self) -> Iterator[None]:
@@ -82,6 +113,8 @@ class LanceEngine(AliasedEngine):
             yield
         except (OSError, RuntimeError, ValueError) as error:
             said = " ".join(str(error).split())[:200]
+            if _FULL.search(str(error)):
+                raise BundleError(f"the disk of {self._link.parent} is full ({said}): free some of it") from error
             raise BundleError(f"{self.name} does not answer ({said}): load it again") from error
 
     def _tables(self, collection: str) -> Any:
@@ -100,14 +133,14 @@ class LanceEngine(AliasedEngine):
             shutil.rmtree(self._link.with_name(collection))
 
     def _rename(self, before: str | None, now: str) -> None:
-        made = self._link.with_name(f".{now}")
+        made = self._link.with_name(f".{self._alias}.link")
         with self._spoken():
+            if not self._link.with_name(now).is_dir():
+                raise FileNotFoundError(f"{now} is gone")
+            if made.is_symlink():
+                made.unlink()  # of a load that was killed
             made.symlink_to(now)
-            try:
-                made.replace(self._link)
-            except OSError:
-                made.unlink()
-                raise
+            made.replace(self._link)
 
     def _hits(
         self, terms: Counter[str], vector: Vector | None, only: Sequence[str] | None
@@ -168,9 +201,12 @@ class LanceEngine(AliasedEngine):
         with self._spoken():
             self._tables(collection).open_table("files").delete(f"name {'NOT ' * others}IN ({_texts(names)})")
 
-    def _passages(self) -> Iterator[tuple[str, Sequence[float]]]:
-        rows = _rows(self._tables(self._current_or_draft()).open_table("chunks"), ["passage", "vector"])
-        return zip(rows["passage"].to_pylist(), rows["vector"].to_pylist(), strict=True)
+    def _passages(self) -> Iterator[tuple[str, ArrayLike]]:
+        with self._spoken():
+            table = self._tables(self._current_or_draft()).open_table("chunks")
+            for batch in table.search().select(["passage", "vector"]).limit(_ALL).to_batches(_AT_ONCE):
+                vectors = batch["vector"].flatten().to_numpy().reshape(len(batch), -1)
+                yield from zip(batch["passage"].to_pylist(), vectors, strict=True)
 
     def _count(self) -> int:
         with self._spoken():
@@ -178,35 +214,46 @@ class LanceEngine(AliasedEngine):
             return sum(int(db.open_table(name).count_rows()) for name in set(_UNITS.values()))
 
     def _write(self, units: Sequence[Unit]) -> list[str]:
-        import pyarrow as pa
-
         terms = sorted({word.term for unit in units for word in unit.words})
-        numbers, db = {term: number for number, term in enumerate(terms)}, self._tables(self._draft or "")
-        for kind, scoring in (("chunk", self.plan.words), ("document", self.plan.wholes)):
-            mine = [unit for unit in units if unit.payload["kind"] == kind]
-            columns: dict[str, Any] = {"id": pa.array(range(len(mine)), pa.int32())}
-            columns["chunks"] = pa.array([unit.payload["chunks"] for unit in mine], pa.list_(pa.string()))
-            for name in ("text", "passage"):
-                columns[name] = pa.array([_plain(unit.payload.get(name, "")) for unit in mine], pa.string())
-            columns["payload"] = pa.array([_plain(json.dumps(unit.payload)) for unit in mine], pa.string())
-            if mine and mine[0].vector is not None:
-                flat = np.asarray([unit.vector for unit in mine], np.float32)
-                columns["vector"] = pa.FixedSizeListArray.from_arrays(pa.array(flat.ravel()), flat.shape[1])
-            impacts = bm25f.impacts([unit.words for unit in mine], scoring) if scoring else repeat([])
-            words = [
-                (numbers[word.term], row, value)
-                for row, (unit, values) in enumerate(zip(mine, impacts, strict=False))
-                for word, value in zip(unit.words, values, strict=scoring is not None)
-            ]
-            posted = zip(("term", "unit", "impact"), (pa.int32(), pa.int32(), pa.float32()), strict=True)
-            sorted_words = list(zip(*sorted(words), strict=True)) or [(), (), ()]
-            arrays = {name: pa.array(each, type) for (name, type), each in zip(posted, sorted_words, strict=True)}
-            with self._spoken():
-                db.create_table(f"{kind}s", pa.table(columns))
-                made = db.create_table(f"{kind}_words", pa.table(arrays))
-                if words:
-                    made.create_index("term", config=_lancedb().index.BTree())
+        numbers = {term: number for number, term in enumerate(terms)}
+        with self._spoken():
+            db = self._tables(self._draft or "")
+            for kind, scoring in (("chunk", self.plan.words), ("document", self.plan.wholes)):
+                mine = [unit for unit in units if unit.payload["kind"] == kind]
+                db.create_table(f"{kind}s", _units(mine))
+                words = db.create_table(f"{kind}_words", _words(mine, scoring, numbers))
+                if words.count_rows():
+                    words.create_index("term", config=_lancedb().index.BTree())
         return terms
+
+
+def _units(units: Sequence[Unit]) -> Any:
+    """Units as a table of Arrow; `payload`, all that is known of one, is for other readers of the folder."""
+    import pyarrow as pa
+
+    columns: dict[str, Any] = {"id": pa.array(range(len(units)), pa.int32())}
+    columns["chunks"] = pa.array([unit.payload["chunks"] for unit in units], pa.list_(pa.string()))
+    columns["passage"] = pa.array([unit.payload.get("passage", "") for unit in units], pa.string())
+    columns["payload"] = pa.array([json.dumps(unit.payload) for unit in units], pa.string())
+    if units and units[0].vector is not None:
+        flat = np.asarray([unit.vector for unit in units], np.float32)
+        columns["vector"] = pa.FixedSizeListArray.from_arrays(pa.array(flat.ravel()), flat.shape[1])
+    return pa.table(columns)
+
+
+def _words(units: Sequence[Unit], scoring: Bm25F | None, numbers: Mapping[str, int]) -> Any:
+    """The impacts of the words of units as a table of Arrow, by term."""
+    import pyarrow as pa
+
+    impacts = bm25f.impacts([unit.words for unit in units], scoring) if scoring else repeat([])
+    words = sorted(
+        (numbers[word.term], row, value)
+        for row, (unit, values) in enumerate(zip(units, impacts, strict=False))
+        for word, value in zip(unit.words, values, strict=scoring is not None)
+    )
+    terms, rows, values = zip(*words, strict=True) if words else ((), (), ())
+    found = {"term": pa.array(terms, pa.int32()), "unit": pa.array(rows, pa.int32())}
+    return pa.table({**found, "impact": pa.array(values, pa.float32())})
 
 
 def _lancedb() -> Any:
@@ -257,8 +304,3 @@ def _numbers(values: Collection[int]) -> str:
 
 def _texts(values: Collection[str]) -> str:
     return ", ".join("'" + value.replace("'", "''") + "'" for value in values) or "''"
-
-
-def _plain(text: str) -> str:
-    """A text that UTF-8 can hold."""
-    return text.encode("utf-8", "replace").decode()

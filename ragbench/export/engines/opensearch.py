@@ -25,6 +25,7 @@ from typing import Any, ClassVar
 from urllib.parse import SplitResult, unquote
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ragbench.base.errors import BundleError, ConfigError
 from ragbench.boundary.http import HttpError
@@ -165,7 +166,7 @@ class OpenSearchEngine(AliasedEngine):
         wanted = [_is("file"), *([] if names is None else [{"terms": {"name": list(names)}}])]
         return (found["payload"] for found in self._scroll(wanted, ["payload"]))
 
-    def _passages(self) -> Iterator[tuple[str, Sequence[float]]]:
+    def _passages(self) -> Iterator[tuple[str, ArrayLike]]:
         found = self._scroll([_is("chunk")], ["payload.passage", "vector"])
         return ((each["payload"]["passage"], each["vector"]) for each in found)
 

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 from urllib.parse import SplitResult
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ragbench.base.errors import ConfigError
 from ragbench.export.engines import bm25f
@@ -122,7 +123,7 @@ class QdrantEngine(AliasedEngine):
         wanted = [_is("file"), *([] if names is None else [{"key": "name", "match": {"any": list(names)}}])]
         return (point["payload"] for point in self._scroll(wanted, with_payload=True))
 
-    def _passages(self) -> Iterator[tuple[str, Sequence[float]]]:
+    def _passages(self) -> Iterator[tuple[str, ArrayLike]]:
         points = self._scroll([_is("chunk")], with_payload=["passage"], with_vector=["dense"])
         return ((point["payload"]["passage"], point["vector"]["dense"]) for point in points)
 

@@ -179,7 +179,7 @@ It takes the place of the earlier one when the block ends without an error, else
 
 
 def creates(format: str, out: Path | None, address: str | None) -> Create:
-    """How an engine of a format is made: in the file `out`, or on the server at `address`, which must answer.
+    """How an engine of a format is made: in the file `out`, or at `address`, which must be ready.
 
     Raises ConfigError, BundleError.
     """
@@ -189,12 +189,11 @@ def creates(format: str, out: Path | None, address: str | None) -> Create:
     if format in servers and address is not None:
         servers[format].reach(address)
         return partial(servers[format].create, address)
-    if format == "lancedb":
-        raise ConfigError("--format lancedb fills a folder behind a link: add --load lancedb:///FOLDER/NAME")
     if format == "postgres" and out is not None:
         return partial(postgres.PostgresScript.create, out)
     raise ConfigError(
-        f"--load is for servers, and --format {format} is none: leave it out, or add --format " + ", ".join(servers)
+        f"--load is for servers and LanceDB, not for --format {format}: leave it out, or add --format "
+        + ", ".join(servers)
     )
 
 

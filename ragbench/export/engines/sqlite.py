@@ -27,7 +27,7 @@ from ragbench.export.engines.tables import COLUMNS, FORMAT, Tables, units
 from ragbench.export.engines.words import query_terms
 
 MAGIC = b"SQLite format 3\0"
-_MAPPED = 2**31  # bytes of a file that are read where the system keeps them, and not copied for every query
+_CACHED = 2**18  # KiB of a file that a connection keeps; mapped, it would kill who reads it when it is overwritten
 _SCHEMA = """
 CREATE TABLE about (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE files (name TEXT PRIMARY KEY, content BLOB NOT NULL) WITHOUT ROWID;
@@ -94,7 +94,7 @@ def connect(path: Path, read_only: bool = False) -> sqlite3.Connection:
         db.enable_load_extension(True)
         sqlite_vec.load(db)
         db.enable_load_extension(False)
-    db.execute(f"PRAGMA mmap_size = {_MAPPED}")
+    db.execute(f"PRAGMA cache_size = -{_CACHED}")
     return db
 
 

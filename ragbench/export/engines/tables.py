@@ -99,7 +99,7 @@ def statement(plan: Plan, dialect: Dialect) -> str:
 def _fused(plan: Plan, parts: Sequence[str], hits: Sequence[tuple[str, str]]) -> str:
     """The fusion of hits, rows of chunk and score by source.
 
-    Each source is scaled by itself, without window functions, which would sort and store all hits twice.
+    By min-max each source is scaled without window functions, which would sort and store all hits twice.
     """
     total, parts, scaled = sum(plan.weights[source] for source, _ in hits) or 1.0, list(parts), []
     for source, rows in hits:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import sys
-import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ragbench.base.pools import LocalPool, Pool
+from ragbench.base.pools import Failure, LocalPool, Pool, told
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.config.arm_builder import ArmBuilder, Progress, Say, fetch_caches, share_caches
 from ragbench.config.executions import execution_of, spec_of
@@ -32,7 +31,7 @@ def search_all(
 ) -> dict[str, Any]:
     """Run all searches to their end, in this process and in others beside it; returns Optuna's studies by name.
 
-    The others are `processes` - 1 processes of this machine, or with `execution=ray` tasks of a Ray cluster, whose
+    The others are `processes` - 1 processes of this machine, or with `execution=ray` actors of a Ray cluster, whose
     machines must share the journal's folder.
     """
     storage = study.open_storage(journal)
@@ -44,15 +43,16 @@ def search_all(
         (values.base, rules, train, _rotate(searches, n, count), journal.absolute(), memory, n) for n in range(1, count)
     ]
     with _pool(len(jobs), execution) as pool:
-        others = [pool.submit(n % pool.count, _beside, *job) for n, job in enumerate(jobs)]
+        others = [pool.submit(n % pool.count, told, "", _beside, *job) for n, job in enumerate(jobs)]
         for search in searches:
             report = _reporter(progress, search) if progress is not None else None
             if report is not None:
                 report(0)
             study.optimise(studies[search.name], search, rules, values, report=report, begun=begun[search.name])
-        failed = [error for error in (other.exception() for other in others) if error is not None]
-        for error in failed:
-            print("".join(traceback.format_exception(error)), file=sys.stderr)
+        ended = [other.exception() or other.result() for other in others]
+        failed = [each if isinstance(each, Failure) else Failure.of("", each) for each in ended if each is not None]
+        for each in failed:
+            print(each.details or each.reason, file=sys.stderr)
         if failed:
             say("a process of the search failed (see above); the others did its trials")
     return studies

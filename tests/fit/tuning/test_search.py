@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import re
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,10 +12,11 @@ from typing import ClassVar
 
 import pytest
 
+from ragbench.base.bounds import Refused
 from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.config import composition
-from ragbench.fit.tuning import confirm, objective, report
+from ragbench.fit.tuning import confirm, objective, processes, report
 from ragbench.fit.tuning.objective import train_only
 from ragbench.fit.tuning.outcome import Tuned
 from ragbench.fit.tuning.search import tune
@@ -244,6 +246,28 @@ def test_a_killed_search_ends_whole_and_goes_on(settings_of, opposed, tmp_path: 
     found = search(settings_of, opposed, tmp_path, "tune.folds=0", f"tune.trials={kept + 6}", "tune.processes=2")
     assert kept + 6 <= len(found.trials["all"]) <= kept + 7
     assert len(list(tmp_path.glob("tune/*"))) == 1
+
+
+def refuse(*values: object) -> None:
+    raise Refused("tune", "trials", "must be more")
+
+
+def crash(*values: object) -> None:
+    raise ValueError("no")
+
+
+@pytest.mark.parametrize(
+    ("ends", "said"),
+    [(refuse, r"tune\.trials must be more"), (crash, r"Traceback .*\nValueError: no")],
+    ids=["one sentence", "a traceback"],
+)
+def test_why_another_process_failed_is_printed(
+    settings_of, opposed, tmp_path: Path, monkeypatch, capfd, ends, said: str
+) -> None:
+    monkeypatch.setattr(processes, "_beside", ends)
+    found = search(settings_of, opposed, tmp_path, "tune.folds=0", "tune.trials=3", "tune.processes=2")
+    assert len(found.trials["all"]) >= 3
+    assert re.fullmatch(said, capfd.readouterr().err.strip(), re.DOTALL)
 
 
 def test_a_search_takes_help_from_a_cluster(settings_of, opposed, tmp_path: Path, cluster: str) -> None:
