@@ -2,7 +2,7 @@
 
     python -m tests.faults.doors [CASES] [PAGE]     prints a table, or writes it between marks; exit code 1 for harm
 
-Engines answer from here, in the shapes of their documentation; a run file and an index of Lucene are files.
+Engines answer from here, in the shapes of their documentation; a run file, an index of Lucene and LanceDB are files.
 
 A case is a good content with one thing wrong (`tests.boundary.mutations`). Harm is an exception that is not a
 RagbenchError (the command line would show a traceback), an answer with status 500, or a value that an independent
@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import yaml
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from fastapi.testclient import TestClient
@@ -43,8 +44,10 @@ from ragbench.export import bundle, signing
 from ragbench.export import generation as generations
 from ragbench.export.engines import opened, postgres
 from ragbench.export.engines.aliased import FORMAT
+from ragbench.export.engines.content import ChunkRow, DocumentRow
 from ragbench.export.engines.plan import Plan
 from ragbench.export.engines.search import Found
+from ragbench.export.engines.words import Terms
 from ragbench.export.loaded_bundle import settings_of
 from ragbench.export.opening import load
 from ragbench.index.artefacts import ArtefactStore
@@ -189,6 +192,8 @@ class Doors:
         (place / "lucene").mkdir()
         index = anserini_index.build([RECORD, {**RECORD, "id": "b.md"}], place / "lucene", "-storeRaw")
         largest = sorted(index.iterdir(), key=lambda each: each.stat().st_size)[-4:]
+        lance = _in_lance(place / "lance")
+        lance_files = {each.suffix: each for each in sorted(lance.resolve().rglob("*.*")) if each.is_file()}
         scoring = anserini.Scoring(0.9, 0.4, (), None, None)
         weights = new("model/config.json", json.dumps({"model_type": "bert", "pooling": {"mode": "cls"}}))
         trusted = new("state/ragbench/trusted.json", (place / "sealed.json").read_bytes())
@@ -264,12 +269,16 @@ class Doors:
             "PostgreSQL": Door(json_texts(ROWS_OF_SQL, chance), _ask_postgres, _in_rows),
             **{
                 f"{system}: {what}": Door(texts, of_answer(self._engine(system, what)), seen)
-                for system in ("qdrant", "opensearch", "elasticsearch")  # LanceDB has no server
+                for system in ("qdrant", "opensearch", "elasticsearch")
                 for what, texts, seen in (
                     ("hits", json_texts(_hits_of(system), chance), lambda body, it=system: _in_hits(it, body)),
                     ("files", json_texts(_files_of(system), chance), same(PLAN)),
                     ("what it says", _packed(system, json_texts(ABOUT, chance)), None),
                 )
+            },
+            **{
+                f"LanceDB, {suffix}": Door(flipped(each.read_bytes(), chance), of_file(each, lambda: _ask_lance(lance)))
+                for suffix, each in lance_files.items()
             },
             "run file": Door(
                 run_texts(RUN, chance), of_file(run, lambda: _plain_run(run_file.read(str(run)))), _in_run
@@ -400,6 +409,23 @@ def _in_rows(content: bytes) -> Any:
         for row in rows["hits"]
     }
     return hits, dict(rows["documents"])
+
+
+def _in_lance(folder: Path) -> Path:
+    """A note in LanceDB, by the link to it."""
+    chunk = ChunkRow("a#0", (), 0, 1, 1, "lamps", {"content": "lamps"}, "lamps", 0)
+    note = DocumentRow("a", "a.md", "a", 0.0, {}, {"content": "lamps"}, (chunk,), "d1")
+    terms = Terms("technical")
+    with opened.ALIASED["lancedb"].create(f"lancedb://{folder}/notes", PLAN, 2, {}) as made, made.transaction():
+        made.put(note, [np.array((1.0, 0.0), np.float32)], terms)
+        made.finish(terms.forms(), {}, {})
+    return folder / "notes"
+
+
+def _ask_lance(link: Path) -> None:
+    with contextlib.closing(opened.connect(f"lancedb://{link}")) as engine:
+        engine.ask("lamps", [0.1, 0.2], None)
+        engine.files()
 
 
 def _by_source(found: Found) -> dict[str, dict[str, float]]:

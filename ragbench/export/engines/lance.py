@@ -111,7 +111,10 @@ class LanceEngine(AliasedEngine):
         """Errors of the system and of LanceDB in one sentence."""
         try:
             yield
-        except (OSError, RuntimeError, ValueError) as error:
+        except Exception as error:
+            # A panic of LanceDB's core has a class that cannot be imported.
+            if not isinstance(error, (OSError, RuntimeError, ValueError)) and type(error).__name__ != "RustPanic":
+                raise
             said = " ".join(str(error).split())[:200]
             if _FULL.search(str(error)):
                 raise BundleError(f"the disk of {self._link.parent} is full ({said}): free some of it") from error
