@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import traceback
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import BrokenExecutor, Future
 from dataclasses import dataclass
 from typing import Any, Protocol, Self, TypeVar
 
@@ -47,6 +47,11 @@ def told(task: str, function: Callable[..., T], *arguments: Any) -> T | Failure:
         return function(*arguments)
     except Exception as error:
         return Failure.of(task, error)
+
+
+def died(error: BaseException) -> bool:
+    """Whether an error of a future is the death of its process, and not a call that could not be sent."""
+    return isinstance(error, BrokenExecutor) or type(error).__module__.partition(".")[0] == "ray"
 
 
 class Pool(Protocol):

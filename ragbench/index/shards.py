@@ -13,12 +13,11 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from pickle import PicklingError
 
 from ragbench.base.bounds import Checked, Count
 from ragbench.base.errors import IndexError_
 from ragbench.base.files import draft_of, publish_folder
-from ragbench.base.pools import Failure, LocalPool, Pool, told
+from ragbench.base.pools import Failure, LocalPool, Pool, died, told
 
 Task = Callable[[Path], None]
 """A task that fills an empty folder; it must be picklable."""
@@ -116,8 +115,8 @@ class Shards:
                 for done in wait(running, return_when=FIRST_COMPLETED).done:
                     number, size = running.pop(done)
                     death = done.exception()
-                    if isinstance(death, PicklingError):
-                        raise death  # a task that could not be sent
+                    if death is not None and not died(death):
+                        raise death
                     if death is not None:
                         raise IndexError_(
                             "a worker process died while it built a part of the index, perhaps for lack of memory; run "
