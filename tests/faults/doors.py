@@ -413,8 +413,9 @@ def _in_rows(content: bytes) -> Any:
 
 def _in_lance(folder: Path) -> Path:
     """A note in LanceDB, by the link to it."""
-    chunk = ChunkRow("a#0", (), 0, 1, 1, "lamps", {"content": "lamps"}, "lamps", 0)
-    note = DocumentRow("a", "a.md", "a", 0.0, {}, {"content": "lamps"}, (chunk,), "d1")
+    texts = {"title": "a", "content": "lamps"}
+    chunk = ChunkRow("a#0", (), 0, 1, 1, "lamps", texts, "lamps", 0)
+    note = DocumentRow("a", "a.md", "a", 0.0, {}, texts, (chunk,), "d1")
     terms = Terms("technical")
     with opened.ALIASED["lancedb"].create(f"lancedb://{folder}/notes", PLAN, 2, {}) as made, made.transaction():
         made.put(note, [np.array((1.0, 0.0), np.float32)], terms)
