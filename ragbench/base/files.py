@@ -123,6 +123,12 @@ def why_unreadable(error: Exception) -> str:
     return f"{error} is missing" if isinstance(error, KeyError) else "unexpected structure"
 
 
+def unusable(error: OSError) -> str:
+    """What the system refuses, in a sentence with the remedy: a full disk, a missing permission."""
+    reason = (error.strerror or str(error)).lower()
+    return f"{error.filename or 'a file'} cannot be used ({reason}): check the path, its permissions and free space"
+
+
 def digest(path: Path) -> str:
     """A digest of a file's content, 32 hexadecimal digits."""
     with path.open("rb") as stream:

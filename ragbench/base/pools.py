@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, Self, TypeVar
 
 from ragbench.base.errors import RagbenchError
+from ragbench.base.files import unusable
 from ragbench.base.processes import end_with
 
 T = TypeVar("T")
@@ -35,8 +36,8 @@ class Failure:
     @staticmethod
     def of(task: str, error: BaseException) -> Failure:
         """The failure of a task that raised this error."""
-        if isinstance(error, RagbenchError):
-            return Failure(task, str(error))
+        if isinstance(error, (RagbenchError, OSError)):
+            return Failure(task, unusable(error) if isinstance(error, OSError) else str(error))
         first = (str(error).splitlines() or [""])[0]
         return Failure(task, f"{type(error).__name__}: {first}", "".join(traceback.format_exception(error)))
 

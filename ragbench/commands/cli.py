@@ -17,6 +17,7 @@ from typing import NoReturn
 from ragbench.base import processes
 from ragbench.base.errors import ArmsFailed, ConfigError, RagbenchError
 from ragbench.base.exit_codes import BAD_INPUT, FAILED, INTERRUPTED
+from ragbench.base.files import unusable
 from ragbench.base.suggestions import did_you_mean, nearest
 from ragbench.commands import GROUPS, OLD, SUMMARY, WORDS, call, everything
 
@@ -92,9 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         if parsed.verbose:
             raise
-        where = f"{error.filename} " if error.filename else "a file "
-        reason = (error.strerror or str(error)).lower()
-        return _refuse(f"{where}cannot be used ({reason}): check the path, its permissions and free space")
+        return _refuse(unusable(error))
     except KeyboardInterrupt as stop:
         return _refuse(str(stop) or "interrupted; finished parts are kept", INTERRUPTED)
     finally:

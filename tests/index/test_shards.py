@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -28,6 +29,10 @@ def write(number: int, folder: Path) -> None:
 def fail(folder: Path) -> None:
     (folder / "half").write_text("half done")
     raise ValueError("no")
+
+
+def fill_disk(place: Path) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "vectors.npy")
 
 
 def refuse(folder: Path) -> None:
@@ -95,6 +100,13 @@ def test_a_worker_that_dies_is_reported_in_one_sentence(tmp_path: Path, sharding
 def test_an_error_that_cannot_be_unpickled_is_no_death(tmp_path: Path, sharding: Sharding) -> None:
     with pytest.raises((IndexError_, Refused), match=r"^Sharding.workers must be more$"):
         Shards(tmp_path, sharding).run([(1, refuse)], lambda n: None)
+
+
+def test_a_full_disk_is_one_sentence(tmp_path: Path, sharding: Sharding) -> None:
+    with pytest.raises((IndexError_, OSError)) as raised:
+        Shards(tmp_path, sharding).run([(1, fill_disk)], lambda n: None)
+    said = "vectors.npy cannot be used (no space left on device): check the path, its permissions and free space"
+    assert not sharding.apart or str(raised.value) == said
 
 
 def test_a_task_that_cannot_be_pickled_is_no_death(tmp_path: Path, sharding: Sharding) -> None:
