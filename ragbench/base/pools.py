@@ -36,8 +36,10 @@ class Failure:
     @staticmethod
     def of(task: str, error: BaseException) -> Failure:
         """The failure of a task that raised this error."""
-        if isinstance(error, (RagbenchError, OSError)):
-            return Failure(task, unusable(error) if isinstance(error, OSError) else str(error))
+        if isinstance(error, RagbenchError):
+            return Failure(task, str(error))
+        if isinstance(error, OSError):
+            return Failure(task, unusable(error))
         first = (str(error).splitlines() or [""])[0]
         return Failure(task, f"{type(error).__name__}: {first}", "".join(traceback.format_exception(error)))
 

@@ -115,9 +115,9 @@ class Shards:
                 for done in wait(running, return_when=FIRST_COMPLETED).done:
                     number, size = running.pop(done)
                     death = done.exception()
-                    if death is not None and not died(death):
-                        raise death
                     if death is not None:
+                        if not died(death):
+                            raise death
                         raise IndexError_(
                             "a worker process died while it built a part of the index, perhaps for lack of memory; run "
                             "the command again (finished parts are kept), with fewer workers or a smaller "
