@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import os
+import re
+import struct
+import subprocess
+import sys
+import termios
+
 import pytest
 
 from ragbench.base import progress as steps
@@ -128,13 +137,66 @@ def test_a_pipe_has_a_line_for_every_step_and_never_a_long_silence(clock: Clock)
 
 def test_nothing_is_drawn_while_an_answer_is_printed() -> None:
     with in_terminal() as progress, steps.shown(progress):
-        live = progress.view.live
-        assert live.is_started
+        view = progress.view
+        assert view.live.is_started
         with steps.hidden():
-            assert not live.is_started
-        assert live.is_started
+            assert not view.live.is_started
+        assert view.live.is_started
     with steps.hidden():  # nothing is shown
         pass
+
+
+RESULT = """
+import sys, time
+from ragbench.base import progress as steps
+from ragbench.base.progress_views import in_terminal
+with in_terminal() as progress, steps.shown(progress):
+    progress("timing", 1, 9)
+    progress.say("provisional: recommended " + "is better than baseline and " * 5)
+    time.sleep(0.5)
+    with steps.hidden():
+        print(*(f"line {number} of the result" for number in range(1, 7)), sep="\\n", flush=True)
+    time.sleep(0.5)
+print("report in report.html")
+"""
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_no_line_of_a_result_is_erased_when_the_progress_goes_on(columns: int) -> None:
+    shown = screen_of([sys.executable, "-c", RESULT], columns)
+    assert shown == [*(f"line {number} of the result" for number in range(1, 7)), "report in report.html"]
+
+
+def screen_of(command: list[str], columns: int) -> list[str]:
+    """The lines that a terminal of that width shows when the command has ended."""
+    ours, its = os.openpty()
+    fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+    environment |= {"TERM": "xterm-256color"}
+    with subprocess.Popen(command, stdin=its, stdout=its, stderr=its, env=environment) as process:
+        os.close(its)
+        written = b""
+        with contextlib.suppress(OSError):  # the other side is closed
+            while piece := os.read(ours, 65_536):
+                written += piece
+        os.close(ours)
+        assert process.wait() == 0
+    lines, row, column = [""], 0, 0
+    for code, sign in re.findall(r"\x1b\[([\d;?]*[A-Za-z])|([^\x1b])", written.decode()):
+        if code.endswith("A"):
+            row = max(0, row - int(code[:-1] or 1))
+        elif code == "2K":
+            lines[row] = ""
+        elif sign == "\r":
+            column = 0
+        elif sign == "\n":
+            row += 1
+            lines += [""] * (row + 1 - len(lines))
+        elif sign:
+            lines[row] = lines[row].ljust(column)[:column] + sign + lines[row][column + 1 :]
+            column += 1
+        assert column <= columns
+    return [line for line in lines if line.strip()]
 
 
 def test_times_in_words() -> None:

@@ -34,23 +34,26 @@ class Nothing:
 
 
 class Drawn(Nothing):
-    """A display that reads the progress by itself, several times a second."""
+    """A display that reads the progress by itself, several times a second, while `live` is started."""
 
     shows = True
 
-    def __init__(self) -> None:
-        self.live: Live | None = None
+    def __init__(self, new_live: Callable[[], Live]) -> None:
+        self._new_live = new_live
+
+    def start(self) -> None:
+        """Draw with a new `Live`: one that is started again first erases as many lines as it drew before."""
+        self.live = self._new_live()
+        self.live.start()
 
     @contextmanager
     def hidden(self) -> Iterator[None]:
         """Stop drawing, and begin again below what was printed."""
-        if self.live is not None:
-            self.live.stop()
+        self.live.stop()
         try:
             yield
         finally:
-            if self.live is not None:
-                self.live.start()
+            self.start()
 
 
 class Pipe(Nothing):
@@ -142,21 +145,24 @@ def in_terminal() -> Iterator[Progress]:
     from rich.spinner import Spinner
     from rich.text import Text
 
-    view = Drawn()
-    progress = Progress(view)
     spinner = Spinner("dots")
+    screen = Console(stderr=True)
+    beside = sys.stdout.isatty()  # what goes to a file or a pipe is not drawn
 
     def drawn() -> Group:
         spinner.update(text=Text(progress.line, overflow="ellipsis", no_wrap=True))
         return Group(spinner, *([Text(progress.note)] if progress.note else []))
 
-    screen = Console(stderr=True)
-    beside = sys.stdout.isatty()  # what goes to a file or a pipe is not drawn
-    with Live(
-        get_renderable=drawn, console=screen, transient=True, refresh_per_second=5, redirect_stdout=beside
-    ) as live:
-        view.live = live
+    def new_live() -> Live:
+        return Live(get_renderable=drawn, console=screen, transient=True, refresh_per_second=5, redirect_stdout=beside)
+
+    view = Drawn(new_live)
+    progress = Progress(view)
+    view.start()
+    try:
         yield progress
+    finally:
+        view.live.stop()
 
 
 @contextmanager
