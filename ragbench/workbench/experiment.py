@@ -207,6 +207,8 @@ class Experiment:
         warnings = grouped_by_kind(self.benchmark.warnings)
         for sentence in where.sentences(shared, given=self.given is not None):
             say(sentence)
+        for note in self.ablation.notes if self.ablation else ():
+            say(note)
         for warning in warnings[:_WARNINGS]:
             say(f"warning: {warning}")
         if len(warnings) > _WARNINGS:

@@ -123,6 +123,23 @@ def test_arms_of_ones_own_are_factors_like_switches() -> None:
         planned("+exp=baseline", candidates={"p6": ["p6=on"]})
 
 
+def test_a_factor_that_needs_another_switch_turns_on_both_and_says_so() -> None:
+    words = ("+exp=plain_hybrid", "design=add_one")
+    added = planned(*words, f"factors=[{','.join(f'p{n}' for n in range(1, 14))}]")
+    arms = {each.name: each for each in added.settings}
+    assert list(arms) == ["none", *(f"p{n}" for n in range(1, 10)), "p10_with_calibration", "p11", "p12", "p13"]
+    assert stages(arms["p10_with_calibration"]) - stages(arms["none"]) == {"p10", "calibration"}
+    assert "calibration" not in stages(arms["p11"])
+    (note,) = added.notes
+    assert "p10_with_calibration is p10=on calibration=on" in note
+    assert planned(*words, "factors=[p10]", "calibration=table").notes == ()
+    for base in ("plain_hybrid", "baseline"):
+        with pytest.raises(ConfigError, match="add calibration=on, so 'calibration' cannot be a factor of the same"):
+            planned(f"+exp={base}", "design=add_one", "factors=[p10,calibration]")
+    with pytest.raises(ConfigError, match=r"stage 'p10' needs calibrated scores, .*: add calibration=on"):
+        composition.compose(["+exp=plain_hybrid", "p10=on"])
+
+
 def test_factors_by_default_are_those_on_and_for_add_one_those_off() -> None:
     on, off = planned("+exp=phase1").design.factors, planned("+exp=phase1", "design=add_one").design.factors
     assert set(on) == {"p2", "p4", "p8", "p9", "p10"}

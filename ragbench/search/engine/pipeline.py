@@ -30,6 +30,15 @@ def call(name: str, stage: Stage, states: Sequence[QueryState], index: Index) ->
     return stage(states, index)
 
 
+class MissingInput(ConfigError):
+    """A stage whose input no earlier stage provides; `override` turns on a stage that does, empty if unknown."""
+
+    def __init__(self, stage: str, word: str, override: str) -> None:
+        self.meaning, self.override = _fact(word, "meaning") or repr(word), override
+        remedy = f"add {override}" if override else "move it later in `order` or turn on the stage that does"
+        super().__init__(f"stage '{stage}' needs {self.meaning}, which no stage before it provides: {remedy}")
+
+
 @dataclass(frozen=True)
 class Pipeline:
     """Named stages in the order they run.
@@ -45,10 +54,8 @@ class Pipeline:
         provided: dict[str, str] = {}
         for name, stage in self.stages:
             for word in sorted(stage.requires - set(provided)):
-                raise ConfigError(
-                    f"stage '{name}' needs {_meaning(word)}, which no stage before it provides: "
-                    f"move it later in `order` or turn on the stage that does"
-                )
+                later = any(word in other.provides for _, other in self.stages)
+                raise MissingInput(name, word, "" if later else _fact(word, "override"))
             for word, reason in sorted(stage.forbids.items()):
                 if word in provided:
                     raise ConfigError(f"stage '{name}' cannot follow '{provided[word]}': {reason}")
@@ -146,8 +153,8 @@ class Pipeline:
         return self.run(start(queries), index)
 
 
-def _meaning(word: str) -> str:
-    return next((fact.meaning for fact in Fact if fact == word), repr(word))
+def _fact(word: str, attribute: str) -> str:
+    return next((str(getattr(fact, attribute)) for fact in Fact if fact == word), "")
 
 
 def start(queries: Sequence[Query]) -> list[QueryState]:

@@ -28,16 +28,18 @@ if TYPE_CHECKING:
 class Fact(StrEnum):
     """What a stage may do to a state, so that later stages can require or forbid it. `meaning`: in a sentence.
 
-    A stage outside the package may provide words of its own.
+    `override`: what turns on a stage that does it. A stage outside the package may provide words of its own.
     """
 
     meaning: str
+    override: str
 
-    def __new__(cls, value: str, meaning: str) -> Fact:
-        """A fact with its name in a configuration and its meaning."""
+    def __new__(cls, value: str, meaning: str, override: str = "") -> Fact:
+        """A fact with its name in a configuration, its meaning and its override."""
         made = str.__new__(cls, value)
         made._value_ = value
         made.meaning = meaning
+        made.override = override
         return made
 
     CLASS = "class", "the class of the query"
@@ -68,7 +70,7 @@ class Fact(StrEnum):
     """Scores of the sources lie on one scale."""
     FUSED = "fused", "a fused ranking"
     """There is one ranking: `state.fused`, which later stages reorder and shorten."""
-    CALIBRATED = "calibrated", "calibrated scores"
+    CALIBRATED = "calibrated", "calibrated scores", "calibration=on"
     """Fused scores are probabilities, from 0 to 1."""
     KEYWORDS = "keywords", "keyword scores"
     """Librarian's keyword scores are part of the scores."""
