@@ -11,41 +11,41 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
-from ragbench.base.errors import RagbenchError
+from ragbench.base.errors import IndexError_, RagbenchError
 from ragbench.base.fingerprint import plain
 from ragbench.base.processes import end_with
 from ragbench.boundary.json import read_json
 
 if TYPE_CHECKING:
-    from ragbench.base.types import Document
+    from ragbench.benchmark.benchmark import Benchmark
     from ragbench.config.settings import Settings
 
 
 PEAK_MEMORY = "peak_memory_mb"
 
 
-def measure(settings: Settings, text: str, collection: str) -> Mapping[str, float]:
+def measure(settings: Settings, text: str, benchmark: Benchmark) -> Mapping[str, float]:
     """Milliseconds from the first line of a new process to `ready` (index and models open) and to the `first answer`.
 
-    `collection` is the digest of the documents, whose artefacts are on this machine: a search that starts reads those,
-    not the documents. `peak_memory_mb` is the largest resident set of that process, in MiB.
+    The process reads the artefacts of the benchmark, which must be on this machine, and not its documents, as a search
+    that starts does. `peak_memory_mb` is the largest resident set of that process, in MiB. Raises RagbenchError.
     """
-    request = json.dumps(
-        {"config": plain(settings.config), "text": text, "collection": collection, "parent": os.getpid()}
-    )
+    about = {"config": plain(settings.config), "text": text, "collection": benchmark.collection}
+    times = {each.docno: each.modified for each in benchmark.documents}
     done = subprocess.run(
         [sys.executable, "-m", "ragbench.experiment.coldstart"],
-        input=request,
+        input=f"{json.dumps({**about, 'parent': os.getpid(), 'path': sys.path})}\n{json.dumps(times)}\n",
         capture_output=True,
         text=True,
         check=False,
     )
     if done.returncode != 0:
-        raise RagbenchError(f"the cold start of '{settings.name}' failed: {done.stderr.strip().splitlines()[-1:]}")
+        reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+        raise RagbenchError(reason)
     answer: Mapping[str, float] = read_json(done.stdout.splitlines()[-1], own=True)
     return answer
 
@@ -53,8 +53,9 @@ def measure(settings: Settings, text: str, collection: str) -> Mapping[str, floa
 def main() -> None:
     """Answer the query on standard input and print the times."""
     started = time.perf_counter()
-    request = read_json(sys.stdin.read(), own=True)
+    request = read_json(sys.stdin.readline(), own=True)
     end_with(request["parent"])
+    sys.path += [entry for entry in request["path"] if entry not in sys.path]
     from ragbench.config.settings import Settings
     from ragbench.index.artefacts import ArtefactStore
     from ragbench.index.index import Index
@@ -64,7 +65,10 @@ def main() -> None:
     settings = Settings("cold", request["config"])
     models = Models(threads=settings.latency.threads)
     store = ArtefactStore(settings.index_folder)
-    index = Index(settings.index, request["collection"], lambda: _documents(settings), store, models)
+    index = Index(
+        *(settings.index, request["collection"], _no_documents, store, models),
+        times=lambda: read_json(sys.stdin.readline(), own=True),
+    )
     index.prepare(settings.pipeline.needs)
     ready = time.perf_counter()
     answer(request["text"], settings.pipeline, index, top_n=10)
@@ -73,11 +77,8 @@ def main() -> None:
     print(json.dumps({**times, PEAK_MEMORY: peak_memory_bytes() / 2**20}))
 
 
-def _documents(settings: Settings) -> Sequence[Document]:
-    """The documents, to build what is missing."""
-    from ragbench.config.benchmark import load
-
-    return load(settings.config).documents
+def _no_documents() -> NoReturn:
+    raise IndexError_("an index artefact is missing or damaged")
 
 
 def peak_memory_bytes() -> int:
@@ -94,4 +95,7 @@ def peak_memory_bytes() -> int:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except RagbenchError as error:
+        raise SystemExit(str(error)) from None

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base import progress as shown
-from ragbench.base.errors import BenchmarkError, ConfigError, ResultsError
+from ragbench.base.errors import BenchmarkError, ConfigError, RagbenchError, ResultsError
 from ragbench.base.fingerprint import digest, plain
 from ragbench.base.types import Query
 from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic, topic_area
@@ -106,7 +106,7 @@ def run(
     with store.writing(planned.shared.results, command, label, planned.digest, names, folder, say) as place:
         quality = _measure_quality(planned, place, builder, say)
         times = _measure_time(planned, place, progress, say)
-        found = _conclude(planned, place, quality, times, conclude, progress)
+        found = _conclude(planned, place, quality, times, conclude, progress, say)
     share_caches(builder.store, builder.models)
     return found
 
@@ -144,7 +144,7 @@ def time_again(
         for _, arm in planned.arms.values():
             arm.index.prepare(arm.pipeline.needs)
         times = _measure_time(planned, place, progress, say)
-        return _conclude(planned, place, finished.per_query, times, conclude, progress)
+        return _conclude(planned, place, finished.per_query, times, conclude, progress, say)
 
 
 def _measure_quality(planned: Plan, place: RunFolder, builder: ArmBuilder, say: Say) -> pd.DataFrame:
@@ -218,6 +218,7 @@ def _conclude(
     times: _Times,
     conclude: Callable[[Measurements], None],
     progress: Progress | None,
+    say: Say,
 ) -> Measurements:
     """Write the summary and the verdicts, then start fresh processes, which no verdict reads; the record last."""
     shared, benchmark = planned.shared, planned.benchmark
@@ -254,7 +255,7 @@ def _conclude(
         shown.report("comparing arms")
         conclude(found)
     local = [each for each, arm in planned.arms.values() if not arm.pipeline.live]
-    cold = _cold_starts(planned, local, progress) if times.timings and shared.latency.cold_start else {}
+    cold = _cold_starts(planned, local, progress, say) if times.timings and shared.latency.cold_start else {}
     memory = {name: round(each.pop(coldstart.PEAK_MEMORY), 1) for name, each in cold.items()}
     record |= {"peak_memory_mb": memory, "seconds": round(time.time() - planned.started, 3)}
     table = _write_latency(place, times, cold)
@@ -387,10 +388,17 @@ def timed_queries(planned: Plan) -> list[Query]:
     return found if len(planned.queries) >= wanted else found[:wanted]
 
 
-def _cold_starts(planned: Plan, settings: Sequence[Settings], progress: Progress | None) -> dict[str, dict[str, float]]:
-    text, collection = planned.queries[0].text, planned.benchmark.collection
-    begun = shown.steps("starting cold", settings, progress)
-    return {each.name: dict(coldstart.measure(each, text, collection)) for each in begun}
+def _cold_starts(
+    planned: Plan, settings: Sequence[Settings], progress: Progress | None, say: Say
+) -> dict[str, dict[str, float]]:
+    """The times of a first query by arm; an arm whose cold start fails costs a warning, not the run."""
+    measured: dict[str, dict[str, float]] = {}
+    for each in shown.steps("starting cold", settings, progress):
+        try:
+            measured[each.name] = dict(coldstart.measure(each, planned.queries[0].text, planned.benchmark))
+        except RagbenchError as error:
+            say(f"warning: the cold start of '{each.name}' was not measured ({error}); all other results are complete")
+    return measured
 
 
 def _latency_table(timings: Mapping[str, latency.Timing], cold: Mapping[str, Mapping[str, float]]) -> pd.DataFrame:

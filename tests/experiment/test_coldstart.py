@@ -9,24 +9,18 @@ from pathlib import Path
 import pytest
 
 from ragbench.base.errors import RagbenchError
+from ragbench.benchmark.benchmark import Benchmark
 from ragbench.config import composition
-from ragbench.config.benchmark import load
 from ragbench.experiment import coldstart
+from ragbench.index.index import Index
 
-VAULT = Path(__file__).parents[1] / "data" / "vault"
 
-
-def test_times_and_memory_of_its_own_process(workplace: Path, tmp_path: Path) -> None:
-    (tmp_path / "queries.csv").write_text("text\nlamps\n")
-    settings = composition.compose(
-        [
-            *("data=vault", f"data.corpus={VAULT}", f"data.queries={tmp_path / 'queries.csv'}"),
-            *(f"paths.results={workplace}", "dense=null"),
-        ]
-    )
+def test_times_and_memory_of_its_own_process(workplace: Path, index: Index, benchmark_small: Benchmark) -> None:
+    settings = composition.compose([f"paths.results={workplace}", "dense=null"])
+    index.prepare(settings.pipeline.needs)
     # What this process holds is not counted.
     ballast = bytearray(600 << 20)
-    found = coldstart.measure(settings, "lamps", load(settings.config).collection)
+    found = coldstart.measure(settings, "lamps", benchmark_small)
     assert 0 < found["ready"] < found["first answer"]
     assert 50 < found[coldstart.PEAK_MEMORY] < 600
     assert coldstart.peak_memory_bytes() > len(ballast)
@@ -44,7 +38,7 @@ def test_memory_once_used_stays_in_the_peak() -> None:
     assert 95 <= int(done.stdout) <= 110
 
 
-def test_a_cold_start_that_fails_names_the_arm(tmp_path: Path) -> None:
-    settings = composition.compose(["data=vault", f"data.corpus={tmp_path / 'absent'}", "name=lost"])
-    with pytest.raises(RagbenchError, match="the cold start of 'lost' failed"):
-        coldstart.measure(settings, "lamps", "0" * 64)
+def test_a_cold_start_reads_artefacts_and_builds_none(tmp_path: Path, benchmark_small: Benchmark) -> None:
+    settings = composition.compose([f"paths.results={tmp_path}"])
+    with pytest.raises(RagbenchError, match="an index artefact is missing or damaged"):
+        coldstart.measure(settings, "lamps", benchmark_small)

@@ -28,11 +28,7 @@ def arms(settings_of, tmp_path_factory: pytest.TempPathFactory) -> list[Settings
     """A baseline and an arm with another index artefact, timed in both loops, the cold start too."""
     folder = tmp_path_factory.mktemp("run")
     shared = ("split=all", "latency.cold_start=true", "latency.arrival_qps=[100]", "latency.arrivals=5")
-    vault = ("data=vault", f"data.corpus={VAULT}")
-    return [
-        settings_of(folder, *shared, *vault, "name=plain"),
-        settings_of(folder, *shared, *vault, "p12=on", "name=with p12"),
-    ]
+    return [settings_of(folder, *shared, "name=plain"), settings_of(folder, *shared, "p12=on", "name=with p12")]
 
 
 @pytest.fixture(scope="module")
@@ -41,19 +37,14 @@ def told() -> list[tuple[str, int, int]]:
 
 
 @pytest.fixture(scope="module")
-def finished(arms, told, benchmark_small: Benchmark, tmp_path_factory) -> Measurements:
-    # A cold start loads its benchmark anew: give it queries to load.
-    queries = tmp_path_factory.mktemp("queries") / "queries.csv"
-    queries.write_text("text\nlamps\n")
-    named = [each.with_values({"data.queries": str(queries)}) for each in arms]
-
+def finished(arms, told, benchmark_small: Benchmark) -> Measurements:
     def conclude(found: Measurements) -> None:
         verdicts.against_first(found)
         assert not (found.folder / store.RECORD).exists()
         told.append(("concluded", len(found.latency), len(found.latency)))
 
     return run(
-        named, benchmark_small, conclude=conclude, progress=lambda *step: told.append(step), say=lambda sentence: None
+        arms, benchmark_small, conclude=conclude, progress=lambda *step: told.append(step), say=lambda sentence: None
     )
 
 
