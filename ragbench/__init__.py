@@ -14,6 +14,7 @@ for hit in ragbench.load("bundle").search("how do I rotate a key"):
 from __future__ import annotations
 
 import importlib
+import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -26,6 +27,11 @@ if TYPE_CHECKING:
     from ragbench.models.functions import encoder, reranker
     from ragbench.workbench import Experiment, Own, Results, Tuning, tune
     from ragbench.workbench.bakeoff import bakeoff
+
+# Libraries report their use to their makers as soon as they are imported or started.
+for _name in ("ORT_DISABLE_TELEMETRY", "MLFLOW_DISABLE_TELEMETRY", "HF_HUB_DISABLE_TELEMETRY", "DO_NOT_TRACK"):
+    os.environ.setdefault(_name, "1")
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 
 __all__ = ["Benchmark", "Experiment", "Own", "Results", "Tuning", "bakeoff", "encoder", "load", "load_benchmark"]
 __all__ += ["measure", "remember", "reranker", "stage", "tune"]

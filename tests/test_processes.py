@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
 
 from ragbench.base import processes
+from ragbench.base.errors import RagbenchError
+from ragbench.experiment import coldstart
+from ragbench.search.live import command
+from ragbench.serving.follow import Follower
+from ragbench.studio.jobs import Jobs
+from tests.waiting import until
 
 CHILD = "import os; from ragbench.base.processes import end_with; end_with(os.getppid()); input()"
 ASKED = "from ragbench.base.processes import end_on_signals; end_on_signals(); input()"
@@ -49,3 +58,85 @@ def test_sigterm_interrupts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert number == processes.signal.SIGTERM
     with pytest.raises(KeyboardInterrupt):
         handler(number, None)
+
+
+POISON = "from pathlib import Path\nPath('EXECUTED').touch()\nraise ImportError('poisoned')\n"
+WORKER = """
+from ragbench.base.pools import LocalPool
+from ragbench.commands import cli
+
+def main():
+    with LocalPool(1) as pool:
+        assert pool.submit(0, abs, -1).result() == 1
+    return 0
+
+cli.main = main
+cli.entry()
+"""
+
+
+def _cold_start(folder: Path) -> None:
+    with pytest.raises(RagbenchError, match="KeyError"):  # no settings
+        coldstart.measure(SimpleNamespace(config={}), "text", SimpleNamespace(collection="", documents=()))
+
+
+def _job(folder: Path) -> None:
+    jobs = Jobs(folder)
+    job = jobs.start(["run", "unknown=1"])
+    until(lambda: job.over)
+    assert "unknown" in job.lines[-1]
+
+
+def _follower(folder: Path) -> None:
+    lines: list[str] = []
+    follower = Follower(folder / "absent", folder, lines.append)
+    until(lambda: lines)
+    follower.stop()
+    assert "absent" in lines[0]
+
+
+def _worker(folder: Path) -> None:
+    subprocess.run([sys.executable, "-P", "-c", WORKER], check=True)
+
+
+@pytest.mark.parametrize("start", [_cold_start, _job, _follower, _worker])
+def test_child_processes_import_nothing_from_the_working_directory(
+    start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("random", "numpy", "argparse"):
+        (tmp_path / f"{name}.py").write_text(POISON)
+    monkeypatch.chdir(tmp_path)
+    start(tmp_path)
+    assert not (tmp_path / "EXECUTED").exists()
+
+
+def test_a_program_of_the_user_may_import_from_its_own_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(*processes.SAFE_PATH)
+    ask = command.asking([sys.executable, "-c", "import json, sys; print(json.dumps([sys.flags.safe_path]))"], 30.0)
+    assert ask("query", 1) == [False]
+
+
+GUARD = """
+import sys
+
+def audit(event, arguments):
+    if event in ("socket.getaddrinfo", "socket.connect", "socket.sendto"):
+        open("SENT", "a").write(f"{event} {arguments}\\n")
+
+sys.addaudithook(audit)
+"""
+
+
+def test_a_command_sends_nothing_and_writes_nothing_at_home(tmp_path: Path, vault_folder: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(GUARD)
+    (tmp_path / "tmp").mkdir()
+    environment = {name: value for name, value in os.environ.items() if "TELEMETRY" not in name}
+    environment |= {"HOME": str(tmp_path / "home"), "TMPDIR": str(tmp_path / "tmp"), "PYTHONPATH": str(tmp_path)}
+    environment["XDG_CACHE_HOME"] = str(tmp_path / "home" / ".cache")
+    asked = ["data=vault", f"data.corpus={vault_folder}", f"paths.results={tmp_path / 'results'}"]
+    run = [sys.executable, "-m", "ragbench", "search", "how do lamps know when the sun sets", *asked]
+    done = subprocess.run(run, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    written = [str(path) for path in [*tmp_path.rglob("home/**/*"), *tmp_path.rglob("tmp/**/*")] if path.is_file()]
+    assert written == []
+    assert not (tmp_path / "SENT").exists()

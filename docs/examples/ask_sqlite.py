@@ -4,6 +4,7 @@ python ask_sqlite.py notes.sqlite FOLDER "how do I rotate a key"     FOLDER has 
 """
 
 import json
+import os
 import re
 import sqlite3
 import sys
@@ -11,6 +12,8 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # before the import: it would send data about this machine to its maker
 import onnxruntime
 import sqlite_vec
 from tokenizers import Tokenizer

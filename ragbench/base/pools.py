@@ -13,6 +13,7 @@ from concurrent.futures import BrokenExecutor, Future
 from dataclasses import dataclass
 from typing import Any, Protocol, Self, TypeVar
 
+from ragbench.base import processes
 from ragbench.base.errors import RagbenchError
 from ragbench.base.files import unusable
 from ragbench.base.processes import end_with
@@ -107,7 +108,7 @@ class LocalPool:
             max_workers=1,
             initializer=_begin,
             initargs=(os.getpid(), self._begin),
-            env={"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
+            env={"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", **dict([processes.SAFE_PATH])},
         )
 
 

@@ -17,6 +17,9 @@ PARENT = "RAGBENCH_PARENT"
 TYPED: ContextVar[tuple[str, ...]] = ContextVar("typed", default=())
 """The words of the command that this process carries out, `ragbench` first; empty in scripts and notebooks."""
 
+SAFE_PATH = ("PYTHONSAFEPATH", "ragbench")
+"""An entry in the environment of child processes: a file `numpy.py` in the working directory is not imported."""
+
 _LOOK_SECONDS = 0.5
 
 
@@ -34,6 +37,11 @@ def run_tool(
         env=environment,
         check=False,
     )
+
+
+def own_environment() -> dict[str, str]:
+    """Return the environment for a program of the user, which may import from its own folder."""
+    return {name: value for name, value in os.environ.items() if (name, value) != SAFE_PATH}
 
 
 def end_on_signals() -> None:

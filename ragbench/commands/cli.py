@@ -148,6 +148,7 @@ def entry() -> None:
         from ragbench.commands import completer as completion
 
         completion.answer()
+    os.environ.setdefault(*processes.SAFE_PATH)
     processes.end_on_signals()
     raise SystemExit(main())
 

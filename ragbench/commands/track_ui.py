@@ -38,7 +38,6 @@ def main(arguments: argparse.Namespace) -> int:
     address = f"http://127.0.0.1:{arguments.port}"
     print(f"MLflow on {address} for {target.uri}; stop it with Ctrl-C")
     print(f"the newest comparison: {address}{tracking.comparison(target)}", flush=True)
-    environment = {**os.environ, "MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true"}
     command = [
         sys.executable,
         "-m",
@@ -51,4 +50,4 @@ def main(arguments: argparse.Namespace) -> int:
         "--workers",
         "1",
     ]
-    os.execve(sys.executable, command, environment)
+    os.execv(sys.executable, command)

@@ -37,7 +37,7 @@ def measure(settings: Settings, text: str, benchmark: Benchmark) -> Mapping[str,
     about = {"config": plain(settings.config), "text": text, "collection": benchmark.collection}
     times = {each.docno: each.modified for each in benchmark.documents}
     done = subprocess.run(
-        [sys.executable, "-m", "ragbench.experiment.coldstart"],
+        [sys.executable, "-P", "-m", "ragbench.experiment.coldstart"],
         input=f"{json.dumps({**about, 'parent': os.getpid(), 'path': sys.path})}\n{json.dumps(times)}\n",
         capture_output=True,
         text=True,

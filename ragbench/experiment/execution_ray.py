@@ -108,7 +108,6 @@ class _Process:
 
 def _connect(address: str | None, count: int, stack: contextlib.ExitStack) -> Any:
     """Connect to a cluster and return the module `ray`; `stack` disconnects."""
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     if address is None:
         _set_own_token(os.environ)
     elif address not in ("auto", "local"):
@@ -122,7 +121,8 @@ def _connect(address: str | None, count: int, stack: contextlib.ExitStack) -> An
         options |= {"num_cpus": count, "include_dashboard": False, "object_store_memory": _STORE_BYTES}
     before = signal.getsignal(signal.SIGTERM)
     try:
-        with _keep_signal_handlers():
+        # Ray puts the working directory first on sys.path of its processes; `_Process` returns to it.
+        with _keep_signal_handlers(), contextlib.chdir(sys.prefix):
             ray.init(**options)
     except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         raise ConfigError(_connection_failure(address, error)) from None

@@ -32,7 +32,7 @@ class Follower:
 
     def __init__(self, bundle: Path | str, corpus: Path, say: Say, sign: Path | None = None) -> None:
         self._command = [
-            *(sys.executable, "-c", _PROGRAM, str(os.getpid()), "refresh", str(bundle)),
+            *(sys.executable, "-P", "-c", _PROGRAM, str(os.getpid()), "refresh", str(bundle)),
             *("--corpus", str(corpus), "--watch", "--quiet"),
             *(("--sign", str(sign)) if sign is not None else ()),
         ]

@@ -148,7 +148,7 @@ class Jobs:
         environment = {**os.environ, console.PROGRESS: "lines", processes.PARENT: str(os.getpid())}
         answer = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 # closed when the job has ended
         waiting.process = subprocess.Popen(
-            [sys.executable, "-m", "ragbench", *waiting.command[1:], "--json"],
+            [sys.executable, "-P", "-m", "ragbench", *waiting.command[1:], "--json"],
             stdin=subprocess.DEVNULL,
             stdout=answer,
             stderr=subprocess.PIPE,

@@ -140,8 +140,6 @@ def folder_of(target: Target, run_id: str) -> str:
 
 
 def _mlflow() -> Any:
-    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
-    os.environ.setdefault("DO_NOT_TRACK", "true")
     import mlflow
 
     # A new store logs every table and migration.

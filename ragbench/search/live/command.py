@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ragbench.base import processes
 from ragbench.base.errors import BoundaryError
 from ragbench.boundary.json import read_json, read_json_lines
 from ragbench.search.live.answers import fill_in
@@ -28,6 +29,7 @@ def asking(program: Sequence[str], timeout_s: float) -> Callable[[str, int], Any
                 input=f"{query}\n".encode(errors="replace"),
                 capture_output=True,
                 timeout=timeout_s,
+                env=processes.own_environment(),
                 check=False,
             )
         except subprocess.TimeoutExpired:
