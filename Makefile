@@ -1,6 +1,7 @@
 # make run    install and run the main job
+# make lab    install and open JupyterLab on the notebooks
 # make test   install and run the tests
-PYTHON ?= python3.11
+PYTHON ?= python3
 BIN := .venv/bin
 IN_PROCESS := benchmark corpus engine evaluation evidence fit index live models report serving stages workbench
 
@@ -11,9 +12,16 @@ INSTALL := $(if $(UV),uv pip install --quiet --python $(BIN)/python,$(BIN)/pip i
 
 # What the main job needs: every file by its digest, without PyTorch.
 .venv/runs: pyproject.toml requirements-run.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
+		{ echo "ragbench needs Python 3.11 or newer, not $$($(PYTHON) -V 2>&1): run make PYTHON=python3.13 $(MAKECMDGOALS)"; exit 2; }
 	$(VENV) .venv
 	$(INSTALL) --no-deps --require-hashes -r requirements-run.txt
 	$(INSTALL) --no-deps -e .
+	touch $@
+
+# JupyterLab on the notebooks, without tests and PyTorch; LAB="--no-browser --port 8889" passes options on.
+.venv/lab: .venv/runs constraints.txt
+	$(INSTALL) -e ".[notebooks]" -c constraints.txt
 	touch $@
 
 # Everything else on top: tests, notebooks, PyTorch.
@@ -22,11 +30,14 @@ INSTALL := $(if $(UV),uv pip install --quiet --python $(BIN)/python,$(BIN)/pip i
 	$(INSTALL) -e ".[dev]" -c constraints.txt
 	touch $@
 
-.PHONY: install run test random notebooks outputs check bench faults screens screenshots screenshot site
+.PHONY: install run lab test random notebooks outputs check bench faults screens screenshots screenshot site
 install: .venv/installed
 
 run: .venv/runs
 	$(BIN)/python -m ragbench run
+
+lab: .venv/lab
+	$(BIN)/jupyter lab $(LAB) notebooks
 
 # Three processes, a file of tests to each in turn: tests also wait.
 test: .venv/installed

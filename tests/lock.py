@@ -5,7 +5,7 @@
 
 The distributions are the dependencies of ragbench and what those require, by their metadata. Of some we use a jar,
 weights or a dictionary and no code that needs what their metadata requires (PyTorch among it): they stand alone, and
-all is installed with `--no-deps`. Versions are those of `constraints.txt`.
+all is installed with `--no-deps`. Versions are those of `constraints.txt`, files those of every Python and platform.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -58,8 +60,8 @@ _HEADS = {
 }
 
 
-def needed(what: str = "run") -> set[str]:
-    """The names of the distributions that the main job or a server needs."""
+def needed(what: str = "run", environment: Mapping[str, str] = MappingProxyType({})) -> set[str]:
+    """The names of the distributions that the main job or a server needs here, or where markers have other values."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     found: dict[str, frozenset[str]] = {}
 
@@ -72,7 +74,9 @@ def needed(what: str = "run") -> set[str]:
             return
         for text in importlib.metadata.requires(name) or ():
             inner = Requirement(text)
-            if inner.marker is None or any(inner.marker.evaluate({"extra": each}) for each in ("", *extras)):
+            if inner.marker is None or any(
+                inner.marker.evaluate({**environment, "extra": each}) for each in ("", *extras)
+            ):
                 add(inner)
 
     for text in SERVE if what == "serve" else project["dependencies"]:
@@ -107,7 +111,7 @@ def main() -> int:
     versions = constraints()
     pins = "".join(f"{name}=={versions[name]}\n" for name in sorted(needed(what)))
     plain = ["--no-config", "--no-deps", "--no-annotate", "--no-header", "--quiet"]
-    words = [uv, "pip", "compile", *plain, "--generate-hashes", "--python-version", "3.11", "-"]
+    words = [uv, "pip", "compile", *plain, "--generate-hashes", "--universal", "--python-version", "3.11", "-"]
     made = subprocess.run(words, input=pins, capture_output=True, text=True, check=False)
     if made.returncode:
         print(made.stderr, file=sys.stderr)

@@ -90,6 +90,15 @@ def test_it_holds_what_the_metadata_says_in_the_versions_of_the_constraints(what
 
 
 @BOTH
+@pytest.mark.parametrize("python", ["3.11", "3.12", "3.13", "3.14"])
+def test_every_python_and_platform_needs_the_same_distributions(what: str, python: str) -> None:
+    for platform, system, machine in (("linux", "Linux", "aarch64"), ("darwin", "Darwin", "arm64")):
+        environment = {"python_version": python, "python_full_version": f"{python}.9", "platform_machine": machine}
+        environment |= {"sys_platform": platform, "platform_system": system}
+        assert lock.needed(what, environment) == set(lock.locked(what)), environment
+
+
+@BOTH
 def test_every_file_has_a_digest_and_no_address(what: str) -> None:
     for name, (version, hashes) in lock.locked(what).items():
         assert hashes and all(re.fullmatch(r"--hash=sha256:[0-9a-f]{64}", each) for each in hashes), name
@@ -102,6 +111,17 @@ def test_every_file_has_a_digest_and_no_address(what: str) -> None:
 def test_the_versions_are_those_that_are_tested_here(what: str) -> None:
     here = {name: importlib.metadata.version(name).partition("+")[0] for name in lock.locked(what)}
     assert here == {name: version for name, (version, _) in lock.locked(what).items()}
+
+
+def test_make_refuses_an_old_python_in_one_sentence(tmp_path: Path) -> None:
+    for name in ("Makefile", "pyproject.toml", "requirements-run.txt"):
+        shutil.copy(lock.ROOT / name, tmp_path)
+    old = tmp_path / "old"
+    old.write_text('#!/bin/sh\n[ "$1" = -V ] && echo Python 3.10.13\n', encoding="utf-8")
+    old.chmod(0o755)
+    done = subprocess.run(["make", "run", "PYTHON=./old"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    sentence = "ragbench needs Python 3.11 or newer, not Python 3.10.13: run make PYTHON=python3.13 run"
+    assert (done.returncode, done.stdout.splitlines()) == (2, [sentence])
 
 
 def test_what_a_server_installs_is_small() -> None:

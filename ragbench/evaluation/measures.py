@@ -10,6 +10,7 @@ its rank (`if_useful`).
 
 from __future__ import annotations
 
+import ast
 import subprocess
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -217,15 +218,33 @@ def parse(name: str) -> Measure:
 
     pipeline: Any = ir_measures.DefaultPipeline
     try:
-        measure: Any = ir_measures.parse_measure(name)
+        measure: Any = _parsed(name)
         measure.validate_params()
         known = pipeline.supports(measure) and measure.params.get("cutoff", 1) >= 1
-    except (NameError, ValueError, KeyError, SyntaxError, AssertionError):
+    except (ValueError, KeyError, TypeError, SyntaxError, AssertionError):
         known = False
     if not known:
         raise ConfigError(f"'{name}' is not a measure that ir_measures can compute; examples: {', '.join(MEASURES)}")
     found: Measure = measure
     return found
+
+
+def _parsed(name: str) -> Measure:
+    """The measure of a name such as `nDCG@10` or `P(rel=2)@5`; ir_measures' own parser fails from Python 3.14 on."""
+    from ir_measures.measures import registry
+
+    node: ast.expr = ast.parse(name, mode="eval").body
+    parameters, cutoff = {}, None
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+        cutoff, node = ast.literal_eval(node.right), node.left
+    if isinstance(node, ast.Call) and not node.args:
+        parameters = {keyword.arg: ast.literal_eval(keyword.value) for keyword in node.keywords}
+        node = node.func
+    if not isinstance(node, ast.Name):
+        raise ValueError(f"{name} does not have the form Measure(parameter=value)@cutoff")
+    kind = registry[node.id]
+    measure: Measure = kind(**parameters | ({} if cutoff is None else {kind.AT_PARAM: cutoff}))
+    return measure
 
 
 def check(names: Iterable[str]) -> None:

@@ -6,7 +6,9 @@ import itertools
 import math
 import random
 import re
+import sys
 
+import ir_measures
 import numpy as np
 import pytest
 from hypothesis import given
@@ -19,6 +21,7 @@ from ragbench.evaluation.measures import (
     HITS,
     MEASURES,
     UNJUDGED,
+    _parsed,
     decreasing,
     document_run,
     evaluate,
@@ -176,8 +179,30 @@ def test_what_is_no_measure_is_named() -> None:
         evaluate({"q": []}, {"q": {"a": 1}}, ["nDGC@10"])
 
 
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="ir_measures' parser needs ast.Num, which Python 3.14 removed")
+@pytest.mark.filterwarnings("ignore:.*ast:DeprecationWarning", "ignore:Attribute [ns] is deprecated:DeprecationWarning")
+def test_measures_are_parsed_as_ir_measures_parses_them() -> None:
+    endings = (
+        "",
+        "@10",
+        "@5.5",
+        "(rel=2)",
+        "(rel=2)@20",
+        "(dcg='exp-log2')@10",
+        "(gains={0: 0, 1: 3})@10",
+        "(cutoff=5)@10",
+    )
+    for name in (f"{measure}{ending}" for measure in ir_measures.measures.registry for ending in endings):
+        measure, theirs = _parsed(name), ir_measures.parse_measure(name)
+        assert (type(measure), measure.params) == (type(theirs), theirs.params), name
+
+
 @pytest.mark.parametrize(
-    "name", ["P", "P@0", "nDCG@-1", "P(foo=1)@5", "SetF(beta=2)", "alpha_nDCG", "nDCG(dcg='no')@10"]
+    "name",
+    [
+        *("P", "P@0", "nDCG@-1", "P(foo=1)@5", "SetF(beta=2)", "alpha_nDCG", "nDCG(dcg='no')@10"),
+        *("P(5)", "P@k", "P(**{'cutoff': 5})", "P@5; AP", "P@5 AP", "", "10", "ir_measures.P@5", "P@[5]"),
+    ],
 )
 def test_what_cannot_be_computed_is_named(name: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(f"'{name}' is not a measure that ir_measures can compute")):
