@@ -44,9 +44,18 @@ def recognise(folder: Path) -> Recognised:
     queries = next((place / name for place in around for name in _QUERIES if (place / name).is_file()), None)
     if queries is not None:
         data["data.queries"] = str(queries)
-        if any((queries.parent / "qrels" / name).is_file() for name in _JUDGED):
-            data["data.qrels"] = str(queries.parent / "qrels")
+        data |= judgments_of(queries)
     return Recognised("a folder of notes", data, queries is not None)
+
+
+def judgments_of(queries: Path) -> dict[str, str]:
+    """The setting that reads the judgments in the folder `qrels` beside a file of queries; empty without one."""
+    qrels = queries.parent / "qrels"
+    tables = sorted(qrels.glob("*.tsv"))
+    test = [table for table in tables if table.stem == "test"]
+    if any((qrels / name).is_file() for name in _JUDGED):
+        return {"data.qrels": str(qrels)}
+    return {"data.qrels": str((test or tables)[0])} if test or len(tables) == 1 else {}
 
 
 def _has(folder: Path, name: str) -> bool:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ragbench.base import fewest
 from ragbench.base.suggestions import nearest
 from ragbench.benchmark.documents import Names
 from ragbench.benchmark.lines import read_rows
 from ragbench.benchmark.recognise import OTHERS
-from ragbench.benchmark.vault import COLUMNS, load_vault
+from ragbench.benchmark.vault import COLUMNS, load_vault, unread_answers
 from ragbench.corpus.chunking import HeaderChunker
 from ragbench.corpus.file_warning import grouped_by_kind
 from ragbench.corpus.folder import find_files
@@ -101,17 +100,11 @@ def _columns(queries: Path, names: Names) -> list[str]:
     read = [each if known[each] == each else f"{each} (as {known[each]})" for each in present if each in known]
     said = [f"columns read: {', '.join(read)}"]
     judged = any(known.get(each) == "relevant" for each in present)
+    answers = [] if judged else unread_answers(rows, names)
     for each in present:
         if each in known or not each:
             continue
         near = nearest(each, [name for name in COLUMNS if name not in present])
-        meant = "relevant" if not judged and _name_documents(rows, each, names) else near[0] if near else ""
+        meant = "relevant" if each in answers else near[0] if near else ""
         said.append(f"column not read: {each}" + (f"; did you mean {meant}?" if meant else ""))
     return said
-
-
-def _name_documents(rows: Sequence[Mapping[str, Any]], column: str, names: Names) -> bool:
-    """Whether most values of a column name documents or sections of the folder."""
-    values = [row[column] for row in rows if isinstance(row.get(column), str) and row[column].strip()]
-    found = sum(names.document(value) is not None or names.section(value) is not None for value in values)
-    return bool(values) and found > len(values) / 2

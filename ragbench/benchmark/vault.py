@@ -58,8 +58,9 @@ def load_vault(
     several separated by `;`, grade 1 each), split, type, need, hypothesis, group, provenance,
     masked, salient_terms (see `Topic`).
     `qrels` adds judgments: a folder with sections.qrels or documents.qrels, as `ragbench judge` writes it, or a file in
-    the form of BEIR or TREC; they win over `relevant`. Judgments of unknown documents are left out with a warning,
-    those of unknown topics too with `unknown_topics="warn"`. Raises BenchmarkError with file and line.
+    the form of BEIR or TREC, or a folder with one (*.tsv); they win over `relevant`. Judgments of unknown documents are
+    left out with a warning, those of unknown topics too with `unknown_topics="warn"`. Raises BenchmarkError with file
+    and line.
     """
     from ragbench.corpus.reader import read_vault
 
@@ -93,6 +94,11 @@ def load_vault(
         for docno, grade in best.items():
             documents.setdefault(qid, {}).setdefault(docno, grade)
     judged = sum(1 for topic in listed if topic.qid in documents)
+    if not judged:
+        warnings += [
+            f"{queries}: column '{column}' names documents but is not read: rename it to 'relevant'"
+            for column in unread_answers([row for _, row in read_rows(queries)], names)
+        ]
     if judged < len(listed):
         warnings.append(
             f"{queries}: {len(listed) - judged} of {len(listed)} queries have no judgments yet (ragbench data pool)"
@@ -113,7 +119,7 @@ def read_query_rows(
     topics: dict[str, Topic] = {}
     documents: _Pairs = {}
     sections: _Pairs = {}
-    missing: list[str] = []
+    missing: list[tuple[int, str]] = []
     for number, row in read_rows(path):
         where = f"{path}:{number}"
         cells = {name: next((row[a] for a in aliases if row.get(a)), None) for name, aliases in COLUMNS.items()}
@@ -138,15 +144,31 @@ def read_query_rows(
             elif section is not None:
                 sections.setdefault(topic.qid, {})[section] = 1
             else:
-                missing.append(f"{target} (line {number})")
+                missing.append((number, target))
     if not topics:
         raise BenchmarkError(f"{path} holds no queries")
     if missing:
+        listed = ", ".join(f"{target} (line {number})" for number, target in missing[:3])
         more = " ..." if len(missing) > 3 else ""
         warnings.append(
-            f"{path}: {len(missing)} relevant documents are not in the vault: {', '.join(missing[:3])}{more}"
+            f"{path}: {len(missing)} relevant documents are not in the vault: {listed}{more}{names.hint(missing[0][1])}"
         )
     return tuple(topics.values()), documents, sections, quotes
+
+
+def unread_answers(rows: Sequence[Mapping[str, Any]], names: Names) -> list[str]:
+    """The columns that are not read although most of their values name documents or sections of the folder."""
+    known = {alias for aliases in COLUMNS.values() for alias in aliases}
+    values: dict[str, list[str]] = {}
+    for row in rows:
+        for column, value in row.items():
+            if column not in known and isinstance(value, str) and value.strip():
+                values.setdefault(column, []).append(value)
+    return [
+        column
+        for column, given in values.items()
+        if sum(names.document(each) is not None or names.section(each) is not None for each in given) > len(given) / 2
+    ]
 
 
 def _topic(cells: Mapping[str, Any], where: str) -> Topic:
@@ -179,14 +201,14 @@ def _judgments(
     warnings: list[str],
 ) -> tuple[_Pairs, _Pairs]:
     """Judgments from a folder or file, by the ids of the vault."""
-    if path.is_dir():
-        if not (path / SECTIONS).exists() and not (path / DOCUMENTS).exists():
-            raise BenchmarkError(
-                f"{path} holds neither {SECTIONS} nor {DOCUMENTS}: name the folder that holds the judgments"
-            )
-        sources = read_judgment_folder(path)
-    else:
-        sources = read_judgments(path, grades), {}
+    if path.is_dir() and not (path / SECTIONS).exists() and not (path / DOCUMENTS).exists():
+        files = sorted(path.glob("*.tsv"))
+        if len(files) != 1:
+            held = f"holds {len(files)} files *.tsv" if files else f"holds neither {SECTIONS} nor {DOCUMENTS} nor *.tsv"
+            chosen = next((file for file in files if file.stem == "test"), files[0] if files else path / "FILE.tsv")
+            raise BenchmarkError(f"{path} {held}: name the file of judgments, such as data.qrels={chosen}")
+        path = files[0]
+    sources = read_judgment_folder(path) if path.is_dir() else (read_judgments(path, grades), {})
     if unknown_topics == "fail":
         require_topics(judgment_files(path, sources) if path.is_dir() else {path: sources[0]}, qids)
     documents: _Pairs = {}
@@ -213,5 +235,6 @@ def _judgments(
     if missing:
         warnings.append(
             f"{path}: {len(missing)} judgments of unknown documents or sections are left out: {missing[0]} ..."
+            f"{names.hint(missing[0])}"
         )
     return documents, sections

@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Look, ask, write, say what to type next."""
-    from ragbench.benchmark.recognise import recognise
+    from ragbench.benchmark.recognise import judgments_of, recognise
     from ragbench.config import project
 
     file = Path(project.FILE)
@@ -60,7 +60,10 @@ def main(arguments: argparse.Namespace) -> int:
     asks = not arguments.yes and not arguments.json and sys.stdin.isatty()
     queries = _queries(arguments, recognised.data, asks and not recognised.queries)
     given = bool(recognised.queries) or queries is not None
-    data = {**recognised.data, **({"data.queries": str(queries)} if queries else {})}
+    data = dict(recognised.data)
+    if queries:
+        data = {**{key: value for key, value in data.items() if key != "data.qrels"}, "data.queries": str(queries)}
+        data |= judgments_of(queries)
     if arguments.live is not None and not given:
         data["data.queries"] = "topics.jsonl"
     opened, warnings, language = _opened(arguments.folder, recognised.said, data, given)
@@ -219,5 +222,8 @@ def _ask_number(question: str, default: int) -> float:
 
 
 def _ask_file() -> Path | None:
-    said = _ask("Which file has your queries? Enter makes some from the notes.", "none")
-    return None if said == "none" else Path(said).expanduser()
+    while True:
+        given = _ask("Which file has your queries? Enter makes some from the notes.", "none")
+        if given == "none" or Path(given).expanduser().is_file():
+            return None if given == "none" else Path(given).expanduser()
+        print(f"{given} is not a file")

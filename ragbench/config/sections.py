@@ -40,6 +40,8 @@ class Basics(Checked):
     seed: Seed = 13
     # the measure of documents that verdicts are about; nDCG@10, or the first of `measures` when null
     primary: Name | None = None
+    # run although no query has a relevance judgment: it measures times, and collects hits for `ragbench data pool`
+    allow_unjudged: bool = False
     context_tokens: Count = 2_000  # recall of passages is measured within this many tokens
     # leave_one_out, add_one, pairwise, factorial, fractional or shapley
     design: Annotated[str, one_of(*DESIGNS)] = "leave_one_out"

@@ -77,6 +77,13 @@ def plan(settings: Sequence[Settings], command: str, builder: ArmBuilder) -> Pla
     measures.check(settings[0].measures)
     # By name, so that no table depends on the order in which they were written down.
     topics = tuple(sorted(builder.benchmark.select(settings[0].split), key=lambda topic: topic.qid))
+    judged = {*builder.benchmark.document_qrels, *builder.benchmark.section_qrels}
+    if not settings[0].config.get("allow_unjudged") and not any(topic.qid in judged for topic in topics):
+        raise BenchmarkError(
+            f"none of the {len(topics)} queries of '{builder.benchmark.name}' has a relevance judgment, so no "
+            "configuration can be compared: correct the answers (ragbench data check), or add allow_unjudged=true to "
+            "measure times and to collect results for ragbench data pool"
+        )
     arms = dict(zip((each.name for each in settings), zip(settings, builder.arms(settings), strict=True), strict=True))
     return Plan(command, builder.benchmark, topics, arms)
 

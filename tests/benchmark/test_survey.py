@@ -59,6 +59,15 @@ def test_an_answer_that_is_not_among_the_notes_is_named_with_its_line(init) -> N
     assert "2 queries, 1 with an answer, 1 without" in out and code == 0
 
 
+def test_judgments_beside_the_queries_are_taken(init, notes: Path) -> None:
+    Path("queries.jsonl").write_text('{"_id": "a", "text": "what is counted"}\n')
+    Path("qrels").mkdir()
+    Path("qrels/test.tsv").write_text("query-id\tcorpus-id\tscore\na\tmetrics.md\t2\n")
+    code, out, _ = init()
+    assert code == 0 and "queries.jsonl: 1 queries, 1 with an answer\n" in out
+    assert project.read(Path(project.FILE)).values["data.qrels"] == "qrels/test.tsv"
+
+
 @pytest.mark.parametrize(
     ("header", "meant"),
     [("answer_doc", "relevant"), ("relevent", "relevant"), ("hypothesys", "hypothesis"), ("colour", "")],

@@ -22,6 +22,30 @@ def test_names_in_the_column_relevant() -> None:
     assert {topic.split for topic in benchmark.topics} == {"test"}
 
 
+def test_wrong_paths_and_unread_answers_are_named_with_what_was_meant(tmp_path: Path) -> None:
+    path = tmp_path / "q.csv"
+    path.write_text("text,relevant\none,content/docs/brewing.md\ntwo,tea/brewin\n")
+    warning, unjudged = load_vault(TEA / "vault", path).warnings
+    assert "2 relevant documents are not in the vault: content/docs/brewing.md (line 2), tea/brewin (line 3)" in warning
+    assert warning.endswith("; did you mean tea/brewing?") and "2 of 2 queries have no judgments yet" in unjudged
+    path.write_text("text,answer\none,tea/brewing.md\ntwo,index\n")
+    warning, _ = load_vault(TEA / "vault", path).warnings
+    assert warning == f"{path}: column 'answer' names documents but is not read: rename it to 'relevant'"
+
+
+def test_a_folder_with_one_table_of_judgments_is_read(tmp_path: Path) -> None:
+    queries, qrels = tmp_path / "queries.jsonl", tmp_path / "qrels"
+    queries.write_text('{"_id": "a", "text": "one"}\n')
+    qrels.mkdir()
+    (qrels / "test.tsv").write_text("query-id\tcorpus-id\tscore\na\tindex.md\t2\n")
+    assert load_vault(TEA / "vault", queries, qrels).document_qrels == {"a": {"index": 2}}
+    (qrels / "dev.tsv").write_text("a\tgone/index.md\t2\n")
+    with pytest.raises(BenchmarkError, match=r"qrels holds 2 files .*such as data\.qrels=.*qrels/test\.tsv"):
+        load_vault(TEA / "vault", queries, qrels)
+    left, _ = load_vault(TEA / "vault", queries, qrels / "dev.tsv").warnings
+    assert left.endswith("are left out: gone/index.md ...; did you mean index?")
+
+
 def test_ids_made_from_the_text_do_not_move_when_rows_are_added(tmp_path: Path) -> None:
     path = tmp_path / "q.csv"
     path.write_text("text\none\ntwo\n")

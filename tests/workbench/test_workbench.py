@@ -11,7 +11,7 @@ import pytest
 
 import ragbench
 from ragbench import Experiment, Own, Results
-from ragbench.base.errors import ConfigError
+from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.base.types import QueryState, Ranking
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.index.index import Index
@@ -151,7 +151,10 @@ def test_the_package_offers_what_notebooks_need() -> None:
 
 def test_arms_without_any_judgment_still_make_a_report(benchmark_small: Benchmark, around: list[str]) -> None:
     unjudged = replace(benchmark_small, document_qrels={}, section_qrels={})
-    results = Experiment.sweep("+exp=baseline,lexical_only", *around, benchmark=unjudged).run()
+    arms = ("+exp=baseline,lexical_only", *around)
+    with pytest.raises(BenchmarkError, match=r"none of the .* has a relevance judgment.*add allow_unjudged=true"):
+        Experiment.sweep(*arms, benchmark=unjudged).run()
+    results = Experiment.sweep(*arms, "allow_unjudged=true", benchmark=unjudged).run()
     assert results.verdicts.empty and results.looks == 0
     assert results.next_words == "data pool"
     assert screen.below(results) == [
