@@ -61,6 +61,19 @@ def test_its_arms_are_measured_where_nothing_about_the_pipeline_is_typed(place: 
     assert composition.standard_arms(["p6.depth=10"]) is None
 
 
+def test_an_arm_is_a_preset_of_the_project(place: Path) -> None:
+    deep = composition.compose(["exp=deep", "p6.max_length=64"])
+    assert (deep.name, deep.config["p6"]["depth"], deep.config["p6"]["max_length"]) == ("deep", 30, 64)
+    assert composition.compose(["exp=plain"]).config["p6"] == {}
+    assert "name=deep" in deep.overrides and not any(each.endswith("exp=deep") for each in deep.overrides)
+    # Its words are those of the file: what they would start or send is asked about, and what is typed is not.
+    (place / "ragbench.yaml").write_text(FILE + "  sent: hyde=on hyde.endpoint=https://example.org\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"ragbench\.yaml sets hyde\.endpoint, which .* run ragbench trust"):
+        composition.compose(["exp=sent"])
+    with pytest.raises(ConfigError, match=r"exp cannot be 'deeep'"):
+        composition.compose(["exp=deeep"])
+
+
 def test_without_one_a_run_compares_the_recommended_search_with_the_baseline(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

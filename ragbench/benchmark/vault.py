@@ -83,7 +83,7 @@ def load_vault(
             sections.setdefault(quote.qid, {}).update(dict.fromkeys(sections_of(quote, by_docno[quote.docno]), 1))
     warnings += [f"{queries}: {said}" for _, said in report(quotes, by_docno)]
     if qrels is not None:
-        judged_documents, judged_sections = _judgments(
+        judged_documents, judged_sections = judgments_by_id(
             qrels, names, grades, {topic.qid for topic in listed}, unknown_topics, warnings
         )
         for qid, of_topic in judged_documents.items():
@@ -192,7 +192,7 @@ def _targets(cell: Any, where: str) -> list[str]:
     return [each.strip() for each in names if each.strip()]
 
 
-def _judgments(
+def judgments_by_id(
     path: Path,
     names: Names,
     grades: Grades | None,

@@ -42,6 +42,7 @@ def main(arguments: argparse.Namespace) -> int:
     """Grade, or merge."""
     from ragbench.benchmark.judge import merge_into_folder, require_pairs
     from ragbench.benchmark.judge_terminal import judge_in_terminal
+    from ragbench.benchmark.native import DOCUMENTS, SECTIONS
     from ragbench.benchmark.pool import read_source
     from ragbench.config import composition, project
     from ragbench.config.overrides import key_of, section_of
@@ -52,7 +53,7 @@ def main(arguments: argparse.Namespace) -> int:
         return _by_model(pool, arguments)
     if not arguments.merge:
         judge_in_terminal(pool)
-        console.next_command(f"judge {pool} --merge")
+        console.next_command(shlex.join(["judge", str(pool), "--merge", *_place(read_source(pool))]))
         return 0
     config, source = composition.compose(arguments.overrides).config, read_source(pool)
     typed = [word for word in arguments.overrides if section_of(word) == "data"]
@@ -69,6 +70,8 @@ def main(arguments: argparse.Namespace) -> int:
         )
     require_pairs(pool, qids, documents)
     folder.mkdir(parents=True, exist_ok=True)
+    if source and not any((folder / name).exists() for name in (SECTIONS, DOCUMENTS)):
+        _begin(folder, source["data"], qids, documents)
     merged = merge_into_folder(pool, folder, arguments.overwrite)
     print(f"{merged.added} added, {merged.unchanged} known, {merged.replaced} replaced, {merged.left} open; {folder}")
     console.next_command(shlex.join(["run", *typed]))
@@ -100,6 +103,31 @@ def _by_model(pool: Path, arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _place(source: Mapping[str, Any] | None) -> list[str]:
+    """The words that say where the grades of a pool are merged; none where its data say it."""
+    data = source["data"] if source else {}
+    if data.get("loader") == "builtin" and not data.get("qrels"):
+        return ["data=builtin", "--into-builtin"]
+    if data.get("loader") not in ("vault", "git") or (data.get("qrels") and Path(data["qrels"]).is_dir()):
+        return []
+    return [f"data.qrels={'my-qrels' if Path('qrels').is_file() else 'qrels'}"]
+
+
+def _begin(folder: Path, data: Mapping[str, Any], qids: set[str], documents: Sequence[Document]) -> None:
+    """Write the judgments that the pooled run had in a file into the folder, so that none is lost."""
+    from ragbench.benchmark.documents import Names
+    from ragbench.benchmark.judgments import check_grades
+    from ragbench.benchmark.native import DOCUMENTS, SECTIONS, write_qrels
+    from ragbench.benchmark.vault import judgments_by_id
+
+    if data["loader"] not in ("vault", "git") or not data.get("qrels") or not Path(data["qrels"]).exists():
+        return
+    found = judgments_by_id(Path(data["qrels"]), Names(documents), check_grades(data.get("grades")), qids, "warn", [])
+    for name, judged in zip((DOCUMENTS, SECTIONS), found, strict=True):
+        if judged:
+            write_qrels(folder / name, judged)
+
+
 def _folder(data: Mapping[str, Any], into_builtin: bool) -> Path:
     """The folder of the judgments. Raises ConfigError for judgments that may not be written."""
     from ragbench.base import locations
@@ -109,6 +137,11 @@ def _folder(data: Mapping[str, Any], into_builtin: bool) -> Path:
         raise ConfigError(f"grades cannot be merged into data={data['loader']}: use data=native or data=vault")
     if data["loader"] in ("vault", "git") and not data["qrels"]:
         raise ConfigError("name the folder that keeps your judgments, new or not: add data.qrels=qrels")
+    if data["qrels"] and Path(data["qrels"]).is_file():
+        raise ConfigError(
+            f"{data['qrels']} is a file, and judgments are merged into a folder: add data.qrels=my-qrels, which begins "
+            "with the judgments of the file"
+        )
     folder = Path(data["qrels"] or builtin_judgments(data.get("version", VERSION)))
     if folder.resolve().is_relative_to((locations.builtin() / "qrels").resolve()) and not into_builtin:
         raise ConfigError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,6 +55,9 @@ def main(arguments: argparse.Namespace) -> int:
             refresher = Refresher(arguments.bundle, arguments.corpus, sign=arguments.sign, **more)
         found = refresher.refresh(arguments.allow_shrink)
         tell(found, arguments.json)
+    if found.anything and not arguments.json and not arguments.watch:
+        print("a server that runs loads it on the signal SIGHUP, or by itself with serve --watch")
+        console.next_command(shlex.join(["verify", str(arguments.bundle)]))
     if arguments.watch:
         _follow(refresher, found, arguments)
     return 0

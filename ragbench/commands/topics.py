@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -126,7 +127,9 @@ def _derive(settings: Settings, arguments: argparse.Namespace) -> int:
         return _as_json(out, made)
     console.print_table(overview(made), f"{len(made.topics)} derived topics from {documents} documents")
     _print_counts("not used", made.dropped)
-    print(f"wrote {out}; correct it, then use it with data.queries={out} and topics=given")
+    if settings.config["data"]["loader"] in ("vault", "git"):
+        return _say_written(settings, out, " topics=given")
+    print(f"wrote {out}")
     console.next_command(f"run -m exp=baseline,recommended topics=derived{project.data_words(settings.overrides)}")
     return 0
 
@@ -276,10 +279,11 @@ def _print_counts(title: str, counts: Mapping[str, int]) -> None:
         print(f"{title}: {', '.join(f'{count} {reason}' for reason, count in sorted(counts.items()))}")
 
 
-def _say_written(settings: Settings, out: Path) -> int:
+def _say_written(settings: Settings, out: Path, more: str = "") -> int:
     """Say which file was written and what to do with it."""
-    print(f"wrote {out}; read and correct it, then use it with data.queries={out}")
-    console.next_command(f"run -m exp=baseline,recommended{project.data_words(settings.overrides)} data.queries={out}")
+    words = f"{project.data_words(settings.overrides)}{more} {shlex.quote(f'data.queries={out}')}"
+    print(f"wrote {out}; read and correct it, then use it with{words}")
+    console.next_command(f"run -m exp=baseline,recommended{words}")
     return 0
 
 

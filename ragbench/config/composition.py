@@ -154,6 +154,7 @@ def _inspect_project(typed: Sequence[str], words: Sequence[str], known: Catalogu
     found = project.find()
     if found is None or is_trusted(found.file):
         return _accept
+    typed = [word for word in typed if word in words]  # without the name of an arm, whose words are the file's
     file = _relative_to_cwd(found.file)
     ask = f"read {file}, then run ragbench trust if you agree"
     for word in words:

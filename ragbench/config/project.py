@@ -9,7 +9,7 @@
       baseline: exp=baseline
       rerank: exp=baseline rerank=on
 
-Typed words win; a typed `data=...` leaves out every `data.` line.
+Typed words win; a typed `data=...` leaves out every `data.` line. An arm is a preset, too: `exp=rerank`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ragbench.boundary.paths import regular_file
 from ragbench.boundary.trust import is_trusted, trust_own
 from ragbench.boundary.yaml import read_yaml_file
 from ragbench.config.catalogue import Catalogue, numbered
-from ragbench.config.overrides import key_of, section_of, words
+from ragbench.config.overrides import EXPERIMENT, key_of, section_of, words
 
 FILE = PROJECT_FILE
 _ARMS, _GATE = "arms", "gate"
@@ -52,9 +52,17 @@ class Project:
 
     def words(self, typed: Sequence[str], known: Catalogue) -> list[str]:
         """The words of the project with absolute paths, then the typed ones; a typed choice leaves out all below it."""
+        typed = [word for each in typed for word in self._preset(each, known)]
         taken = {key_of(each) for each in typed}
         kept = [key for key in self.values if not {numbered(key), numbered(section_of(key))} & taken]
         return [*words({key: self._absolute(key, self.values[key]) for key in kept}, known), *typed]
+
+    def _preset(self, word: str, known: Catalogue) -> list[str]:
+        """The words of an arm that is named like a preset, `exp=mine`; any other word as it is."""
+        name = word.partition("=")[2]
+        if key_of(word) != EXPERIMENT or name not in self.arms or name in known.choices[EXPERIMENT]:
+            return [word]
+        return [f"name={name}", *self.arms[name]]
 
     def _absolute(self, key: str, value: Any) -> Any:
         if key not in _PATHS or not isinstance(value, str):

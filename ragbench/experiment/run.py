@@ -80,9 +80,8 @@ def plan(settings: Sequence[Settings], command: str, builder: ArmBuilder) -> Pla
     judged = {*builder.benchmark.document_qrels, *builder.benchmark.section_qrels}
     if not settings[0].config.get("allow_unjudged") and not any(topic.qid in judged for topic in topics):
         raise BenchmarkError(
-            f"none of the {len(topics)} queries of '{builder.benchmark.name}' has a relevance judgment, so no "
-            "configuration can be compared: correct the answers (ragbench data check), or add allow_unjudged=true to "
-            "measure times and to collect results for ragbench data pool"
+            f"none of the {len(topics)} queries of '{builder.benchmark.name}' has a relevance judgment: correct the "
+            "answers, or add allow_unjudged=true to measure only times and to pool results for judging"
         )
     arms = dict(zip((each.name for each in settings), zip(settings, builder.arms(settings), strict=True), strict=True))
     return Plan(command, builder.benchmark, topics, arms)

@@ -1,11 +1,12 @@
 """A measured configuration as a file that a person reads: the nearest preset, and only what differs from it.
 
-The file is an experiment of Hydra: saved as `conf/exp/NAME.yaml` it is `exp=NAME`. It is composed again before it is
-written, and must give the pipeline that was measured.
+Its comment has the same as an arm for `ragbench.yaml`, where it is `exp=NAME`; in a checkout the file may be saved as
+`conf/exp/NAME.yaml`. It is composed again before it is written, and must give the pipeline that was measured.
 """
 
 from __future__ import annotations
 
+import shlex
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -37,9 +38,13 @@ class Difference:
     @property
     def settings(self) -> Settings:
         """The settings that it gives."""
+        return composition.compose_alone(self.words)
+
+    @property
+    def words(self) -> list[str]:
+        """The words that make it."""
         chosen = [f"{group}={option}" for group, option in self.choices.items()]
-        set_to = [word(key, value) for key, value in self.values.items()]
-        return composition.compose_alone([f"exp={self.preset}", *chosen, *set_to])
+        return [f"exp={self.preset}", *chosen, *(word(key, value) for key, value in self.values.items())]
 
     def content(self, name: str) -> dict[str, Any]:
         """What the file says, without its comments."""
@@ -124,8 +129,11 @@ def render(settings: Settings, origin: Sequence[str], version: str | None) -> tu
     if _search_of(found.settings.config) != _search_of(settings.config):
         raise ConfigError(f"the difference from {found.preset} does not give the measured search: export a bundle")
     about = [f"Differs from the preset {found.preset} in {found.size} values." if found.size else ""]
-    about += [*origin, f"Save as conf/exp/{name}.yaml, then: ragbench run exp={name}"]
+    about += [*origin, "Write this line below `arms:` in ragbench.yaml (or, in a checkout, save this file as"]
+    about[-1] += f" conf/exp/{name}.yaml), then: ragbench run exp={name}"
     comment = [f"# {line}" for sentence in filter(None, about) for line in textwrap.wrap(sentence, _WIDTH)]
+    arm = yaml.safe_dump({name: shlex.join(found.words)}, allow_unicode=True, width=float("inf"))
+    comment.append(f"#   {arm.rstrip()}")
     body = yaml.safe_dump(found.content(name), sort_keys=False, allow_unicode=True, width=_WIDTH)
     return "\n".join(["# @package _global_", *comment, body]), []
 

@@ -33,6 +33,20 @@ def test_grades_of_the_collection_are_merged(words, tmp_path: Path, capsys) -> N
     assert read_qrels(tmp_path / "qrels" / "sections.qrels") == {"t1": {"reference/errors#error-codes": 2}}
 
 
+def test_a_folder_of_judgments_begins_with_those_of_the_file_that_was_measured(tmp_path: Path, capsys) -> None:
+    (tmp_path / "queries.csv").write_text("qid,text\nt1,LNT-301\n")
+    qrels = tmp_path / "test.tsv"
+    qrels.write_text("t1\tindex.md\t1\n")
+    places = [f"data.corpus={VAULT}", f"data.queries={tmp_path / 'queries.csv'}", f"data.qrels={qrels}"]
+    out = str(tmp_path / "pool.csv")
+    assert cli.main(["topics", "find-evidence", "data=vault", *places, "--out", out, "--depth", "1"]) == 0
+    pool(tmp_path, ("t1", "reference/errors#error-codes"))
+    assert cli.main(["judge", out, "--merge"]) == 2
+    assert "test.tsv is a file, and judgments are merged into a folder: add data.qrels=" in capsys.readouterr().err
+    assert cli.main(["judge", out, "--merge", f"data.qrels={tmp_path / 'mine'}"]) == 0
+    assert read_qrels(tmp_path / "mine" / "documents.qrels") == {"t1": {"index": 1, "reference/errors": 2}}
+
+
 @pytest.mark.parametrize("stranger", [("t9", "reference/errors#error-codes"), ("t1", "elsewhere#x"), ("t1", "index#x")])
 def test_grades_of_another_collection_are_refused(stranger, words, tmp_path: Path, capsys) -> None:
     pool(tmp_path, ("t1", "reference/errors#error-codes"), stranger)

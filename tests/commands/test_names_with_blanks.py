@@ -75,6 +75,8 @@ def test_grades_of_own_notes_go_where_they_are_read_again(
     pool = tmp_path / "pool.csv"
     pool.write_text(pool.read_text(encoding="utf-8").replace(",,\n", ",1,\n"), encoding="utf-8")
     capsys.readouterr()
+    assert cli.main(["judge", "pool.csv"]) == 0  # everything is graded
+    assert "next: ragbench judge pool.csv --merge data.qrels=qrels" in capsys.readouterr().out
     assert cli.main(["judge", "pool.csv", "--merge"]) == 2
     assert "add data.qrels=qrels" in capsys.readouterr().err
     assert cli.main(["judge", "pool.csv", "--merge", "data.qrels=qrels"]) == 0  # the notes are those of the pool

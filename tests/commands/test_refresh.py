@@ -33,6 +33,9 @@ def test_says_what_changed_and_how_far_it_is(bundle: Path, notes: Path, capsys) 
     assert cli.main(["refresh", str(bundle), "--corpus", str(notes), "--quiet"]) == 0
     said = capsys.readouterr()
     assert said.out.startswith("generation 1 answers: 1 added, 0 changed, 0 deleted; ")
+    assert said.out.endswith(
+        f"loads it on the signal SIGHUP, or by itself with serve --watch\nnext: ragbench verify {bundle}\n"
+    )
     assert said.err.startswith("kept as it was: caching.md: empty-file: ")
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ragbench.base import locations
+from ragbench.boundary.trust import trust
 from ragbench.config import composition
 from ragbench.config.settings import Settings
 from ragbench.export import config_file
@@ -34,7 +35,16 @@ def test_a_saved_file_composes_to_the_measured_pipeline(words, tmp_path: Path, m
     assert missing == [] and "# nDCG@10 .609 on 81 topics." in text
     conf = shutil.copytree(locations.configuration(), tmp_path / "conf")
     (name,) = (line.split()[1] for line in text.splitlines() if line.startswith("name: "))
-    assert f"# Save as conf/exp/{name}.yaml" in text and not (conf / "exp" / f"{name}.yaml").exists()
+    (arm,) = (line.removeprefix("#   ") for line in text.splitlines() if line.startswith(f"#   {name}: "))
+    (tmp_path / "ragbench.yaml").write_text(f"arms:\n  {arm}\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    trust(tmp_path / "ragbench.yaml")  # one of them names a class
+    assert search_of(composition.compose([f"exp={name}"])) == search_of(measured)  # as an arm of a project
+    (tmp_path / "ragbench.yaml").unlink()
+    assert (
+        f"save this file as conf/exp/{name}.yaml" in " ".join(text.replace("\n#", "").split())
+        and not (conf / "exp" / f"{name}.yaml").exists()
+    )
     (conf / "exp" / f"{name}.yaml").write_text(text, encoding="utf-8")
     monkeypatch.setattr(locations, "configuration", lambda: conf)
     loaded = composition.compose([f"exp={name}"])
