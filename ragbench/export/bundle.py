@@ -2,7 +2,7 @@
 
     bundle.json       what it is, what was measured, on which machine; names and digests of everything it needs
     config.yaml       the composed configuration
-    golden.jsonl      the run's queries, each with the ids and scores of its first hits
+    golden.jsonl      the run's queries, each with the ids and scores of its first hits, and what the models gave
     modified.json     when each document was modified, for filters and recency
     generation.json   the documents it serves now, after ragbench refresh
     README.md         what it is and how it is used
@@ -17,13 +17,14 @@ with those of the run while it is written. It contains no folders of this machin
 
 from __future__ import annotations
 
+import base64
 import glob
 import json
 import os
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -31,7 +32,7 @@ from ragbench.base import wheels
 from ragbench.base.errors import BundleError, ConfigError, ResultsError
 from ragbench.base.files import publish_folder, why_unreadable
 from ragbench.base.fingerprint import plain, text_digest
-from ragbench.base.progress import report
+from ragbench.base.progress import report, steps
 from ragbench.base.types import Query, QueryState, Ranking
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.load import load
@@ -91,11 +92,22 @@ _KEYS = {
 
 @dataclass(frozen=True)
 class Golden:
-    """A query with its first hits when the bundle was written: chunk ids and scores, best first."""
+    """A query with its first hits when the bundle was written: chunk ids and scores, best first.
+
+    `outputs` are the vectors and scores that models computed for it there, by key: other processors round differently.
+    """
 
     query: Query
-    ids: tuple[str, ...]
-    scores: tuple[float, ...]
+    ids: tuple[str, ...] = ()
+    scores: tuple[float, ...] = ()
+    outputs: Mapping[str, str] = field(default_factory=dict)
+
+    def arrays(self) -> dict[bytes, bytes]:
+        """The outputs as bytes of float32. Raises ValueError for text that is not such bytes."""
+        found = {bytes.fromhex(key): base64.b64decode(value) for key, value in self.outputs.items()}
+        if any(len(value) % 4 or not value for value in found.values()):
+            raise ValueError("a model output is not an array of float32")
+        return found
 
 
 def write(
@@ -148,7 +160,7 @@ def write(
         draft.mkdir(parents=True)
         texts = {
             CONFIG: _yaml(plain(_portable(measured.settings.config))),
-            GOLDEN: "".join(_golden_lines(states, arm.index)),
+            GOLDEN: golden_lines(arm.pipeline, arm.index, states),
             MODIFIED: json.dumps(dict(zip(arm.index.chunks.docnos, arm.index.modified.tolist(), strict=True))),
         }
         for name, text in texts.items():
@@ -292,10 +304,11 @@ def read_golden(folder: Path) -> list[Golden]:
                 ),
                 tuple(row["ids"]),
                 tuple(row["scores"]),
+                {str(key): str(value) for key, value in row.get("outputs", {}).items()},
             )
             for row in rows
         ]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise BundleError(
             f"{folder / GOLDEN} cannot be read ({why_unreadable(error)}): export the bundle again"
         ) from None
@@ -336,14 +349,30 @@ def _replay(measured: MeasuredArm, arm: Arm, benchmark: Benchmark) -> list[Query
     return states
 
 
-def _golden_lines(states: Sequence[QueryState], index: Index) -> Iterable[str]:
-    for state in states:
+def replay(pipeline: Pipeline, index: Index, golden: Iterable[Golden]) -> Iterator[Golden]:
+    """Answer golden queries again; what their outputs lack is computed on this machine."""
+    outputs: dict[bytes, bytes] = {}
+    recording = index.with_models(index.models.recording(outputs))
+    for each in golden:
+        outputs.clear()
+        outputs.update(each.arrays())
+        (state,) = pipeline([each.query], recording)
         ids, scores = scored_ids(state.fused, index, GOLDEN_DEPTH)
-        query = state.query
+        kept = {key.hex(): base64.b64encode(value).decode() for key, value in outputs.items()}
+        yield Golden(each.query, tuple(ids), tuple(scores), kept)
+
+
+def golden_lines(pipeline: Pipeline, index: Index, states: Sequence[QueryState]) -> str:
+    """The golden queries of answered ones, computed on this machine, a line of JSON each."""
+    lines = []
+    for each in replay(pipeline, index, steps("answering golden queries", [Golden(state.query) for state in states])):
+        query = each.query
         row: dict[str, Any] = {"qid": query.qid, "text": query.text, "hypothesis": query.hypothesis, "kind": query.kind}
         if query.salient_terms:
             row["salient_terms"] = query.salient_terms
-        yield json.dumps({**row, "ids": ids, "scores": scores}, ensure_ascii=True) + "\n"
+        row |= {"ids": each.ids, "scores": each.scores, "outputs": each.outputs}
+        lines.append(json.dumps(row, ensure_ascii=True) + "\n")
+    return "".join(lines)
 
 
 def _about(measured: MeasuredArm) -> dict[str, Any]:

@@ -99,7 +99,8 @@ def _read(path: Path) -> Generation:
     row = read_sealed(path)
     row.pop(SEAL, None)
     golden = tuple(
-        Golden(Query(**each["query"]), tuple(each["ids"]), tuple(each["scores"])) for each in row.pop("golden")
+        Golden(Query(**each["query"]), tuple(each["ids"]), tuple(each["scores"]), each.get("outputs", {}))
+        for each in row.pop("golden")
     )
     drift = row.pop("drift")
     changes = tuple(Change(**each) for each in drift.pop("changes"))

@@ -25,7 +25,7 @@ from ragbench.corpus.markdown import is_mdx, parse_markdown
 from ragbench.corpus.reader import ReadFile, docno_of, read_vault
 from ragbench.export import bundle, signing
 from ragbench.export import generation as generations
-from ragbench.export.bundle import GOLDEN_DEPTH, Golden, scored_ids
+from ragbench.export.bundle import Golden
 from ragbench.export.generation import Change, Drift, Generation
 from ragbench.export.loaded_bundle import SealedStore, settings_of
 from ragbench.export.signing import Signed
@@ -235,7 +235,7 @@ class Refresher:
         index.prepare(needs)
         self._ready(index)
         measured = generations.at_export(self.folder, self._record)
-        golden = tuple(self._replay(each, index) for each in steps("replaying queries", measured.golden))
+        golden = tuple(bundle.replay(self._settings.pipeline, index, steps("replaying queries", measured.golden)))
         table = self._measured_chunks()
         drift = Drift(_share_changed(table, index.chunks), *_agreement(measured.golden, golden, table, index.chunks))
         generation = Generation(
@@ -259,11 +259,6 @@ class Refresher:
             times=lambda: serves.modified,
             kept=self.folder / CACHE / "words",
         )
-
-    def _replay(self, golden: Golden, index: Index) -> Golden:
-        (state,) = self._settings.pipeline([golden.query], index)
-        ids, scores = scored_ids(state.fused, index, GOLDEN_DEPTH)
-        return Golden(golden.query, tuple(ids), tuple(scores))
 
     def _measured_chunks(self) -> ChunkTable:
         return ChunkTable(self.folder / bundle.INDEX / "chunks" / str(self._record["artefacts"]["chunks"]))

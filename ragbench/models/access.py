@@ -29,11 +29,13 @@ class Models:
     `cache` is the folder of the embedding and score caches; None works without them. `threads` limits the threads of
     one call (None: all processors). `memory` holds what models and indexes of this process keep from earlier queries.
     `shipped`: take vectors that come with ragbench where there is a cache; never without one, so never to measure time.
+    `recorded`: what models give, by key, is taken from here if it is there, and else put here.
     """
 
     cache: Path | None = None
     threads: int | None = None
     shipped: bool = False
+    recorded: dict[bytes, bytes] | None = field(default=None, repr=False)
     memory: QueryMemory = field(default_factory=QueryMemory, repr=False)
     _encoders: dict[EncoderSpec, Encoder] = field(default_factory=dict, repr=False)
     _cross_encoders: dict[CrossEncoderSpec, CrossEncoder] = field(default_factory=dict, repr=False)
@@ -53,6 +55,10 @@ class Models:
 
                 self._embeddings = self._embeddings or EmbeddingCache(self.cache / "embeddings.sqlite")
                 encoder = CachedEncoder(encoder, self._embeddings, shipped() if self.shipped else None)
+            if self.recorded is not None:
+                from ragbench.models.cache import CachedEncoder, RecordedEmbeddings
+
+                encoder = CachedEncoder(encoder, RecordedEmbeddings(self.recorded))
             self._encoders[spec] = encoder
         return self._encoders[spec]
 
@@ -65,6 +71,10 @@ class Models:
 
                 self._scores = self._scores or ScoreCache(self.cache / "scores.sqlite")
                 model = CachedCrossEncoder(model, self._scores)
+            if self.recorded is not None and not is_list_reranker(spec):
+                from ragbench.models.cache import CachedCrossEncoder, RecordedScores
+
+                model = CachedCrossEncoder(model, RecordedScores(self.recorded))
             self._cross_encoders[spec] = model
         return self._cross_encoders[spec]
 
@@ -78,6 +88,10 @@ class Models:
                 model = CachedChatModel(spec, self.cache / "answers.sqlite")
             self._chats[spec, kept] = RememberingChatModel(model, self.memory, kept) if kept else model
         return self._chats[spec, kept]
+
+    def recording(self, outputs: dict[bytes, bytes]) -> Models:
+        """The same models, which record in `outputs` what they compute on this machine and take from it what it has."""
+        return Models(cache=self.cache, threads=self.threads, recorded=outputs)
 
     def uncached(self, threads: int | None) -> Models:
         """The same models without caches on disk, for measuring time."""

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.models import CrossEncoder, Encoder
-from ragbench.models.store import Store, embedding_key, key_of
+from ragbench.models.store import Recorded, Store, embedding_key, key_of
 from ragbench.models.texts import check_texts
 from ragbench.models.wrapped import WrappedEncoder
 
@@ -72,6 +72,14 @@ class ScoreCache(Store):
                 for passage, score in scores.items()
             }
         )
+
+
+class RecordedEmbeddings(Recorded, EmbeddingCache):
+    """Vectors in memory."""
+
+
+class RecordedScores(Recorded, ScoreCache):
+    """Scores in memory."""
 
 
 class CachedEncoder(WrappedEncoder):

@@ -44,6 +44,27 @@ def embedding_key(digest: str, text: str) -> bytes:
     return key_of("embedding", digest, text)
 
 
+class Recorded:
+    """In place of a `Store`: values by key in memory, which the owner of `values` reads and may change."""
+
+    def __init__(self, values: dict[bytes, bytes]) -> None:
+        self.values = values
+
+    __repr__ = object.__repr__
+
+    def read(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        """The values found, by key."""
+        return {key: self.values[key] for key in keys if key in self.values}
+
+    def known(self, keys: Sequence[bytes]) -> set[bytes]:
+        """The keys that have a value."""
+        return set(self.read(keys))
+
+    def write(self, values: Mapping[bytes, bytes]) -> None:
+        """Keep values."""
+        self.values.update(values)
+
+
 class Store:
     """Values (bytes) by key (bytes) in table `table` of the SQLite file `path`, which is made when it is missing.
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +19,9 @@ from ragbench.base.types import Query
 from ragbench.boundary.sealed import read_sealed, write_sealed
 from ragbench.export import bundle
 from ragbench.export.bundle import Golden
+from ragbench.export.opening import load
 from ragbench.export.verify import same_ranking, verify
+from ragbench.index.artefact import MANIFEST, manifest_entry
 
 
 def outcomes(folder: Path, **options) -> dict[str, tuple[str, str]]:
@@ -73,6 +78,58 @@ def test_another_ranking_fails(copied: Path) -> None:
     outcome, said = outcomes(copied)["rankings"]
     assert outcome == "fails"
     assert said.startswith(f"1 of {len(rows)} queries have other rankings ({rows[0]['qid']}: rank 1 is ")
+
+
+def test_rankings_of_another_processor_pass_if_only_the_numerics_of_the_model_differ(copied: Path) -> None:
+    noise = np.random.default_rng(3).normal(0, 0.005, 384).astype("<f4")  # 1 - cosine is about .005
+    golden = [with_outputs(each, lambda value: value + noise) for each in bundle.read_golden(copied)]
+    with load(copied) as loaded:
+        there = list(bundle.replay(loaded.pipeline, loaded.index, golden))
+    assert [each.ids for each in there] != [each.ids for each in bundle.read_golden(copied)], "near ties are swapped"
+    outcome, said = rankings(copied, there)
+    assert outcome == "passes"
+    assert said.startswith(f"{len(there)} queries have the same rankings, {len(there)} of them only with the recorded")
+    far = [with_outputs(each, lambda value: value[::-1]) for each in there]
+    outcome, said = rankings(copied, far)
+    assert (outcome, said[:35]) == ("fails", "the models compute something else t")
+    short = [with_outputs(each, lambda value: value[:5]) for each in there]
+    assert rankings(copied, short)[0] == "fails"
+
+
+def test_the_vector_of_one_chunk_that_was_replaced_fails(copied: Path) -> None:
+    (path,) = (copied / bundle.INDEX / "dense").glob("*/vectors.npy")
+    vectors = np.load(path)
+    ids = [name for each in bundle.read_golden(copied) for name in each.ids[:1]]
+    with load(copied) as loaded:
+        row = loaded.index.chunks.chunk_ids.index(ids[0])
+    vectors[row] = -vectors[row]
+    np.save(path, vectors)
+    manifest = json.loads((path.parent / MANIFEST).read_text())
+    manifest["files"][path.name] = manifest_entry(path)  # as somebody would who knows the format
+    (path.parent / MANIFEST).write_text(json.dumps(manifest))
+    found = outcomes(copied)
+    assert found["index"][0] == "passes"
+    assert found["rankings"][0] == "fails"
+
+
+def with_outputs(golden: Golden, change: Callable[[np.ndarray], np.ndarray]) -> Golden:
+    """The query with other vectors, of length 1, as recorded outputs of its model."""
+    changed = {}
+    for key, value in golden.arrays().items():
+        vector = change(np.frombuffer(value, "<f4"))
+        vector = (vector / np.linalg.norm(vector)).astype("<f4")
+        changed[key.hex()] = base64.b64encode(vector.tobytes()).decode()
+    return replace(golden, outputs=changed)
+
+
+def rankings(folder: Path, golden: list[Golden]) -> tuple[str, str]:
+    """The outcome for other golden queries."""
+    lines = []
+    for each in golden:
+        row = vars(each) | {"qid": each.query.qid, "text": each.query.text, "hypothesis": None, "kind": each.query.kind}
+        lines.append(json.dumps({key: value for key, value in row.items() if key != "query"}))
+    (folder / bundle.GOLDEN).write_text("\n".join(lines))
+    return outcomes(folder)["rankings"]
 
 
 def test_a_model_that_is_missing_or_another(change) -> None:

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from ragbench.models import CrossEncoder, Encoder
+from ragbench.models.access import Models
 from ragbench.models.cache import CachedCrossEncoder, CachedEncoder, EmbeddingCache, ScoreCache
-from ragbench.models.resolve import EncoderSpec, load_encoder
+from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, load_encoder
 
 TEXTS = ["Segments are sealed.", "A token expires.", "Segments are sealed.", ""]
 
@@ -113,3 +114,16 @@ def test_caches_by_text(tmp_path: Path) -> None:
     assert scores.get_many("model", "q", ["a", "b", "c"]) == {"a": 0.5, "b": -11.25}
     assert scores.get_many("model", "r", ["a"]) == {}
     assert len(embeddings) == len(scores) == 2
+
+
+def test_outputs_are_recorded_and_recorded_ones_are_used(tmp_path: Path) -> None:
+    outputs: dict[bytes, bytes] = {}
+    recording = Models(cache=tmp_path, shipped=True).recording(outputs)
+    assert not recording.shipped, "vectors of another machine are not recorded as those of this one"
+    encoder, reranker = recording.encoder(EncoderSpec()), recording.cross_encoder(CrossEncoderSpec())
+    vector, score = encoder.encode_queries(["a lamp"]), reranker.score("a lamp", ["Lamps give light."])
+    assert sorted(map(len, outputs.values())) == [4, 4 * encoder.dim]
+    assert vector.tobytes() in outputs.values()
+    outputs.update({key: np.zeros(len(value) // 4, "<f4").tobytes() for key, value in outputs.items()})
+    assert not encoder.encode_queries(["a lamp"]).any()
+    assert reranker.score("a lamp", ["Lamps give light."]) != score

@@ -129,7 +129,7 @@ def answers(engine: Engine, bench: Bench) -> Answers:
         states = dict(asked.pipeline.steps(start(bench.queries()), index))
         _, cut = asked.pipeline.stages[-1]
         ordered, alone = (document_run(s, index.chunks) for s in (states["cut"], cut(states["engine"], index)))
-        return Answers(ordered, alone, "".join(bundle._golden_lines(states["cut"], index)))
+        return Answers(ordered, alone, bundle.golden_lines(asked.pipeline, index, states["cut"]))
 
 
 def price(found: Answers | None, bench: Bench) -> tuple[Replay, Replay | None]:
@@ -160,7 +160,7 @@ def order_sentence(priced: Replay, alone: Replay | None) -> list[str]:
 def golden_of_arm(goods: Shipment, bench: Bench) -> str:
     """The golden queries with the hits of an arm that does what the engine will."""
     arm = bench.arm(with_order(goods.settings, bench.measured.settings))
-    return "".join(bundle._golden_lines(arm.pipeline(bench.queries(), arm.index), arm.index))
+    return bundle.golden_lines(arm.pipeline, arm.index, arm.pipeline(bench.queries(), arm.index))
 
 
 def with_golden(folder: Path, lines: str) -> None:
