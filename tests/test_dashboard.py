@@ -96,8 +96,7 @@ def test_no_parameter_in_which_two_arms_differ_is_lost(compared: Measurements) -
 @pytest.fixture
 def served(compared: Measurements) -> Iterator[str]:
     """The page that `ragbench track ui` names, while its server runs."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     command = [
         sys.executable,
         "-m",
@@ -112,12 +111,57 @@ def served(compared: Measurements) -> Iterator[str]:
             assert process.stdout is not None
             page = ""
             for line in process.stdout:
-                page = found[1] if (found := re.search(r"newest comparison: (http://\S+)", line)) else page
-                if "Application startup complete" in line:
+                if found := re.search(r"newest comparison: (http://\S+)", line):  # the server accepts connections
+                    page = found[1]
                     break
             yield page
         finally:
             process.terminate()
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return int(free.getsockname()[1])
+
+
+SERVER = """#!{python}
+import socket, sys, time
+time.sleep(0.5)
+port = next(word for word in sys.argv if word.startswith("--port=")).split("=")[1]
+with socket.create_server(("127.0.0.1", int(port))) as server:
+    server.accept()
+sys.exit(3)
+"""
+
+
+@pytest.mark.parametrize(("server", "code"), [(SERVER, 3), ("#!/bin/sh\nexit 0", 2), ("#!/bin/sh\nkill -9 $$", 137)])
+def test_addresses_are_printed_once_they_answer_and_the_servers_end_is_ours(
+    compared: Measurements,
+    server: str,
+    code: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    standin, port = tmp_path / "python", free_port()
+    standin.write_text(server.replace("{python}", sys.executable))
+    standin.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(standin))
+    assert cli.main(["track", "ui", "--port", str(port), f"paths.results={compared.folder.parents[1]}"]) == code
+    out = capsys.readouterr().out
+    pages = [f"http://127.0.0.1:{port}/#/experiments/1/runs", f"http://127.0.0.1:{port}/#/compare-runs?"]
+    assert [page in out for page in pages] == [code == 3] * 2
+
+
+def test_a_port_in_use_is_refused_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        assert cli.main(["track", "ui", "--port", str(port), f"paths.results={tmp_path}"]) == 2
+    shown = capsys.readouterr()
+    assert shown.err == (
+        f"ragbench: cannot listen on 127.0.0.1 port {port} (address already in use): choose another with --port\n"
+    )
+    assert shown.out == "" and not list(tmp_path.iterdir())
 
 
 @pytest.mark.skipif(not (BROWSER and DRIVER), reason=MISSING)

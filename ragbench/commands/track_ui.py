@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
+import socket
+import subprocess
 import sys
+import time
 
 from ragbench.base import console
-from ragbench.base.errors import ConfigError
+from ragbench.base.errors import ConfigError, TrackingError
 
 DESCRIPTION = """Open MLflow on the store that the runs were written to, on this machine only.
 
@@ -17,6 +20,9 @@ EXAMPLES = """examples:
   ragbench track ui --port 5005 paths.results=/data/results
 """
 
+_HOST = "127.0.0.1"
+_POLL_SECONDS = 0.2
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Port, and overrides that say where the store is."""
@@ -25,29 +31,57 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Replace this process by MLflow's server."""
+    """Run MLflow's server, and print its pages as soon as it accepts connections."""
     from ragbench import tracking
     from ragbench.config import composition
 
-    if not 1 <= arguments.port <= 65_535:
-        raise ConfigError(f"--port must be between 1 and 65535, got {arguments.port}")
+    _require_free(arguments.port)
     settings = composition.compose(arguments.overrides)
     target = tracking.target_of(settings)
     tracking.check(target)
+    console.say("MLflow is starting")
     tracking.prepare(target, console.say)
-    address = f"http://127.0.0.1:{arguments.port}"
-    print(f"MLflow on {address} for {target.uri}; stop it with Ctrl-C")
-    print(f"the newest comparison: {address}{tracking.comparison(target)}", flush=True)
-    command = [
-        sys.executable,
-        "-m",
-        "mlflow",
-        "ui",
-        "--backend-store-uri",
-        target.uri,
-        "--port",
-        str(arguments.port),
-        "--workers",
-        "1",
-    ]
-    os.execv(sys.executable, command)
+    pages = tracking.pages(target)
+    environment = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}  # evaluation jobs: 8 more processes
+    options = {
+        "backend-store-uri": target.uri,
+        "port": str(arguments.port),
+        "workers": "1",
+        "uvicorn-opts": "--log-level warning",
+    }
+    command = [sys.executable, "-m", "mlflow", "ui", *(f"--{name}={value}" for name, value in options.items())]
+    with subprocess.Popen(command, env=environment) as server:
+        try:
+            while server.poll() is None and not _accepts(arguments.port):
+                time.sleep(_POLL_SECONDS)
+            if server.returncode is None:
+                print(f"MLflow runs for {target.uri}; stop it with Ctrl-C")
+                for title, page in pages.items():
+                    print(f"{title}: http://{_HOST}:{arguments.port}{page}", flush=True)
+            elif server.returncode == 0:
+                raise TrackingError("MLflow's server ended before it accepted a connection: see its log above")
+            code = server.wait()
+        except KeyboardInterrupt:
+            server.terminate()
+            return 0
+    return code if code >= 0 else 128 - code  # ended by a signal
+
+
+def _require_free(port: int) -> None:
+    """Raise ConfigError for a port that cannot be listened on."""
+    if not 1 <= port <= 65_535:
+        raise ConfigError(f"--port must be between 1 and 65535, got {port}")
+    try:
+        socket.create_server((_HOST, port)).close()
+    except OSError as error:
+        why = os.strerror(error.errno).lower() if error.errno else "refused"
+        raise ConfigError(f"cannot listen on {_HOST} port {port} ({why}): choose another with --port") from None
+
+
+def _accepts(port: int) -> bool:
+    """Return True if something accepts a connection on the port."""
+    try:
+        socket.create_connection((_HOST, port), timeout=1).close()
+    except OSError:
+        return False
+    return True

@@ -1,6 +1,6 @@
 """MLflow: written from finished results. No other package imports it."""
 
 from ragbench.tracking.store import Target, check, folder_of, target_of
-from ragbench.tracking.write import comparison, log, log_missing, prepare
+from ragbench.tracking.write import log, log_missing, pages, prepare
 
-__all__ = ["Target", "check", "comparison", "folder_of", "log", "log_missing", "prepare", "target_of"]
+__all__ = ["Target", "check", "folder_of", "log", "log_missing", "pages", "prepare", "target_of"]

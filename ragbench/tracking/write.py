@@ -58,17 +58,21 @@ def prepare(target: Target, say: Say) -> None:
             _log_missing(into, target.results, say)
 
 
-def comparison(target: Target) -> str:
-    """The page of MLflow that compares the arms of the newest experiment; the list of runs where there is none."""
+def pages(target: Target) -> dict[str, str]:
+    """Return pages of MLflow by title: the runs, and the comparison of the newest experiment's arms where there is one.
+
+    The page at `/` shows traces, of which ragbench writes none.
+    """
     with open_store(target, lambda sentence: None) as into:
         arms = "tags.`ragbench.kind` = 'arm'"
         runs = into.mlflow.search_runs([into.experiment], arms, output_format="list", max_results=1000)
+        shown = {"all runs": f"/#/experiments/{into.experiment}/runs"}
         newest = next((run.data.tags[_PARENT] for run in runs if _PARENT in run.data.tags), None)
-        if newest is None:
-            return f"/#/experiments/{into.experiment}/runs"
-        ids = [run.info.run_id for run in reversed(runs) if run.data.tags.get(_PARENT) == newest]
-        words = {"runs": json.dumps(ids, separators=(",", ":")), "experiments": json.dumps([into.experiment])}
-        return f"/#/compare-runs?{urlencode(words)}"
+        if newest is not None:
+            ids = [run.info.run_id for run in reversed(runs) if run.data.tags.get(_PARENT) == newest]
+            query = {"runs": json.dumps(ids, separators=(",", ":")), "experiments": json.dumps([into.experiment])}
+            shown["newest comparison"] = f"/#/compare-runs?{urlencode(query)}"
+        return shown
 
 
 def _log_missing(into: OpenStore, root: Path, say: Say, besides: Path | None = None) -> list[Path]:
