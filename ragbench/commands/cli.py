@@ -32,7 +32,11 @@ class _Parser(argparse.ArgumentParser):
     def _sentence(self, message: str) -> str:
         help_ = f"{self.prog} --help shows what it takes"
         if found := re.fullmatch(r"unrecognized arguments: (.*)", message, re.DOTALL):
+            from ragbench.config.overrides import of_hydra
+
             word = found[1].split()[0]
+            if counterpart := of_hydra(word):
+                return counterpart
             near = did_you_mean(word, re.findall(r"--[\w-]+", self.format_help()), "options")
             return f"{self.prog} takes no {word[:60]}{near if word.startswith('-') else f': {help_}'}"
         if found := re.fullmatch(r"argument ([^:]*): invalid (int|float) value: (.*)", message, re.DOTALL):
@@ -41,7 +45,9 @@ class _Parser(argparse.ArgumentParser):
             near = did_you_mean(found[2], found[3].replace("'", "").split(", "))
             return f"{found[1]} cannot be '{found[2][:60]}'{near}"
         if found := re.fullmatch(r"the following arguments are required: (.*)", message):
-            return f"{found[1]} is missing: {help_}"
+            optional = [str(action.metavar) for action in self._actions if action.nargs in ("*", "?")]
+            missing = [name for name in found[1].split(", ") if name not in optional]
+            return f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing: {help_}"
         return f"{' '.join(message.split())[:200]}: {help_}"
 
 

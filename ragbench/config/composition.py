@@ -60,7 +60,8 @@ def compose(overrides: Sequence[str], *, inspect: Inspect = _accept, typed: Sequ
     words = _with_project_words(overrides, known)
     for word in words:
         if _parse(word).is_sweep_override():
-            raise ConfigError(f"'{word}' has several values: add -m for an arm of each, or put them in [ ]")
+            typed_word = word.removeprefix("+")  # of `+exp`, which `canonical` writes for `exp`
+            raise ConfigError(f"'{typed_word}' has several values: add -m for an arm of each, or put them in [ ]")
     trusted = _inspect_project(canonical(overrides if typed is None else typed, known), words, known)
     return _compose_settings(words, set(), known, lambda settings: (trusted(settings), inspect(settings)))
 
@@ -282,7 +283,7 @@ def _compose_config(
         blamed = next((word for word in words if _is_below_a_value(key_of(word), known)), "")
         if blamed:
             raise ConfigError(f"{key_of(blamed)} is unknown: the key above it holds a value, not keys") from None
-        typed = " ".join(words)
+        typed = " ".join(word.removeprefix("+") for word in words)
         raise ConfigError(f"'{typed}' cannot be composed: look for a key or a ${{}} that is not complete") from None
 
 
@@ -361,7 +362,9 @@ def _expand_sweep(words: Sequence[str]) -> list[list[str]]:
     for word in words:
         parsed = _parse(word)
         if parsed.is_sweep_override() and not (parsed.is_discrete_sweep() or parsed.is_range_sweep()):
-            raise ConfigError(f"'{word}' cannot be swept: list its values, as in {key_of(word)}=1,2,3")
+            raise ConfigError(
+                f"'{word.removeprefix('+')}' cannot be swept: list its values, as in {key_of(word)}=1,2,3"
+            )
     arms = math.prod(_count_values(_parse(word)) for word in words)
     if arms > _MOST_ARMS:
         raise ConfigError(f"the sweep has {arms} arms, at most {_MOST_ARMS} are possible: vary fewer keys or values")
@@ -369,7 +372,8 @@ def _expand_sweep(words: Sequence[str]) -> list[list[str]]:
         jobs = BasicSweeper.split_arguments([_parse(word) for word in words], max_batch_size=None)
         return [batch for job in jobs for batch in job]
     except (HydraException, ValueError):
-        raise ConfigError(f"these words cannot be swept: {' '.join(words)}; list values, as in fuse.k=20,60") from None
+        typed = " ".join(word.removeprefix("+") for word in words)
+        raise ConfigError(f"cannot sweep {typed}: list values, as in fuse.k=20,60") from None
 
 
 def _count_values(parsed: Any) -> int:
@@ -386,7 +390,7 @@ def _count_values(parsed: Any) -> int:
     except HydraException:
         raise ConfigError(f"{parsed.key_or_group} has no files to choose from: list its values, as in 1,2,3") from None
     if not count:
-        raise ConfigError(f"'{parsed.input_line}' matches no value: list its values, as in 1,2,3")
+        raise ConfigError(f"'{parsed.input_line.removeprefix('+')}' matches no value: list its values, as in 1,2,3")
     return count
 
 

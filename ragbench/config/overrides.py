@@ -23,6 +23,30 @@ _PLACES = {"pyserini": "index", "trec": "path", "command": "program"}
 _PLACES |= dict.fromkeys(("sqlite", "postgres", "qdrant", "engine"), "engine")
 _NOT_TEXT = ("true", "false", "null", "nan", "inf")  # unless they are quoted
 _TRUTHS = {"on": "true", "off": "false"}
+_OF_HYDRA = {
+    ("--cfg", "-c", "--info", "-i", "--resolve", "--package", "-p"): "`ragbench list config` prints the configuration",
+    ("--config-name", "-cn"): "choose a preset with exp=NAME (`ragbench list` shows them)",
+    (
+        "--config-path",
+        "-cp",
+        "--config-dir",
+        "-cd",
+    ): "put your settings into ragbench.yaml, which `ragbench init` writes",
+    ("--hydra-help",): "`ragbench list` shows all presets, options and keys",
+    ("--shell-completion", "-sc"): "`ragbench completion` installs it",
+    ("--run", "-r"): "`ragbench run` without -m runs one configuration",
+    ("--experimental-rerun",): "`ragbench run` with the same overrides continues or repeats a run",
+    ("hydra.verbose", "hydra.job_logging", "hydra.hydra_logging"): "--verbose shows what libraries log",
+    ("hydra.run", "hydra.sweep", "hydra.output_subdir", "hydra.job.chdir"): "paths.results=FOLDER is where runs go",
+    ("hydra.launcher",): "execution=local, joblib or ray chooses where configurations are computed",
+    (
+        "hydra.sweeper",
+        "hydra.mode",
+    ): "`ragbench run -m` measures every combination, `ragbench tune` searches for values",
+    ("hydra.searchpath",): "put your settings into ragbench.yaml, which `ragbench init` writes",
+    ("hydra",): "`ragbench list config` shows all keys of ragbench",
+}
+"""What replaces options and keys of Hydra; of several that a word begins with, the first counts."""
 _SYNONYMS = {"on": ("yes", "true", "1", "enabled"), "off": ("no", "false", "0", "null", "none", "disabled")}
 
 
@@ -55,10 +79,10 @@ def _canonical(word: str, known: Catalogue) -> str:
     name = key.lstrip("+").strip()
     if name.startswith("~"):
         raise ConfigError(f"'{word}': no key can be removed; turn a switch off with p6=off, a stage with dense=null")
+    if counterpart := of_hydra(name):
+        raise ConfigError(counterpart)
     if not equals or not re.fullmatch(r"\w+(\.\w+)*", name, re.ASCII):
         raise ConfigError(f"'{_shortened(word)}' is not key=value{_suggestion(word, known)}")
-    if section_of(name) == "hydra":
-        raise ConfigError(f"{name} is unknown: `ragbench list config` shows all keys")
     if section_of(name) not in known.tree and value in known.choices[EXPERIMENT] and name not in known.choices:
         raise ConfigError(f"{name} is unknown; did you mean exp={value}?")
     prefix, dot, space = name.partition("tune.space.")
@@ -70,6 +94,16 @@ def _canonical(word: str, known: Catalogue) -> str:
     if value in _TRUTHS and any(each.key == name and each.default in _TRUTHS.values() for each in known.parameters):
         value = _TRUTHS[value]  # what is true or false is said like a switch, too
     return f"{'+' if name == EXPERIMENT else ''}{name}={value}"
+
+
+def of_hydra(name: str) -> str:
+    """Return a sentence with the counterpart of an option or key of Hydra, empty for any other name."""
+    name = name.partition("=")[0]
+    dotted = f"{name.replace('/', '.')}."
+    for names, counterpart in _OF_HYDRA.items():
+        if any(dotted.startswith(f"{each}.") for each in names):
+            return f"{name[:60]} is {'an option' if name.startswith('-') else 'a key'} of Hydra: {counterpart}"
+    return ""
 
 
 def _suggestion(word: str, known: Catalogue) -> str:

@@ -93,6 +93,11 @@ def check(target: Target) -> None:
                 connection.rollback()
     except (sqlite3.Error, OSError) as error:
         fault = files.why_unreadable(error) if isinstance(error, OSError) else str(error)
+        if target.is_ours:
+            raise TrackingError(
+                f"the results folder {target.results} cannot be written ({fault}): choose another with "
+                "paths.results=<folder>"
+            ) from None
         raise TrackingError(
             f"the MLflow store {path} cannot be used ({fault}): name another with tracking.uri=sqlite:///<file> "
             f"or turn tracking off with tracking.enabled=false"
