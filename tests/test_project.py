@@ -223,11 +223,12 @@ def test_init_asks_at_most_three_questions(
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "a.md").write_text("# A\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    answers = iter(["", "out", "30"])
+    answers = iter(["querys.csv", "", "out", "30"])
     monkeypatch.setattr("builtins.input", lambda question: next(answers))
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     assert cli.main(["init", "notes"]) == 0
     found = project.read(tmp_path / "ragbench.yaml").values
+    assert "querys.csv is not a file\n" in capsys.readouterr().out
     assert (found["paths.results"], found["budget.p95_ms"], found["topics"]) == ("out", 30, "derived")
 
 
