@@ -67,7 +67,9 @@ def test_an_arm_is_a_preset_of_the_project(place: Path) -> None:
     assert composition.compose(["exp=plain"]).config["p6"] == {}
     assert "name=deep" in deep.overrides and not any(each.endswith("exp=deep") for each in deep.overrides)
     # Its words are those of the file: what they would start or send is asked about, and what is typed is not.
-    (place / "ragbench.yaml").write_text(FILE + "  sent: hyde=on hyde.endpoint=https://example.org\n", encoding="utf-8")
+    (place / "ragbench.yaml").write_text(
+        FILE + "  sent: hyde=on hyde.endpoint=https://example.org hyde.model=m\n", encoding="utf-8"
+    )
     with pytest.raises(ConfigError, match=r"ragbench\.yaml sets hyde\.endpoint, which .* run ragbench trust"):
         composition.compose(["exp=sent"])
     with pytest.raises(ConfigError, match=r"exp cannot be 'deeep'"):

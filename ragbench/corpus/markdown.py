@@ -32,6 +32,10 @@ _HEADING_ATTRIBUTES = re.compile(r"(?:\s+#+)?\s*\{(?:\s*[#.:][^{}]*|/\*.*\*/)\}\
 _MKDOCS_BLOCK = re.compile(r"(?:!!!|\?\?\?\+?|===\+?!?)[ \t]+\S")
 _COMPONENT = re.compile(r"</?[A-Z][\w.]*[a-z]")  # `<Tabs>`; `<DIV>` is HTML
 _MODULE_LINE = re.compile(r"(?:import|export)\s|\{/\*")  # of MDX; a reader does not see them
+_MODULE = re.compile(r"^(?:import|export)\s", re.MULTILINE)
+_IMPORT = re.compile(r"import\s+(?:[\w$*{][^'\"`;]*[\s}]from\s*)?(['\"])[^'\"\n]+\1[ \t]*;?[ \t]*(?:\n|\Z)")
+_EXPORT = re.compile(r"export\s+(?:default|const|let|var|function|class|async|\{|\*)")
+_ADMONITION = re.compile(r"^[ \t]*:::.*$", re.MULTILINE)  # `:::note Title` and `:::` of Docusaurus and VitePress
 _INDENTED = re.compile(r" {4}| {0,3}\t")
 _LANGUAGE = re.compile(r"\{?\.?([^\s{},:=]+)")
 _EXTERNAL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:|//|#|$")
@@ -89,6 +93,38 @@ def parse_markdown(text: str, first_line: int = 1, mdx: bool = False) -> Markup:
     return Markup(tuple(headings), tuple(blocks), tuple(links), tuple(tags), tuple(unclosed))
 
 
+def without_modules(text: str, mdx: bool = False) -> str:
+    """The text with empty lines in place of the modules of MDX: `import ... from` and, in MDX only, `export`.
+
+    Docusaurus reads `.md` as MDX, too, so that an import is left out of every text; neither is inside a code fence.
+    """
+    if not _MODULE.search(text):
+        return text
+    lines, opened = text.split("\n"), ""
+    for token in _parser(mdx).parse(text, {}):
+        if token.type == "inline" and token.level == 1 and opened == "paragraph_open" and token.map:
+            begin, end = token.map[0], 0
+            while found := _IMPORT.match(token.content, end):
+                end = found.end()
+            stop = begin + (token.content[:end].rstrip("\n").count("\n") + 1 if end else 0)
+            if mdx and _EXPORT.match(token.content, end):
+                stop = _end_of_block(lines, begin)
+            lines[begin:stop] = [""] * (stop - begin)
+        opened = token.type
+    return "\n".join(lines)
+
+
+def _end_of_block(lines: list[str], begin: int) -> int:
+    """The first empty line after a statement outside its brackets; the first empty line if they never close."""
+    first = next((n for n in range(begin, len(lines)) if not lines[n].strip()), len(lines))
+    depth = 0
+    for number in range(begin, len(lines)):
+        if not lines[number].strip() and depth <= 0:
+            return number
+        depth += sum(lines[number].count(each) for each in "{[(") - sum(lines[number].count(each) for each in "}])")
+    return len(lines) if depth <= 0 else first
+
+
 @dataclass(frozen=True, slots=True)
 class RunningText:
     """The paragraphs of a text as written, those of lists and quotations included, and the links they refer to."""
@@ -98,14 +134,17 @@ class RunningText:
 
     @staticmethod
     def of(text: str, mdx: bool = False) -> RunningText:
-        """The running text of a markdown text, without headings, code, tables and imports, exports, comments of MDX."""
+        """The running text of a markdown text, without headings, code, tables, and imports, exports, comments of MDX.
+
+        A line `:::note Title` ends a paragraph and belongs to none.
+        """
         references: dict[str, object] = {}
         paragraphs: list[str] = []
         opened = ""
         for token in _parser(mdx).parse(text, references):
             unseen = mdx and _MODULE_LINE.match(token.content)
             if token.type == "inline" and opened == "paragraph_open" and not unseen:
-                paragraphs.append(token.content)
+                paragraphs.extend(part.strip() for part in _ADMONITION.split(token.content) if part.strip())
             opened = token.type
         return RunningText(tuple(paragraphs), references)
 

@@ -24,7 +24,7 @@ from ragbench.corpus.file_warning import FAILURES, FileWarning, OnError
 from ragbench.corpus.folder import MARKDOWN, FoundFile, find_files, other_files, printable
 from ragbench.corpus.frontmatter import split_frontmatter
 from ragbench.corpus.links import Dialect, related_links, resolve_links
-from ragbench.corpus.markdown import Markup, is_mdx, parse_markdown
+from ragbench.corpus.markdown import Markup, is_mdx, parse_markdown, without_modules
 from ragbench.corpus.metadata import Metadata, normalise_tags, read_metadata
 from ragbench.corpus.sections import build_sections
 
@@ -117,7 +117,8 @@ def parse_document(docno: str, path: str, raw: bytes, modified: float) -> tuple[
     """
     text, warnings = _decode_file(path, raw)
     frontmatter = split_frontmatter(text)
-    body = text[frontmatter.body :]
+    written = text[frontmatter.body :]
+    body = without_modules(written, is_mdx(path))
     first_line = text.count("\n", 0, frontmatter.body) + 1
     if frontmatter.problem is not None:
         warnings.append(FileWarning(path, *frontmatter.problem))
@@ -146,7 +147,8 @@ def parse_document(docno: str, path: str, raw: bytes, modified: float) -> tuple[
         tags=normalise_tags((*metadata.tags, *markup.tags)),
         modified=modified if metadata.modified is None else metadata.modified,
         size_bytes=len(raw),
-        digest=hashlib.sha256(raw).hexdigest(),
+        # Chunks of an earlier version, which held the modules, are not taken for those of this text.
+        digest=hashlib.sha256(raw if body == written else b"without modules" + raw).hexdigest(),
         first_line=first_line,
     )
     return document, warnings

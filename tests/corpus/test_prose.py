@@ -48,3 +48,8 @@ def test_a_sentence_is_kept_as_it_was_written() -> None:
     raw = [sentence.raw for sentence in sentences(TEXT)]
     assert raw[1] == "A key, e.g. Bob's, is *never* lent!"
     assert raw[3] == "Is it\nlong? yes."
+
+
+def test_the_lines_of_an_admonition_belong_to_no_sentence() -> None:
+    text = ":::note\nWhile a *server* runs, wait.\n:::\n\n::: tip Pre-built\n\nTake one\n\n:::\n\nUse `:::` here"
+    assert [each.text for each in sentences(text)] == ["While a server runs, wait.", "Take one", "Use ::: here"]

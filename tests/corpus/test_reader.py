@@ -3,10 +3,12 @@
 import hashlib
 import os
 import pickle
+import re
 from pathlib import Path
 
 import pytest
 
+from ragbench.base import locations
 from ragbench.base.errors import ConfigError, CorpusError
 from ragbench.corpus.file_warning import FAILURES, NOTICES
 from ragbench.corpus.reader import Vault, docno_of, parse_document, read_vault
@@ -267,3 +269,50 @@ def test_bad_parameters(tmp_path: Path) -> None:
 def test_every_name_of_a_warning_is_listed_once() -> None:
     assert set(FAULTS) < set(FAILURES)
     assert not set(FAILURES) & set(NOTICES)
+
+
+MODULES = b"""import Link from '@docusaurus/Link';
+import A from "./a";
+import {
+  donations,
+} from '../data';
+import './style.css'
+
+# Title
+
+Import settings from 'a file' first.
+
+```js
+import x from 'y'
+```
+
+import of data from 'b.csv' takes a minute.
+"""
+
+
+@pytest.mark.parametrize("path", ["a.md", "a.mdx"])
+def test_imports_of_mdx_are_in_no_text_and_lines_stay(path: str) -> None:
+    document, warnings = parse_document("a", path, MODULES, 0.0)
+    assert warnings == [] and document.text.startswith("\n" * 7 + "# Title\n")
+    assert document.text[7:].encode() == MODULES.split(b"\n", 7)[7]  # prose and code stay
+    assert document.code_blocks[0].start_line == 12 and document.sections[0].path == ("Title",)
+    assert document.digest != hashlib.sha256(MODULES).hexdigest()  # earlier chunks are not taken for these
+
+
+def test_exports_are_left_out_of_mdx_only() -> None:
+    written = b"export const rows = [\n  'a',\n\n  'b',\n]\nexport const B = () => <b>{rows}</b>\n\nText.\n"
+    document, _ = parse_document("a", "a.mdx", written, 0.0)
+    assert document.text == "\n" * 7 + "Text.\n"
+    assert parse_document("a", "a.md", written, 0.0)[0].text == written.decode()
+
+
+def test_the_built_in_documents_are_read_as_they_are_written() -> None:
+    """Their chunks come with vectors and measured figures; some show imports and exports in code."""
+    shown = 0
+    for file in (locations.builtin() / "corpus").rglob("*.md"):
+        raw = file.read_bytes()
+        if re.search(rb"^(import|export)\s", raw, re.MULTILINE):
+            document, _ = parse_document(file.stem, file.name, raw, 0.0)
+            assert raw.decode().endswith(document.text) and document.digest == hashlib.sha256(raw).hexdigest()
+            shown += 1
+    assert shown > 5
