@@ -23,7 +23,10 @@ SURE = 0.9
 
 @dataclass(frozen=True)
 class Advice:
-    """What to expect of an arm beside its base: `known` says from how many collections of which topics."""
+    """What to expect of an arm beside its base: `known` says from how many collections of which topics.
+
+    `queries` is the kind of queries that the expectation holds for.
+    """
 
     arm: str
     base: str
@@ -31,6 +34,7 @@ class Advice:
     expected: Expected
     known: str
     elsewhere: str = ""
+    queries: str = "all kinds of queries"
 
     @property
     def sure(self) -> bool:
@@ -46,7 +50,7 @@ class Advice:
         own = f"your {self.topics} topics and " if self.topics else ""
         return (
             f"expected, from {own}{self.known}{self.elsewhere}: {self.arm} is {word} than {self.base} here with "
-            f"probability {share:.2f} ({numbers} {PRIMARY})"
+            f"probability {share:.2f} ({numbers} {PRIMARY} on {self.queries})"
         )
 
 
@@ -76,7 +80,7 @@ def beforehand(change: str, base: str, questions: str) -> Advice | None:
     if (prior := atlas.prior(change, base, questions)) is None:
         return None
     known, said = prior
-    return Advice(change, base, 0, expect(known), said)
+    return Advice(change, base, 0, expect(known), said, queries=_kind(atlas, change, base, questions))
 
 
 def _of_arm(atlas: Atlas, results: Measurements, base: str, arm: str) -> Advice | None:
@@ -97,4 +101,12 @@ def _of_arm(atlas: Atlas, results: Measurements, base: str, arm: str) -> Advice 
     ours, theirs = results.values(arm, PRIMARY), results.values(base, PRIMARY)
     gains = (ours - theirs).dropna().tolist()
     expected = expect(known, gains, atlas.typical_sd(change, known_base))
-    return Advice(arm, base, len(gains), expected, said, elsewhere)
+    return Advice(arm, base, len(gains), expected, said, elsewhere, _kind(atlas, change, known_base, questions))
+
+
+def _kind(atlas: Atlas, change: str, base: str, questions: str) -> str:
+    """The kind of queries that the prior of a change is known for."""
+    same = atlas.pooled(change, base, questions)
+    if same is None or not same.enough:
+        return "all kinds of queries"
+    return "synthetic queries; user queries may differ" if questions == "derived" else "user queries"

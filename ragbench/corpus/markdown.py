@@ -33,7 +33,7 @@ _MKDOCS_BLOCK = re.compile(r"(?:!!!|\?\?\?\+?|===\+?!?)[ \t]+\S")
 _COMPONENT = re.compile(r"</?[A-Z][\w.]*[a-z]")  # `<Tabs>`; `<DIV>` is HTML
 _MODULE_LINE = re.compile(r"(?:import|export)\s|\{/\*")  # of MDX; a reader does not see them
 _MODULE = re.compile(r"^(?:import|export)\s", re.MULTILINE)
-_IMPORT = re.compile(r"import\s+(?:[\w$*{][^'\"`;]*[\s}]from\s*)?(['\"])[^'\"\n]+\1[ \t]*;?[ \t]*(?:\n|\Z)")
+_IMPORT = re.compile(r"import\s+([\w$*{][^'\"`;]*[\s}]from\s*)?(['\"])[^'\"\n]+\2[ \t]*;?[ \t]*(?:\n|\Z)")
 _EXPORT = re.compile(r"export\s+(?:default|const|let|var|function|class|async|\{|\*)")
 _ADMONITION = re.compile(r"^[ \t]*:::.*$", re.MULTILINE)  # `:::note Title` and `:::` of Docusaurus and VitePress
 _INDENTED = re.compile(r" {4}| {0,3}\t")
@@ -96,7 +96,8 @@ def parse_markdown(text: str, first_line: int = 1, mdx: bool = False) -> Markup:
 def without_modules(text: str, mdx: bool = False) -> str:
     """The text with empty lines in place of the modules of MDX: `import ... from` and, in MDX only, `export`.
 
-    Docusaurus reads `.md` as MDX, too, so that an import is left out of every text; neither is inside a code fence.
+    Docusaurus reads `.md` as MDX, too, so that an import of names (not Go's `import "fmt"`) is left out of every text.
+    Code fences are left alone.
     """
     if not _MODULE.search(text):
         return text
@@ -104,7 +105,7 @@ def without_modules(text: str, mdx: bool = False) -> str:
     for token in _parser(mdx).parse(text, {}):
         if token.type == "inline" and token.level == 1 and opened == "paragraph_open" and token.map:
             begin, end = token.map[0], 0
-            while found := _IMPORT.match(token.content, end):
+            while (found := _IMPORT.match(token.content, end)) and (mdx or found[1]):
                 end = found.end()
             stop = begin + (token.content[:end].rstrip("\n").count("\n") + 1 if end else 0)
             if mdx and _EXPORT.match(token.content, end):

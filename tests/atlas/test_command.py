@@ -42,7 +42,7 @@ def test_a_run_with_few_topics_is_told_what_to_expect(results: Path, monkeypatch
     (sentence,) = screen.expected_sentences(run)
     known = "expected, from your 4 topics and 12 collections (none with people's questions): "
     assert sentence.startswith(known + "dedup is better than plain here with")
-    assert sentence.endswith("; export --on-expectation takes it")
+    assert sentence.endswith(" nDCG@10 on all kinds of queries); export --on-expectation takes it")
     monkeypatch.setattr(Atlas, "load", lambda: made([-0.05] * 12))
     assert "takes it" not in screen.expected_sentences(run)[0]
     monkeypatch.setattr(Atlas, "load", lambda: made([0.05] * 9))
@@ -57,7 +57,8 @@ def test_init_says_what_is_known_before_anything_is_measured(
     monkeypatch.setattr(Atlas, "load", lambda: made([0.05] * 12, change="recommended", base="baseline"))
     assert main(["init", handbook, "--yes"]) == 0
     known = "expected, from 12 collections with derived topics: recommended is better than baseline here with"
-    assert known in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert known in said and " nDCG@10 on synthetic queries; user queries may differ); your own topics decide" in said
     monkeypatch.setattr(Atlas, "load", lambda: made([0.05] * 9, change="recommended", base="baseline"))
     assert main(["init", handbook, "--yes", "--replace"]) == 0
     assert "expected" not in capsys.readouterr().out

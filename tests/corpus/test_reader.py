@@ -276,7 +276,7 @@ import A from "./a";
 import {
   donations,
 } from '../data';
-import './style.css'
+import * as all from './all'
 
 # Title
 
@@ -304,6 +304,7 @@ def test_exports_are_left_out_of_mdx_only() -> None:
     document, _ = parse_document("a", "a.mdx", written, 0.0)
     assert document.text == "\n" * 7 + "Text.\n"
     assert parse_document("a", "a.md", written, 0.0)[0].text == written.decode()
+    assert parse_document("a", "a.md", b'import "fmt"\n\nText.\n', 0.0)[0].text.startswith('import "fmt"')
 
 
 def test_the_built_in_documents_are_read_as_they_are_written() -> None:
