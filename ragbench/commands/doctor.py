@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ragbench.base import console
-from ragbench.base.errors import ConfigError, RagbenchError
+from ragbench.base.errors import RagbenchError
 from ragbench.base.exit_codes import BAD_INPUT
 
 DESCRIPTION = "Check every part a run needs by using it for real, and say what to do where one fails."
 EXAMPLES = """examples:
   ragbench doctor
   ragbench doctor tracking.uri=sqlite:////data/mlflow.db
-  ragbench doctor --sbom sbom.json      and writes what is installed, in CycloneDX
 """
 
 _FREE_BYTES = 2 * 2**30
@@ -34,18 +33,13 @@ class Check:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The parts list, overrides and output options."""
-    parser.add_argument(
-        "--sbom", type=Path, metavar="FILE", help="write ragbench and every package that it uses here (CycloneDX JSON)"
-    )
+    """Overrides and output options."""
     console.add_overrides(parser)
     console.add_output(parser)
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Run every check; exit code 2 when one fails."""
-    if arguments.sbom:
-        _write_parts(arguments.sbom)
     checks = []
     for part, look, remedy in _parts(arguments.overrides):
         started = time.perf_counter()
@@ -61,22 +55,6 @@ def main(arguments: argparse.Namespace) -> int:
     else:
         _show(checks)
     return 0 if all(check.works for check in checks) else BAD_INPUT
-
-
-def _write_parts(path: Path) -> None:
-    import json
-
-    from ragbench.base import files
-    from ragbench.export import sbom
-
-    if not path.parent.is_dir():
-        raise ConfigError(f"--sbom names {path}, whose folder does not exist: make it first")
-    packages = sbom.installed()
-    try:
-        files.write_text(path, json.dumps(sbom.parts("ragbench", [], packages), indent=1) + "\n")
-    except OSError as error:
-        raise ConfigError(f"--sbom cannot be written ({error}): name a file that can be written") from None
-    console.say(f"{path} lists {len(packages)} packages")
 
 
 def _show(checks: list[Check]) -> None:

@@ -26,7 +26,6 @@ EXAMPLES = """examples:
   ragbench export @1 --format lancedb --load lancedb:///srv/notes
   ragbench export @1/hybrid --format postgres --load 'postgres://localhost/docs?schema=notes'
   ragbench export --without-index                     built again where it is used
-  ragbench export @1/hybrid --sign private.pem
 then: ragbench verify bundle
 """
 
@@ -67,7 +66,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="with weights and Lucene, for an install of requirements-serve.txt",
     )
-    parser.add_argument("--sign", type=Path, metavar="FILE", help="sign the bundle with this Ed25519 key (PEM)")
     console.add_output(parser)
 
 
@@ -92,7 +90,6 @@ def main(arguments: argparse.Namespace) -> int:
             cost_open=arguments.cost_open,
             include_index=not arguments.without_index,
             self_contained=arguments.self_contained,
-            sign=arguments.sign,
             progress=progress,
             say=console.say,
         )

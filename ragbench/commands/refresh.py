@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragbench.base import console
-from ragbench.base.errors import ConfigError, RagbenchError
+from ragbench.base.errors import RagbenchError
 from ragbench.export.engines.address import place
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--allow-shrink", action="store_true", help="refresh although over half of the documents are gone"
     )
-    parser.add_argument("--sign", type=Path, metavar="FILE", help="sign it again with the key it is signed with (PEM)")
     parser.add_argument("--threads", type=int, metavar="N", help="threads of one call of a model")
     console.add_output(parser)
 
@@ -48,11 +47,9 @@ def main(arguments: argparse.Namespace) -> int:
     with console.progress(arguments.quiet or arguments.json) as progress:
         more = {"threads": arguments.threads, "progress": progress, "say": console.say}
         if opened.is_engine(arguments.bundle):
-            if arguments.sign is not None:
-                raise ConfigError("--sign is for bundles: an engine has no signature")
             refresher: Refresher = EngineRefresher(arguments.bundle, arguments.corpus, **more)
         else:
-            refresher = Refresher(arguments.bundle, arguments.corpus, sign=arguments.sign, **more)
+            refresher = Refresher(arguments.bundle, arguments.corpus, **more)
         found = refresher.refresh(arguments.allow_shrink)
         tell(found, arguments.json)
     if found.anything and not arguments.json and not arguments.watch:

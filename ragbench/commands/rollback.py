@@ -9,19 +9,16 @@ from ragbench.base import console
 
 DESCRIPTION = """Make a bundle answer again as before its latest refresh, without reading documents or building.
 
-What answered before becomes a new generation with a higher number, so that nothing that refuses older generations is
-weakened. A second rollback takes the first one back. Stop what refreshes the bundle before: it would take the same
-documents in again."""
+What answered before becomes a new generation with a higher number. A second rollback takes the first one back. Stop
+what refreshes the bundle before: it would take the same documents in again."""
 EXAMPLES = """examples:
   ragbench rollback bundle
-  ragbench rollback bundle --sign private.pem      a signed bundle
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The bundle and its key."""
+    """The bundle and output options."""
     parser.add_argument("bundle", type=Path, help="the folder of a bundle that was refreshed")
-    parser.add_argument("--sign", type=Path, metavar="FILE", help="sign it again with the key it is signed with (PEM)")
     console.add_output(parser)
 
 
@@ -34,6 +31,6 @@ def main(arguments: argparse.Namespace) -> int:
 
     if opened.is_engine(arguments.bundle):
         raise BundleError(f"{arguments.bundle} is an engine, which keeps no earlier generation: put back a copy of it")
-    refresher = Refresher(arguments.bundle, corpus=Path(), sign=arguments.sign, say=console.say)
+    refresher = Refresher(arguments.bundle, corpus=Path(), say=console.say)
     tell(refresher.rollback(), arguments.json)
     return 0

@@ -127,15 +127,6 @@ def add_limits(parser: argparse.ArgumentParser) -> None:
         "--corpus", type=Path, metavar="PATH", help="with --watch, take in files of this folder as they change"
     )
     parser.add_argument(
-        "--key", type=Path, metavar="FILE", help="the public key (PEM) that bundles must be signed with"
-    )
-    parser.add_argument(
-        "--at-least", type=int, metavar="N", help="with --key, refuse generations of the bundle below N (default 0)"
-    )
-    parser.add_argument(
-        "--sign", type=Path, metavar="FILE", help="with --corpus, the private key (PEM) that signs what is refreshed"
-    )
-    parser.add_argument(
         "--log", type=Path, metavar="FILE", help="add what is asked, shown and read to a .jsonl file (default: nothing)"
     )
 
@@ -247,7 +238,6 @@ def _canary(arguments: argparse.Namespace) -> CanarySpec | None:
 
 def start(arguments: argparse.Namespace, limits: Limits) -> tuple[SearchService, Callable[[], None]]:
     """The service over the bundle, reloaded on SIGHUP or, with --watch, on changes; and what stops the reloading."""
-    from ragbench.export.memory import Memory
     from ragbench.serving.follow import Follower
     from ragbench.serving.reload import Reloader, signature
     from ragbench.serving.search_log import SearchLog
@@ -257,21 +247,14 @@ def start(arguments: argparse.Namespace, limits: Limits) -> tuple[SearchService,
     folder = _place(arguments)
     if arguments.corpus is not None and not arguments.watch:
         raise ConfigError("--corpus goes with --watch: add --watch, or run ragbench refresh once")
-    if arguments.sign is not None and arguments.corpus is None:
-        raise ConfigError("--sign goes with --corpus: add --corpus PATH, or leave --sign out")
-    if arguments.key is not None and arguments.corpus is not None and arguments.sign is None:
-        raise ConfigError("--key refuses what is refreshed unsigned: add --sign FILE, or leave --corpus out")
-    if arguments.at_least is not None and arguments.key is None:
-        raise ConfigError("--at-least goes with --key: without a signature anybody can write a number")
     seen, say = signature(folder), _say(arguments)
-    memory = Memory(at_least=arguments.at_least or 0, say=say) if arguments.key is not None else None
     log = SearchLog(arguments.log.expanduser()) if arguments.log is not None else None
     mode = os.environ.get("SEARCH_MODE")
-    service = SearchService(folder, limits, arguments.threads, mode, log, arguments.key, memory, _canary(arguments))
+    service = SearchService(folder, limits, arguments.threads, mode, log, _canary(arguments))
     reloader = Reloader(service, say, seen, _POLL_SECONDS if arguments.watch else None)
     signal.signal(signal.SIGHUP, lambda *_: reloader.ask())
     corpus = arguments.corpus
-    follower = Follower(folder, corpus.expanduser(), say, arguments.sign) if corpus is not None else None
+    follower = Follower(folder, corpus.expanduser(), say) if corpus is not None else None
 
     def stop() -> None:
         if follower is not None:

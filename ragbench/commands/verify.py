@@ -21,7 +21,6 @@ Replays its golden queries and compares ids and scores; looks for its models, do
 EXAMPLES = """examples:
   ragbench verify bundle
   ragbench verify bundle --corpus ~/notes --latency-tolerance 1.0     p95 may be twice as high here
-  ragbench verify bundle --key public.pem             signed, and as it was signed
   ragbench verify bundle --no-latency --json                          in a CI whose machines vary
 """
 
@@ -30,7 +29,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The bundle, what to compare with, output options."""
     parser.add_argument("bundle", type=place, help="the folder that ragbench export wrote")
     parser.add_argument("--corpus", type=Path, metavar="PATH", help="where the documents lie on this machine")
-    parser.add_argument("--key", type=Path, metavar="FILE", help="the public key (PEM) that it must be signed with")
     parser.add_argument(
         "--latency-tolerance",
         type=float,
@@ -50,7 +48,6 @@ def main(arguments: argparse.Namespace) -> int:
         checks = verify(
             arguments.bundle,
             corpus=arguments.corpus,
-            key=arguments.key,
             latency_tolerance=arguments.latency_tolerance,
             latency=not arguments.no_latency,
             progress=progress,

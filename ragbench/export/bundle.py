@@ -6,8 +6,6 @@
     modified.json     when each document was modified, for filters and recency
     generation.json   the documents it serves now, after ragbench refresh
     README.md         what it is and how it is used
-    sbom.json         models and packages with digests and licences (CycloneDX)
-    signatures/       with --sign, a signature of each state that it may be in
     carried/          with --self-contained, weights and Lucene for installations without these wheels
     index/            the artefacts (with --without-index, built there when it is first loaded)
 
@@ -29,8 +27,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from ragbench.base import wheels
-from ragbench.base.errors import BundleError, ConfigError, ResultsError
-from ragbench.base.files import publish_folder, why_unreadable
+from ragbench.base.errors import BundleError, ResultsError
+from ragbench.base.files import publish_folder, sha256, why_unreadable
 from ragbench.base.fingerprint import plain, text_digest
 from ragbench.base.progress import report, steps
 from ragbench.base.types import Query, QueryState, Ranking
@@ -43,9 +41,9 @@ from ragbench.boundary.trust import trust_own
 from ragbench.config.arm_builder import ArmBuilder, Progress, Say
 from ragbench.config.overrides import section_of
 from ragbench.evaluation.measures import PRIMARY, document_run
-from ragbench.export import sbom, signing
 from ragbench.export.measured_arm import Evidence, MeasuredArm
 from ragbench.index import lucene_jar
+from ragbench.index.artefact import MANIFEST
 from ragbench.models import adapter, bundled
 from ragbench.models.draft import SOURCE
 from ragbench.models.functions import is_endpoint
@@ -62,9 +60,9 @@ if TYPE_CHECKING:
     from ragbench.search.engine.pipeline import Pipeline
 
 FORMAT = 2
-RECORD, INDEX = signing.RECORD, signing.INDEX
+RECORD, INDEX = "bundle.json", "index"
 CONFIG, GOLDEN, MODIFIED = "config.yaml", "golden.jsonl", "modified.json"
-README, SBOM = "README.md", "sbom.json"
+README = "README.md"
 GOLDEN_DEPTH = 20
 """Hits of a golden query that are kept."""
 
@@ -119,11 +117,10 @@ def write(
     caution: str | None = None,
     include_index: bool = True,
     self_contained: bool = False,
-    sign: Path | None = None,
     progress: Progress | None = None,
     say: Say = print,
 ) -> Path:
-    """Write the bundle of an arm into the new folder `out`, signed with the key in the file `sign`.
+    """Write the bundle of an arm into the new folder `out`.
 
     `caution` is a sentence about an unproven gain. Documents are served whole, even if passages were masked for the
     measurement. Raises BundleError when `out` exists, ResultsError when the documents, judgments or rankings are no
@@ -131,9 +128,6 @@ def write(
     """
     if out.exists():
         raise BundleError(f"{out} exists already: name a new folder with --out, or delete it first")
-    key = signing.private_key(sign) if sign is not None else None
-    if key is not None and not include_index:
-        raise ConfigError("--sign needs the index, which is signed as well: leave --without-index out")
     expected = measured.results.record["benchmark"]["digest"]
     if benchmark.digest != expected:
         raise ResultsError(
@@ -166,13 +160,13 @@ def write(
         for name, text in texts.items():
             (draft / name).write_text(text, encoding="utf-8")
         models, exported = _models(arm), environment.describe()
-        made_of = sbom.parts(measured.name, models, {**exported["packages"], "ragbench": exported["ragbench"]})
         (draft / README).write_text(_readme(measured, evidence, cautions, models), encoding="utf-8")
-        (draft / SBOM).write_text(json.dumps(made_of, indent=1), encoding="utf-8")
-        if include_index:
-            for artefact in arm.index.artefacts():
-                place = draft / INDEX / artefact.kind / artefact.fingerprint
-                shutil.copytree(artefact.folder, place, ignore=shutil.ignore_patterns("write.lock"))
+        digests = {name: text_digest(text) for name, text in texts.items()}
+        for artefact in arm.index.artefacts() if include_index else ():
+            place = Path(INDEX, artefact.kind, artefact.fingerprint)
+            shutil.copytree(artefact.folder, draft / place, ignore=shutil.ignore_patterns("write.lock"))
+            # A manifest has the digests of its artefact's files: with it, whoever signs the record signs all of them.
+            digests[(place / MANIFEST).as_posix()] = sha256(draft / place / MANIFEST)
         if self_contained:
             cautions += _carry(draft / wheels.CARRIED, models)
         record = {
@@ -191,11 +185,9 @@ def write(
             "evidence": {"gain": evidence.gain, "baseline": evidence.baseline, "sentence": evidence.sentence},
             "cautions": cautions,
             "environment": {"run": measured.results.record["environment"], "export": exported},
-            "files": {name: text_digest(text) for name, text in texts.items()},
+            "files": digests,
         }
         write_sealed(draft / RECORD, record)
-        if key is not None:
-            signing.sign(draft, key, arm.index.artefacts())
         publish_folder(draft, out)
         trust_own(out / CONFIG)  # what a command of this user has written
     except OSError as error:
@@ -226,8 +218,7 @@ def _readme(
         "",
         *(f"- {each['kind']} {each['name']}, licence {each['licence'] or 'unknown'}" for each in models),
         *([""] if models else []),
-        'In Python: `ragbench.load(".").search("...")`. All facts: bundle.json; the configuration: config.yaml;',
-        "models and packages with their licences: sbom.json.",
+        'In Python: `ragbench.load(".").search("...")`. All facts: bundle.json; the configuration: config.yaml.',
     ]
     return "\n".join(lines) + "\n"
 

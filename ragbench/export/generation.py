@@ -16,12 +16,12 @@ from ragbench.base.errors import BundleError
 from ragbench.base.types import Query
 from ragbench.boundary.json import read_json_file
 from ragbench.boundary.sealed import SEAL, read_sealed, sealed_json
-from ragbench.export import bundle, signing
+from ragbench.export import bundle
 from ragbench.export.bundle import Golden
 
-NAME = signing.GENERATION
+NAME = "generation.json"
 PREVIOUS = "cache/previous.json"
-"""The generation that answered before; in the folder that a signature does not cover, for `Refresher.rollback`."""
+"""The generation that answered before, for `Refresher.rollback`."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,11 @@ class Generation:
     golden: tuple[Golden, ...]
     kept: tuple[str, ...] = ()
     drift: Drift = Drift()
+
+
+def state(folder: Path) -> object:
+    """Return what changes when another generation or another bundle replaces this one."""
+    return files.file_version(folder / bundle.RECORD), files.file_version(folder / NAME)
 
 
 def current(folder: Path, record: Mapping[str, Any]) -> Generation:

@@ -1,6 +1,6 @@
 """Use a bundle: `ragbench.load("bundle").search("how do I rotate a key")`.
 
-A bundle may come from somebody else: unless it is signed or trusted, it executes nothing of its own and sends nothing.
+A bundle may come from somebody else: unless it is trusted, it executes nothing of its own and sends nothing.
 """
 
 from __future__ import annotations
@@ -22,13 +22,11 @@ from ragbench.boundary.trust import is_trusted
 from ragbench.boundary.yaml import read_yaml_file
 from ragbench.config.grants import needs_of_search
 from ragbench.config.settings import Settings
-from ragbench.export import bundle, signing
+from ragbench.export import bundle
 from ragbench.export import generation as generations
 from ragbench.export.generation import Generation
-from ragbench.export.memory import Memory
-from ragbench.export.signing import Signed
 from ragbench.index import documents
-from ragbench.index.artefact import Artefact, damage_of
+from ragbench.index.artefact import Artefact
 from ragbench.index.artefacts import ArtefactStore, Build
 from ragbench.index.index import Index
 from ragbench.models.access import Models
@@ -46,20 +44,13 @@ _UNTRUSTED = frozenset({Capability.READS, Capability.WRITES})
 
 @dataclass(frozen=True)
 class SealedStore(ArtefactStore):
-    """A folder of artefacts in which nothing is built: a missing artefact is an error.
-
-    With `signed`, an artefact that was not signed is an error, too.
-    """
-
-    signed: Signed | None = None
+    """A folder of artefacts in which nothing is built: a missing artefact is an error."""
 
     def get(self, kind: str, inputs: Any, build: Build) -> Artefact:
         """The artefact of a kind shaped by `inputs`; IndexError_ when it is missing or damaged."""
         fingerprint = short_digest([kind, inputs])
         folder = self.root / kind / fingerprint
         found = self._open(kind, fingerprint, folder, quietly=True)
-        if found is not None and self.signed is not None and not self._is_signed(found, self.signed):
-            raise BundleError(f"{folder} is not as it was signed: do not use the bundle")
         if found is not None:
             return found
         if folder.exists():
@@ -68,11 +59,6 @@ class SealedStore(ArtefactStore):
             f"the bundle has no {kind} artefact that fits this installation ({folder} is missing): it was made with "
             "another model or another version of ragbench, so export it again here"
         )
-
-    @staticmethod
-    def _is_signed(found: Artefact, signed: Signed) -> bool:
-        whole = damage_of(found.manifest, found.kind, found.fingerprint, found.folder, in_full=True) is None
-        return whole and signed.covers(found)
 
 
 class LoadedBundle:
@@ -184,23 +170,13 @@ class LoadedBundle:
 def load_folder(
     place: Path,
     corpus: str | Path | None,
-    key: str | Path | None,
     threads: int | None,
     models: Models | None,
-    memory: Memory | None,
 ) -> LoadedBundle:
     """Open the folder of a bundle, its index and its models, as `ragbench.export.opening.load` says."""
     record = bundle.read_record(place)
-    signed = None
-    if key is not None:
-        public = signing.public_key(Path(key))
-        signed = signing.require(place, public)
-        if memory is not None:
-            memory.accept(place, public.public_bytes_raw(), signed)
-    settings = settings_of(place, record, signed=signed is not None)
+    settings = settings_of(place, record)
     serves = generations.current(place, record)
-    if signed is not None and signed.generation != serves.number:
-        raise BundleError(f"{place} has changed while it was opened: open it again")
     sealed = bool(record["include_index"]) or serves.number > 0
     benchmark = None
     if corpus is not None or not sealed:
@@ -213,7 +189,7 @@ def load_folder(
         settings.index,
         serves.collection,
         _no_documents if benchmark is None else lambda: benchmark.documents,
-        SealedStore(place / bundle.INDEX, signed=signed) if sealed or signed else ArtefactStore(place / bundle.INDEX),
+        SealedStore(place / bundle.INDEX) if sealed else ArtefactStore(place / bundle.INDEX),
         models or Models(cache=None, threads=threads),
         sharding=settings.sharding,
         times=lambda: serves.modified,
@@ -238,15 +214,15 @@ def documents_of(settings: Settings, corpus: str | Path | None = None) -> Benchm
     return load_benchmark(data, topics=False)
 
 
-def settings_of(place: Path, record: Mapping[str, Any], *, signed: bool = False) -> Settings:
+def settings_of(place: Path, record: Mapping[str, Any]) -> Settings:
     """The configuration of a bundle, checked.
 
-    Unless the bundle is `signed` with a key that was named, or its configuration is trusted (`ragbench trust`), it may
-    only use classes of ragbench and of installed extensions, start nothing and send nothing. Raises BundleError.
+    Unless its configuration is trusted (`ragbench trust`), it may only use classes of ragbench and of installed
+    extensions, start nothing and send nothing. Raises BundleError.
     """
     wheels.look_also_in(place)
     path = place / bundle.CONFIG
-    trusted = signed or is_trusted(path)
+    trusted = is_trusted(path)
     try:
         config = read_yaml_file(path, aliases=True)
         settings = Settings(str(record["name"]), config)
@@ -262,8 +238,7 @@ def settings_of(place: Path, record: Mapping[str, Any], *, signed: bool = False)
         if trusted:
             raise
         raise BundleError(
-            f"{path} is refused ({error}): name the --key that it is signed with, or read it and run ragbench trust "
-            f"{place}"
+            f"{path} is refused ({error}): read it, then run ragbench trust {place} if you agree"
         ) from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise BundleError(f"{path} is not a configuration ({why_unreadable(error)}): export the bundle again") from None

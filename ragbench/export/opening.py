@@ -6,10 +6,9 @@ from functools import partial
 from pathlib import Path
 
 from ragbench.base.errors import BundleError, ConfigError, IndexError_
-from ragbench.export import signing
+from ragbench.export import generation
 from ragbench.export.engines import opened
 from ragbench.export.loaded_bundle import LoadedBundle, load_folder
-from ragbench.export.memory import Memory
 from ragbench.models.access import Models
 
 _TRIES = 5
@@ -20,31 +19,27 @@ def load(
     folder: str | Path,
     *,
     corpus: str | Path | None = None,
-    key: str | Path | None = None,
     threads: int | None = None,
     models: Models | None = None,
-    memory: Memory | None = None,
 ) -> LoadedBundle:
     """Open a bundle, its index and its models; or an engine that `ragbench export` loaded, by its file or address.
 
     A bundle without an index builds it in its folder from the documents that it names. `corpus` is the folder of these
-    documents now; they are compared with those that the bundle serves. With `key`, the file of a public key, a bundle
-    that is not signed with it is refused before anything of it is built. `threads` limits the threads of one call of a
-    model (None: all processors); `models` shares the models of another bundle; with `key` and `memory`, a generation
-    older than one that was opened before is refused. Raises BundleError for a folder that is no bundle or was made of
-    other documents, IndexError_ and ModelError for parts that do not fit.
+    documents now; they are compared with those that the bundle serves. `threads` limits the threads of one call of a
+    model (None: all processors); `models` shares the models of another bundle. Raises BundleError for a folder that is
+    not a bundle or was made of other documents, IndexError_ and ModelError for parts that do not fit.
     """
     if opened.is_engine(folder):
-        if corpus is not None or key is not None:
-            raise ConfigError(f"{folder} is an engine, which has neither a signature nor a corpus: leave both out")
+        if corpus is not None:
+            raise ConfigError(f"{folder} is an engine, which has no corpus: leave corpus out")
         return opened.load(folder, threads=threads, models=models)
     place = Path(folder).expanduser()
-    attempt = partial(load_folder, place, corpus, key, threads, models, memory)
+    attempt = partial(load_folder, place, corpus, threads, models)
     for _ in range(_TRIES - 1):
-        before = signing.state(place)
+        before = generation.state(place)
         try:
             return attempt()
         except (BundleError, IndexError_):
-            if signing.state(place) == before:
+            if generation.state(place) == before:
                 raise  # else a refresh has replaced what was being opened
     return attempt()

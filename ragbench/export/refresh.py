@@ -23,14 +23,13 @@ from ragbench.config.arm_builder import Progress, Say
 from ragbench.corpus.links import Dialect, collection_digest, resolve_links
 from ragbench.corpus.markdown import is_mdx, parse_markdown
 from ragbench.corpus.reader import ReadFile, docno_of, read_vault
-from ragbench.export import bundle, signing
+from ragbench.export import bundle
 from ragbench.export import generation as generations
 from ragbench.export.bundle import Golden
 from ragbench.export.generation import Change, Drift, Generation
 from ragbench.export.loaded_bundle import SealedStore, settings_of
-from ragbench.export.signing import Signed
 from ragbench.index import documents as reading
-from ragbench.index.artefact import Artefact, damage_of
+from ragbench.index.artefact import damage_of
 from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.chunks import ChunkTable
 from ragbench.index.index import Index
@@ -77,9 +76,8 @@ class Refresher:
     """Keeps a bundle up to date with a folder; files and models that it has read are reused by the next refresh.
 
     If another bundle takes the place of `folder`, the next refresh opens it. `corpus` is the folder of the documents
-    (None: the one that the bundle names). With `sign`, the file of a private key, the bundle must be signed with this
-    key, and every generation is signed with it. Raises BundleError for a bundle whose documents do not come from a
-    folder of markdown.
+    (None: the one that the bundle names). Raises BundleError for a bundle whose documents do not come from a folder of
+    markdown.
     """
 
     def __init__(
@@ -87,7 +85,6 @@ class Refresher:
         folder: Path,
         corpus: Path | None = None,
         *,
-        sign: Path | None = None,
         threads: int | None = None,
         progress: Progress | None = None,
         say: Say = print,
@@ -95,10 +92,7 @@ class Refresher:
         self.folder = folder.expanduser()
         self._threads, self._progress, self._say = threads, progress, say
         self._read: dict[tuple[str, str], ReadFile] = {}
-        self._key = signing.private_key(sign) if sign is not None else None
         self._open()
-        if sign is None and (self.folder / signing.FOLDER).exists():
-            say(f"{self.folder} is signed, and refreshed generations will not be: add --sign FILE")
         self.corpus = _corpus(corpus, self._data)
 
     def refresh(self, allow_shrink: bool = False) -> Refreshed:
@@ -116,11 +110,8 @@ class Refresher:
     def _refresh(self, allow_shrink: bool) -> Refreshed:
         if files.file_version(self.folder / bundle.RECORD) != self._identity:
             self._open()
-        signed = self._require_signature()
-        if signed is not None:
-            signing.forget_others(self.folder)  # of a refresh that was killed
         before = generations.current(self.folder, self._record)
-        last = self._index(before, SealedStore(self.folder / bundle.INDEX, signed=signed))
+        last = self._index(before, SealedStore(self.folder / bundle.INDEX))
         digests = before.digests or _digests(last.chunks)
         documents, kept = self._documents(last, digests)
         if not allow_shrink and 2 * len(documents) < len(digests):
@@ -133,35 +124,29 @@ class Refresher:
             last.close()
             return found
         self._keep_vectors(last)
-        generation, artefacts = self._build(before, documents, kept)
+        generation = self._build(before, documents, kept)
         if files.file_version(self.folder / bundle.RECORD) != self._identity:
             last.close()
             raise BundleError(f"another bundle has taken the place of {self.folder}: refresh again")
-        self._publish(before, generation, artefacts)
+        self._publish(before, generation)
         last.close()
         return Refreshed(generation, found.added, found.changed, found.deleted)
 
-    def _publish(self, before: Generation, generation: Generation, artefacts: Sequence[Artefact]) -> None:
+    def _publish(self, before: Generation, generation: Generation) -> None:
         """Make a generation answer; the one before it is kept, those before that are deleted."""
-        text = generations.text_of(generation)
-        if self._key is not None:
-            signing.sign(self.folder, self._key, artefacts, text, generation.number)
-        generations.publish(self.folder, text)
-        signing.forget_others(self.folder)
+        generations.publish(self.folder, generations.text_of(generation))
         files.write_text(self.folder / generations.PREVIOUS, generations.text_of(before))
         self._prune(before, generation)
 
     def rollback(self) -> Refreshed:
         """Serve again what was served before the latest refresh, as a new generation with a higher number.
 
-        The number never falls, so that `serve --at-least` and the memory of signatures refuse copies of older states
-        as ever. A second call takes the first one back. Raises BundleError where nothing earlier is kept.
+        A second call takes the first one back. Raises BundleError where nothing earlier is kept.
         """
         from filelock import FileLock
 
         (self.folder / CACHE).mkdir(exist_ok=True)
         with FileLock(self.folder / CACHE / "refresh.lock"):
-            self._require_signature()
             now = generations.current(self.folder, self._record)
             earlier = generations.before(self.folder, self._record, now)
             index = self._index(earlier, SealedStore(self.folder / bundle.INDEX))
@@ -172,15 +157,14 @@ class Refresher:
                     raise BundleError(f"{each.folder} is damaged ({reason}): the bundle stays as it is")
             then = earlier.digests or _digests(index.chunks)
             made = replace(earlier, number=now.number + 1, made=_now(), digests=then)
-            self._publish(now, made, artefacts)
+            self._publish(now, made)
             index.close()
             return Refreshed(made, *_differences(now.digests, then))
 
     def _open(self) -> None:
         identity = files.file_version(self.folder / bundle.RECORD)
         record = bundle.read_record(self.folder)
-        self._require_signature()
-        settings = settings_of(self.folder, record, signed=self._key is not None)
+        settings = settings_of(self.folder, record)
         data = dict(settings.config["data"])
         if data.get("loader") not in _FOLDERS:
             loader = data.get("loader")
@@ -189,10 +173,6 @@ class Refresher:
             )
         self._identity, self._record, self._settings, self._data = identity, record, settings, data
         self._models = Models(cache=self.folder / CACHE, threads=self._threads)
-
-    def _require_signature(self) -> Signed | None:
-        """What was signed, None where the bundle need not be signed."""
-        return signing.require(self.folder, self._key.public_key()) if self._key is not None else None
 
     def _documents(self, last: Index, digests: Mapping[str, str]) -> tuple[Sequence[Document], tuple[str, ...]]:
         """The documents to serve, links resolved, and a sentence for each file that keeps its earlier version."""
@@ -215,9 +195,7 @@ class Refresher:
         resolved, _ = resolve_links([documents[docno] for docno in sorted(documents)], dialect)
         return resolved, tuple(kept)
 
-    def _build(
-        self, before: Generation, documents: Sequence[Document], kept: tuple[str, ...]
-    ) -> tuple[Generation, list[Artefact]]:
+    def _build(self, before: Generation, documents: Sequence[Document], kept: tuple[str, ...]) -> Generation:
         """Build the index of the documents and replay the golden queries in it."""
         modified = {document.docno: document.modified for document in documents}
         made = Generation(
@@ -242,7 +220,7 @@ class Refresher:
             **{**vars(made), "artefacts": index.fingerprints(needs), "golden": golden, "drift": drift}
         )
         index.close()
-        return generation, index.artefacts()
+        return generation
 
     def _ready(self, index: Index) -> None:
         """Called when the index of the new generation is complete, before queries are replayed in it."""

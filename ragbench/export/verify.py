@@ -11,12 +11,12 @@ from typing import Any, Literal
 import numpy as np
 
 from ragbench.base import files
-from ragbench.base.errors import BenchmarkError, BundleError, ConfigError, CorpusError, ModelError, RagbenchError
+from ragbench.base.errors import BenchmarkError, ConfigError, CorpusError, ModelError, RagbenchError
 from ragbench.base.progress import steps
 from ragbench.config.arm_builder import Progress
 from ragbench.evaluation.intervals import p95_at_least, summary
 from ragbench.evaluation.latency import measure
-from ragbench.export import bundle, generation, signing
+from ragbench.export import bundle, generation
 from ragbench.export.bundle import Golden
 from ragbench.export.engines import opened
 from ragbench.export.loaded_bundle import LoadedBundle, documents_of, settings_of
@@ -59,7 +59,6 @@ def verify(
     folder: Path | str,
     *,
     corpus: Path | None = None,
-    key: Path | None = None,
     latency_tolerance: float = LATENCY_TOLERANCE,
     latency: bool = True,
     progress: Progress | None = None,
@@ -69,7 +68,7 @@ def verify(
     Raises BundleError for a folder that is not a bundle.
 
     `corpus`: the folder of the documents now; without it, a bundle with an index is not compared with documents that
-    are missing. With `key`, the file of a public key, a bundle that is not signed with it fails and is not opened.
+    are missing.
     """
     if latency_tolerance < 0:
         raise ConfigError(f"--latency-tolerance must be at least 0, got {latency_tolerance:g}")
@@ -78,21 +77,12 @@ def verify(
         return
     folder = Path(folder)
     record = bundle.read_record(folder)
-    if key is not None:
-        try:
-            signed = signing.require(folder, signing.public_key(key))
-        except BundleError as error:
-            yield Check("signature", "fails", str(error))
-            return
-        yield Check("signature", "passes", f"{len(signed.files)} files are as they were signed")
-    elif (folder / signing.FOLDER).exists():
-        yield Check("signature", "not checked", "name the public key with --key")
-    yield _record(folder, record, key is not None)
+    yield _record(folder, record)
     yield _files(folder, record)
     yield from (_model(entry) for entry in record["models"])
-    yield _corpus(folder, record, corpus, key is not None)
+    yield _corpus(folder, record, corpus)
     try:
-        loaded = load(folder, corpus=corpus, key=key)
+        loaded = load(folder, corpus=corpus)
     except RagbenchError as error:
         yield Check("index", "fails", str(error))
         for part in ("rankings", "latency"):
@@ -140,10 +130,10 @@ def same_ranking(expected: Golden, ids: Sequence[str], scores: Sequence[float]) 
     return None
 
 
-def _record(folder: Path, record: Mapping[str, Any], signed: bool) -> Check:
+def _record(folder: Path, record: Mapping[str, Any]) -> Check:
     """Whether everything that the pipeline uses is listed; what is not listed is not compared."""
     try:
-        settings = settings_of(folder, record, signed=signed)
+        settings = settings_of(folder, record)
         pipeline, golden = settings.pipeline, bundle.read_golden(folder)
     except RagbenchError as error:
         return Check("record", "fails", str(error))
@@ -193,9 +183,9 @@ def _model(entry: Mapping[str, Any]) -> Check:
     return Check(part, "passes", f"digest {digest[:12]}")
 
 
-def _corpus(folder: Path, record: Mapping[str, Any], corpus: Path | None, signed: bool) -> Check:
+def _corpus(folder: Path, record: Mapping[str, Any], corpus: Path | None) -> Check:
     try:
-        benchmark = documents_of(settings_of(folder, record, signed=signed), corpus)
+        benchmark = documents_of(settings_of(folder, record), corpus)
     except (CorpusError, BenchmarkError, ConfigError) as error:
         if corpus is None and record["include_index"]:
             return Check("documents", "not checked", f"they are not here, name them with --corpus ({error})")

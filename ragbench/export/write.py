@@ -51,7 +51,6 @@ def write(
     cost_open: bool = False,
     include_index: bool = True,
     self_contained: bool = False,
-    sign: Path | None = None,
     progress: Progress | None = None,
     say: Say = print,
 ) -> Written:
@@ -62,11 +61,10 @@ def write(
     `self_contained` puts weights and Lucene into what is written, for `requirements-serve.txt`. `on_expectation` takes
     the place of `force` where the gain is open and the atlas expects it.
 
-    `version` is the version of the system that will read the file, if its keys depend on it (None: the newest); `sign`
-    is the file of a private key to sign a bundle with. Raises ConfigError for an unknown format or version and, without
-    `force`, for a gain over `baseline` (default: the run's first arm) that is not established (`cost_open` is enough
-    where only the time is not known), or a translation that loses more than `max_loss` of nDCG@10; ResultsError for an
-    unknown arm; BundleError when a bundle's folder exists.
+    `version` is the version of the system that will read the file, if its keys depend on it (None: the newest). Raises
+    ConfigError for an unknown format or version and, without `force`, for a gain over `baseline` (default: the run's
+    first arm) that is not established (`cost_open` is enough where only the time is not known), or a translation that
+    loses more than `max_loss` of nDCG@10; ResultsError for an unknown arm; BundleError when a bundle's folder exists.
     """
     format = _ALIASES.get(format, format)
     if format not in formats():
@@ -81,8 +79,6 @@ def write(
         raise ConfigError(f"--format {format} fills a folder: use --load {format}:///FOLDER/NAME{instead}")
     if load is not None and out is not None:
         raise ConfigError("--load puts the search into a server or folder and --out into a file: leave one of them out")
-    if sign is not None and format != BUNDLE:
-        raise ConfigError(f"--sign is for bundles only, got --format {format}")
     measured = measured_arm.find(run, arm)
     if measured.settings.pipeline.live:
         raise ConfigError(f"arm '{measured.name}' is a live search, which runs elsewhere already: export another arm")
@@ -101,7 +97,7 @@ def write(
         )
         return Written(place if load is None else name, format, measured.name, evidence, caution, tuple(said), priced)
     if file is None:
-        missing = _bundle(measured, place, evidence, caution, include_index, self_contained, sign, progress, say)
+        missing = _bundle(measured, place, evidence, caution, include_index, self_contained, progress, say)
     else:
         limit = None if force else max_loss
         missing, replay = _file(file, format, version, measured, place, evidence, caution, limit, progress, say)
@@ -127,7 +123,6 @@ def _bundle(
     caution: str | None,
     include_index: bool,
     self_contained: bool,
-    sign: Path | None,
     progress: Progress | None,
     say: Say,
 ) -> list[str]:
@@ -143,7 +138,6 @@ def _bundle(
         caution=caution,
         include_index=include_index,
         self_contained=self_contained,
-        sign=sign,
         progress=progress,
         say=say,
     )

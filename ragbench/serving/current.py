@@ -10,7 +10,6 @@ from pathlib import Path
 
 from ragbench.base.fingerprint import short_digest
 from ragbench.export.loaded_bundle import LoadedBundle
-from ragbench.export.memory import Memory
 from ragbench.export.opening import load
 from ragbench.models.access import Models
 
@@ -29,16 +28,13 @@ def open_bundle(
     folder: Path | str,
     threads: int | None = None,
     models: Models | None = None,
-    key: Path | None = None,
-    memory: Memory | None = None,
 ) -> OpenBundle:
     """Open a bundle and search it once, so that no request has to wait for late loading.
 
-    `threads` limits the threads of one call of a model; `models` shares the models of another bundle; `key` is the file
-    of the public key that it must be signed with, and `memory` refuses older generations.
-    Raises BundleError, IndexError_ and ModelError as `load` does.
+    `threads` limits the threads of one call of a model; `models` shares the models of another bundle. Raises
+    BundleError, IndexError_ and ModelError as `load` does.
     """
-    bundle = load(folder, key=key, threads=threads, models=models, memory=memory)
+    bundle = load(folder, threads=threads, models=models)
     bundle.search("warm up", 1)
     return OpenBundle(bundle, short_digest([bundle.record, bundle.serves.collection, bundle.serves.artefacts]))
 

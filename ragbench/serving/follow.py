@@ -25,16 +25,12 @@ sys.exit(cli.main(sys.argv[2:]))
 
 
 class Follower:
-    """A thread that runs the refreshing process, and starts it again when it ends unexpectedly.
+    """A thread that runs the refreshing process, and starts it again when it ends unexpectedly."""
 
-    `sign` is the file of the private key that every generation is signed with.
-    """
-
-    def __init__(self, bundle: Path | str, corpus: Path, say: Say, sign: Path | None = None) -> None:
+    def __init__(self, bundle: Path | str, corpus: Path, say: Say) -> None:
         self._command = [
             *(sys.executable, "-P", "-c", _PROGRAM, str(os.getpid()), "refresh", str(bundle)),
             *("--corpus", str(corpus), "--watch", "--quiet"),
-            *(("--sign", str(sign)) if sign is not None else ()),
         ]
         self._say = say
         self._stopped = threading.Event()

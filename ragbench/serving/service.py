@@ -14,7 +14,6 @@ from zlib import crc32
 
 from ragbench.base.errors import ConfigError, RagbenchError
 from ragbench.export.bundle import RECORD
-from ragbench.export.memory import Memory
 from ragbench.index import documents
 from ragbench.search.engine.answer import Answer
 from ragbench.search.engine.request import RETURN_ALL, SearchOptions, adapted_pipeline
@@ -52,10 +51,9 @@ class Refused(Exception):
 class SearchService:
     """Answers searches from the bundle in `folder`. `threads` limits the threads of one call of a model.
 
-    `mode` is the default mode of searches; `log` records searches and documents that are read; `key` is the file of the
-    public key that bundles must be signed with, and `memory` refuses older generations; `canary` is a second bundle
-    that takes part in a share of the searches, which needs a log. Raises BundleError, IndexError_ and ModelError when
-    a bundle does not open, ConfigError when its pipeline has no such mode.
+    `mode` is the default mode of searches; `log` records searches and documents that are read; `canary` is a second
+    bundle that takes part in a share of the searches, which needs a log. Raises BundleError, IndexError_ and ModelError
+    when a bundle does not open, ConfigError when its pipeline has no such mode.
     """
 
     def __init__(
@@ -65,8 +63,6 @@ class SearchService:
         threads: int | None = None,
         mode: str | None = None,
         log: SearchLog | None = None,
-        key: Path | None = None,
-        memory: Memory | None = None,
         canary: CanarySpec | None = None,
     ) -> None:
         if canary is not None and log is None:
@@ -78,8 +74,7 @@ class SearchService:
         self._mode = mode
         self.limits = limits or Limits()
         self._threads = threads
-        self._key, self._memory = key, memory
-        opened = open_bundle(folder, threads, key=key, memory=memory)
+        opened = open_bundle(folder, threads)
         self._current = CurrentBundle(opened)
         self._workers: Workers[Any] = Workers(self.limits.workers, self.limits.queue)
         self.metrics = Metrics(lambda: len(self._workers))
@@ -90,7 +85,7 @@ class SearchService:
 
     def _open_canary(self, spec: CanarySpec) -> OpenBundle:
         models = self._current.opened.bundle.index.models
-        return open_bundle(spec.folder, self._threads, models, self._key, self._memory)
+        return open_bundle(spec.folder, self._threads, models)
 
     async def search(self, request: SearchRequest, session: str = "") -> SearchAnswer:
         """Hits for a request. Raises Refused: 422 bad values, 503 no room, 504 no time, 500 an error (logged).
@@ -256,9 +251,7 @@ class SearchService:
         If the new bundle does not open, the old one still answers and the error is raised.
         """
         try:
-            opened = open_bundle(
-                self.folder, self._threads, self._current.opened.bundle.index.models, self._key, self._memory
-            )
+            opened = open_bundle(self.folder, self._threads, self._current.opened.bundle.index.models)
         except BaseException:
             self.metrics.reloads.labels("failed").inc()
             raise

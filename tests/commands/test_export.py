@@ -7,11 +7,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from ragbench.commands import cli
-from ragbench.export import signing
 
 LOW, HIGH = [0.4, 0.5] * 15, [0.6, 0.7] * 15
 TIMES = {"base": 10.0, "better": 12.0, "same": 10.0}
@@ -56,20 +53,6 @@ def test_json_and_the_place_beside_the_run(run: Path, capsys) -> None:
     assert said["out"] == str(run / "exports" / "better.toml")
     assert (said["gain"], said["caution"], said["format"]) == ("adopt", None, "ragdocs")
     assert all(f"# - {sentence}" in Path(said["out"]).read_text() for sentence in said["not_expressed"])
-
-
-def test_a_signed_bundle(small_bundle: Path, tmp_path: Path, capsys) -> None:
-    key = Ed25519PrivateKey.generate()
-    (tmp_path / "key").write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    words = ["export", str(small_bundle.parent / "run"), "--out", str(tmp_path / "out"), "--quiet"]
-    signed = [*words, "--sign", str(tmp_path / "key")]
-    assert cli.main([*signed, "--without-index"]) == 2
-    assert "--sign needs the index" in capsys.readouterr().err
-    assert cli.main([*signed, "--format", "librarian"]) == 2
-    assert "--sign is for bundles only, got --format librarian" in capsys.readouterr().err
-    assert cli.main(signed) == 0
-    names = {path.name for path in (tmp_path / "out").iterdir() if path.is_file()}
-    assert names <= set(signing.require(tmp_path / "out", key.public_key()).files)
 
 
 def test_a_bundle(small_bundle: Path, tmp_path: Path, capsys) -> None:

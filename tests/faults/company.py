@@ -1,4 +1,4 @@
-"""A signed bundle that is refreshed again and again while it is reloaded and searched: nobody is told a lie.
+"""A bundle that is refreshed again and again while it is reloaded and searched: no answer is wrong.
 
     python -m tests.faults.company [REFRESHES KILLS]     prints a table; exit code 1 for harm
 
@@ -22,12 +22,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
 from ragbench.base.errors import RagbenchError
-from ragbench.export import signing
-from ragbench.export.memory import Memory
 from ragbench.export.opening import load
 from ragbench.export.refresh import Refresher
 from ragbench.serving.service import SearchService
@@ -47,17 +42,10 @@ class Company:
         self._bundle, self._notes = bundled, folder / "notes"
         folder.mkdir(parents=True)
         shutil.copytree(VAULT, self._notes)
-        key = Ed25519PrivateKey.generate()
-        self._private, self._public = folder / "key.pem", folder / "key.pub"
-        form, plain = serialization.Encoding.PEM, serialization.NoEncryption()
-        self._private.write_bytes(key.private_bytes(form, serialization.PrivateFormat.PKCS8, plain))
-        self._public.write_bytes(key.public_key().public_bytes(form, serialization.PublicFormat.SubjectPublicKeyInfo))
-        with load(bundled) as loaded:
-            signing.sign(bundled, key, loaded.index.artefacts())
 
     def refresh(self, times: int) -> None:
         """Refresh so many times; each time the note has another word, and the word before is gone."""
-        refresher = Refresher(self._bundle, self._notes, sign=self._private, say=lambda sentence: None)
+        refresher = Refresher(self._bundle, self._notes, say=lambda sentence: None)
         with self._served() as service:
             for number in range(times):
                 self._edit(f"quagga{number}")
@@ -91,7 +79,7 @@ class Company:
         (self._notes / NOTE).write_text(f"# Zebra\n\nA zebra crossing {word}.\n", encoding="utf-8")
 
     def _command(self, at: int) -> subprocess.CompletedProcess[str]:
-        words = ("refresh", self._bundle, "--corpus", self._notes, "--sign", self._private, "--quiet")
+        words = ("refresh", self._bundle, "--corpus", self._notes, "--quiet")
         return subprocess.run(
             [sys.executable, "-c", PROGRAM, str(at), *map(str, words)], capture_output=True, text=True, timeout=300
         )
@@ -99,8 +87,7 @@ class Company:
     @contextlib.contextmanager
     def _served(self) -> Iterator[SearchService]:
         """The service of the bundle, with its clients, and somebody else who opens the bundle."""
-        memory = Memory(self._bundle.parent / "bundles.json")
-        service = SearchService(self._bundle, key=self._public, memory=memory)
+        service = SearchService(self._bundle)
         over = threading.Event()
         threads = [threading.Thread(target=self._ask, args=(service, over)) for _ in range(CLIENTS)]
         threads.append(threading.Thread(target=self._open, args=(over,)))
@@ -138,7 +125,7 @@ class Company:
         """Somebody else who opens the bundle at any moment."""
         while not over.is_set():
             try:
-                load(self._bundle, key=self._public).close()
+                load(self._bundle).close()
                 self.counts["openings at any moment"] += 1
             except RagbenchError as error:
                 self.harms.append(f"opened at any moment: {error}")

@@ -30,7 +30,6 @@ from typing import Any
 
 import numpy as np
 import yaml
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from fastapi.testclient import TestClient
 
 from ragbench.base import files
@@ -40,7 +39,7 @@ from ragbench.boundary import trust
 from ragbench.boundary.sealed import write_sealed
 from ragbench.config import project
 from ragbench.corpus.frontmatter import split_frontmatter
-from ragbench.export import bundle, signing
+from ragbench.export import bundle
 from ragbench.export import generation as generations
 from ragbench.export.engines import opened, postgres
 from ragbench.export.engines.aliased import FORMAT
@@ -49,7 +48,6 @@ from ragbench.export.engines.plan import Plan
 from ragbench.export.engines.search import Found
 from ragbench.export.engines.words import Terms
 from ragbench.export.loaded_bundle import settings_of
-from ragbench.export.opening import load
 from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.lexical import Bm25F
 from ragbench.models.chat import ChatSpec, EndpointModel
@@ -128,9 +126,6 @@ class Doors:
         self._server = _Content(self)
         self._url = self._server.url
         os.environ["OPENAI_BASE_URL"] = f"{self._url}/v1"
-        self._key = Ed25519PrivateKey.generate()
-        with load(bundled) as loaded:
-            signing.sign(bundled, self._key, loaded.index.artefacts())
         self._service = SearchService(bundled)
         self._http = TestClient(create_service(self._service), "http://localhost:8000", raise_server_exceptions=False)
         studio = Studio(folder / "results", words)
@@ -149,9 +144,7 @@ class Doors:
         chance, place, served = self._chance, self._folder, self._bundle
         read = Reading(hits="hits", document="path", text="text", score="score")
         live = http.asking("POST", f"{self._url}/s", {"q": "{query}"}, {}, 20)
-        (signature,) = (served / signing.FOLDER).iterdir()
-        record, public = bundle.read_record(served), self._key.public_key()
-        whole = signing.require(served, public)
+        record = bundle.read_record(served)
         manifest = next((served / bundle.INDEX).glob("*/*/manifest.json"))
         store = ArtefactStore(served / bundle.INDEX)
         artefacts = [each.fingerprint for each in store.list()]
@@ -245,11 +238,6 @@ class Doors:
             "times of documents": Door(
                 json_texts(json_of(served / bundle.MODIFIED), chance),
                 of_file(served / bundle.MODIFIED, lambda: generations.at_export(served, record).number),
-            ),
-            "signature": Door(
-                json_texts(json_of(signature), chance),
-                of_file(signature, lambda: signing._require(served, public)),
-                same(whole),
             ),
             "manifest": Door(
                 json_texts(json_of(manifest), chance),
