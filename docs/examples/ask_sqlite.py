@@ -58,8 +58,12 @@ def search(db, text, folder, only=None):
 
 
 if __name__ == "__main__":
-    db = sqlite3.connect(sys.argv[1])
+    # Read-only, since `search` is a statement of the file: only ask files that you exported yourself.
+    db = sqlite3.connect(f"{Path(sys.argv[1]).absolute().as_uri()}?mode=ro", uri=True)
     db.enable_load_extension(True)
     sqlite_vec.load(db)
+    db.enable_load_extension(False)
+    attach = sqlite3.SQLITE_ATTACH
+    db.set_authorizer(lambda action, *about: sqlite3.SQLITE_DENY if action == attach else sqlite3.SQLITE_OK)
     for chunk_id, score, *_ in search(db, sys.argv[3], sys.argv[2]).fetchmany(5):
         print(f"{score:.3f}  {chunk_id}")

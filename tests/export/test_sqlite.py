@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
 import textwrap
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +20,7 @@ import pytest
 import ragbench
 from ragbench.base.errors import BundleError, ConfigError
 from ragbench.benchmark.load import load as load_benchmark
+from ragbench.commands import cli
 from ragbench.config import composition
 from ragbench.experiment.run import run
 from ragbench.export import measured_arm
@@ -209,7 +212,7 @@ def test_the_example_needs_no_ragbench(written, questions) -> None:
     spec = importlib.util.spec_from_file_location("ask_sqlite", ROOT / "docs" / "examples" / "ask_sqlite.py")
     example = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(example)
-    assert len(Path(spec.origin).read_text().splitlines()) <= 68
+    assert len(Path(spec.origin).read_text().splitlines()) <= 78
     folder = folder_of("bge-small-en-v1.5", "encoder").graph.parent
     with (
         sqlite.closing(sqlite.connect(written.out, read_only=True)) as db,
@@ -235,6 +238,115 @@ def test_it_is_served_with_the_learned_order(written) -> None:
         assert list(answer.stage_ms) == ["engine", "rank", "cut"]
     finally:
         service.close()
+
+
+def changed(file: Path, statement: str) -> Path:
+    """Change a file as its owner can."""
+    with sqlite.closing(sqlite3.connect(file)) as db:
+        db.executescript(statement)
+    return file
+
+
+@pytest.mark.parametrize(
+    ("statement", "reason"),
+    [
+        ("UPDATE about SET value = 'VACUUM INTO ''OUT''' WHERE key = 'search'", "another search"),
+        ("UPDATE about SET value = 'ATTACH ''OUT'' AS x' WHERE key = 'search'", "another search"),
+        ("UPDATE about SET value = json_set(value, '$.depths.dense', '1; x') WHERE key = 'plan'", "its plan"),
+        ("UPDATE about SET value = json_set(value, '$.method', 'x') WHERE key = 'plan'", "its plan"),
+        ("CREATE VIEW v AS SELECT load_extension('x')", r"\(v\)"),
+        ("CREATE TRIGGER t AFTER DELETE ON about BEGIN SELECT load_extension('x'); END", r"\(t\)"),
+        ("CREATE TABLE x (a, b AS (hex(a)))", r"\(x\)"),
+        ("DROP TABLE forms; CREATE VIRTUAL TABLE forms USING fts5(form, terms)", r"\(forms\)"),
+    ],
+)
+def test_a_file_of_others_runs_nothing_of_its_own(file: Path, tmp_path: Path, statement: str, reason: str) -> None:
+    changed(file, statement.replace("OUT", str(tmp_path / "written")))
+    for writable in (False, True):
+        with pytest.raises(BundleError, match=reason):
+            opened.connect(file, writable=writable)
+    assert not (tmp_path / "written").exists()
+
+
+def test_a_connection_only_reads(file: Path, tmp_path: Path) -> None:
+    engine, out = opened.connect(file), tmp_path / "out"
+    endless = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT MAX(i) FROM n"
+    for sql in (
+        f"ATTACH '{out}' AS x",
+        f"VACUUM INTO '{out}'",
+        "DELETE FROM about",
+        "PRAGMA user_version = 1",
+        endless,
+    ):
+        with pytest.raises(BundleError, match=r"not authorized|prohibited|denied"):
+            engine._rows(sql)
+    assert not out.exists()
+    engine.close()
+
+
+def test_a_search_that_takes_too_long_is_ended(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "_STEPS", 1)
+    engine = opened.connect(file)
+    monkeypatch.setattr(sqlite, "_SECONDS", -1)
+    with pytest.raises(BundleError, match="has not answered within"):
+        engine.version()
+    engine.close()
+
+
+def test_a_small_file_does_not_fill_the_memory(file: Path) -> None:
+    with sqlite.closing(sqlite3.connect(file)) as db, db:
+        db.execute("UPDATE files SET content = ?", (zlib.compress(bytes(2**28)),))
+    with pytest.raises(BundleError, match="unexpected structure"):
+        ragbench.load(file)
+
+
+@pytest.mark.parametrize("size", [0, 100, 4096, 100_000, 300_000])
+def test_a_truncated_file_is_one_sentence(file: Path, capsys: pytest.CaptureFixture[str], size: int) -> None:
+    assert size < file.stat().st_size
+    os.truncate(file, size)
+    for command in (["verify"], ["refresh", "--corpus", str(file.parent)]):
+        assert cli.main([command[0], str(file), *command[1:]]) in (1, 2)
+        said = capsys.readouterr()
+        assert "Traceback" not in said.err
+        assert str(file) in said.err + said.out
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE chunk_terms SET idf = idf * 3",
+        "UPDATE document_terms SET mean = mean + 1",
+        "INSERT INTO about VALUES ('more', '1')",
+        "DELETE FROM forms WHERE form IN (SELECT form FROM forms LIMIT 1)",
+    ],
+)
+def test_every_table_belongs_to_the_content(file: Path, statement: str) -> None:
+    assert {check.part: check.outcome for check in verify(changed(file, statement))}["content"] == "fails"
+
+
+def test_a_refresh_killed_in_its_commit_is_undone_by_the_next_reader(file: Path) -> None:
+    before = opened.connect(file)
+    version = before.version()
+    program = f"""
+        import os, signal, sqlite3
+        db = sqlite3.connect({str(file)!r}, isolation_level=None)
+        db.executescript("PRAGMA cache_size = 1; PRAGMA cache_spill = 1; BEGIN IMMEDIATE")
+        db.execute("UPDATE documents SET title = title || hex(randomblob(9000))")
+        os.kill(os.getpid(), signal.SIGKILL)
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=False)
+    journal = file.with_name(f"{file.name}-journal")
+    assert journal.stat().st_size
+    assert before.version() == version  # a connection that was open
+    assert not journal.exists()
+    before.close()
+    assert {check.part: check.outcome for check in verify(file)}["content"] == "passes"
+
+
+def test_a_journal_that_names_another_file_is_refused(file: Path) -> None:
+    file.with_name(f"{file.name}-journal").write_bytes(bytes(512) + sqlite._SUPER_JOURNAL)
+    with pytest.raises(BundleError, match="was not written by ragbench: delete it"):
+        opened.connect(file)
 
 
 def test_what_is_no_such_file(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ from ragbench.export.engines.address import resolved
 from ragbench.export.engines.bm25f import Posting, postings
 from ragbench.export.engines.content import passage_key
 from ragbench.export.engines.plan import Plan
-from ragbench.export.engines.search import Found, Vector, number, understood
+from ragbench.export.engines.search import Found, Vector, number, understood, unzipped
 from ragbench.export.engines.words import query_terms
 
 if TYPE_CHECKING:
@@ -281,7 +281,7 @@ class AliasedEngine(ABC):
             bodies[str(piece["name"])][int(piece["part"])] = piece["body"]
         try:
             packed = {name: "".join(parts[part] for part in range(len(parts))) for name, parts in bodies.items()}
-            return {name: zlib.decompress(base64.b64decode(body)) for name, body in packed.items()}
+            return {name: unzipped(base64.b64decode(body)) for name, body in packed.items()}
         except (KeyError, ValueError, zlib.error):
             raise BundleError(f"{self.name} has a file with a piece missing: load it again") from None
 

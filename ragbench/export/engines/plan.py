@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from typing import Literal, cast
 
+from ragbench.base.bounds import Checked, Count, Weight
+from ragbench.base.errors import ConfigError
 from ragbench.boundary.json import read_json
 from ragbench.config.settings import Settings
 from ragbench.export.hybrid import chunk_words, document_words, require_source, retrieval
@@ -22,13 +24,13 @@ NEAREST = (Fuse("convex", norm="min_max"), Fuse("rrf"))
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(Checked):
     """The searches by source with their weights in fusion. `words`, `wholes`: how chunks and documents are scored."""
 
-    depths: Mapping[str, int]
-    weights: Mapping[str, float]
-    method: str
-    k: float
+    depths: dict[str, Count]
+    weights: dict[str, Weight]
+    method: Literal["rrf", "convex"]
+    k: Weight
     words: Bm25F | None
     wholes: Bm25F | None
     analyzer: str
@@ -37,17 +39,23 @@ class Plan:
         """The plan as text."""
         return json.dumps(asdict(self))
 
+    def __post_init__(self) -> None:
+        """Check every field, since statements are made of it. Raises ConfigError."""
+        super().__post_init__()
+        scored = {"dense": "dense" in self.depths, "lexical": self.words, "documents": self.wholes}
+        sources = {source for source, scoring in scored.items() if scoring}
+        if set(self.depths) != sources or set(self.weights) != sources:
+            raise self.refused("depths", f"must have the retrievers {', '.join(sorted(sources))}")
+
     @staticmethod
     def from_json(text: str) -> Plan:
-        """The plan of a text. Raises ValueError."""
+        """Return the plan of a text. Raises ValueError."""
         try:
             found = read_json(text)
             for name in ("words", "wholes"):
-                each = found.pop(name)
-                weights = tuple((str(field), float(weight)) for field, weight in each["weights"]) if each else ()
-                found[name] = Bm25F(weights, each["k1"], each["b"]) if each else None
+                found[name] = Bm25F(**found[name]) if found[name] else None
             return Plan(**found)
-        except (TypeError, KeyError, AttributeError) as error:
+        except (TypeError, KeyError, AttributeError, ConfigError) as error:
             raise ValueError(f"its plan has an unexpected structure: {error}") from None
 
     @staticmethod
@@ -62,7 +70,7 @@ class Plan:
         return Plan(
             {name: stage.depth for name, stage in found.items() if stage},
             {name: fuse.weights.get(stage.source, 1.0) for name, stage in found.items() if stage},
-            fuse.method,
+            cast(Literal["rrf", "convex"], fuse.method),
             fuse.k,
             words.scoring if words else None,
             wholes.scoring if wholes else None,

@@ -157,14 +157,16 @@ def _candidates(depth: int, partitions: int) -> int:
     return min(1_000, 2 * (depth if partitions == 1 else ceil(min(depth, share + 3 * sqrt(share)))))
 
 
-_SEALED = ("documents", "chunks", "forms", "files")
-
-
 def digest(plan: Plan) -> str:
-    """The digest as an expression: documents, chunks, forms and files in full, vectors and words by their number."""
-    counted = [table for table in tables.tables(plan) if table not in (*_SEALED, "about")]
+    """Return the digest as an expression: all tables in full, except vectors and postings, which are counted."""
+    counted = [table for table in tables.tables(plan) if table == "vectors" or table.endswith("_words")]
     hashed = 'COALESCE(sum(hashtextextended(t::text COLLATE "C", 0)::numeric), 0)'
-    parts = [f"SELECT '{table} ' || count(*) || ' ' || {hashed} AS part FROM {table} AS t" for table in _SEALED]
+    parts = [
+        f"SELECT '{table} ' || count(*) || ' ' || {hashed} AS part FROM {table} AS t"
+        + " WHERE key <> 'digest'" * (table == "about")
+        for table in tables.tables(plan)
+        if table not in counted
+    ]
     parts += [f"SELECT '{table} ' || count(*) FROM {table}" for table in counted]
     return (
         f"(SELECT md5(string_agg(part, ' ' ORDER BY part COLLATE \"C\")) FROM ({' UNION ALL '.join(parts)}) AS parts)"

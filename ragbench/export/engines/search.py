@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from ragbench.index.chunks import ChunkTable
     from ragbench.index.index import Index
 
+_UNZIPPED, _RATIO = 2**26, 32  # a file of a few bytes may hold as many MiB of zeros; larger ones are mostly text
+
 Vector = NDArray[np.float32]
 Scores = NDArray[np.float64]
 
@@ -73,6 +75,15 @@ def understood(method: Callable[Concatenate[N, P], T]) -> Callable[Concatenate[N
             raise BundleError(f"{self.name} gives an answer of an unexpected structure: load it again") from error
 
     return asked
+
+
+def unzipped(body: bytes) -> bytes:
+    """Return the content of a compressed file. Raises ValueError for one that would fill the memory."""
+    unpacking = zlib.decompressobj()
+    found = unpacking.decompress(body, _UNZIPPED + _RATIO * len(body))
+    if not unpacking.eof:
+        raise ValueError("a file is truncated, or unpacks to more than ragbench writes")
+    return found
 
 
 def number(value: Any) -> float:

@@ -23,11 +23,11 @@ from ragbench.base.errors import BundleError
 from ragbench.export.engines.bm25f import postings, score
 from ragbench.export.engines.content import DocumentRow, passage_key
 from ragbench.export.engines.plan import Plan
-from ragbench.export.engines.search import Vector, understood
+from ragbench.export.engines.search import Vector, understood, unzipped
 from ragbench.export.engines.words import Terms
 from ragbench.index.lexical import Bm25F
 
-FORMAT = 1
+FORMAT = 2
 """Of the tables: an engine of another one is refused."""
 
 COLUMNS: Mapping[str, Sequence[str]] = {
@@ -203,7 +203,7 @@ class Tables(ABC):
     @understood
     def files(self) -> Mapping[str, bytes]:
         """The files for ragbench."""
-        return {name: zlib.decompress(body) for name, body in self._rows("SELECT name, content FROM files")}
+        return {name: unzipped(body) for name, body in self._rows("SELECT name, content FROM files")}
 
     @understood
     def digests(self) -> Mapping[str, str]:
