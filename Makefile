@@ -1,6 +1,7 @@
-# make run    install and run the main job
-# make lab    install and open JupyterLab on the notebooks
-# make test   install and run the tests
+# make run        install and run the main job
+# make lab        install and open JupyterLab on the notebooks
+# make test       install and run the default tests
+# make test-all   install and run all tests, as CI does
 PYTHON ?= python3
 BIN := .venv/bin
 IN_PROCESS := benchmark corpus engine evaluation evidence fit index live models report serving stages workbench
@@ -30,7 +31,7 @@ INSTALL := $(if $(UV),uv pip install --quiet --python $(BIN)/python,$(BIN)/pip i
 	$(INSTALL) -e ".[dev]" -c constraints.txt
 	touch $@
 
-.PHONY: install run lab test random notebooks outputs check bench faults screens screenshots screenshot site
+.PHONY: install run lab test test-slow test-all random notebooks outputs check bench faults screens screenshots screenshot site
 install: .venv/installed
 
 run: .venv/runs
@@ -39,13 +40,22 @@ run: .venv/runs
 lab: .venv/lab
 	$(BIN)/jupyter lab $(LAB) notebooks
 
-# Three processes, a file of tests to each in turn: tests also wait.
+# Three processes, a file of tests to each in turn: tests also wait. The last lines have the CPU time of all of them.
+PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile
+
 test: .venv/installed
-	$(BIN)/python -m pytest -n 3 --dist loadfile
+	$(PYTEST)
+
+# What `make test` skips. Benchmarks are only imported: `make bench` runs them.
+test-slow: .venv/installed
+	$(PYTEST) -m slow tests tests/bench
+
+test-all: .venv/installed
+	$(PYTEST) -m "" tests tests/bench
 
 # The same in a random order, or only TESTS; it prints its seed, and SEED=<number> repeats that order.
 random: .venv/installed
-	$(BIN)/python -m pytest -v -p randomly -n 3 --dist loadfile $(if $(SEED),--randomly-seed=$(SEED)) $(TESTS)
+	$(PYTEST) -v -p randomly $(if $(SEED),--randomly-seed=$(SEED)) $(TESTS)
 
 notebooks: .venv/installed
 	$(BIN)/python -m pytest -p nbmake --nbmake --nbmake-timeout=600 -n 2 --dist loadfile notebooks

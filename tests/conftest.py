@@ -29,15 +29,41 @@ from ragbench.index.spec import IndexSpec
 from ragbench.models.access import Models
 from ragbench.search.engine.executor import Arm
 
-# Looks at test topics are kept for the user: tests must neither add to those nor pay for one another's.
-STATE = os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp()
+# Every folder and variable that could change a result is the session's own: home, state, working directory. Workers
+# inherit them from the process that starts them.
+SESSION = Path(os.environ.get("PYTEST_RAGBENCH_SESSION") or tempfile.mkdtemp(prefix="ragbench-tests-"))
 numbers = itertools.count()
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Hide what the user has set: RAGBENCH_* and XDG_* variables, the home folder, results in the working directory."""
+    for name in [name for name in os.environ if name.startswith(("RAGBENCH_", "XDG_"))]:
+        del os.environ[name]
+    home = SESSION / "home"
+    home.mkdir(exist_ok=True)
+    os.environ |= {"HOME": str(home), "XDG_STATE_HOME": str(home / "state"), "PYTEST_RAGBENCH_SESSION": str(SESSION)}
+    # The list of fonts is the machine's, and takes seconds to make.
+    os.environ.setdefault("MPLCONFIGDIR", str(SESSION / "matplotlib"))
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        shutil.rmtree(SESSION, ignore_errors=True)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the CPU time of the whole run, with its workers and all processes that they started."""
+    seconds = sum(os.times()[:4])
+    terminalreporter.write_line(f"CPU time: {seconds:.0f} s")
+
+
 @pytest.fixture(autouse=True)
-def own_ledger(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A ledger of looks for each test, in a folder that is made by who writes there."""
-    monkeypatch.setenv("XDG_STATE_HOME", f"{STATE}/{next(numbers)}")
+def isolated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give each test a working directory and a test-set usage log of its own."""
+    place = SESSION / f"{os.getpid()}-{next(numbers)}"
+    place.mkdir()
+    monkeypatch.chdir(place)
+    monkeypatch.setenv("XDG_STATE_HOME", str(place / "state"))
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -61,13 +61,16 @@ def _said(node: ast.AST) -> tuple[str, ast.expr | None] | None:
     return ("log", held) if logged else None
 
 
-def messages() -> Iterator[Message]:
+@cache
+def messages() -> list[Message]:
+    messages = []
     for path in sorted(PACKAGE.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             found = _said(node)
             told = text(found[1]) if found else None
             if found and told and " " in told.strip():
-                yield Message(found[0], f"{path.relative_to(PACKAGE)}:{getattr(node, 'lineno', 0)}", told)
+                messages.append(Message(found[0], f"{path.relative_to(PACKAGE)}:{getattr(node, 'lineno', 0)}", told))
+    return messages
 
 
 def test_every_kind_is_found() -> None:

@@ -43,14 +43,6 @@ def results() -> Path:
     return (project() or Path.cwd()) / "results"
 
 
-def older_results(root: Path) -> Path | None:
-    """Where an earlier version left results, while `root` has none: `results` of the checkout; None without."""
-    found = checkout()
-    if found is None or (root / "runs").is_dir() or not (found / "results" / "runs").is_dir():
-        return None
-    return None if (found / "results").resolve() == root.resolve() else found / "results"
-
-
 def state() -> Path:
     """The folder of what this user's commands remember: trusted projects, the newest generations of bundles.
 

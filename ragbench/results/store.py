@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragbench.base import console, files, locations, processes
+from ragbench.base import console, files, processes
 from ragbench.base.errors import ResultsError
 from ragbench.base.files import Damaged
 from ragbench.boundary.json import read_json_file
@@ -294,9 +294,7 @@ def latest(root: Path, say: Say = lambda sentence: None) -> Path:
     _name_damaged(damaged, say)
     for each in stopped_runs(root):
         raise ResultsError(f"no finished results below {root / 'runs'}; {each.sentence}")
-    older = locations.older_results(root)
-    elsewhere = f", or add paths.results={older}, where an earlier version wrote" if older else ""
-    raise ResultsError(f"no results below {root / 'runs'}: run an experiment first{elsewhere}")
+    raise ResultsError(f"no results below {root / 'runs'}: run an experiment first")
 
 
 def _stopped_folder(root: Path, plan: str, say: Say) -> tuple[Path, FileLock] | None:

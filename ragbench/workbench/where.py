@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 
-from ragbench.base import console, locations
+from ragbench.base import console
 from ragbench.config import project
 from ragbench.config.overrides import section_of
 from ragbench.config.settings import Settings
@@ -17,8 +16,6 @@ _NOTES = ("notes", "docs", "content", "wiki")
 def sentences(settings: Settings, given: bool = False) -> list[str]:
     """The first lines of a run; `given` is a benchmark that a script hands over."""
     said = [f"results go to {_shown(settings.results)}"]
-    if older := locations.older_results(settings.results):
-        said.append(f"an earlier version left results in {older}: paths.results={shlex.quote(str(older))} reads them")
     typed = {section_of(word) for word in settings.overrides}
     if not given and "data" not in typed and project.find() is None:
         notes = next((name for name in _NOTES if Path(name).is_dir()), "FOLDER")

@@ -1,6 +1,6 @@
 """A wheel that is built and installed somewhere else works there, with its own configuration and benchmark.
 
-Slow, and needs a package index for the build: RAGBENCH_SLOW=1, which `.ci/run` sets.
+Needs a package index for the build.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-pytestmark = pytest.mark.skipif(not os.environ.get("RAGBENCH_SLOW"), reason="slow: set RAGBENCH_SLOW=1")
+pytestmark = pytest.mark.slow
 
 
 def run(*command: str | Path, **options) -> str:

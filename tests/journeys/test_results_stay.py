@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import shutil
 from pathlib import Path
@@ -86,20 +85,17 @@ def test_without_a_project_file_a_run_says_what_it_measures(empty: Path, benchma
     assert (empty / "results" / "runs").is_dir()
 
 
-def test_results_of_an_older_checkout_are_named_while_there_are_none_here(empty: Path, monkeypatch) -> None:
-    checkout = empty.parent / "check out"
+def test_results_in_the_checkout_change_nothing_elsewhere(empty: Path, monkeypatch) -> None:
+    checkout = empty.parent / "checkout"
     (checkout / "results" / "runs").mkdir(parents=True)
     monkeypatch.setattr(locations, "checkout", lambda: checkout)
-    older = locations.older_results(empty / "results")
-    assert older == checkout / "results"
-    with pytest.raises(ResultsError, match=r"run an experiment first, or add paths.results=.*check out/results, where"):
+    monkeypatch.setattr(locations, "configuration", lambda: ROOT / "conf")
+    assert len(where.sentences(composition.compose([]))) == 2
+    with pytest.raises(ResultsError, match=r"no results below .*: run an experiment first$"):
         store.latest(empty / "results")
-    (empty / "results" / "runs").mkdir(parents=True)
-    assert locations.older_results(empty / "results") is None
-    assert locations.older_results(checkout / "results") is None
 
 
-@pytest.mark.skipif(not os.environ.get("RAGBENCH_SLOW"), reason="slow: set RAGBENCH_SLOW=1")
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_the_commands_of_readme_leave_their_results_where_they_are_typed(empty: Path, monkeypatch, capsys) -> None:
     """Every call of README is carried out beside a handbook with four questions; all that it writes lies there."""
