@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ragbench.atlas import changes
 from ragbench.atlas.tables import COLLECTION_COLUMNS, COLLECTIONS, EFFECTS, QUESTIONS, Atlas, effects_of, own_folder
 from ragbench.base.errors import ConfigError, ResultsError
+from ragbench.base.files import locked
 from ragbench.evaluation.measures import PRIMARY
 from ragbench.results import measurements, store
 
@@ -104,15 +105,14 @@ def add(run: Measurements, benchmark: Benchmark, about: Mapping[str, Any], quest
 
     values = values_of([run])
     new = tables([(facts(benchmark, about, len(values), questions), values)])
-    place = own_folder()
-    if (place / EFFECTS).is_file() and (place / COLLECTIONS).is_file():
-        old = Atlas.load(place)
-        effects = old.effects[old.effects["collection"] != benchmark.name]
-        collections = old.collections[old.collections["collection"] != benchmark.name]
-        both = Atlas(pd.concat([effects, new.effects]), pd.concat([collections, new.collections]))
-    else:
-        both = new
-    both.write(place)
+    place, both = own_folder(), new
+    with locked(place / EFFECTS):
+        if (place / EFFECTS).is_file() and (place / COLLECTIONS).is_file():
+            old = Atlas.load(place)
+            effects = old.effects[old.effects["collection"] != benchmark.name]
+            collections = old.collections[old.collections["collection"] != benchmark.name]
+            both = Atlas(pd.concat([effects, new.effects]), pd.concat([collections, new.collections]))
+        both.write(place)
     return new
 
 

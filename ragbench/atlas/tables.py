@@ -71,7 +71,7 @@ class Atlas:
         effects = self.effects.sort_values(["collection", "base", "change"])[list(EFFECT_COLUMNS)]
         collections = self.collections.sort_values("collection")[list(COLLECTION_COLUMNS)]
         folder.mkdir(parents=True, exist_ok=True)
-        for name, frame in ((EFFECTS, effects), (COLLECTIONS, collections)):
+        for name, frame in ((COLLECTIONS, collections), (EFFECTS, effects)):  # `load` looks for the second
             files.write_text(folder / name, frame.to_csv(index=False, float_format="%.5f"))
 
     @cached_property

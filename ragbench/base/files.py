@@ -51,6 +51,16 @@ def atomic_write(path: Path, durable: bool = True) -> Iterator[Path]:
         raise
 
 
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Let one process and thread at a time read, change and replace a file. A thread may lock a file twice."""
+    from filelock import FileLock
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(path.with_name(f".{path.name}.lock"), is_singleton=True):
+        yield
+
+
 def write_text(path: Path, text: str, durable: bool = True) -> None:
     """Write a UTF-8 file that is either absent or complete."""
     with atomic_write(path, durable) as draft:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ragbench.base import fewest
 from ragbench.base.errors import BenchmarkError
+from ragbench.base.files import locked
 from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import Qrels, docno_of_section
 from ragbench.benchmark.lines import write_atomically
@@ -59,7 +60,7 @@ class JudgingSession:
     _pool: PoolFile = field(init=False)
     _queue: list[int] = field(init=False)
     _place: int = field(init=False, default=0)
-    _done: list[tuple[int, str, bool]] = field(init=False, default_factory=list)
+    _done: list[tuple[int, int, str, bool]] = field(init=False, default_factory=list)
     _seconds: list[float] = field(init=False, default_factory=list)
     _graded_at: float = field(init=False, default=-math.inf)
 
@@ -149,12 +150,11 @@ class JudgingSession:
         """Take back the last grade or skip of this session and return to its pair; False when there is none."""
         if not self._done:
             return False
-        number, before, again = self._done.pop()
+        self._place, number, before, again = self._done.pop()
         self._pool.rows[number]["grade"] = before
         if again:
             self._queue.pop()
-        self._place -= 1
-        self._save()
+        self._save(number)
         return True
 
     def _set(self, grade: str, again: bool) -> None:
@@ -162,17 +162,27 @@ class JudgingSession:
             raise BenchmarkError(f"{self.path} has nothing left to grade: merge it into the judgments")
         number = self._queue[self._place]
         row = self._pool.rows[number]
-        self._done.append((number, row["grade"], again))
+        self._done.append((self._place, number, row["grade"], again))
         row["grade"] = grade
         if again:
             self._queue.append(number)
         self._place += 1
-        self._save()
+        self._save(number)
 
-    def _save(self) -> None:
+    def _save(self, changed: int) -> None:
+        """Write the pair that this session has changed, and read what other sessions have changed."""
         columns = self._pool.columns
-        rows = ([row[name] for name in columns] for row in self._pool.rows)
-        write_atomically(self.path, to_csv(columns, rows, self._pool.separator))
+        with locked(self.path):
+            theirs = {_pair(row): row for row in read_pool(self.path).rows} if self.path.exists() else {}
+            for number, row in enumerate(self._pool.rows):
+                if number != changed and (other := theirs.get(_pair(row))):
+                    grade = _clean(other["grade"], str(self.path))
+                    row |= {"grade": grade, "note": other["note"] or row["note"]}
+            rows = ([row[name] for name in columns] for row in self._pool.rows)
+            write_atomically(self.path, to_csv(columns, rows, self._pool.separator))
+        open_ = ("", SKIPPED)
+        while self._place < len(self._queue) and self._pool.rows[self._queue[self._place]]["grade"] not in open_:
+            self._place += 1
 
 
 @dataclass(frozen=True)
@@ -238,7 +248,11 @@ def merge_into_folder(pool: Path, folder: Path, overwrite: bool = False) -> Merg
             f"{pool} holds grades of a model, which are not judgments: use them beside those of people, with "
             "ragbench compare --model-grades"
         )
-    sections, documents = folder / SECTIONS, folder / DOCUMENTS
+    with locked(folder / SECTIONS):
+        return _merge_into(pool, folder / SECTIONS, folder / DOCUMENTS, overwrite)
+
+
+def _merge_into(pool: Path, sections: Path, documents: Path, overwrite: bool) -> Merged:
     merged = merge(pool, read_qrels(sections) if sections.exists() else {}, overwrite)
     judged = read_qrels(documents) if documents.exists() else {}
     touched = {(qid, docno_of_section(section)) for qid, section, _ in _read_grades(pool)[0]}
@@ -283,6 +297,10 @@ def _clean(grade: str, where: str) -> str:
     if text not in ("", SKIPPED, *map(str, GRADES)):
         raise BenchmarkError(f"{where}: grade '{grade}' must be 0, 1, 2, 3, s (skipped) or empty")
     return text
+
+
+def _pair(row: Mapping[str, str]) -> tuple[str, str]:
+    return row["qid"], row["section"]
 
 
 def _join(names: list[str]) -> str:

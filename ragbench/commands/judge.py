@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragbench.base import console
 from ragbench.base.errors import ConfigError, ResultsError
+from ragbench.base.files import locked
 
 if TYPE_CHECKING:
     from ragbench.base.types import Document
@@ -69,10 +70,10 @@ def main(arguments: argparse.Namespace) -> int:
             "of that run, or pool again"
         )
     require_pairs(pool, qids, documents)
-    folder.mkdir(parents=True, exist_ok=True)
-    if source and not any((folder / name).exists() for name in (SECTIONS, DOCUMENTS)):
-        _begin(folder, source["data"], qids, documents)
-    merged = merge_into_folder(pool, folder, arguments.overwrite)
+    with locked(folder / SECTIONS):
+        if source and not any((folder / name).exists() for name in (SECTIONS, DOCUMENTS)):
+            _begin(folder, source["data"], qids, documents)
+        merged = merge_into_folder(pool, folder, arguments.overwrite)
     print(f"{merged.added} added, {merged.unchanged} known, {merged.replaced} replaced, {merged.left} open; {folder}")
     console.next_command(shlex.join(["run", *typed]))
     if typed and project.find() is not None:

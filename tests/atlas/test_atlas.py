@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 
-from ragbench.atlas import changes, fetch, records, tables
+from ragbench.atlas import changes, fetch, gather, records, tables
 from ragbench.atlas.tables import QUESTIONS, Atlas, effects_of
 from ragbench.base.errors import BenchmarkError, ConfigError, ResultsError
 from ragbench.config import composition
@@ -96,6 +99,38 @@ def test_tables_are_written_and_read_again(tmp_path: Path) -> None:
     (tmp_path / "effects.csv").write_text("a,b\n1,2\n", encoding="utf-8")
     with pytest.raises(ResultsError, match="other columns"):
         Atlas.load(tmp_path)
+
+
+def test_a_first_write_that_is_killed_leaves_what_is_shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    before, calls = Atlas.load(), []
+
+    def killed(path: Path, text: str) -> None:
+        if calls:
+            raise KeyboardInterrupt
+        calls.append(path.write_text(text))
+
+    monkeypatch.setattr(tables.files, "write_text", killed)
+    with pytest.raises(KeyboardInterrupt):
+        made([0.5]).write(tables.own_folder())
+    assert len(Atlas.load().collections) == len(before.collections)
+
+
+def test_two_additions_at_once_are_both_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr(gather, "values_of", lambda runs: runs[0])
+    monkeypatch.setattr(gather, "facts", lambda benchmark, *about: {"collection": benchmark.name})
+    monkeypatch.setattr(gather, "tables", lambda rows: named(rows[0][0]["collection"]))
+    slow = Atlas.write
+    monkeypatch.setattr(Atlas, "write", lambda *given: (time.sleep(0.1), slow(*given)))
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(lambda name: gather.add((), SimpleNamespace(name=name), {}), ("one", "two")))
+    assert set(Atlas.load(tables.own_folder()).collections["collection"]) == {"one", "two"}
+
+
+def named(name: str) -> Atlas:
+    found = made([0.5])
+    return Atlas(found.effects.assign(collection=name), found.collections.assign(collection=name))
 
 
 def test_own_measurements_count_and_replace_those_of_the_same_collection(

@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import math
 import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -9,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragbench.base.errors import BenchmarkError
+from ragbench.benchmark import judge
 from ragbench.benchmark.judge import JudgingSession, merge, merge_into_folder
 from ragbench.benchmark.native import read_qrels, write_qrels
 from ragbench.benchmark.pool import COLUMNS, read_pool, to_csv
@@ -201,3 +205,29 @@ def test_every_face_acts_through_the_same_keys(tmp_path: Path, monkeypatch: pyte
     with pytest.raises(BenchmarkError, match="'4' is not a grade"):
         session.act("4")
     assert read_pool(path).rows[0]["note"] == "so so"
+
+
+def test_two_merges_at_once_keep_all_grades(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pools = [tmp_path / f"{letter}.csv" for letter in "pq"]
+    for pool in pools:
+        write(pool, (pool.stem, "a#1", "2"), (pool.stem, "b#1", "1"))
+    slow = judge.write_qrels
+    monkeypatch.setattr(judge, "write_qrels", lambda *given: (time.sleep(0.1), slow(*given)))
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(partial(judge.merge_into_folder, folder=tmp_path / "qrels"), pools))
+    assert set(judge.read_qrels(tmp_path / "qrels" / judge.SECTIONS)) == {"p", "q"}
+    assert set(judge.read_qrels(tmp_path / "qrels" / judge.DOCUMENTS)) == {"p", "q"}
+
+
+def test_two_sessions_on_one_pool_keep_each_others_grades(tmp_path: Path) -> None:
+    pool = tmp_path / "pool.csv"
+    write(pool, *(("q", f"a#{number}", "") for number in range(5)))
+    one, two = JudgingSession(pool), JudgingSession(pool)
+    one.grade(3)
+    one.grade(2)
+    two.grade(0)  # of the pair that it shows: the last grade counts
+    assert two.item is not None and two.item.section == "a#2"
+    two.grade(1)
+    one.act("0", ("q", "a#2"))  # one still shows this pair
+    assert grades(pool) == ["0", "2", "0", "", ""]
+    assert one.undo() and one.undo() and grades(pool) == ["0", "", "", "", ""]
