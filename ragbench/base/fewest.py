@@ -30,6 +30,9 @@ LEVEL = 20
 """Topics with judgments at a level (documents or passages), or half of those of the other level: else it is left out.
 It could not speak, and its comparisons would cost the others their power."""
 
+BOUND_FREE = 30
+"""Queries from which a gain needs no bound that holds for every distribution."""
+
 INTERVAL = 3
 """Queries for an interval of a mean."""
 

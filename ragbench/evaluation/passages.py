@@ -135,7 +135,7 @@ def _answer(state: QueryState, passages: Passages, benchmark: Benchmark, budget:
         parts = passages.covered(returned, quotes) & set(grades)
         if rank < DEPTH:
             tokens += length
-            gains.append(max((grades[part] for part in parts - covered), default=0.0 if parts else None))
+            gains.append(max((max(0, grades[part]) for part in parts - covered), default=0.0 if parts else None))
             covered |= parts
         if spent <= budget:
             within |= parts

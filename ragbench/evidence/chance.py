@@ -142,15 +142,15 @@ def _student(n: int, tail: float) -> float:
 def critical_alone(each: Sequence[NDArray[np.float32]], level: float, n: NDArray[Any]) -> Floats:
     """For every row, the z that chance exceeds, in one direction, with probability `level`: that row alone.
 
-    For the lower bound of a mean. No other row takes part, so it does not depend on their number. Where so few queries
-    changed that no z is so rare, it is that of Student's t.
+    For the lower bound of a mean. No other row takes part, so it does not depend on their number. At least Student's t:
+    where the floor of the family binds, a row's z is its mean over a constant, whose quantiles alone are too small.
     """
     from scipy.special import stdtrit
 
     student = -stdtrit(np.maximum(n - 1, 1), level)
-    found = []
+    found = [np.broadcast_to(student, np.shape(n))]
     for draws in each:
         allowed = int(np.floor(level * (draws.shape[1] + 1) + _NEAR)) - 1
-        enough = 0 <= allowed < draws.shape[1]
-        found.append(np.partition(draws, -1 - allowed, axis=1)[:, -1 - allowed] if enough else student)
+        if 0 <= allowed < draws.shape[1]:
+            found.append(np.partition(draws, -1 - allowed, axis=1)[:, -1 - allowed])
     return np.asarray(np.max(found, axis=0), dtype=np.float64)

@@ -21,18 +21,18 @@ _STEPS = 16  # of a bisection from eight standard deviations: to a ten-thousandt
 
 
 def detectable_effects(
-    differences: Floats, here: NDArray[np.bool_], critical: tuple[float, float], *, seed: int
+    differences: Floats, here: NDArray[np.bool_], critical: tuple[float, float], *, seed: int, least: float = 0.0
 ) -> Floats:
     """For every row of (k, n), the true mean difference that exceeds `critical` in 80% of bootstrap experiments.
 
-    `critical` are those of positive and of negative effects.
+    `critical` are those of positive and of negative effects; `least` is the sum over queries that a sample must exceed.
 
     An experiment resamples queries, ties included; an effect shifts every query that is not a tie. The direction
     that is harder to find counts: with the mean of both directions, only 73 to 79% of the experiments in
     `tests/bench/promises.py` find it. NaN for rows with fewer than `fewest.DETECTABLE` queries or changed queries.
     """
     n, changed = here.sum(axis=1), (differences != 0).sum(axis=1)
-    least = t_of_mean.floor(differences, n)
+    floors = t_of_mean.floor(differences, n)
     enough = (n >= fewest.DETECTABLE) & (changed >= fewest.DETECTABLE)
     effects = np.full(len(differences), np.nan)
     if not enough.any():
@@ -45,14 +45,15 @@ def detectable_effects(
     ]
     first, second, moved, size = (np.concatenate(each, axis=1) for each in zip(*parts, strict=True))
     share = (rows != 0).sum(axis=1, keepdims=True) / n
-    floor = least[enough][:, np.newaxis]
+    floor = floors[enough][:, np.newaxis]
 
     def power(effect: Floats, *, sign: float) -> Floats:
         """The share of experiments that find an effect of this size and sign, by row."""
         step = sign * effect[:, np.newaxis] / share
         sums = (first + step * moved, second + 2 * step * first + step**2 * moved)
         z = t_of_mean.statistic(np.maximum(size, 1.0), *sums, floor)
-        return np.asarray((sign * z > critical[0 if sign > 0 else 1]).mean(axis=1))
+        found = (sign * z > critical[0 if sign > 0 else 1]) & (sign * sums[0] > least)
+        return np.asarray(found.mean(axis=1))
 
     spread = np.sqrt((rows**2).sum(axis=1) / n[:, 0])
     either = [_least(partial(power, sign=sign), spread) for sign in (1.0, -1.0)]

@@ -56,8 +56,6 @@ class Level:
     def at_least(self) -> float:
         """The lower bound of the effect, whether unjudged hits are useless or useful; NaN where there is none."""
         found = self.comparison
-        if found.ties == found.n >= fewest.INTERVAL:
-            return 0.0
         return found.at_least + min(0.0, 0.0 if self.useful is None else self.useful - found.difference)
 
     def not_worse(self, margin: float) -> bool:
@@ -70,11 +68,10 @@ class Level:
         Equivalence is shown by two one-sided tests (Schuirmann, J. Pharmacokinetics and Biopharmaceutics 15, 1987).
         """
         found = self.comparison
-        if found.ties == found.n:
-            return "equivalent" if found.n >= fewest.DETECTABLE else "open"
         if np.isnan(found.ci_low):
             return "open"
-        if -smallest_effect < found.narrow_low and found.narrow_high < smallest_effect:
+        enough = found.n >= fewest.DETECTABLE
+        if enough and -smallest_effect < found.narrow_low and found.narrow_high < smallest_effect:
             return "equivalent"
         if not self._sure:
             return "open"
@@ -82,7 +79,7 @@ class Level:
 
     @property
     def _sure(self) -> bool:
-        return self.comparison.p_value <= 1 - self.comparison.confidence + 1e-12 and self.sign_is_sure
+        return self.comparison.significant and self.sign_is_sure
 
     def text(self, smallest_effect: float) -> str:
         """The numbers and what they mean: `documents +0.031 [+0.012, +0.050], p = 0.002: better`."""

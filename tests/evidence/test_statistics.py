@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.evidence import chance, t_of_mean
-from ragbench.evidence.statistics import compare, compare_all
+from ragbench.evidence.statistics import BETS, compare, compare_all, e_values
 
 
 def like_ndcg(generator, shape, ties=0.4):
@@ -200,12 +200,39 @@ def test_comparison_describes_the_pairs():
 
 def test_equal_arms_and_constant_differences():
     equal = compare([0.3] * 30, [0.3] * 30, seed=1)
-    assert (equal.difference, equal.ci_low, equal.ci_high, equal.p_value, equal.ties) == (0.0, 0.0, 0.0, 1.0, 30)
+    assert (equal.difference, equal.p_value, equal.ties) == (0.0, 1.0, 30)
+    assert (equal.ci_low, equal.ci_high) == (pytest.approx(-2 / 32), pytest.approx(2 / 32))  # two unseen queries
+    assert equal.narrow_high == pytest.approx(1 - 0.05 ** (1 / 30))  # 9.5% of all queries may be of an unseen kind
+    assert equal.at_least == pytest.approx(-1 / 31)
     constant = compare(np.full(30, 0.4), np.full(30, 0.3), seed=1)
     assert constant.ci_low < 0.1 < constant.ci_high
     # All of its width is the floor: 0.1 * root(16 / 30) / root(29) = 0.0136, times the critical 1.9.
-    assert constant.ci_low > 0.07
+    # That is 0.074; two more queries that lose everything leave (3 - 2) / 32.
+    assert constant.ci_low == pytest.approx(1 / 32)
     assert constant.p_value == 1 / 10_001
+
+
+def test_a_gain_that_two_lost_queries_would_reverse_is_not_significant():
+    gains = [0.06] * 30  # a sum of 1.8
+    small = compare(np.full(30, 0.3) + gains, np.full(30, 0.3), seed=1)
+    assert small.p_value < 0.001 and small.ci_low < 0 and not small.robust and not small.significant
+    assert compare(np.full(40, 0.36), np.full(40, 0.3), seed=1).significant  # a sum of 2.4
+
+
+def test_below_thirty_queries_a_gain_needs_a_bound_for_every_distribution():
+    for queries, significant in ((29, False), (30, True)):  # e = 5.3 for 29 of 0.1, below 40
+        few = compare(np.full(queries, 0.5), np.full(queries, 0.4), seed=1)
+        assert few.p_value < 0.001 and few.significant == significant
+    assert compare(np.full(20, 0.7), np.full(20, 0.3), seed=1).significant  # e = 126
+    assert compare(np.full(20, 0.3), np.full(20, 0.5), seed=1).significant  # a loss needs none
+
+
+def test_e_values_by_hand():
+    differences = np.array([[0.5, -0.2], [0.0, 0.0]])
+    assert e_values(differences).tolist() == [
+        pytest.approx(np.mean([(1 + b * 0.5) * (1 - b * 0.2) for b in BETS])),
+        pytest.approx(1.0),
+    ]
 
 
 def test_one_query_is_compared_without_a_claim():
