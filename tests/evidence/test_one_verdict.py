@@ -24,7 +24,7 @@ from ragbench.workbench import Results
 from tests.notes import write_vault
 
 PACKAGE = Path(__file__).resolve().parents[2] / "ragbench"
-QUERIES = 160
+QUERIES = 300
 ARMS = {
     "good": "adopt",  # better documents, passages as before
     "slow": "reject",  # the same gain, 400 ms more
@@ -47,7 +47,7 @@ def run(write_results, tmp_path_factory: pytest.TempPathFactory) -> Measurements
         "slow": gain,
         "narrow": gain,
         "same": base + generator.normal(0, 0.002, QUERIES),
-        "noisy": np.clip(base + generator.normal(-0.01, 0.2, QUERIES), 0, 1),
+        "noisy": np.clip(base + generator.normal(-0.03, 0.2, QUERIES), 0, 1),
     }
     passages = {
         arm: np.clip(base + generator.normal(-0.12 if arm == "narrow" else 0.0, 0.03, QUERIES), 0, 1) for arm in documents
