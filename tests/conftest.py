@@ -59,7 +59,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(autouse=True)
 def isolated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give each test a working directory and a test-set usage log of its own."""
+    """Give each test a working directory and a record of comparisons of its own."""
     place = SESSION / f"{os.getpid()}-{next(numbers)}"
     place.mkdir()
     monkeypatch.chdir(place)

@@ -42,7 +42,7 @@ def main(arguments: argparse.Namespace) -> int:
                 "verdicts": results.verdicts.to_dict(orient="records"),
                 "halves": results.halves.to_dict(orient="records"),
                 "areas": results.areas.to_dict(orient="records"),
-                "looks": results.looks,
+                "comparison": results.comparison,
             }
         )
         return 0

@@ -66,7 +66,7 @@ def main(arguments: argparse.Namespace) -> int:
         benchmark=load(settings.config) if configured else None,
         policy=Policy.of(settings.config),
     )
-    gathered, look = _look(gathered, settings)
+    gathered, exploratory = _recorded(gathered, settings)
     frame = table(gathered.arms.against(arguments.baseline))
     for note in gathered.notes:
         console.say(f"note: {note}")
@@ -83,8 +83,8 @@ def main(arguments: argparse.Namespace) -> int:
         title = f"Against {base}: {gathered.arms.policy.measure} on {gathered.benchmark}, split {gathered.split}"
         tables.print_verdicts(frame, title)
         tables.print_field(field(gathered.arms))
-        if look:
-            print(f"This is {look}.")
+        if exploratory:
+            print(exploratory)
     return 0
 
 
@@ -151,23 +151,21 @@ def _model_judged(sources: Sequence[Path], arguments: argparse.Namespace) -> int
     return 0
 
 
-def _look(gathered: GatheredArms, settings: Settings) -> tuple[GatheredArms, str]:
-    """Record that arms of several runs are judged on test topics: the arms at the price of that look, and a sentence.
+def _recorded(gathered: GatheredArms, settings: Settings) -> tuple[GatheredArms, str]:
+    """Record that arms of several runs are compared: the arms as that comparison judges them, and its label.
 
-    Arms of one run have the verdicts of that run: reading them again is no look.
+    Arms of one run have the verdicts of that run: reading them again is no comparison.
     """
     from dataclasses import replace
 
-    from ragbench.results import ledger
+    from ragbench.base.fingerprint import digest
+    from ragbench.results import comparisons
 
     if gathered.run is not None:
-        return gathered, gathered.run.look
-    if not gathered.looks_at_test:
-        return gathered, ""
+        return gathered, gathered.run.exploratory
     arms = gathered.arms
-    seen = [gathered.split, arms.policy.measure, {name: arm.levels for name, arm in arms.arms.items()}]
-    number = ledger.look(settings.ledger, gathered.digest, seen, "compare", list(arms.arms))
-    turn = ledger.turn(settings.ledger, gathered.digest, seen, "compare")
-    policy = replace(arms.policy, share=ledger.share(turn), left=ledger.left(turn))
-    said = ledger.sentence(number, gathered.benchmark, turn, policy.statistics.confidence)
-    return replace(gathered, arms=replace(arms, policy=policy)), said
+    queries = {qid for arm in arms.arms.values() for values in arm.levels.values() for qid in values}
+    compared = [arms.policy.measure, sorted(digest(arm.levels) for arm in arms.arms.values())]
+    number = comparisons.record(settings.ledger, gathered.benchmark, queries, compared, "compare", list(arms.arms))
+    policy = replace(arms.policy, exploratory=number > 1)
+    return replace(gathered, arms=replace(arms, policy=policy)), comparisons.describe(number)

@@ -32,7 +32,7 @@ EXAMPLES = """examples:
   ragbench data power                                the smallest difference each split can show
   ragbench data judged @1                            Judged@10 of every arm, and what share of the relevant is judged
   ragbench data judged --systems lexical_only,dense_only
-  ragbench data looks                                who looked at the test topics, and how often
+  ragbench data comparisons                          which arms were compared on these queries, and what is unused
 """
 
 
@@ -40,9 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What to do, and options of each."""
     parser.add_argument(
         "task",
-        choices=("check", "split", "agreement", "describe", "power", "judged", "looks"),
+        choices=("check", "split", "agreement", "describe", "power", "judged", "comparisons", "looks"),
         metavar="task",
-        help="check, split, agreement, describe, power, judged or looks",
+        help="check, split, agreement, describe, power, judged or comparisons",
     )
     parser.add_argument("--write", action="store_true", help="split: write the splits into topics.jsonl")
     parser.add_argument("--seed", metavar="N", type=int, default=13, help="split: seed (default 13)")
@@ -86,30 +86,39 @@ def main(arguments: argparse.Namespace) -> int:
         return _agreement(benchmark, arguments)
     if arguments.task == "power":
         return _power(settings, run, arguments)
-    if arguments.task == "looks":
-        return _looks(benchmark, settings, arguments)
+    if arguments.task in ("comparisons", "looks"):
+        return _comparisons(benchmark, settings, arguments)
     return _describe(benchmark, arguments)
 
 
-def _looks(benchmark: Benchmark, settings: Settings, arguments: argparse.Namespace) -> int:
+def _comparisons(benchmark: Benchmark, settings: Settings, arguments: argparse.Namespace) -> int:
     import time
 
     import pandas as pd
 
-    from ragbench.results import ledger
+    from ragbench.results import comparisons
 
-    found = ledger.looks(settings.ledger, benchmark.digest)
     rows = [
-        (n, time.strftime("%Y-%m-%d %H:%M", time.gmtime(each["at"])), each["command"], ", ".join(each["arms"]))
-        for n, each in enumerate(found, start=1)
+        (
+            number,
+            time.strftime("%Y-%m-%d %H:%M", time.gmtime(each["at"])),
+            each["command"],
+            len(each["queries"]),
+            ", ".join(each["arms"]),
+        )
+        for number, each in enumerate(comparisons.made(settings.ledger, benchmark.name), start=1)
     ]
-    table = pd.DataFrame(rows, columns=["look", "when (UTC)", "command", "arms"])
+    table = pd.DataFrame(rows, columns=["comparison", "when (UTC)", "command", "queries", "arms"])
     if arguments.json:
         console.print_json(table.to_dict(orient="records"))
-    elif rows:
-        console.print_table(table, f"Looks at the test topics of '{benchmark.name}'")
+        return 0
+    if rows:
+        console.print_table(table, f"Comparisons on queries of '{benchmark.name}'")
     else:
-        print(f"there has been no look at the test topics of '{benchmark.name}' as it is now")
+        print(f"no arms were compared on queries of '{benchmark.name}' yet")
+    used = comparisons.used(settings.ledger, benchmark.name)
+    unused = sum(topic.qid not in used for topic in benchmark.with_answer(benchmark.topics))
+    print(f"{unused} judged queries are unused: ragbench run --confirm RUN/ARM compares on them")
     return 0
 
 

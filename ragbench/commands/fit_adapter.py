@@ -26,8 +26,8 @@ EXAMPLES = """examples:
   ragbench fit adapter exp=recommended --write mine   keep it, and print the word that uses it
   ragbench fit adapter exp=recommended --no-test      leave the test topics unread
 """
-LOOK = "fit adapter"
-"""Under this name the ledger keeps looks at the test topics."""
+COMMAND = "fit adapter"
+"""The name of this command in the record of comparisons."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -104,8 +104,10 @@ def _confirmation(
     if TEST not in benchmark.splits or not (topics := adapter.judged(benchmark, TEST)):
         return None
     key = [settings.pipeline, settings.index, benchmark.collection, found.adapter.text, spec]
-    share = training.look(settings, benchmark, key, LOOK, settings.name)
+    queries = [topic.qid for topic in topics]
+    if label := training.record_confirmation(settings, benchmark, queries, key, COMMAND, settings.name):
+        console.say(f"the test on held-out queries is {label}")
     learned, before = (
         adapter.with_adapter(settings, benchmark, each, topics, progress, console.say) for each in (found.adapter, None)
     )
-    return training.compare(learned, before, settings, share)
+    return training.compare(learned, before, settings)

@@ -45,8 +45,8 @@ sites.yaml lists collections; paths are relative to it:
     words: data=vault data.corpus=uv/vault data.queries=uv/queries.jsonl data.qrels=uv/qrels/test.tsv
     weight: 1          # how much a topic counts; also kind, site, split, about (facts for the data sheet)
 """
-LOOK = "fit order"
-"""Under this name the ledger keeps looks at the test topics."""
+COMMAND = "fit order"
+"""The name of this command in the record of comparisons."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -225,8 +225,12 @@ def _confirmation(
         return None
     judged = own_order.sample(settings, arm, benchmark, TEST, start, spec, progress)
     key = [arm.pipeline.fingerprint, benchmark.collection, found.stage, spec]
-    share = training.look(settings, benchmark, key, LOOK, arm.name)
-    return training.compare(*own_order.confirm(judged, start, found), settings, share) if len(judged) else None
+    if not len(judged):
+        return None
+    queries = [topic.qid for topic in benchmark.with_answer(benchmark.select(TEST))]
+    if label := training.record_confirmation(settings, benchmark, queries, key, COMMAND, arm.name):
+        console.say(f"the test on held-out queries is {label}")
+    return training.compare(*own_order.confirm(judged, start, found), settings)
 
 
 def _print(found: OwnOrder, topics: int, measured: Mapping[str, Comparison | None]) -> None:

@@ -58,12 +58,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Compare and print; 1 when the candidate is worse, 3 when too little is known to say."""
-    from ragbench.benchmark.split import TEST
     from ragbench.commands.verify import show
     from ragbench.config import composition, project
     from ragbench.export import measured_arm
     from ragbench.export.gate import Limits, gate
-    from ragbench.results import ledger
     from ragbench.workbench.runs import find, split_words
 
     with as_options():
@@ -89,11 +87,6 @@ def main(arguments: argparse.Namespace) -> int:
     first, second = ([*named, "@1"] if named else [arguments.baseline or _pinned(), arguments.candidate or "@1"])[:2]
     baseline, candidate = (measured_arm.find(find(name, settings, console.say)) for name in (first, second))
     checks = gate(baseline, candidate, limits)
-    newer = candidate.results
-    if (newer.per_query["split"] == TEST).any():
-        compared = [baseline.results.folder.name, baseline.name, candidate.name]
-        key = [newer.folder.name, newer.arms, compared]
-        ledger.look(settings.ledger, str(newer.record["benchmark"]["digest"]), key, "gate", newer.arms)
     return show(checks, arguments.json)
 
 

@@ -21,7 +21,8 @@ Without an experiment or a switch it compares the baseline with the recommended 
 inside a project (`ragbench init`) it measures the arms that ragbench.yaml lists.
 
 Without split=, both forms use the test topics. -m explores on the train topics, or on all topics where there are fewer
-than 100. Confirm what you choose with split=test: every look at the test topics is counted."""
+than 100. The first comparison on queries can adopt; later ones are exploratory, and --confirm tests what you
+choose on queries not used before."""
 EXAMPLES = """examples:
   ragbench run                                   is the recommended search better than the baseline?
   ragbench run data=vault data.corpus=notes data.queries=queries.csv   and on your notes?
@@ -33,6 +34,7 @@ EXAMPLES = """examples:
   ragbench run --arm off="" --arm deep="rerank=on rerank.depth=50"     arms by name; words outside are shared by all
   ragbench run latency.enabled=false split=train baseline and recommended: quality only, on the training topics
   ragbench run --time-again @1                   the times of the newest run anew, on a quieter machine
+  ragbench run --confirm @1/recommended          one arm against the first, on queries not compared on before
   ragbench run exp=phase1 latency.arrival_qps=[5,10,20]     also the response time when queries queue
 """
 
@@ -41,19 +43,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Overrides, `-m` and output options."""
     parser.add_argument("-m", "--multirun", action="store_true", help="run every combination of comma-separated values")
     parser.add_argument("--time-again", metavar="RUN", help="time the arms of a finished run anew: its quality is kept")
+    parser.add_argument(
+        "--confirm", metavar="RUN/ARM", help="compare this arm with the first of its run on queries not used before"
+    )
     console.add_experiment(parser)
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Compose, run, write files, log to MLflow, print the table."""
+    from ragbench.export import measured_arm
+    from ragbench.results.measured_data import names_data
     from ragbench.workbench import Experiment
     from ragbench.workbench.runs import named_runs
 
-    if arguments.time_again and (arguments.arm or arguments.multirun or arguments.explain_plan):
-        raise ConfigError("--time-again times the arms of a run: leave --arm, -m and --explain-plan out")
+    if (arguments.time_again or arguments.confirm) and (arguments.arm or arguments.multirun or arguments.explain_plan):
+        raise ConfigError("--time-again and --confirm take the arms of a run: remove --arm, -m and --explain-plan")
+    if arguments.time_again and arguments.confirm:
+        raise ConfigError("--time-again and --confirm do not go together: choose one")
     if arguments.time_again:
         (timed,), _ = named_runs([arguments.time_again, *arguments.overrides], most=1)
         experiment = Experiment.of_run(timed)
+    elif arguments.confirm:
+        data = [word for word in arguments.overrides if names_data([word])]
+        (folder,), _ = named_runs(
+            [arguments.confirm, *(word for word in arguments.overrides if word not in data)], most=1
+        )
+        measured = measured_arm.find(folder)
+        experiment = Experiment.confirm(measured.results.folder, measured.name, *data)
     elif arguments.arm and arguments.multirun:
         raise ConfigError("--arm and -m do not go together: name every arm, or sweep values")
     elif arguments.arm:
@@ -79,7 +95,7 @@ def main(arguments: argparse.Namespace) -> int:
                 "field": results.field.to_dict(orient="records"),
                 "halves": results.halves.to_dict(orient="records"),
                 "areas": results.areas.to_dict(orient="records"),
-                "looks": results.looks,
+                "comparison": results.comparison,
                 "latency": results.latency.to_dict(orient="records"),
                 "open_loop": results.open_loop.to_dict(orient="records"),
                 "peak_memory_mb": dict(results.peak_memory_mb),

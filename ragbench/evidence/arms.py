@@ -91,10 +91,16 @@ class Arms:
 
     @staticmethod
     def of(measured: Measured, policy: Policy | None = None, split: str = "all") -> Arms:
-        """The arms of a finished run, judged by the policy it recorded unless another is given, at its look."""
+        """The arms of a finished run, judged by the policy it recorded unless another is given."""
         configs = {arm: measured.config(arm) for arm in measured.arms}
         policy = policy or Policy.of(configs[measured.arms[0]])
-        policy = replace(policy, **(measured.record.get("look") or {}))
+        spent = float((measured.record.get("look") or {}).get("share", 1.0))  # of a record by alpha spending
+        confidence = 1 - (1 - policy.statistics.confidence) * spent
+        policy = replace(
+            policy,
+            statistics=replace(policy.statistics, confidence=confidence),
+            exploratory=int(measured.record.get("comparison", 1)) > 1,
+        )
         samples = measured.arm_tables(LATENCY, ("arm", "qid", "total"))
         machine = of_machine(measured.record)
         timed = dict(list(samples.groupby("arm"))) if len(samples) else {}
@@ -139,9 +145,9 @@ class Arms:
         """The verdicts on contrasts as one family; none where no values exist. Raises as `levels_of`."""
         effect = self.policy.statistics.smallest_effect
         found = self.levels_of(contrasts)
-        family = self._family(len(contrasts))
+        family, exploratory = self._family(len(contrasts)), self.policy.exploratory
         return [
-            JudgedContrast(contrast, levels, judge(levels, self._cost(contrast), effect, family))
+            JudgedContrast(contrast, levels, judge(levels, self._cost(contrast), effect, family, exploratory))
             for contrast, levels in zip(contrasts, found, strict=bool(found))
         ]
 
@@ -178,10 +184,10 @@ class Arms:
         return np.stack([self._values(arm, level, qids, useful=False) for arm in self.arms])
 
     def _family(self, comparisons: int) -> str:
-        """What a verdict was judged with, and what that look cost, in words."""
+        """The comparisons that a verdict was judged with."""
         alone = comparisons == 1
         judged = "as a pair of its own" if alone else f"one of {comparisons} comparisons judged together"
-        return ", ".join(filter(None, ("" if alone else self.family, judged, self.policy.price)))
+        return ", ".join(filter(None, ("" if alone else self.family, judged)))
 
     def _cost(self, contrast: Contrast) -> Cost:
         times = {arm: known.times for arm, known in self.arms.items() if known.times is not None}

@@ -47,29 +47,14 @@ class BudgetSpec(Checked):
 class Policy:
     """The confidence a difference needs, the size below which it does not matter, and what it may cost.
 
-    `share` of 1 - confidence is what this look at test topics may err in, and `left` what later looks may: see
-    `ragbench.results.ledger`. Bounds for "not worse" are those of one comparison and have the whole.
+    `exploratory`: arms were compared on these queries before (`ragbench.results.comparisons`), so nothing is adopted.
     """
 
     measure: str
     statistics: StatisticsSpec
     budget: BudgetSpec
     seed: int = 13
-    share: float = 1.0
-    left: float = 1.0
-
-    @property
-    def confidence(self) -> float:
-        """The confidence that this look needs."""
-        return 1 - (1 - self.statistics.confidence) * self.share
-
-    @property
-    def price(self) -> str:
-        """What this look costs and leaves, in words; empty for one that has the whole."""
-        if self.share >= 1:
-            return ""
-        whole = 1 - self.statistics.confidence
-        return f"at this look p <= {whole * self.share:.2g} decides and {whole * self.left:.2g} is left"
+    exploratory: bool = False
 
     @staticmethod
     def of(config: Mapping[str, Any]) -> Policy:
@@ -84,14 +69,7 @@ class Policy:
     def compare(self, candidates: ArrayLike, baselines: ArrayLike) -> list[Comparison]:
         """Compare row by row as one family (`compare_all`) with the seed, draws and confidence of the policy."""
         spec = self.statistics
-        return compare_all(
-            candidates,
-            baselines,
-            seed=self.seed,
-            draws=spec.draws,
-            confidence=self.confidence,
-            alone=spec.confidence,
-        )
+        return compare_all(candidates, baselines, seed=self.seed, draws=spec.draws, confidence=spec.confidence)
 
     def budget_ms(self, plus: Iterable[Mapping[str, Any]], minus: Iterable[Mapping[str, Any]]) -> float | None:
         """Milliseconds that the change from configurations `minus` to `plus` may add to p95; None without a limit.

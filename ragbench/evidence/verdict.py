@@ -20,9 +20,9 @@ from ragbench.evidence.cost import Cost
 from ragbench.evidence.statistics import Comparison
 
 Quality = Literal["better", "worse", "equivalent", "open"]
-Outcome = Literal["adopt", "reject", "equivalent", "inconclusive"]
-OUTCOMES: tuple[Outcome, ...] = ("adopt", "equivalent", "inconclusive", "reject")
-"""Ordered from acceptance to rejection."""
+Outcome = Literal["adopt", "confirm", "reject", "equivalent", "inconclusive"]
+OUTCOMES: tuple[Outcome, ...] = ("adopt", "confirm", "equivalent", "inconclusive", "reject")
+"""Ordered from acceptance to rejection; `confirm` is better within the budget, in an exploratory comparison."""
 
 
 @dataclass(frozen=True)
@@ -110,11 +110,18 @@ class Verdict:
     family: str = ""
 
 
-def judge(levels: Mapping[str, Level], cost: Cost, smallest_effect: float, family: str = "") -> Verdict:
-    """The verdict on a change from its comparisons by level and its cost; `family` says what it was judged with."""
+def judge(
+    levels: Mapping[str, Level], cost: Cost, smallest_effect: float, family: str = "", exploratory: bool = False
+) -> Verdict:
+    """The verdict on a change from its comparisons by level and its cost.
+
+    `family` names the comparisons it was judged with; `exploratory`: arms were compared on these queries before.
+    """
     found = tuple(levels.values())
     quality = combine(found, smallest_effect)
     outcome = _outcome(quality, cost)
+    if exploratory and outcome == "adopt":
+        outcome = "confirm"
     texts = "; ".join(level.text(smallest_effect) for level in found)
     within = f" ({family})" if family else ""
     sentences = [f"Quality {quality}: {texts}{within}.", f"Cost {cost.axis}: {cost.text}."]
@@ -124,6 +131,8 @@ def judge(levels: Mapping[str, Level], cost: Cost, smallest_effect: float, famil
             sentences += [power, *more_topics(found, smallest_effect)]
     if quality in ("better", "equivalent") and cost.axis == "open":
         sentences.append(f"{cost.remedy}.")
+    if outcome == "confirm":
+        sentences.append("Exploratory: confirm it on queries on which nothing was compared before.")
     return Verdict(quality, cost, outcome, " ".join(sentences), family)
 
 

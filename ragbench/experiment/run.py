@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +17,6 @@ from ragbench.base.fingerprint import digest, plain
 from ragbench.base.types import Query
 from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic, topic_area
 from ragbench.benchmark.native import DOCUMENTS, SECTIONS, qrels_text
-from ragbench.benchmark.split import TEST
 from ragbench.benchmark.topics.derive import DeriveSpec, choose
 from ragbench.config.arm_builder import ArmBuilder, Progress, Say, fetch_caches, share_caches
 from ragbench.config.benchmark import load
@@ -25,8 +24,9 @@ from ragbench.config.settings import Settings
 from ragbench.evaluation import diagnosis, headroom, latency, levels, measures, open_loop, passages, source_rankings
 from ragbench.evaluation.machine import Watch
 from ragbench.evidence.arms import LATENCY
+from ragbench.evidence.policy import primary
 from ragbench.experiment import coldstart, execution, forecast, provisional
-from ragbench.results import environment, ledger, measurements, store, top_hits, verdicts
+from ragbench.results import comparisons, environment, measurements, store, top_hits, verdicts
 from ragbench.results.measurements import Measurements
 from ragbench.results.store import RunFolder
 
@@ -66,17 +66,22 @@ class Plan:
     def digest(self) -> str:
         """The identity of an experiment: the arms, topics and measures, not how or where it runs."""
         keys = [arm_key(arm) for _, arm in self.arms.values()]
-        return digest([self.command, self.benchmark.digest, self.shared.split, self.shared.measures, keys])
+        some = [] if len(self.topics) == len(self.benchmark.select(self.shared.split)) else [t.qid for t in self.topics]
+        return digest([self.command, self.benchmark.digest, self.shared.split, self.shared.measures, keys, *some])
 
 
-def plan(settings: Sequence[Settings], command: str, builder: ArmBuilder) -> Plan:
-    """Make the arms, and check everything possible before computing. Raises ConfigError, BenchmarkError."""
+def plan(settings: Sequence[Settings], command: str, builder: ArmBuilder, only: Collection[str] | None = None) -> Plan:
+    """Make the arms, and check everything possible before computing. Raises ConfigError, BenchmarkError.
+
+    `only`: the ids of the queries to measure, of those of the split; all of them by default.
+    """
     repeated = next((name for name, count in Counter(each.name for each in settings).items() if count > 1), None)
     if repeated is not None:
         raise ConfigError(f"two arms are called '{repeated}': give them different names with name=...")
     measures.check(settings[0].measures)
     # By name, so that no table depends on the order in which they were written down.
     topics = tuple(sorted(builder.benchmark.select(settings[0].split), key=lambda topic: topic.qid))
+    topics = topics if only is None else tuple(topic for topic in topics if topic.qid in only)
     judged = {*builder.benchmark.document_qrels, *builder.benchmark.section_qrels}
     if not settings[0].config.get("allow_unjudged") and not any(topic.qid in judged for topic in topics):
         raise BenchmarkError(
@@ -93,18 +98,19 @@ def run(
     *,
     command: str = "run",
     folder: Path | None = None,
+    only: Collection[str] | None = None,
     conclude: Callable[[Measurements], None] = verdicts.against_first,
     progress: Progress | None = None,
     say: Say = print,
 ) -> Measurements:
-    """Measure every arm on the benchmark and write the results folder.
+    """Measure every arm on the benchmark, or on `only` these of its queries, and write the results folder.
 
     A stopped run of the same experiment is continued, unless `folder` names another place. `conclude` writes the
     verdicts, every arm against the first unless told otherwise, before the record ends the experiment.
     """
     builder = ArmBuilder.of(settings[0], benchmark, progress, say)
     fetch_caches(builder.store, builder.models)
-    planned = plan(settings, command, builder)
+    planned = plan(settings, command, builder, only)
     for _, arm in planned.arms.values():
         arm.pipeline.require_topics([topic.qid for topic in planned.topics])
     names = list(planned.arms)
@@ -142,7 +148,7 @@ def time_again(
     if benchmark.digest != record["benchmark"]["digest"]:
         raise ResultsError(f"the data of {finished.folder} has changed since: measure it again with ragbench run")
     builder = ArmBuilder.of(settings[0], benchmark, progress, say)
-    planned = plan(settings, "run", builder)
+    planned = plan(settings, "run", builder, set(finished.topics["qid"]))
     identity, label = digest([planned.digest, "timed again", finished.folder.name]), f"{len(names)}-arms-timed-again"
     with store.writing(finished.folder.parents[1], "run", label, identity, names, None, say) as place:
         place.copy(finished.folder, names, (measurements.TOPICS,), without=LATENCY)
@@ -235,7 +241,7 @@ def _conclude(
         "overrides": {each.name: list(each.overrides) for each in planned.settings},
         "split": shared.split,
         "topics": len(planned.topics),
-        **_record_look(planned),
+        "comparison": _record_comparison(planned),
         "benchmark": {
             "name": benchmark.name,
             "digest": benchmark.digest,
@@ -276,17 +282,16 @@ def _write_latency(place: RunFolder, times: _Times, cold: Mapping[str, Mapping[s
     return table
 
 
-def _record_look(planned: Plan) -> dict[str, Any]:
-    """Record a look at judged test topics; its number, 0 when there are none, and its price where it judges."""
+def _record_comparison(planned: Plan) -> int:
+    """Record that the arms are compared on judged queries: the number of the comparison, 0 where there is none."""
     judged = planned.benchmark.document_qrels.keys() | planned.benchmark.section_qrels.keys()
-    if not any(topic.split == TEST and topic.qid in judged for topic in planned.topics):
-        return {"looks": 0}
-    key = [planned.shared.split, *(arm_key(arm) for _, arm in planned.arms.values())]
-    root, digest_of = planned.shared.ledger, planned.benchmark.digest
-    number = ledger.look(root, digest_of, key, planned.command, list(planned.arms))
-    turn = ledger.turn(root, digest_of, key, planned.command)
-    look = {"look": {"share": ledger.share(turn), "left": ledger.left(turn)}} if turn else {}
-    return {"looks": number, "turn": turn, **look}
+    queries = [topic.qid for topic in planned.topics if topic.qid in judged]
+    if len(planned.arms) < 2 or not queries:
+        return 0
+    shared = planned.shared
+    arms = sorted(digest([arm.pipeline.fingerprint, arm.index.spec]) for _, arm in planned.arms.values())
+    key = [primary(shared.config), arms]
+    return comparisons.record(shared.ledger, planned.benchmark.name, queries, key, planned.command, list(planned.arms))
 
 
 def _topics(topics: Sequence[Topic], qrels: Qrels) -> pd.DataFrame:

@@ -13,7 +13,7 @@ from ragbench.evidence.arms import Arms
 from ragbench.results import measurements, store
 from ragbench.results.measurements import Measurements
 
-Gain = Literal["adopt", "equivalent", "inconclusive", "reject", "uncompared"]
+Gain = Literal["adopt", "confirm", "equivalent", "inconclusive", "reject", "uncompared"]
 
 
 @dataclass(frozen=True)
@@ -126,6 +126,13 @@ def require_gain(found: Evidence, force: bool, cost_open: bool = False, advice: 
             f"this configuration is better than {found.baseline}, but its time is open ({found.lacking}): time it "
             "again with ragbench run --time-again @1, or add --cost-open (cost_open=True in Python)"
         )
+    if found.gain == "confirm" and not force:
+        raise ConfigError(
+            f"this configuration is better than {found.baseline} in an exploratory comparison: confirm it on unused "
+            "queries with ragbench run --confirm RUN/ARM, or add --force (force=True in Python)"
+        )
+    if found.gain == "confirm":
+        return "Exported on an exploratory comparison, as --force asks: confirm it on queries not used before."
     if advice is not None and not force and found.gain == "inconclusive":
         if advice.sure:
             return f"Exported on expectation, not on a verdict ({found.lacking}): {advice.sentence}."

@@ -1,13 +1,12 @@
 """What every fit begins and ends with.
 
 It begins with a pipeline cut where the fit comes, and its answers to training topics. It ends with what it brings on
-topics left out, and with one look at the test topics, which has its price.
+topics left out, and with a comparison on the test topics, which is recorded.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from ragbench.base.numbers import with_interval
 from ragbench.config.arm_builder import ArmBuilder, Progress, Say
 from ragbench.evidence.policy import Policy
-from ragbench.results import ledger
+from ragbench.results import comparisons
 from ragbench.search.engine import executor
 from ragbench.search.engine.executor import Arm
 from ragbench.search.engine.pipeline import Pipeline
@@ -48,9 +47,9 @@ def answers(arm: Arm, topics: Iterable[Topic], progress: Progress | None = None)
     return outcome.final
 
 
-def compare(candidate: Values, baseline: Values, settings: Settings, share: float = 1.0) -> Comparison:
-    """What a fit brings, by topic, shapes (n,); `share` of 1 - confidence is what this look may err in."""
-    return replace(Policy.of(settings.config), share=share).compare([candidate], [baseline])[0]
+def compare(candidate: Values, baseline: Values, settings: Settings) -> Comparison:
+    """Compare what a fit learned with its start, by query, shapes (n,)."""
+    return Policy.of(settings.config).compare([candidate], [baseline])[0]
 
 
 def table(measured: Mapping[str, Comparison | None]) -> pd.DataFrame:
@@ -72,10 +71,12 @@ def table(measured: Mapping[str, Comparison | None]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def look(settings: Settings, benchmark: Benchmark, what: object, command: str, arm: str) -> float:
-    """Record that a fit is confirmed on the test topics, and return the share of 1 - confidence that it may err in.
+def record_confirmation(
+    settings: Settings, benchmark: Benchmark, queries: Iterable[str], what: object, command: str, arm: str
+) -> str:
+    """Record that a fit is compared with its start on test queries, and return the label of the comparison.
 
-    `what` names the measured data, as in `ledger.look`.
+    `what` identifies the measured data, as `compared` in `comparisons.record`.
     """
-    ledger.look(settings.ledger, benchmark.digest, what, command, [arm])
-    return ledger.share(ledger.turn(settings.ledger, benchmark.digest, what, command))
+    number = comparisons.record(settings.ledger, benchmark.name, set(queries), [command, what], command, [arm])
+    return comparisons.describe(number)

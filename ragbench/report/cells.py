@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 MINUS = "\u2212"
-MARKS = {"adopt": "✓", "equivalent": "=", "inconclusive": "?", "reject": "✕"}
+MARKS = {"adopt": "✓", "confirm": "✓?", "equivalent": "=", "inconclusive": "?", "reject": "✕"}
 """A sign for every verdict, so that none is shown by colour alone; ordered from acceptance to rejection."""
 
 

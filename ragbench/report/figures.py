@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 VERDICTS = {
     "adopt": (GREEN, "diamond"),
+    "confirm": (GREEN, "diamond-open"),
     "equivalent": (BLUE, "square"),
     "inconclusive": (GREY, "circle"),
     "reject": (RED, "x"),

@@ -121,7 +121,7 @@ def contents(results: Measurements, parts: Parts) -> dict[str, Any]:
 
 
 def _headline(results: Measurements) -> dict[str, Any]:
-    return {**page.headline(results), "design": evidence.design(results), "look": results.look}
+    return {**page.headline(results), "design": evidence.design(results), "exploratory": results.exploratory}
 
 
 def _verdicts(results: Measurements) -> dict[str, Any]:
@@ -167,7 +167,7 @@ def _methods(results: Measurements) -> dict[str, Any]:
 
 
 _PARTS: Mapping[str, tuple[Callable[[Measurements], dict[str, Any]], dict[str, Any]]] = {
-    "title": (_headline, {"name": "", "title": "Results", "lede": "", "started": "", "design": "", "look": ""}),
+    "title": (_headline, {"name": "", "title": "Results", "lede": "", "started": "", "design": "", "exploratory": ""}),
     "verdicts": (_verdicts, {"answers": [], "verdicts": None}),
     "what to expect": (lambda results: {"expected": screen.expected_sentences(results)}, {"expected": []}),
     "the field": (_field, {"field": None, "field_said": []}),

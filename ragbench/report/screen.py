@@ -86,8 +86,8 @@ def below(results: Measurements) -> list[str]:
         said = [f"[ ] is the change from {results.arms[0]}, {results.interval} interval"]
     else:
         said = [f"change of the mean, with its {results.interval} interval"]
-    if looks := results.look:
-        said.append(looks)
+    if label := results.exploratory:
+        said.append(label)
     return [*said, *_reasons(results), *expected_lines(results), "by type and stage: the report, or ragbench compare"]
 
 
@@ -132,6 +132,8 @@ def _reasons(results: Measurements) -> list[str]:
 
 
 def _reason(row: Mapping[str, Any], busy: bool) -> str:
+    if row["verdict"] == "confirm":
+        return f"better; exploratory: ragbench run --confirm '@1/{row['factor']}' tests it on queries not used before"
     if row["verdict"] not in ("inconclusive", "reject"):
         return ""
     if row["quality"] == "worse":

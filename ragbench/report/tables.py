@@ -51,8 +51,8 @@ def show(results: Measurements) -> None:
     if len(results.latency):
         print_table(stages(results), "Service time of a new query, milliseconds", _LATENCY)
         print("\n".join(latency.repeat_sentences(results.latency)))
-    if said := results.look:
-        print(f"This is {said}.")
+    if label := results.exploratory:
+        print(label)
     if len(results.open_loop):
         shown, forms = open_loop.COLUMNS.shown(columns(results.open_loop, open_loop.SHOWN))
         print_table(shown[list(open_loop.SHOWN)], "Response time at rates of arrival, ms", forms)

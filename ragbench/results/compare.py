@@ -9,7 +9,6 @@ from pathlib import Path
 from ragbench.base.errors import ResultsError
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.pool import read_run, trec_eval_order
-from ragbench.benchmark.split import TEST
 from ragbench.evaluation import measures
 from ragbench.evaluation.levels import DOCUMENT
 from ragbench.evaluation.measures import if_useful
@@ -23,15 +22,14 @@ from ragbench.results.measurements import Measurements
 class GatheredArms:
     """Arms of several sources over the same topics of a `split`; `notes` are remarks on the sources.
 
-    `benchmark` and `digest` are the name and digest of the benchmark; `looks_at_test`: test topics are among these.
-    `run` is the one run that all arms are of: its look is no new one. None where they are of several.
+    `benchmark` and `digest` are the name and digest of the benchmark. `run` is the one run that all arms are of, whose
+    comparison is no new one; None where they are of several.
     """
 
     arms: Arms
     split: str
     benchmark: str
     digest: str
-    looks_at_test: bool
     notes: tuple[str, ...] = ()
     run: Measurements | None = None
 
@@ -78,12 +76,11 @@ def gather(
             arms[name if name not in arms else f"{source.name}/{name}"] = arm
     _require_two(arms)
     if runs:
-        about, splits = runs[0].record["benchmark"], set(runs[0].per_query["split"])
+        about = runs[0].record["benchmark"]
     else:
         assert benchmark is not None
-        about, splits = {"name": benchmark.name, "digest": benchmark.digest}, set(benchmark.splits)
-    tested = TEST in (splits if split == "all" else {split})
-    return GatheredArms(Arms(arms, policy), split, str(about["name"]), str(about["digest"]), tested, tuple(notes))
+        about = {"name": benchmark.name, "digest": benchmark.digest}
+    return GatheredArms(Arms(arms, policy), split, str(about["name"]), str(about["digest"]), tuple(notes))
 
 
 def _of_source(
@@ -105,9 +102,8 @@ def _of_one_run(run: Measurements, wanted: Sequence[str | None], policy: Policy,
     for name in asked:
         _require_measured(run.folder, name, arms.arms[name], policy, split)
     _require_two(asked)
-    benchmark, splits = run.record["benchmark"], set(run.per_query["split"])
-    tested = TEST in (splits if split == "all" else {split})
-    return GatheredArms(arms.showing(asked), split, str(benchmark["name"]), str(benchmark["digest"]), tested, run=run)
+    benchmark = run.record["benchmark"]
+    return GatheredArms(arms.showing(asked), split, str(benchmark["name"]), str(benchmark["digest"]), run=run)
 
 
 def _require_measured(source: Path, name: str, arm: Arm, policy: Policy, split: str) -> None:

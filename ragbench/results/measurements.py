@@ -27,7 +27,7 @@ from ragbench.base.errors import BoundaryError, ResultsError
 from ragbench.base.files import why_unreadable
 from ragbench.boundary.yaml import read_yaml_file
 from ragbench.evaluation.measures import HITS, PRIMARY, SILENCE, UNPLACED, Run
-from ragbench.results import ledger, store
+from ragbench.results import comparisons, store
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -110,19 +110,18 @@ class Measurements:
         return bool((~self.per_query["measure"].isin((SILENCE, HITS, UNPLACED))).any())
 
     @property
-    def looks(self) -> int:
-        """The number of this look at the test topics of its benchmark, 0 when no test topics were used."""
-        return int(self.record.get("looks", 0))
+    def comparison(self) -> int:
+        """The number of this comparison on its queries, from 1; 0 where no arms were compared."""
+        return int(self.record.get("comparison", 0))
 
     @property
-    def look(self) -> str:
-        """This look at the test topics, with its price where it judges arms; empty when no test topics were used."""
-        name = str(self.record["benchmark"]["name"])
-        return ledger.sentence(self.looks, name, int(self.record.get("turn", 0)), self._confidence)
+    def exploratory(self) -> str:
+        """The label of an exploratory comparison; empty for the first one on its queries."""
+        return comparisons.describe(self.comparison)
 
     @property
     def interval(self) -> str:
-        """The confidence of the intervals of this look, such as `97.5%`."""
+        """The confidence of the intervals, such as `95%`; less than configured in records of alpha spending."""
         share = float((self.record.get("look") or {}).get("share", 1.0))
         return f"{100 * (1 - (1 - self._confidence) * share):.4g}%"
 

@@ -112,9 +112,7 @@ def judge(runs: Runs, base: ArmId, arms: Sequence[ArmId]) -> list[JudgedContrast
     if len(gathered) == 1:  # one run: its verdicts, whichever of its arms are shown
         by_arm = {each.contrast.factors[0]: each for each in gathered[base.run].against(base.arm)}
         return [by_arm[arm.arm] for arm in arms]
-    prices = [each.policy for each in gathered.values()]
-    dearest = min(prices, key=lambda each: each.share)
-    return Arms(chosen, replace(policy, share=dearest.share, left=dearest.left)).against(str(base))
+    return Arms(chosen, replace(policy, exploratory=True)).against(str(base))
 
 
 def incomparable(base: ListedRun, other: ListedRun) -> str:

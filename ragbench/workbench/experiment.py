@@ -9,9 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from ragbench.base import console
+from ragbench.base import console, fewest
 from ragbench.base.build import build
-from ragbench.base.errors import ConfigError, RagbenchError
+from ragbench.base.errors import BenchmarkError, ConfigError, RagbenchError
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.split import TRAIN, has_halves
 from ragbench.config import catalogue, composition
@@ -22,8 +22,9 @@ from ragbench.config.settings import Settings
 from ragbench.corpus.file_warning import grouped_by_kind
 from ragbench.experiment import ablate
 from ragbench.experiment.ablate import Ablation
+from ragbench.results import comparisons, verdicts
 from ragbench.results import measurements as files
-from ragbench.results import verdicts
+from ragbench.results.measured_data import names_data
 from ragbench.search.engine.answer import Answer, answer
 from ragbench.search.engine.pipeline import Pipeline
 from ragbench.search.engine.request import SearchOptions
@@ -46,12 +47,14 @@ class Experiment:
     """Arms over one benchmark, ready to run; `settings[0]` has the values that all share. Only `run` computes.
 
     If it `explores`, because no `split` was given, it measures the train topics, or all if they are too few to split.
+    `only`: the ids of the queries to measure; all of the split by default.
     """
 
     settings: tuple[Settings, ...]
     given: Benchmark | None = None
     ablation: Ablation | None = None
     explores: bool = False
+    only: frozenset[str] | None = None
 
     @classmethod
     def single(cls, *overrides: str, benchmark: Benchmark | None = None, **values: Any) -> Experiment:
@@ -73,6 +76,28 @@ class Experiment:
         """The arms of a finished run, as they were measured."""
         finished = files.load(folder)
         return cls(tuple(Settings(name, finished.config(name)) for name in finished.arms))
+
+    @classmethod
+    def confirm(cls, folder: Path, arm: str, *overrides: str) -> Experiment:
+        """An arm of a finished run against the first one, on judged queries on which no arms were compared before.
+
+        `overrides` may name other data, such as `data.queries=new.csv`. Raises BenchmarkError without such queries.
+        """
+        finished = files.load(folder)
+        settings = [Settings(name, {**finished.config(name), "split": "all"}) for name in (finished.arms[0], arm)]
+        if names_data(overrides):
+            data = composition.compose(overrides).config["data"]
+            settings = [Settings(each.name, {**each.config, "data": data}) for each in settings]
+        experiment = cls(tuple(settings))
+        benchmark = experiment.benchmark
+        used = comparisons.used(settings[0].ledger, benchmark.name)
+        unused = frozenset(topic.qid for topic in benchmark.with_answer(benchmark.topics) if topic.qid not in used)
+        if len(unused) < fewest.DETECTABLE:
+            raise BenchmarkError(
+                f"{len(unused)} judged queries of '{benchmark.name}' were not used in a comparison before, and a "
+                f"confirmation needs {fewest.DETECTABLE}: add queries with answers, such as data.queries=new.csv"
+            )
+        return dataclasses.replace(experiment, only=unused)
 
     @classmethod
     def sweep(cls, *overrides: str, benchmark: Benchmark | None = None, **values: Any) -> Experiment:
@@ -219,6 +244,7 @@ class Experiment:
             self.settings_to_measure,
             self.benchmark,
             command=self.command,
+            only=self.only,
             conclude=lambda found: self._conclude(found, show),
             progress=progress,
             say=say,

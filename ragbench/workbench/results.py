@@ -69,6 +69,9 @@ class Results(files.Measurements):
             return "diagnose"
         frame = self.verdicts
         adopted = frame[(frame["verdict"] == "adopt") & frame["factor"].isin(self.arms)]
+        exploratory = frame[(frame["verdict"] == "confirm") & frame["factor"].isin(self.arms)]
+        if not len(adopted) and len(exploratory):
+            return f"run --confirm {shlex.quote('@1/' + str(exploratory.sort_values('effect')['factor'].iloc[-1]))}"
         better = frame[(frame["quality"] == "better") & (frame["cost"] == "open") & frame["factor"].isin(self.arms)]
         local = [arm for arm in self.arms if not self.config(arm).get("live")]
         if not len(adopted) and len(better) and self.arms[0] in local:

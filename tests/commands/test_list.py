@@ -102,7 +102,10 @@ def test_the_committed_page_is_current(capsys: pytest.CaptureFixture[str]) -> No
         ("ragbench run p6=", {"on", "off"}),
         ("ragbench run -m +exp=baseline,phase1 p6.bl", {"p6.blend="}),
         ("ragbench search question --exp", {"--explain"}),
-        ("ragbench data ", {"pool", "check", "split", "agreement", "describe", "judged", "looks", "power"}),
+        (
+            "ragbench data ",
+            {"pool", "check", "split", "agreement", "describe", "judged", "comparisons", "looks", "power"},
+        ),
         ("ragbench report --pic", {"--picture"}),
     ],
 )

@@ -50,7 +50,8 @@ def run(write_results, tmp_path_factory: pytest.TempPathFactory) -> Measurements
         "noisy": np.clip(base + generator.normal(-0.03, 0.2, QUERIES), 0, 1),
     }
     passages = {
-        arm: np.clip(base + generator.normal(-0.12 if arm == "narrow" else 0.0, 0.03, QUERIES), 0, 1) for arm in documents
+        arm: np.clip(base + generator.normal(-0.12 if arm == "narrow" else 0.0, 0.03, QUERIES), 0, 1)
+        for arm in documents
     }
     folder = write_results(
         tmp_path_factory.mktemp("verdicts") / "runs" / "run",

@@ -70,7 +70,7 @@ def test_a_long_run_shows_a_first_answer_and_measures_the_same(
     assert len(said) == 2 and " among " in said[0] and " among " not in said[1]
     assert "words 0." in said[0] and "both 0." in said[0]
     assert watched.per_query.equals(quiet.per_query)
-    assert (watched.looks, quiet.looks) == (1, 1)  # the same look, and the first answer is none
+    assert (watched.comparison, quiet.comparison) == (1, 1)  # the same one, and the first answer is none
     for folder in (watched.folder, quiet.folder):
         assert not any("provisional" in path.read_text("utf-8") for path in folder.rglob("*.json"))
 

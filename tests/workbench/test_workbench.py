@@ -155,7 +155,7 @@ def test_arms_without_any_judgment_still_make_a_report(benchmark_small: Benchmar
     with pytest.raises(BenchmarkError, match=r"none of the .* has a relevance judgment.*add allow_unjudged=true"):
         Experiment.sweep(*arms, benchmark=unjudged).run()
     results = Experiment.sweep(*arms, "allow_unjudged=true", benchmark=unjudged).run()
-    assert results.verdicts.empty and results.looks == 0
+    assert results.verdicts.empty and results.comparison == 0
     assert results.next_words == "data pool"
     assert screen.below(results) == [
         f"none of the {results.record['topics']} topics has a judged answer: only times were measured"

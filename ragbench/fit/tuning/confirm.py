@@ -59,7 +59,7 @@ class Confirmation:
     @property
     def keeps(self) -> str:
         """Which arm the winner is not shown to beat: `preset`, `plain_hybrid`, or `""` for none."""
-        if self.verdict.outcome != "adopt":
+        if self.verdict.outcome not in ("adopt", "confirm"):
             return PRESET
         return PLAIN if self.plain is not None and self.plain.verdict.quality != "better" else ""
 

@@ -52,7 +52,7 @@ def warnings(tuned: Tuned, confirmation: Confirmation | None) -> list[str]:
         if tuned.unchanged:
             return [*warned, "nothing is better than the configured values"]
         outcome = judge_by_folds(tuned).verdict.outcome
-        if outcome != "adopt":
+        if outcome not in ("adopt", "confirm"):
             warned.append(f"the verdict of the nested folds is '{outcome}': keep the preset")
         return [*warned, "no topics are held out: a run of the winner on these topics shows too good a value"]
     if confirmation is None:
@@ -65,8 +65,8 @@ def warnings(tuned: Tuned, confirmation: Confirmation | None) -> list[str]:
             "keep what you have, or take the plain hybrid"
         )
     results = confirmation.results
-    if results.looks > 1:
-        warned.append(f"this is {results.look}")
+    if results.exploratory:
+        warned.append(f"the test on the winner is {results.exploratory}")
     return warned
 
 
