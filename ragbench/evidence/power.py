@@ -21,11 +21,17 @@ _STEPS = 16  # of a bisection from eight standard deviations: to a ten-thousandt
 
 
 def detectable_effects(
-    differences: Floats, here: NDArray[np.bool_], critical: tuple[float, float], *, seed: int, least: float = 0.0
+    differences: Floats,
+    here: NDArray[np.bool_],
+    critical: tuple[float, float],
+    *,
+    seed: int,
+    least: Floats | float = 0.0,
 ) -> Floats:
     """For every row of (k, n), the true mean difference that exceeds `critical` in 80% of bootstrap experiments.
 
-    `critical` are those of positive and of negative effects; `least` is the sum over queries that a sample must exceed.
+    `critical` are those of positive and of negative effects; `least` is the sum over queries that a sample of each row
+    must exceed.
 
     An experiment resamples queries, ties included; an effect shifts every query that is not a tie. The direction
     that is harder to find counts: with the mean of both directions, only 73 to 79% of the experiments in
@@ -45,14 +51,17 @@ def detectable_effects(
     ]
     first, second, moved, size = (np.concatenate(each, axis=1) for each in zip(*parts, strict=True))
     share = (rows != 0).sum(axis=1, keepdims=True) / n
-    floor = floors[enough][:, np.newaxis]
+    floor, sums_at_least = (
+        floors[enough][:, np.newaxis],
+        np.broadcast_to(least, len(differences))[enough][:, np.newaxis],
+    )
 
     def power(effect: Floats, *, sign: float) -> Floats:
         """The share of experiments that find an effect of this size and sign, by row."""
         step = sign * effect[:, np.newaxis] / share
         sums = (first + step * moved, second + 2 * step * first + step**2 * moved)
         z = t_of_mean.statistic(np.maximum(size, 1.0), *sums, floor)
-        found = (sign * z > critical[0 if sign > 0 else 1]) & (sign * sums[0] > least)
+        found = (sign * z > critical[0 if sign > 0 else 1]) & (sign * sums[0] > sums_at_least)
         return np.asarray(found.mean(axis=1))
 
     spread = np.sqrt((rows**2).sum(axis=1) / n[:, 0])

@@ -25,9 +25,11 @@ from ragbench.evidence.power import detectable_effects
 
 Floats = NDArray[np.float64]
 
-UNSEEN = 2
-"""Queries that lose everything, beyond those measured, that an interval allows for. Where 2% or 3% of all queries lose,
-the interval of a single comparison over 60 or 120 queries holds in .84 to .90 of the samples with one, .97 with two."""
+UNSEEN = (2, 3)
+"""Queries that lose everything, beyond those measured, that an interval allows for: below 60 queries, and from there.
+
+Three are the rule of three, 95% confidence that a kind of queries that did not occur is rarer than 3 / n. Below 60
+queries the third would cost much power. `tests/bench/rare_losses.py` compares."""
 
 BETS = np.linspace(0.05, 0.95, 19)
 """The fractions that `e_values` averages over."""
@@ -112,17 +114,18 @@ def compare_all(
     at_least, _ = t_of_mean.bounds(differences, n, one_sided, one_sided)
     bounded = np.nanmin([candidate, baseline]) >= 0 and np.nanmax([candidate, baseline]) <= 1
     total, robust = differences.sum(axis=1), np.ones(len(n), dtype=bool)
+    more = np.where(n < 60, *UNSEEN) if bounded else np.zeros(len(n))
     if bounded:
-        lows = np.clip(np.minimum(lows, (total - UNSEEN) / (n + UNSEEN)), -1, 1)
-        highs = np.clip(np.maximum(highs, (total + UNSEEN) / (n + UNSEEN)), -1, 1)
+        lows = np.clip(np.minimum(lows, (total - more) / (n + more)), -1, 1)
+        highs = np.clip(np.maximum(highs, (total + more) / (n + more)), -1, 1)
         at_least = np.clip(np.minimum(at_least, (total - 1) / (n + 1)), -1, 1)
         # At most this share of all queries is of a kind that n queries did not show, at the confidence of one side.
         unseen = 1 - (1 - confidence) ** (1 / n)
         narrow_lows = np.clip(np.minimum(narrow_lows, total / n - unseen), -1, 1)
         narrow_highs = np.clip(np.maximum(narrow_highs, total / n + unseen), -1, 1)
         large = e_values(differences) >= 2 * len(n) / (1 - confidence)
-        robust = (np.abs(total) > UNSEEN) & ((total < 0) | (n >= fewest.BOUND_FREE) | large)
-    mdes = detectable_effects(differences, here, wide, seed=seed, least=float(UNSEEN * bounded))
+        robust = (np.abs(total) > more) & ((total < 0) | (n >= fewest.BOUND_FREE) | large)
+    mdes = detectable_effects(differences, here, wide, seed=seed, least=more)
     return [
         Comparison(
             n=int(mask.sum()),

@@ -96,6 +96,10 @@ class Level:
             )
         if quality == "equivalent":
             return f"{numbers}: surely smaller than {smallest_effect:g}"
+        if found.p_value <= 1 - found.confidence and not found.robust:
+            few = found.ci_low > 0
+            lack = f"fewer than {fewest.BOUND_FREE} queries" if few else "a few unseen queries that lose everything"
+            return f"{numbers}: open, as {lack} could " + ("show such a gain by chance" if few else "reverse it")
         return f"{numbers}: {quality}"
 
 

@@ -15,6 +15,7 @@ from ragbench.evaluation.measures import PRIMARY
 from ragbench.evidence import arms
 from ragbench.evidence.policy import Policy
 from ragbench.evidence.power import POWER
+from ragbench.evidence.statistics import UNSEEN
 from ragbench.report import evidence
 from ragbench.report.cells import join_names
 from ragbench.report.references import OF_STAGE, Citations, Reference
@@ -190,7 +191,8 @@ def _statistics(results: Measurements, config: Mapping[str, Any], cite: Citation
         f"whole queries (all of them where there are no more) {cite('randomisation')} and in as many samples of "
         f"queries around a mean of 0, single-step maxT {cite('max-t')}, with p = (b + 1) / (m + 1) "
         f"{cite('never-zero')}. An interval contains the means that this test does not reject; all intervals hold "
-        f"together at {results.interval}. A difference is equivalent to none when two one-sided tests "
+        f"together at {results.interval}, and allow for {UNSEEN[0]} more queries (from 60: {UNSEEN[1]}) that lose or "
+        f"gain everything. A difference is equivalent to none when two one-sided tests "
         f"{cite('tost')} place it within +-{spec.smallest_effect:g}. The minimum detectable effect is the true "
         f"difference that {100 * POWER:.0f}% of such comparisons find, by simulation from the observed differences. "
         f"Quality is better when documents or passages are and the other one is shown, by its own one-sided bound at "
