@@ -242,4 +242,4 @@ def test_the_conclusion_is_written_beside_the_results(added: Ablation, tmp_path:
     assert written["factor"].tolist() == ["p6", "p10"]
     assert "none of 40 queries changed" in written["reason"][0]
     assert (tmp_path / "design.txt").read_text() == f"{added.design.describe()}\n"
-    assert written["verdict"].tolist() == ["equivalent", "equivalent"]
+    assert written["verdict"].tolist() == ["inconclusive", "inconclusive"]  # 40 queries do not rule out a loss of .02
