@@ -76,7 +76,7 @@ def parsed(words: list[str]) -> argparse.Namespace:
     module = importlib.import_module(called.module)
     parser = argparse.ArgumentParser(prog=f"ragbench {called.name}", exit_on_error=False)
     module.add_arguments(parser)
-    parser.add_argument("--verbose", "-v", action="store_true")
+    cli.add_common(parser)
     return parser.parse_intermixed_args(called.rest)
 
 

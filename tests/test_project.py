@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from ragbench.base.errors import ConfigError
+from ragbench.boundary.capabilities import trust
 from ragbench.commands import cli
 from ragbench.config import composition, project
 from ragbench.config.overrides import word, words
@@ -70,7 +71,7 @@ def test_an_arm_is_a_preset_of_the_project(place: Path) -> None:
     (place / "ragbench.yaml").write_text(
         FILE + "  sent: hyde=on hyde.endpoint=https://example.org hyde.model=m\n", encoding="utf-8"
     )
-    with pytest.raises(ConfigError, match=r"ragbench\.yaml sets hyde\.endpoint, which .* run ragbench trust"):
+    with pytest.raises(ConfigError, match=r"ragbench\.yaml sets hyde\.endpoint, which .* add --trust"):
         composition.compose(["exp=sent"])
     with pytest.raises(ConfigError, match=r"exp cannot be 'deeep'"):
         composition.compose(["exp=deeep"])
@@ -150,23 +151,22 @@ def test_what_only_has_the_name_of_a_project_file_is_said(
         ("arms:\n  a: fuse._target_=antigravity.X\n", "names code to import"),
     ],
 )
-def test_a_foreign_project_file_must_be_trusted_to_send_or_start(
-    text: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_a_project_file_may_only_send_or_start_with_trust(
+    text: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "ragbench.yaml"
     file.write_text(text, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
+    command = ["list", "runs" if "arms" in text else "config"]
     for _ in range(2):
-        with pytest.raises(ConfigError, match=r"ragbench\.yaml (sets|has) .*run ragbench trust if you") as refused:
+        with pytest.raises(ConfigError, match=r"ragbench\.yaml (sets|has) .*add --trust if you agree") as refused:
             composition.standard_arms([]) if "arms" in text else composition.compose([])
         assert said in str(refused.value)
-        assert cli.main(["trust", "--json"]) == 0
         if "antigravity" not in text:
-            assert composition.standard_arms([]) if "arms" in text else composition.compose([])
-        file.write_text(text + "\n", encoding="utf-8")  # asked about again
+            assert cli.main([*command, "--trust"]) == 0
+            with trust():
+                assert composition.standard_arms([]) if "arms" in text else composition.compose([])
     assert "antigravity" not in sys.modules
-    cli.main(["trust", "--forget"])
-    assert "is trusted no longer" in capsys.readouterr().out
 
 
 def test_what_is_typed_needs_no_trust(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ says what that one may do: a page of the studio nothing, a typed command everyth
 from __future__ import annotations
 
 import dataclasses
+import os
 import typing
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -61,6 +62,29 @@ def granting(capabilities: frozenset[Capability]) -> Iterator[None]:
 def granted() -> frozenset[Capability]:
     """What may be done here: everything, unless a block says otherwise."""
     return _granted.get()
+
+
+_TRUSTED = "RAGBENCH_TRUST"
+"""The environment variable by which `--trust` reaches the processes that a command starts."""
+
+
+def trusting() -> bool:
+    """Return True if project files and bundles may specify servers, programs and classes (`--trust`)."""
+    return os.environ.get(_TRUSTED) == "1"
+
+
+@contextmanager
+def trust() -> Iterator[None]:
+    """Let project files and bundles specify servers, programs and classes inside the block."""
+    before = os.environ.get(_TRUSTED)
+    os.environ[_TRUSTED] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_TRUSTED]
+        else:
+            os.environ[_TRUSTED] = before
 
 
 def needs_below(value: Any, path: str) -> Iterator[tuple[str, Capability, Any]]:

@@ -46,7 +46,6 @@ _GROUPS: Mapping[str, Mapping[str, str]] = {
     "Keep house": {
         "index": "build the index artefacts and inspect them",
         "track": "write finished runs to MLflow from their folders, and open it",
-        "trust": "let a project file of somebody else name servers, programs and classes",
         "reproduce": "measure a published benchmark, and say how far off the published figure is",
         "doctor": "check Java, models, Lucene, FAISS, MLflow, disk",
         "completion": "make the shell complete commands, options and overrides",

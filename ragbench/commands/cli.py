@@ -12,6 +12,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import NoReturn
 
 from ragbench.base import processes
@@ -19,6 +20,7 @@ from ragbench.base.errors import ArmsFailed, ConfigError, RagbenchError
 from ragbench.base.exit_codes import BAD_INPUT, FAILED, INTERRUPTED
 from ragbench.base.files import unusable
 from ragbench.base.suggestions import did_you_mean, nearest
+from ragbench.boundary.capabilities import trust
 from ragbench.commands import GROUPS, OLD, SUMMARY, WORDS, call, everything
 
 
@@ -74,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     module.add_arguments(parser)
-    parser.add_argument("--verbose", "-v", action="store_true", help="what libraries log, and where an error came from")
+    add_common(parser)
     try:
         parsed = parser.parse_intermixed_args(called.rest)
     except SystemExit as stop:  # --help
@@ -87,7 +89,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         logging.basicConfig(level=logging.INFO)
     typed = processes.TYPED.set(("ragbench", *words))
     try:
-        return int(module.main(parsed))
+        with trust() if parsed.trust else nullcontext():
+            return int(module.main(parsed))
     except RagbenchError as error:
         if parsed.verbose:
             import traceback
@@ -104,6 +107,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _refuse(str(stop) or "interrupted; finished parts are kept", INTERRUPTED)
     finally:
         processes.TYPED.reset(typed)
+
+
+def add_common(parser: argparse.ArgumentParser) -> None:
+    """Add the options that every command takes."""
+    parser.add_argument("--verbose", "-v", action="store_true", help="what libraries log, and where an error came from")
+    parser.add_argument(
+        "--trust", action="store_true", help="let ragbench.yaml and the bundle specify servers, programs and classes"
+    )
 
 
 def _to_pipe(text: str) -> int:

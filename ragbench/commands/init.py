@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragbench.base import console
 from ragbench.base.errors import ConfigError, RagbenchError
+from ragbench.boundary.capabilities import trust
 
 if TYPE_CHECKING:
     from ragbench.base.types import Document
@@ -83,7 +84,8 @@ def main(arguments: argparse.Namespace) -> int:
     values = {**data, **suited, **derived, "budget.p95_ms": budget, "paths.results": results}
     project.Project(file.absolute(), values, arms).write()
     can_run = given or arguments.live is None
-    expected = _expected(arguments) if can_run else ""
+    with trust():  # in what this command has just written
+        expected = _expected(arguments) if can_run else ""
     if arguments.json:
         named = {name: list(words) for name, words in arms.items()}
         console.print_json({"file": str(file), **values, "found": findings, "arms": named, "expected": expected})
@@ -92,7 +94,7 @@ def main(arguments: argparse.Namespace) -> int:
     if expected:
         print(f"ragbench run takes {expected}")
     if can_run:
-        console.next_command("run")
+        console.next_command("run" if arguments.live is None else "run --trust")
     else:
         print("a live search cannot be asked derived topics: take queries from its log, or add data.queries")
         console.next_command("topics from-log FILE")

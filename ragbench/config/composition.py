@@ -20,8 +20,7 @@ from ragbench.base.bounds import Refused, shown
 from ragbench.base.build import build
 from ragbench.base.errors import ConfigError
 from ragbench.base.suggestions import did_you_mean
-from ragbench.boundary.capabilities import Capability
-from ragbench.boundary.trust import is_trusted
+from ragbench.boundary.capabilities import Capability, trusting
 from ragbench.config import catalogue, project
 from ragbench.config.catalogue import Catalogue, Experiment, numbered
 from ragbench.config.catalogue.nodes import below, plain
@@ -40,7 +39,7 @@ STANDARD = {name: (f"exp={name}",) for name in ("baseline", "recommended")}
 """The arms of a run that names none."""
 _MOST_ARMS = 1024
 _ASKED = (Capability.SENDS, Capability.EXECUTES)
-"""What a project file may only do when it is trusted."""
+"""What a project file may only do with `--trust`."""
 
 Inspect = Callable[[Settings], object]
 """Looks at composed settings, and raises ConfigError for those it refuses."""
@@ -151,13 +150,13 @@ def _with_project_words(overrides: Sequence[str], known: Catalogue) -> list[str]
 
 
 def _inspect_project(typed: Sequence[str], words: Sequence[str], known: Catalogue) -> Inspect:
-    """A function that refuses what an untrusted project file would send or start, beyond what was typed."""
+    """Return a function that refuses what the project file would send or start, beyond what was typed."""
     found = project.find()
-    if found is None or is_trusted(found.file):
+    if found is None or trusting():
         return _accept
     typed = [word for word in typed if word in words]  # without the name of an arm, whose words are the file's
     file = _relative_to_cwd(found.file)
-    ask = f"read {file}, then run ragbench trust if you agree"
+    ask = f"read {file}, then add --trust if you agree"
     for word in words:
         if word not in typed and (reason := why_not_plain(word)):
             raise ConfigError(f"{file} has '{word[:60]}', which {reason}: {ask}")

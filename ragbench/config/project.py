@@ -25,7 +25,6 @@ from ragbench.base.errors import BoundaryError, ConfigError
 from ragbench.base.files import why_unreadable, write_text
 from ragbench.base.locations import PROJECT_FILE
 from ragbench.boundary.paths import regular_file
-from ragbench.boundary.trust import is_trusted, trust_own
 from ragbench.boundary.yaml import read_yaml_file
 from ragbench.config.catalogue import Catalogue, numbered
 from ragbench.config.overrides import EXPERIMENT, key_of, section_of, words
@@ -78,7 +77,6 @@ class Project:
             arms = {name: shlex.join(words) for name, words in self.arms.items()}
             text += _ARMS_HEAD + yaml.safe_dump({_ARMS: arms}, sort_keys=False, allow_unicode=True, width=1000)
         write_text(self.file, text)
-        trust_own(self.file)  # what a command of this user has written
 
 
 def pin(folder: Path) -> Path:
@@ -94,12 +92,9 @@ def pin(folder: Path) -> Path:
         place = folder.resolve()
     line = f"{_GATE}: {json.dumps(str(place))}"
     old = file.read_text(encoding="utf-8") if known else ""
-    own = not known or is_trusted(file)
     kept = [each for each in old.splitlines() if not each.startswith(f"{_GATE}:")]
     first = next((at for at, each in enumerate(kept) if each.startswith(f"{_ARMS}:")), len(kept))
     write_text(file, "\n".join([*kept[:first], line, *kept[first:]]) + "\n")
-    if own:
-        trust_own(file)  # a pin grants nothing: a file of somebody else is asked about as before
     return file
 
 

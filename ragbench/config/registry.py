@@ -32,7 +32,7 @@ def class_named(path: str, where: str) -> type:
     if Capability.EXECUTES not in granted() and not is_catalogued(path):
         raise ConfigError(
             f"{where} names {path}, which is no class of the configuration or of an installed extension: only what "
-            "you type yourself, or trust, may import it"
+            "you type yourself, or --trust allows, may import it"
         )
     module_name, _, class_name = path.rpartition(".")
     try:

@@ -37,7 +37,6 @@ from ragbench.benchmark.load import load
 from ragbench.benchmark.pool import read_run
 from ragbench.boundary.json import read_json_file, read_json_lines, read_text
 from ragbench.boundary.sealed import read_sealed, write_sealed
-from ragbench.boundary.trust import trust_own
 from ragbench.config.arm_builder import ArmBuilder, Progress, Say
 from ragbench.config.overrides import section_of
 from ragbench.evaluation.measures import PRIMARY, document_run
@@ -189,7 +188,6 @@ def write(
         }
         write_sealed(draft / RECORD, record)
         publish_folder(draft, out)
-        trust_own(out / CONFIG)  # what a command of this user has written
     except OSError as error:
         raise BundleError(f"cannot write the bundle {out} ({error.strerror}): name another folder with --out") from None
     finally:

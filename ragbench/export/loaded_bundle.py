@@ -1,6 +1,6 @@
 """Use a bundle: `ragbench.load("bundle").search("how do I rotate a key")`.
 
-A bundle may come from somebody else: unless it is trusted, it executes nothing of its own and sends nothing.
+A bundle may come from a third party: without `--trust`, it executes nothing of its own and sends nothing.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from ragbench.base.errors import BundleError, ConfigError, IndexError_
 from ragbench.base.files import why_unreadable
 from ragbench.base.fingerprint import short_digest
 from ragbench.base.types import Document, Hit, ListedDocument, StoredDocument
-from ragbench.boundary.capabilities import EVERYTHING, Capability, granting
-from ragbench.boundary.trust import is_trusted
+from ragbench.boundary.capabilities import EVERYTHING, Capability, granting, trusting
 from ragbench.boundary.yaml import read_yaml_file
 from ragbench.config.grants import needs_of_search
 from ragbench.config.settings import Settings
@@ -217,12 +216,12 @@ def documents_of(settings: Settings, corpus: str | Path | None = None) -> Benchm
 def settings_of(place: Path, record: Mapping[str, Any]) -> Settings:
     """The configuration of a bundle, checked.
 
-    Unless its configuration is trusted (`ragbench trust`), it may only use classes of ragbench and of installed
+    Without `--trust` (`ragbench.boundary.capabilities.trust`) it may only use classes of ragbench and of installed
     extensions, start nothing and send nothing. Raises BundleError.
     """
     wheels.look_also_in(place)
     path = place / bundle.CONFIG
-    trusted = is_trusted(path)
+    trusted = trusting()
     try:
         config = read_yaml_file(path, aliases=True)
         settings = Settings(str(record["name"]), config)
@@ -237,9 +236,7 @@ def settings_of(place: Path, record: Mapping[str, Any]) -> Settings:
     except ConfigError as error:
         if trusted:
             raise
-        raise BundleError(
-            f"{path} is refused ({error}): read it, then run ragbench trust {place} if you agree"
-        ) from None
+        raise BundleError(f"{path} is refused ({error}): read it, then add --trust if you agree") from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise BundleError(f"{path} is not a configuration ({why_unreadable(error)}): export the bundle again") from None
 

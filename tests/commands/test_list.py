@@ -91,7 +91,6 @@ def test_the_committed_page_is_current(capsys: pytest.CaptureFixture[str]) -> No
     ("line", "offered"),
     [
         ("ragbench voc", set()),  # an old name is offered no longer
-        ("ragbench tru", {"trust"}),
         ("ragbench fit ", {"adapter", "calibration", "weights", "order"}),
         ("ragbench list te", {"terms"}),
         ("ragbench list p", {"parameters", "plugins"}),

@@ -18,8 +18,8 @@ import yaml
 import ragbench
 from ragbench.base.errors import BundleError, ConfigError, IndexError_
 from ragbench.benchmark.pool import read_run
+from ragbench.boundary.capabilities import trust
 from ragbench.boundary.sealed import write_sealed
-from ragbench.boundary.trust import trust
 from ragbench.export import bundle
 from ragbench.export.loaded_bundle import LoadedBundle
 from ragbench.results.measurements import Measurements
@@ -201,7 +201,7 @@ class Mine(Cut):
 def test_an_untrusted_bundle_can_neither_execute_nor_send(
     copied: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A class of its own, a program and a server: each is refused before it is reached, until the bundle is trusted."""
+    """A class of its own, a program and a server: each is refused before it is reached without --trust."""
     mark = tmp_path / "ran"
     (tmp_path / "evil_to_load.py").write_text(STAGE.format(mark=str(mark)))
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -223,11 +223,13 @@ def test_an_untrusted_bundle_can_neither_execute_nor_send(
         path.write_text(yaml.safe_dump({**config, **changed}))
         with pytest.raises(BundleError, match=said.replace(".", r"\.")) as refused:
             ragbench.load(copied)
-        assert "run ragbench trust" in str(refused.value)
+        assert "add --trust" in str(refused.value)
         assert not mark.exists()
     path.write_text(yaml.safe_dump({**config, "cut": {**config["cut"], "_target_": "evil_to_load.Mine"}}))
-    trust(path)
-    ragbench.load(copied).close()
+    with trust():
+        ragbench.load(copied).close()
+    with pytest.raises(BundleError, match="evil_to_load"):
+        ragbench.load(copied)
     assert mark.read_text() == "ran"
 
 

@@ -35,8 +35,6 @@ from fastapi.testclient import TestClient
 from ragbench.base import files
 from ragbench.base.errors import RagbenchError
 from ragbench.benchmark.lines import read_objects
-from ragbench.boundary import trust
-from ragbench.boundary.sealed import write_sealed
 from ragbench.config import project
 from ragbench.corpus.frontmatter import split_frontmatter
 from ragbench.export import bundle
@@ -148,7 +146,6 @@ class Doors:
         manifest = next((served / bundle.INDEX).glob("*/*/manifest.json"))
         store = ArtefactStore(served / bundle.INDEX)
         artefacts = [each.fingerprint for each in store.list()]
-        write_sealed(place / "sealed.json", {"files": {"a": "b"}})
 
         def of_file(path: Path, enter: Callable[[], Any]) -> Callable[[bytes], Any]:
             good = path.read_bytes()
@@ -189,7 +186,6 @@ class Doors:
         lance_files = {each.suffix: each for each in sorted(lance.resolve().rglob("*.*")) if each.is_file()}
         scoring = anserini.Scoring(0.9, 0.4, (), None, None)
         weights = new("model/config.json", json.dumps({"model_type": "bert", "pooling": {"mode": "cls"}}))
-        trusted = new("state/ragbench/trusted.json", (place / "sealed.json").read_bytes())
         golden_row = json.loads((served / bundle.GOLDEN).read_text().splitlines()[0])
         chat = EndpointModel(ChatSpec(f"{self._url}/v1", "m", timeout_s=20.0))
         encoder = EndpointEncoder("openai:m")
@@ -242,11 +238,6 @@ class Doors:
             "manifest": Door(
                 json_texts(json_of(manifest), chance),
                 of_file(manifest, lambda: {each.fingerprint for each in store.list()} <= set(artefacts)),
-            ),
-            "trusted projects": Door(
-                json_texts(json_of(trusted), chance),
-                of_file(trusted, lambda: trust._read()),
-                same({"a": "b"}),
             ),
             "model folder": Door(
                 json_texts(json_of(weights), chance),

@@ -72,7 +72,11 @@ def test_from_a_search_that_runs_to_a_verdict_in_two_commands(place: Path, serve
     arms = project.read(place / "ragbench.yaml").arms
     assert list(arms) == ["today", "baseline", "recommended"]
 
-    assert cli.main(["run", "tracking.enabled=false", *QUICK, "statistics.draws=1000"]) == 0
+    assert "next: ragbench run --trust" in out
+    command = ["run", "tracking.enabled=false", *QUICK, "statistics.draws=1000"]
+    assert cli.main(command) == 2
+    assert "add --trust if you agree" in capsys.readouterr().err
+    assert cli.main([*command, "--trust"]) == 0
     found = measurements.load(store.latest(place / "results"))
     assert found.arms == ["today", "baseline", "recommended"]
     assert sorted(found.values("today", "RR")) == pytest.approx([0.5, 1.0])  # authentication comes second
