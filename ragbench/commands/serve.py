@@ -36,7 +36,7 @@ EXAMPLES = """examples:
   ragbench serve --engine 'postgres://localhost/docs?schema=notes'
   ragbench serve notes.sqlite                           a learned order is put on top of the hits of the file
   ragbench serve bundle --time-limit 2 --queue 16 --max-top 20
-  ragbench serve bundle --host 0.0.0.0 --token-file tokens --rate 600/minute --tls-cert cert.pem --tls-key key.pem
+  ragbench serve bundle --host 0.0.0.0 --token-file tokens --rate 600/minute      behind a proxy with TLS
   curl -s localhost:8000/search -H 'content-type: application/json' -d '{"query": "rotate a key", "top_n": 3}'
 """
 
@@ -70,13 +70,6 @@ def add_http(parser: argparse.ArgumentParser) -> None:
         "--max-body", type=int, default=65_536, metavar="BYTES", help="size of a request (default 65536)"
     )
     parser.add_argument(
-        "--head-limit",
-        type=float,
-        default=5.0,
-        metavar="SECONDS",
-        help="time of a request's head, and of the handshake of TLS (default 5)",
-    )
-    parser.add_argument(
         "--per-client", type=int, default=32, metavar="N", help="searches of one caller at once (default 32)"
     )
     parser.add_argument(
@@ -87,7 +80,7 @@ def add_http(parser: argparse.ArgumentParser) -> None:
 
 
 def add_address(parser: argparse.ArgumentParser, port: int) -> None:
-    """The options of everything that listens: an address, and TLS on it."""
+    """Add the options of everything that listens: an address and a port."""
     parser.add_argument(
         "--host",
         metavar="ADDRESS",
@@ -101,14 +94,12 @@ def add_address(parser: argparse.ArgumentParser, port: int) -> None:
         default=port,
         help=f"port to listen on, 0 for any that is free (default {port})",
     )
-    parser.add_argument("--tls-cert", type=Path, metavar="FILE", help="answer over HTTPS with this certificate (PEM)")
-    parser.add_argument("--tls-key", type=Path, metavar="FILE", help="key of the certificate (PEM, no password)")
 
 
 def url_of(arguments: argparse.Namespace, bound: socket) -> str:
     """The address that callers use."""
     host = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
-    return f"{'https' if arguments.tls_cert else 'http'}://{host}:{bound.getsockname()[1]}"
+    return f"http://{host}:{bound.getsockname()[1]}"
 
 
 def add_limits(parser: argparse.ArgumentParser) -> None:
@@ -137,9 +128,8 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.serving import listen
     from ragbench.serving.http import create_app
 
-    names = ("max_body", "head_limit", "per_client", "drain")
+    names = ("max_body", "per_client", "drain")
     limits = limits_of(arguments, **{name: getattr(arguments, name) for name in names})
-    tls = listen.tls_of(arguments.tls_cert, arguments.tls_key)
     sinks, close = _sinks(arguments)
     tokens = Tokens(arguments.token_file.expanduser()) if arguments.token_file else None
     rate = Rate(arguments.rate) if arguments.rate else None
@@ -151,10 +141,8 @@ def main(arguments: argparse.Namespace) -> int:
         about = service.health()
 
         def ready() -> None:
-            if not local and tls is None:
-                _say(arguments)(
-                    "warning: tokens are sent unencrypted: add --tls-cert and --tls-key, or a proxy with TLS"
-                )
+            if not local:
+                _say(arguments)("warning: tokens are sent unencrypted: put a proxy with TLS in front")
             what = f"{about.bundle} ({about.documents} documents)"
             print(f"ragbench serves {what} on {url_of(arguments, bound)}; stop it with Ctrl-C", flush=True)
 
@@ -164,7 +152,7 @@ def main(arguments: argparse.Namespace) -> int:
         # A page that pretends to be this machine has no token.
         access = Access(LOOPBACK if tokens is None else None, tokens, rate)
         try:
-            listen.run(create_app(service, access, sinks), bound, ready, limits, tls, leaving)
+            listen.run(create_app(service, access, sinks), bound, ready, limits, leaving)
         finally:
             stop()
             service.close()

@@ -16,7 +16,7 @@ EXAMPLES = """examples:
   ragbench studio
   ragbench studio data=vault data.corpus=~/notes data.queries=queries.csv
   ragbench studio --read-only --allow-host bench.example.org     behind a proxy, for others to look at
-  ragbench studio --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem
+  ragbench studio --host 0.0.0.0 --behind-proxy      a proxy with TLS sends requests here
 """
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -49,11 +49,10 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.workbench import studio_link
 
     local = arguments.host in _LOOPBACK
-    tls = listen.tls_of(arguments.tls_cert, arguments.tls_key)
-    if not local and tls is None and not arguments.behind_proxy:
+    if not local and not arguments.behind_proxy:
         raise ConfigError(
-            f"--host {arguments.host} lets other machines send the token unencrypted: add --tls-cert and --tls-key, or "
-            "--behind-proxy where a proxy encrypts"
+            f"--host {arguments.host} lets other machines send the token unencrypted: put a proxy with TLS in front "
+            "and add --behind-proxy"
         )
     settings = composition.compose(arguments.overrides)
     hosts = frozenset({*LOOPBACK, arguments.host.lower(), *(name.lower() for name in arguments.allow_host)})
@@ -73,5 +72,5 @@ def main(arguments: argparse.Namespace) -> int:
                 webbrowser.open(address)
 
         with studio_link.announce(settings.results, address):
-            listen.run(create_app(studio), bound, ready, Limits(), tls)
+            listen.run(create_app(studio), bound, ready, Limits())
     return 0

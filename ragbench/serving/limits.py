@@ -12,19 +12,17 @@ class Limits(Checked):
     """Limits of a service, all except `drain` above 0.
 
     `max_body`: bytes of a request. `max_query`: characters of a query, and of a hypothesis. `max_top`: hits of one
-    answer. `time_limit`: seconds from the arrival of a request to its answer, including the queue. `head_limit`:
-    seconds for the head of a request to arrive, and for the handshake of TLS before it. `workers`: threads that search;
-    Java and the models gain little from more than one. `queue`: requests that may wait for a worker; the next one is
-    refused. `per_client`: searches of one caller (a token, or an address without tokens) at the same time, so that one
-    caller cannot fill the queue. `drain`: seconds for which a service that was told to end still takes requests while
-    it says that it is not ready, so that proxies stop sending them.
+    answer. `time_limit`: seconds from the arrival of a request to its answer, including the queue. `workers`: threads
+    that search; Java and the models gain little from more than one. `queue`: requests that may wait for a worker; the
+    next one is refused. `per_client`: searches of one caller (a token, or an address without tokens) at the same time,
+    so that one caller cannot fill the queue. `drain`: seconds for which a service that was told to end still takes
+    requests while it says that it is not ready, so that proxies stop sending them.
     """
 
     max_body: Count = 65_536
     max_query: Count = 2_000
     max_top: Count = 100
     time_limit: Positive = 10.0
-    head_limit: Positive = 5.0
     workers: Count = 1
     queue: Count = 64
     per_client: Count = 32

@@ -1,27 +1,23 @@
-"""Run the HTTP service on a socket, with or without TLS, until it is told to stop."""
+"""Run the HTTP service on a socket until it is told to stop; TLS and slow clients are left to a proxy in front."""
 
 from __future__ import annotations
 
-import asyncio
 import ipaddress
 import logging
 import signal
 import socket
-import ssl
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ragbench.base.errors import ConfigError
-from ragbench.base.files import why_unreadable
-from ragbench.serving.connections import connection_class
 from ragbench.serving.limits import Limits
+from ragbench.serving.search_log import SESSION, new_session
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -47,45 +43,17 @@ def bind(host: str, port: int) -> socket.socket:
     return bound
 
 
-@dataclass(frozen=True)
-class Tls:
-    """The files (PEM) of a certificate, with its chain, and of its key.
-
-    Raises ConfigError when the two cannot be used together.
-    """
-
-    certificate: Path
-    key: Path
-
-    def __post_init__(self) -> None:
-        for option, path in (("--tls-cert", self.certificate), ("--tls-key", self.key)):
-            try:
-                path.read_bytes()
-            except OSError as error:
-                raise ConfigError(
-                    f"{option} {path} cannot be read ({why_unreadable(error)}): name a file in PEM form"
-                ) from None
-        try:
-            # A key that needs a password is refused, since a service cannot ask for it.
-            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(self.certificate, self.key, password=lambda: "-")
-        except (ssl.SSLError, ValueError) as error:
-            raise ConfigError(
-                f"--tls-cert {self.certificate} and --tls-key {self.key} cannot be used "
-                f"({(getattr(error, 'reason', None) or 'no PEM').replace('_', ' ').lower()}): "
-                "name a certificate in PEM form and its key without a password"
-            ) from None
-
-
-def tls_of(certificate: Path | None, key: Path | None) -> Tls | None:
-    """The two files of a command's options, None without them. ConfigError for one of them alone."""
-    if (certificate is None) != (key is None):
-        raise ConfigError("--tls-cert and --tls-key go together: name both files")
-    return Tls(certificate.expanduser(), key.expanduser()) if certificate and key else None
-
-
 def is_local(bound: socket.socket) -> bool:
     """Whether only this machine can reach a bound socket."""
     return ipaddress.ip_address(bound.getsockname()[0].partition("%")[0]).is_loopback
+
+
+class _Connection(H11Protocol):
+    """A connection whose requests have one session in the log of searches."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.app_state = {**self.app_state, SESSION: new_session()}
 
 
 class _Announcing(uvicorn.Server):
@@ -101,11 +69,6 @@ class _Announcing(uvicorn.Server):
         self._end: float | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        if self.config.is_ssl:
-            # uvicorn sees a connection only after the handshake, for which asyncio would wait a minute.
-            loop, most = asyncio.get_running_loop(), self._limits.head_limit
-            limited = partial(loop.create_server, ssl_handshake_timeout=most, ssl_shutdown_timeout=most)
-            loop.create_server = limited  # type: ignore[method-assign] # uvicorn has no option for either
         await super().startup(sockets)
         if self.started:
             self._ready()
@@ -129,7 +92,6 @@ def run(
     bound: socket.socket,
     ready: Callable[[], None],
     limits: Limits,
-    tls: Tls | None = None,
     leaving: Callable[[], None] = lambda: None,
 ) -> None:
     """Serve until SIGTERM or Ctrl-C; requests under way may end within their limit.
@@ -144,10 +106,8 @@ def run(
         log_level=logging.WARNING,
         loop="asyncio",
         server_header=False,
-        http=connection_class(limits),
+        http=_Connection,
         timeout_graceful_shutdown=max(1, round(limits.time_limit)),
-        ssl_certfile=tls.certificate if tls else None,
-        ssl_keyfile=tls.key if tls else None,
     )
     # uvicorn raises the signal that stopped it again when it is done; this must not end the process.
     before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGTERM, signal.SIGINT)}
