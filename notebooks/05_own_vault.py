@@ -88,8 +88,8 @@ write_pool(place / "pool.csv", rows, benchmark)
 print(f"{len(rows)} pairs of question and section")
 
 # %% [markdown]
-# `judge_widget` shows the pairs one by one with buttons 0 to 3 (`ragbench judge pool.csv` does so in a terminal). It
-# needs a person, so here the first two are graded by a session without buttons.
+# `ragbench judge pool.csv` shows the pairs one by one in a terminal, and the studio in a browser. Both need a person, so
+# here the first two are graded by a session without either.
 
 # %%
 from ragbench.benchmark.judge import JudgingSession, merge_into_folder

@@ -24,7 +24,7 @@ _GROUPS: Mapping[str, Mapping[str, str]] = {
         "search": "search the collection and see why each hit is there",
         "diagnose": "say at which stage relevant sections or documents were lost, and what could still be gained",
         "advise": "say what is worth trying next on a finished run, with the commands",
-        "list": "show experiments, switches, parameters, data and models; a configuration, terms, classes of queries",
+        "list": "show experiments, switches, parameters, data and models; a configuration, terms",
     },
     "Improve it": {
         "tune": "search for better parameters on the training queries, confirm them once on the test queries",
@@ -46,7 +46,6 @@ _GROUPS: Mapping[str, Mapping[str, str]] = {
     "Keep house": {
         "index": "build the index artefacts and inspect them",
         "track": "write finished runs to MLflow from their folders, and open it",
-        "reproduce": "measure a published benchmark, and say how far off the published figure is",
         "doctor": "check Java, models, Lucene, FAISS, MLflow, disk",
         "completion": "make the shell complete commands, options and overrides",
     },
@@ -82,7 +81,6 @@ WORDS: Mapping[str, Mapping[str, str]] = {
     "list": {
         "config": "print the composed configuration and the pipeline as a sentence",
         "terms": "the terms of the collection that are nearest to a text (P1)",
-        "classes": "what kind of query P3 takes a query for, and how often it is right",
     },
     "report": {"reference": "measure the presets and ablations into REFERENCE.md"},
     "serve": {"mcp": "answer searches of editors and agents over MCP from a bundle"},
@@ -93,7 +91,6 @@ WORDS: Mapping[str, Mapping[str, str]] = {
 OLD: Mapping[str, tuple[str, ...]] = {
     "bakeoff": ("compare", "encoders"),
     "calibrate": ("fit", "calibration"),
-    "classify": ("list", "classes"),
     "config": ("list", "config"),
     "fusion": ("compare", "fusions"),
     "learn-ranker": ("fit", "order", "--anew"),

@@ -1,4 +1,4 @@
-"""The commands that fit and look inside (classify, vocabulary, calibrate, learn-weights), called as a person does."""
+"""The commands that fit and look inside (vocabulary, calibrate, learn-weights), called as a person does."""
 
 from __future__ import annotations
 
@@ -64,20 +64,6 @@ def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     error = capsys.readouterr().err
     assert error.count("ragbench: ") == 1 and "Traceback" not in error
     return error
-
-
-def test_classify_one_query(capsys) -> None:
-    assert call(capsys, "classify", "getUserById function") == "factual\n"
-    assert answer(capsys, "classify", "the config guide")["class"] == "navigational"
-    assert "the query is empty" in refused(capsys, "classify", " ")
-
-
-def test_classify_a_benchmark(capsys, place) -> None:
-    found = answer(capsys, "classify", *place)
-    assert (found["split"], found["queries"], found["accuracy"]) == ("train", 12, 1.0)
-    assert found["baseline"] == pytest.approx(10 / 12)
-    out = call(capsys, "classify", *place)
-    assert "accuracy 1.000 over 12 queries; always answering the most frequent class would reach 0.833" in out
 
 
 def test_vocabulary(capsys, place) -> None:

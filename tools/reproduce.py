@@ -1,4 +1,12 @@
-"""`ragbench reproduce`."""
+"""Measure a published benchmark with a published search, and print how far off the published figure is.
+
+    python tools/reproduce.py scifact                        fetched by ir_datasets where the network allows
+    python tools/reproduce.py scifact --folder beir/scifact [--dense]
+
+BM25 is compared with the figure that pyserini ships for its flat index, which must be met within .002. With --dense the
+bundled encoder, in 8 bits, is compared with the figure of its model card (.01), and recommended with the baseline. Exit
+code 1 if a published figure is missed.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +14,11 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragbench.base import console
 from ragbench.base.errors import ConfigError
-from ragbench.base.exit_codes import FAILED
 from ragbench.base.numbers import with_interval
-from ragbench.base.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from ragbench.workbench import Results
-
-DESCRIPTION = """Measure a published benchmark with a published search, and say how far off the published figure is.
-
-BM25 is compared with the figure that pyserini ships for its flat index, which must be met within .002. With --dense the
-bundled encoder, in 8 bits, is compared with the figure of its model card (.01), and recommended with the baseline."""
-EXAMPLES = """examples:
-  ragbench reproduce scifact                        fetched by ir_datasets where the network allows
-  ragbench reproduce scifact --folder beir/scifact  from a folder in the form of BEIR
-  ragbench reproduce scifact --folder beir/scifact --dense    every passage is embedded, which takes a while
-"""
 
 _DATASETS = {
     "scifact": "beir/scifact/test",
@@ -43,22 +38,17 @@ _DENSE = {
 }
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The benchmark, where it lies, and what is measured."""
-    parser.add_argument("name", metavar="NAME", help=", ".join(_DATASETS))
-    parser.add_argument("--folder", type=Path, metavar="DIR", help="the benchmark in the form of BEIR")
-    parser.add_argument("--dense", action="store_true", help="also the encoder, the baseline and recommended")
-    parser.add_argument("overrides", nargs="*", metavar="key=value", help="such as paths.cache=DIR")
-    console.add_output(parser)
-
-
-def main(arguments: argparse.Namespace) -> int:
+def main() -> int:
     """Measure, compare, print; 1 where a published figure is missed."""
     from ragbench.workbench import Experiment
 
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("name", choices=list(_DATASETS), help="the benchmark")
+    parser.add_argument("--folder", type=Path, metavar="DIR", help="the benchmark in the form of BEIR")
+    parser.add_argument("--dense", action="store_true", help="also the encoder, the baseline and recommended")
+    parser.add_argument("overrides", nargs="*", metavar="key=value", help="such as paths.cache=DIR")
+    arguments = parser.parse_args()
     name = arguments.name
-    if name not in _DATASETS:
-        raise ConfigError(f"'{name}' cannot be reproduced{did_you_mean(name, list(_DATASETS), 'benchmarks')}")
     figure = _published(name)  # before anything is measured: it may be missing
     folder = arguments.folder
     data = ["data=beir", f"data.folder={folder}"] if folder else ["data=ir_datasets", f"data.id={_DATASETS[name]}"]
@@ -66,15 +56,10 @@ def main(arguments: argparse.Namespace) -> int:
     quiet = ["latency.enabled=false", "tracking.enabled=false"]
     given = [f"{arm}={words}" for arm, words in arms.items()]
     experiment = Experiment.named(given, *data, "split=test", *quiet, *arguments.overrides)
-    with console.progress(arguments.quiet or arguments.json) as progress:
-        results = experiment.run(progress)
-    rows = list(_rows(name, results, figure))
-    if arguments.json:
-        console.print_json({"benchmark": name, "folder": str(results.folder), "figures": rows})
-    else:
-        for row in rows:
-            print(_line(row))
-    return 0 if all(row["within"] for row in rows if row["published"] is not None) else FAILED
+    rows = list(_rows(name, experiment.run(), figure))
+    for row in rows:
+        print(_line(row))
+    return int(not all(row["within"] for row in rows if row["published"] is not None))
 
 
 def _rows(name: str, results: Results, bm25: float) -> list[dict[str, Any]]:
@@ -125,3 +110,7 @@ def _published(name: str) -> float:
             if dataset["dataset"] == name:
                 return float(dataset["scores"][0]["nDCG@10"])
     raise ConfigError(f"{path} has no figure of BM25 for {name}: install the pinned version of pyserini")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
