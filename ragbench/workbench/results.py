@@ -6,6 +6,7 @@ import dataclasses
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -80,8 +81,9 @@ class Results(files.Measurements):
         arm = str(chosen.sort_values("effect")["factor"].iloc[-1]) if len(chosen) else self.arms[0]
         if arm not in local:
             return "diagnose"
+        new = next(name for n in count(1) if not Path(name := f"bundle-{n}" if n > 1 else "bundle").exists())
         return (
-            f"export {shlex.quote(f'@1/{arm}')} --out bundle{'' if len(adopted) or not len(better) else ' --cost-open'}"
+            f"export {shlex.quote(f'@1/{arm}')} --out {new}{'' if len(adopted) or not len(better) else ' --cost-open'}"
         )
 
     @property
