@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base.errors import BenchmarkError
@@ -63,8 +64,7 @@ class Benchmark:
     """Documents with topics and judgments; `section_qrels` is empty where only documents were judged.
 
     `warnings` come from the loader; `version` names unusual conventions of the source (such as the meaning of grades);
-    `source` is the specification that `load` got, None for a benchmark built in memory. `quotes` are passages that
-    answer topics; the documents and sections they were found in are judged as well.
+    `quotes` are passages that answer topics; the documents and sections they were found in are judged as well.
     """
 
     name: str
@@ -74,14 +74,50 @@ class Benchmark:
     section_qrels: Qrels = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     version: str = ""
-    source: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
     quotes: tuple[Quote, ...] = ()
+    _read: tuple[Mapping[str, Any], tuple[Any, ...]] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if not self.documents:
             raise BenchmarkError(f"benchmark '{self.name}' has no documents")
         _refuse_repeated(self.name, "document", [document.docno for document in self.documents])
         _refuse_repeated(self.name, "topic", [topic.qid for topic in self.topics])
+
+    def read_from(self, source: Mapping[str, Any]) -> Benchmark:
+        """The same benchmark, which `ragbench.config.benchmark.load` reads from the nodes `data` and `topics`."""
+        return replace(self, _read=(source, self._parts))
+
+    @property
+    def source(self) -> Mapping[str, Any] | None:
+        """What it was read from; None if it was built in memory, or one of its parts replaced since."""
+        return self._source_of(len(self._parts))
+
+    @property
+    def documents_source(self) -> Mapping[str, Any] | None:
+        """What its documents were read from; None if they were built in memory, or replaced since."""
+        return self._source_of(1)
+
+    def _source_of(self, parts: int) -> Mapping[str, Any] | None:
+        if self._read is None:
+            return None
+        source, read = self._read
+        same = (now is then for now, then in zip(self._parts[:parts], read[:parts], strict=True))
+        return source if all(same) else None
+
+    @property
+    def _parts(self) -> tuple[Any, ...]:
+        return self.documents, self.topics, self.document_qrels, self.section_qrels, self.quotes
+
+    def save(self, folder: str | Path) -> Benchmark:
+        """Write it as markdown files, topics and judgments into a new folder, and return it as read from there.
+
+        A run of a benchmark that was built in memory cannot be exported or re-timed by commands; that of a saved one
+        can. Quotes are not kept. Raises BenchmarkError if the folder has files, and if a document cannot be kept as a
+        markdown file.
+        """
+        from ragbench.benchmark.native import save
+
+        return save(self, Path(folder).expanduser())
 
     @property
     def by_section(self) -> bool:

@@ -12,11 +12,11 @@ from typing import Any
 
 from ragbench.base.bounds import Checked, Natural, Refused, check_field, shown
 from ragbench.base.build import build
-from ragbench.base.errors import ConfigError
+from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.base.suggestions import did_you_mean
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.judgments import Grades, UnknownTopics, check_grades
-from ragbench.benchmark.loaders import LOADERS
+from ragbench.benchmark.loaders import LOADERS, MEMORY
 from ragbench.benchmark.masked import without_sources
 from ragbench.corpus.file_warning import OnError
 from ragbench.corpus.links import Dialect
@@ -42,12 +42,12 @@ def load(spec: Mapping[str, Any], topics: bool = True) -> Benchmark:
     """
     name, loader, options, seed = _parse(spec)
     loaded = loader(**_complete(name, loader, options, topics), topics=topics)
-    benchmark = replace(without_sources(loaded), source={"data": dict(spec)})
-    if seed is None or not topics:
-        return benchmark
-    from ragbench.benchmark.split import resplit
+    benchmark = without_sources(loaded)
+    if seed is not None and topics:
+        from ragbench.benchmark.split import resplit
 
-    return resplit(benchmark, seed)
+        benchmark = resplit(benchmark, seed)
+    return benchmark.read_from({"data": dict(spec)})
 
 
 def load_benchmark(loader: str = "builtin", **options: Any) -> Benchmark:
@@ -117,6 +117,11 @@ def _parse(spec: Mapping[str, Any]) -> tuple[str, Callable[..., Benchmark], dict
     """The loader of a specification by name, its options in the types of its signature, and the seed of `resplit`."""
     options = {str(key): value for key, value in spec.items()}
     name = options.pop("loader", None)
+    if name == MEMORY:
+        raise BenchmarkError(
+            f"'{options['name']}' was built in memory by a script and cannot be read again: measure "
+            "benchmark.save(FOLDER) instead, or export with the Results that Experiment.run returned"
+        )
     if name not in LOADERS:
         raise ConfigError(f"data.loader must be one of {', '.join(LOADERS)}, got {shown(name)}")
     seed = build(DataSpec, {"resplit": options.pop("resplit", None)}, "data").resplit

@@ -15,3 +15,5 @@ LOADERS: Mapping[str, str] = {
     "git": f"{_HERE}.repository.load_git",
 }
 """By the name of the kind; the function's parameters are the options of `data`."""
+MEMORY = "memory"
+"""The recorded loader of a benchmark that a script built in memory: nothing can read it again."""

@@ -10,11 +10,13 @@ qrels/documents.txt     paths of the documents that belong to the collection, on
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
 from ragbench.base.errors import BenchmarkError
+from ragbench.base.fingerprint import plain
 from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic, docno_of_section
 from ragbench.benchmark.judgments import UnknownTopics, parse_grade, require_topics, unknown_names
 from ragbench.benchmark.lines import read_lines, read_objects, write_atomically
@@ -145,6 +147,37 @@ def read_qrels(path: Path) -> dict[str, dict[str, int]]:
                 f"{path}:{number} judges {target} for {qid} again with another grade: keep one of them"
             )
     return qrels
+
+
+def save(benchmark: Benchmark, folder: Path) -> Benchmark:
+    """Write a benchmark into the folders `corpus` and `qrels` of a new folder, and read it from there.
+
+    Raises BenchmarkError for a folder with files, and for a document that markdown cannot keep: its id or its text.
+    """
+    import yaml
+
+    from ragbench.benchmark.load import load
+
+    if folder.exists() and any(folder.iterdir()):
+        raise BenchmarkError(f"{folder} has files: specify a new folder")
+    corpus, qrels = folder / "corpus", folder / "qrels"
+    for each in benchmark.documents:
+        path = (corpus / f"{each.docno}.md").resolve()
+        if not path.is_relative_to(corpus.resolve()) or path.exists():
+            raise BenchmarkError(f"document '{each.docno}' of '{benchmark.name}' cannot be saved as a file: rename it")
+        fields = {**each.frontmatter, "title": each.title}
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"---\n{yaml.safe_dump(plain(fields), allow_unicode=True)}---\n{each.text}", encoding="utf-8")
+        os.utime(path, (each.modified, each.modified))
+    write_topics(qrels / TOPICS, benchmark.topics)
+    write_qrels(qrels / DOCUMENTS, benchmark.document_qrels)
+    write_qrels(qrels / SECTIONS, benchmark.section_qrels)
+    saved = load({"loader": "native", "corpus": str(corpus), "qrels": str(qrels), "name": benchmark.name})
+    texts = {each.docno: each.text for each in saved.documents}
+    changed = next((each.docno for each in benchmark.documents if texts.get(each.docno) != each.text), None)
+    if changed is not None:
+        raise BenchmarkError(f"document '{changed}' of '{benchmark.name}' cannot be kept as a markdown file: rename it")
+    return saved
 
 
 def write_qrels(path: Path, qrels: Qrels) -> None:

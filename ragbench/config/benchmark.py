@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base.build import build
 from ragbench.base.errors import ConfigError
+from ragbench.base.fingerprint import plain
 from ragbench.benchmark import load as benchmark_load
 from ragbench.benchmark.benchmark import Benchmark
+from ragbench.benchmark.loaders import MEMORY
+from ragbench.config.overrides import section_of, word
 
 if TYPE_CHECKING:
     from ragbench.benchmark.topics.derive import MadeTopics
+    from ragbench.config.settings import Settings
 
 GIVEN, DERIVED = "given", "derived"
 MARKDOWN = ("builtin", "native", "vault", "git")
 """Loaders whose documents are files of markdown."""
+_PATHS = ("corpus", "folder", "queries", "qrels", "cache")
 
 
 def load(config: Mapping[str, Any]) -> Benchmark:
@@ -39,7 +45,45 @@ def load_derived(data: Mapping[str, Any], options: Mapping[str, Any]) -> Benchma
     from ragbench.benchmark.topics.derive import DeriveSpec, derive
 
     found = derive(documents(data), build(DeriveSpec, options, "topics"))
-    return replace(found, source={"data": dict(data), "topics": {"kind": DERIVED, **options}})
+    return found.read_from({"data": dict(data), "topics": {"kind": DERIVED, **options}})
+
+
+def recorder(benchmark: Benchmark) -> Callable[[Settings], Settings]:
+    """A function that gives settings the data of a benchmark that a script hands over, also among their overrides."""
+    from ragbench.config import composition
+
+    source = benchmark.source
+    if source is None:
+        nodes = {"data": {"loader": MEMORY, "name": benchmark.name}, "topics": {"kind": GIVEN}}
+        words = ["data=native", "data.corpus=FOLDER/corpus", "data.qrels=FOLDER/qrels"]  # of `Benchmark.save`
+    else:
+        words = _words(source)
+        config = composition.compose_alone(words).config
+        nodes = {key: config[key] for key in ("data", "topics")}
+
+    def record(settings: Settings) -> Settings:
+        kept = [each for each in settings.overrides if section_of(each) not in nodes]
+        return replace(settings, config={**settings.config, **nodes}, overrides=(*kept, *words))
+
+    return record
+
+
+def _words(source: Mapping[str, Any]) -> list[str]:
+    """The overrides that read what `source` describes, with absolute paths and without defaults."""
+    from ragbench.config import composition, project
+
+    words = [f"data={source['data']['loader']}"]
+    if "topics" in source or project.find() is not None:
+        words.append(f"topics={source.get('topics', {}).get('kind', GIVEN)}")
+    defaults = composition.compose_alone(words).config
+    for key, value in ((f"{section}.{key}", each) for section in source for key, each in source[section].items()):
+        section, _, name = key.partition(".")
+        if name in _PATHS and isinstance(value, (str, Path)) and Path(value).expanduser().exists():
+            value = Path(value).expanduser().absolute()
+        value = plain(value)
+        if name not in ("loader", "kind") and value is not None and value != plain(defaults[section][name]):
+            words.append(word(key, value))
+    return words
 
 
 def derivation(config: Mapping[str, Any]) -> tuple[MadeTopics, int]:

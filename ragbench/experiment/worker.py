@@ -47,8 +47,8 @@ class Job:
             settings.config,
             tuple(queries),
             benchmark.collection,
-            benchmark.source,
-            tuple(benchmark.documents) if benchmark.source is None else (),
+            benchmark.documents_source,
+            tuple(benchmark.documents) if benchmark.documents_source is None else (),
             threads,
             memory_bytes,
         )

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
 from ragbench.atlas.expected import SURE, Advice
 from ragbench.base.errors import ConfigError, ResultsError
+from ragbench.benchmark.benchmark import Benchmark
 from ragbench.config.settings import Settings
 from ragbench.evidence.arms import Arms
-from ragbench.results import measurements, store
+from ragbench.results import measured_data, measurements, store
 from ragbench.results.measurements import Measurements
 
 Gain = Literal["adopt", "confirm", "equivalent", "inconclusive", "reject", "uncompared"]
@@ -18,11 +20,20 @@ Gain = Literal["adopt", "confirm", "equivalent", "inconclusive", "reject", "unco
 
 @dataclass(frozen=True)
 class MeasuredArm:
-    """An arm of a finished run with the configuration it was measured with."""
+    """An arm of a finished run with the configuration it was measured with, and its benchmark where one is at hand."""
 
     name: str
     results: Measurements
     settings: Settings
+    given: Benchmark | None = None
+
+    @cached_property
+    def benchmark(self) -> Benchmark:
+        """The benchmark of the run, read again unless it is at hand. ResultsError when it has changed since."""
+        if self.given is None:
+            return measured_data.benchmark_of(self.results, judged_since=True)
+        measured_data.require(self.results, self.given, judged_since=True)
+        return self.given
 
     @property
     def folder(self) -> Path:

@@ -19,7 +19,6 @@ from ragbench.evaluation.gains import DEPTH, ndcg
 from ragbench.evaluation.measures import PRIMARY, Run, document_run, evaluate
 from ragbench.evidence.statistics import compare
 from ragbench.export.measured_arm import MeasuredArm
-from ragbench.results import measured_data
 from ragbench.search.stages.fuse import Fuse
 
 if TYPE_CHECKING:
@@ -78,7 +77,7 @@ class Bench:
     @staticmethod
     def of(measured: MeasuredArm, progress: Progress | None = None, say: Say = print) -> Bench:
         """That of a finished run. Raises ResultsError when its documents or topics have changed."""
-        benchmark = measured_data.benchmark_of(measured.results, judged_since=True)
+        benchmark = measured.benchmark
         return Bench(measured, benchmark, ArmBuilder.of(measured.settings, benchmark, progress, say))
 
     def queries(self, split: str | None = None) -> list[Query]:

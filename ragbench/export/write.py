@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ragbench.atlas import expected
 from ragbench.atlas.expected import Advice
 from ragbench.base import parts
 from ragbench.base.errors import BenchmarkError, ConfigError, CorpusError, ResultsError
+from ragbench.benchmark.benchmark import Benchmark
 from ragbench.config.arm_builder import Progress, Say
 from ragbench.export import hybrid, measured_arm
 from ragbench.export.file_format import BUNDLE, ENGINES, FileFormat, formats
@@ -40,6 +41,7 @@ def write(
     run: Path,
     out: Path | None = None,
     *,
+    benchmark: Benchmark | None = None,
     arm: str | None = None,
     format: str = "ragbench",
     load: str | None = None,
@@ -55,6 +57,8 @@ def write(
     say: Say = print,
 ) -> Written:
     """Write an arm of the run in the folder `run`; into its folder `exports` where `out` is not given.
+
+    `benchmark` is the one that the run measured, read again if None.
 
     With `load`, the address of a server (`ragbench.export.engines.address`), the search is put there, not into a file.
 
@@ -79,7 +83,7 @@ def write(
         raise ConfigError(f"--format {format} fills a folder: use --load {format}:///FOLDER/NAME{instead}")
     if load is not None and out is not None:
         raise ConfigError("--load puts the search into a server or folder and --out into a file: leave one of them out")
-    measured = measured_arm.find(run, arm)
+    measured = replace(measured_arm.find(run, arm), given=benchmark)
     if measured.settings.pipeline.live:
         raise ConfigError(f"arm '{measured.name}' is a live search, which runs elsewhere already: export another arm")
     evidence = measured_arm.evidence(measured, baseline)
@@ -127,12 +131,10 @@ def _bundle(
     say: Say,
 ) -> list[str]:
     from ragbench.export import bundle
-    from ragbench.results import measured_data
 
-    benchmark = measured_data.benchmark_of(arm.results, judged_since=True)
     bundle.write(
         arm,
-        benchmark,
+        arm.benchmark,
         out,
         evidence=evidence,
         caution=caution,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragbench.base import fewest
 from ragbench.base.errors import ResultsError
+from ragbench.benchmark.loaders import MEMORY
 from ragbench.evaluation import diagnosis, headroom
 from ragbench.evidence import arms
 from ragbench.report import evidence
@@ -261,6 +262,10 @@ def lines(levers: Sequence[Lever], results: Measurements, arm: str) -> list[str]
     said = [*(line for each in stands for line in textwrap.wrap(each, WIDTH)), ""]
     if not levers:
         return [*said, "Nothing here is worth a try: each change could bring less than .02 of nDCG@10."]
+    if results.config(arm)["data"]["loader"] == MEMORY:
+        name = results.record["benchmark"]["name"]
+        sentence = f"'{name}' was built in memory: call benchmark.save('FOLDER') before you run these commands."
+        said += [*textwrap.wrap(sentence, WIDTH), ""]
     for number, lever in enumerate(levers, start=1):
         bound = "" if lever.bound is None else f" (at most {headroom.signed(lever.bound)})"
         said += textwrap.wrap(f"{number}. {lever.name}{bound}: {lever.why}.", WIDTH, subsequent_indent="   ")

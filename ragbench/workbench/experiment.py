@@ -16,6 +16,7 @@ from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.split import TRAIN, has_halves
 from ragbench.config import catalogue, composition
 from ragbench.config.arm_builder import ArmBuilder, Progress, Say
+from ragbench.config.benchmark import load, recorder
 from ragbench.config.overrides import key_of, named_arms, words
 from ragbench.config.own_stage import FunctionStage
 from ragbench.config.settings import Settings
@@ -175,19 +176,17 @@ class Experiment:
     @cached_property
     def benchmark(self) -> Benchmark:
         """The benchmark that was given, else the one that `data` names, read when first asked for."""
-        if self.given is not None:
-            return self.given
-        from ragbench.config.benchmark import load
-
-        return load(self.settings[0].config)
+        return load(self.settings[0].config) if self.given is None else self.given
 
     @cached_property
     def settings_to_measure(self) -> tuple[Settings, ...]:
-        """The settings with the topics that are measured."""
+        """The settings with the benchmark and the topics that are measured."""
+        record = (lambda each: each) if self.given is None else recorder(self.given)
+        settings = tuple(map(record, self.settings))
         if not self.explores:
-            return self.settings
+            return settings
         split = TRAIN if has_halves(self.benchmark.topics) else "all"
-        return tuple(_on_split(each, split) for each in self.settings)
+        return tuple(_on_split(each, split) for each in settings)
 
     @property
     def command(self) -> str:
@@ -249,7 +248,7 @@ class Experiment:
             progress=progress,
             say=say,
         )
-        return Results.of(measured)
+        return Results.of(measured, self.given)
 
     def time_again(
         self,
@@ -283,7 +282,7 @@ class Experiment:
         else:
             verdicts.against_first(found)
         if show is not None:
-            show(Results.of(found))
+            show(Results.of(found, self.given))
 
     def search(self, query: str, arm: str | None = None, top: int = 10, **options: Any) -> Answer:
         """The hits of one query with explanations, in the first arm unless another is named.

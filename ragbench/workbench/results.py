@@ -23,14 +23,19 @@ if TYPE_CHECKING:
     import pandas as pd
     import plotly.graph_objects as go
 
+    from ragbench.benchmark.benchmark import Benchmark
     from ragbench.export.write import Written
 
 
 @dataclass(frozen=True)
 class Results(files.Measurements):
-    """Results with their evidence: verdicts, losses and figures. `tracking_run` is the run's id in MLflow."""
+    """Results with their evidence: verdicts, losses and figures.
+
+    `tracking_run` is the run's id in MLflow; `benchmark` is the one that a script handed over to the experiment.
+    """
 
     tracking_run: str | None = None
+    benchmark: Benchmark | None = dataclasses.field(default=None, compare=False, repr=False)
 
     def __repr__(self) -> str:
         return f"Results({', '.join(self.arms)}; in {self.folder.name})"
@@ -42,9 +47,10 @@ class Results(files.Measurements):
         return cls.of(found)
 
     @classmethod
-    def of(cls, found: files.Measurements) -> Results:
+    def of(cls, found: files.Measurements, benchmark: Benchmark | None = None) -> Results:
         """The same results, with their evidence."""
-        return cls(**{field.name: getattr(found, field.name) for field in dataclasses.fields(found)})
+        fields = {field.name: getattr(found, field.name) for field in dataclasses.fields(found)}
+        return cls(**fields, benchmark=benchmark)
 
     @property
     def whereabouts(self) -> str:
@@ -183,6 +189,7 @@ class Results(files.Measurements):
             return write(
                 self.folder,
                 place,
+                benchmark=self.benchmark,
                 arm=arm,
                 format=format,
                 baseline=baseline,

@@ -21,6 +21,7 @@ from ragbench.benchmark.benchmark import Benchmark
 from ragbench.config import composition
 from ragbench.config.arm_builder import Progress, Say
 from ragbench.config.overrides import word
+from ragbench.config.settings import Settings
 from ragbench.fit.tuning import confirm, report, search
 from ragbench.fit.tuning.confirm import Confirmation
 from ragbench.fit.tuning.outcome import Tuned
@@ -112,13 +113,17 @@ def tune(
         with console.progress() as bars:
             return tune(*overrides, starts=starts, benchmark=benchmark, progress=bars, say=say)
     from ragbench import tracking
-    from ragbench.config.benchmark import load
+    from ragbench.config.benchmark import load, recorder
     from ragbench.fit.tuning.objective import searchable
     from ragbench.report import html
 
-    base = composition.compose(overrides)
+    def compose(words: Sequence[str]) -> Settings:
+        return record(composition.compose(words))
+
+    record = (lambda settings: settings) if benchmark is None else recorder(benchmark)
+    base = compose(overrides)
     if starts:
-        base = composition.compose([*overrides, word("tune.starts", [*base.tune.starts, *starts])])
+        base = compose([*overrides, word("tune.starts", [*base.tune.starts, *starts])])
     tracked = bool(base.config["tracking"]["enabled"])
     if tracked:
         tracking.check(tracking.target_of(base))
@@ -130,10 +135,10 @@ def tune(
         confirm.check(base, whole)
     else:
         say(f"'{whole.name}' has {len(whole.topics)} topics, too few for test topics: nested folds over all judge")
-    tuned = search.tune(base, seen, composition.compose, held_out_topics=held_out, progress=progress, say=say)
+    tuned = search.tune(base, seen, compose, held_out_topics=held_out, progress=progress, say=say)
     confirmation = None
     if held_out and not tuned.unchanged:
-        plain = composition.compose([f"exp={confirm.PLAIN}", *composition.measurement_overrides(base.overrides)])
+        plain = compose([f"exp={confirm.PLAIN}", *composition.measurement_overrides(base.overrides)])
         confirmation = confirm.confirm(tuned, whole, plain=plain, progress=progress, say=say)
     report.write(tuned, confirmation)
     if confirmation is not None:

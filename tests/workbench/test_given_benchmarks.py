@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
 import pytest
 
+import ragbench
 from ragbench import Benchmark, Experiment, Own, Results, load_benchmark
+from ragbench.base.errors import BenchmarkError
 from ragbench.base.types import QueryState
+from ragbench.commands import cli
 from ragbench.index.index import Index
 
 DATA = Path(__file__).parents[1] / "data"
@@ -81,3 +84,78 @@ def test_a_cold_start_that_fails_costs_the_cold_start_only(
         "warning: the cold start of 'here' was not measured (ZeroDivisionError: not here); "
         "all other results are complete" in " ".join(capfd.readouterr().err.split())
     )
+
+
+def _measured(benchmark: Benchmark, around: list[str]) -> Results:
+    quick = ["latency.queries=2", "latency.rounds=1", "latency.warmup=1", "latency.cold_start=false"]
+    arms = {"plain": [*around, *quick], "recent": [*around, *quick, "p10=on"]}
+    return Experiment.arms(arms, benchmark).run()
+
+
+def test_commands_read_a_given_benchmark_as_the_script_did(
+    around: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "queries.csv").write_text(
+        "qid,text,relevant\nq1,mein Vorderrad eiert,laufrad/speiche.md\nq2,die Gänge rutschen,antrieb/schaltung.md\n"
+    )
+    corpus = DATA / "german" / "vault"
+    loaded = load_benchmark("vault", corpus=corpus, queries=tmp_path / "queries.csv", resplit=5)
+    run = _measured(loaded, around)
+    data = ["data=vault", f"data.corpus={corpus}", f"data.queries={tmp_path / 'queries.csv'}", "data.resplit=5"]
+    assert [each for each in run.record["overrides"]["recent"] if each.startswith(("data", "topics"))] == data
+    results = f"paths.results={tmp_path}"
+    pool = ["data", "pool", str(run.folder), "--out", str(tmp_path / "pool.csv"), results]
+    export = ["export", f"{run.folder}/arms/plain", "--out", str(tmp_path / "bundle"), results]
+    for command in (export, pool, ["advise", str(run.folder), results]):
+        assert cli.main(command) == 0, command
+    assert f"data.corpus={corpus} data.queries=" in " ".join(capsys.readouterr().out.split())
+    timed = ["run", "--time-again", str(run.folder), results]
+    assert cli.main(timed) == 0
+
+
+def test_a_benchmark_built_in_memory_is_exported_by_the_script_only(
+    around: list[str], benchmark_small: Benchmark, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = _measured(benchmark_small, around)
+    results, bundle = f"paths.results={tmp_path}", tmp_path / "bundle"
+    for command in (
+        ["export", f"{run.folder}/arms/plain", "--out", str(bundle), results],
+        ["data", "pool", str(run.folder), "--out", str(tmp_path / "pool.csv"), results],
+        ["run", "--time-again", str(run.folder), results],
+    ):
+        assert cli.main(command) == 2
+        assert (
+            "'lantern' was built in memory by a script and cannot be read again: measure benchmark.save(FOLDER) "
+            "instead, or export with the Results that Experiment.run returned" in capsys.readouterr().err
+        )
+    assert cli.main(["advise", str(run.folder), results]) == 0
+    out = capsys.readouterr().out
+    assert "'lantern' was built in memory: call benchmark.save('FOLDER')" in " ".join(out.split())
+    assert "data=native data.corpus=FOLDER/corpus" in out
+    assert run.export(bundle, arm="plain").out == bundle
+    assert ragbench.load(bundle).search("lamps")
+
+
+def test_a_part_replaced_since_it_was_read_is_not_what_its_source_gives() -> None:
+    read = load_benchmark("beir", folder=DATA / "tea" / "beir")
+    assert read.source == {"data": {"loader": "beir", "folder": DATA / "tea" / "beir"}}
+    fewer = replace(read, topics=read.topics[:1])
+    assert fewer.source is None and fewer.documents_source == read.source
+    assert replace(read, documents=read.documents[:1]).documents_source is None
+    assert replace(read, name="other").source == read.source
+
+
+def test_a_saved_benchmark_is_read_as_it_was(benchmark_small: Benchmark, tmp_path: Path) -> None:
+    saved = benchmark_small.save(tmp_path / "lantern")
+    assert saved.source is not None and saved.source["data"]["loader"] == "native"
+    assert saved.topics == benchmark_small.topics
+    assert saved.section_qrels == benchmark_small.section_qrels
+    assert saved.document_qrels == benchmark_small.document_qrels
+    kept = ("docno", "title", "text", "sections", "links", "tags")
+    for now, then in zip(saved.documents, benchmark_small.documents, strict=True):
+        assert [getattr(now, name) for name in kept] == [getattr(then, name) for name in kept]
+    with pytest.raises(BenchmarkError, match="has files: specify a new folder"):
+        benchmark_small.save(tmp_path / "lantern")
+    beside = replace(benchmark_small, documents=[replace(benchmark_small.documents[0], docno="../out")])
+    with pytest.raises(BenchmarkError, match=r"document '\.\./out' of 'lantern' cannot be saved as a file"):
+        beside.save(tmp_path / "other")

@@ -83,7 +83,6 @@ def derive(benchmark: Benchmark, spec: DeriveSpec | None = None) -> Benchmark:
             topics=made.topics,
             document_qrels=made.document_qrels,
             section_qrels=made.section_qrels,
-            source=None,
         )
     )
 

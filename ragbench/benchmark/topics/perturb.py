@@ -67,7 +67,6 @@ def with_variants(benchmark: Benchmark, kinds: Sequence[Kind], seed: int) -> Ben
         topics=(*(replace(topic, group=_group(topic)) for topic in benchmark.topics), *made),
         document_qrels=with_variants_of(benchmark.document_qrels),
         section_qrels=with_variants_of(benchmark.section_qrels),
-        source=None,
         quotes=(
             *benchmark.quotes,
             *(
