@@ -75,6 +75,8 @@ def learn(
     for number, mixture in enumerate(mixtures):
         weighted = replace(fuse, weights=dict(zip(sources, mixture.tolist(), strict=True)))
         values[number] = gain([weighted.fuse(state, index) for state in states])
+        if not ((values[number] >= 0) & (values[number] <= 1)).all():
+            raise BenchmarkError(f"the measure to raise must be between 0 and 1, got {values[number].max():g}")
         if progress is not None:
             progress("trying weights", number + 1, len(mixtures))
     held_out = np.empty(len(states))
@@ -91,7 +93,8 @@ def document_gain(states: Sequence[QueryState], table: ChunkTable, benchmark: Be
     def gain(rankings: Sequence[Ranking]) -> NDArray[np.float64]:
         run = document_run([replace(s, fused=r) for s, r in zip(states, rankings, strict=True)], table)
         frame = evaluate(run, benchmark.document_qrels, [PRIMARY])
-        values = dict(zip(frame["qid"], frame["value"], strict=True))
+        rows = frame[frame["measure"] == PRIMARY]
+        values = dict(zip(rows["qid"], rows["value"], strict=True))
         return np.array([values[state.query.qid] for state in states], dtype=np.float64)
 
     return gain

@@ -132,7 +132,8 @@ def test_learn_weights(capsys, place) -> None:
     assert found["queries"] == 10
     assert set(found["weights"]) == {"dense", "lexical"}
     assert sum(found["weights"].values()) == pytest.approx(2.0, abs=2e-3)
-    assert found["after"] >= found["before"]
+    assert 0 < found["before"] <= found["after"] <= 1
+    assert found["before"] == pytest.approx(found["held_out"]["mean_baseline"])
     settings = composition.compose(found["overrides"].split())
     assert dict(settings.pipeline)["fuse"].weights["dense"] == found["weights"]["dense"]
     assert "use them with: fuse.weights.dense=" in call(capsys, "learn-weights", "--draws", "2", *place)

@@ -9,7 +9,7 @@ import pytest
 
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.types import Query, QueryState, Ranking
-from ragbench.fit.fusion_weights import learn
+from ragbench.fit.fusion_weights import document_gain, learn
 from ragbench.search.stages.fuse import Fuse
 
 N = 12
@@ -51,6 +51,24 @@ def test_where_nothing_is_gained_the_configured_weights_stay() -> None:
     learned = learn(states("good", "bad"), groups(), Fuse(), INDEX, reciprocal_rank, draws=40)
     assert learned.weights == {"good": 1.0, "bad": 1.0}
     assert (learned.after == learned.before).all()
+
+
+def test_the_gain_of_documents_is_their_ndcg(index, benchmark_small) -> None:
+    """The relevant document of t3 first, second and nowhere; its other values, such as Hits@10, have no part in it."""
+    other, relevant = (
+        np.flatnonzero([index.chunks.docno(chunk) == docno for chunk in range(len(index.chunks))])[0]
+        for docno in ("index", "guides/authentication")
+    )
+    state = QueryState(Query("t3", "getAuthToken"))
+    gain = document_gain([state], index.chunks, benchmark_small)
+    for chunks, expected in (([relevant, other], 1.0), ([other, relevant], 1 / np.log2(3)), ([other], 0.0)):
+        ranking = Ranking.ordered(chunks, np.linspace(1, 0.5, len(chunks)))
+        assert gain([ranking]).tolist() == pytest.approx([expected])
+
+
+def test_values_beyond_a_measure_are_refused() -> None:
+    with pytest.raises(BenchmarkError, match="must be between 0 and 1, got 10"):
+        learn(states("good", "bad"), groups(), Fuse(), INDEX, lambda rankings: np.full(N, 10.0))
 
 
 def test_chance_does_not_pass_for_a_gain_on_queries_left_out() -> None:
