@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ragbench.base.query_memory import remember
     from ragbench.benchmark.benchmark import Benchmark
     from ragbench.benchmark.load import load_benchmark
+    from ragbench.benchmark.native import save_benchmark
     from ragbench.config.own_stage import stage
     from ragbench.evaluation.own_measures import measure
     from ragbench.export.opening import load
@@ -34,7 +35,7 @@ for _name in ("ORT_DISABLE_TELEMETRY", "MLFLOW_DISABLE_TELEMETRY", "HF_HUB_DISAB
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 
 __all__ = ["Benchmark", "Experiment", "Own", "Results", "Tuning", "bakeoff", "encoder", "load", "load_benchmark"]
-__all__ += ["measure", "remember", "reranker", "stage", "tune"]
+__all__ += ["measure", "remember", "reranker", "save_benchmark", "stage", "tune"]
 
 _HOME = {
     "Benchmark": "ragbench.benchmark.benchmark",
@@ -49,6 +50,7 @@ _HOME = {
     "measure": "ragbench.evaluation.own_measures",
     "remember": "ragbench.base.query_memory",
     "reranker": "ragbench.models.functions",
+    "save_benchmark": "ragbench.benchmark.native",
     "stage": "ragbench.config.own_stage",
     "tune": "ragbench.workbench",
 }

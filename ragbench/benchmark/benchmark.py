@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base.errors import BenchmarkError
@@ -107,17 +106,6 @@ class Benchmark:
     @property
     def _parts(self) -> tuple[Any, ...]:
         return self.documents, self.topics, self.document_qrels, self.section_qrels, self.quotes
-
-    def save(self, folder: str | Path) -> Benchmark:
-        """Write it as markdown files, topics and judgments into a new folder, and return it as read from there.
-
-        A run of a benchmark that was built in memory cannot be exported or re-timed by commands; that of a saved one
-        can. Quotes are not kept. Raises BenchmarkError if the folder has files, and if a document cannot be kept as a
-        markdown file.
-        """
-        from ragbench.benchmark.native import save
-
-        return save(self, Path(folder).expanduser())
 
     @property
     def by_section(self) -> bool:

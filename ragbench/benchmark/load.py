@@ -119,8 +119,8 @@ def _parse(spec: Mapping[str, Any]) -> tuple[str, Callable[..., Benchmark], dict
     name = options.pop("loader", None)
     if name == MEMORY:
         raise BenchmarkError(
-            f"'{options['name']}' was built in memory by a script and cannot be read again: measure "
-            "benchmark.save(FOLDER) instead, or export with the Results that Experiment.run returned"
+            f"'{options['name']}' was built in memory by a script and cannot be read again: measure what "
+            "ragbench.save_benchmark(benchmark, FOLDER) returns, or export with the Results of the script"
         )
     if name not in LOADERS:
         raise ConfigError(f"data.loader must be one of {', '.join(LOADERS)}, got {shown(name)}")

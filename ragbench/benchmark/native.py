@@ -149,15 +149,16 @@ def read_qrels(path: Path) -> dict[str, dict[str, int]]:
     return qrels
 
 
-def save(benchmark: Benchmark, folder: Path) -> Benchmark:
-    """Write a benchmark into the folders `corpus` and `qrels` of a new folder, and read it from there.
+def save_benchmark(benchmark: Benchmark, folder: str | Path) -> Benchmark:
+    """Write a benchmark as markdown files, topics and judgments into a new folder, and return it as read from there.
 
-    Raises BenchmarkError for a folder with files, and for a document that markdown cannot keep: its id or its text.
+    A run of a benchmark that was built in memory cannot be exported or re-timed by commands; that of a saved one can.
+    Quotes are not kept. Raises BenchmarkError if the folder has files, and if a document cannot be kept as a markdown
+    file.
     """
     import yaml
 
-    from ragbench.benchmark.load import load
-
+    folder = Path(folder).expanduser()
     if folder.exists() and any(folder.iterdir()):
         raise BenchmarkError(f"{folder} has files: specify a new folder")
     corpus, qrels = folder / "corpus", folder / "qrels"
@@ -172,12 +173,13 @@ def save(benchmark: Benchmark, folder: Path) -> Benchmark:
     write_topics(qrels / TOPICS, benchmark.topics)
     write_qrels(qrels / DOCUMENTS, benchmark.document_qrels)
     write_qrels(qrels / SECTIONS, benchmark.section_qrels)
-    saved = load({"loader": "native", "corpus": str(corpus), "qrels": str(qrels), "name": benchmark.name})
+    saved = load_native(corpus, qrels, benchmark.name)
     texts = {each.docno: each.text for each in saved.documents}
     changed = next((each.docno for each in benchmark.documents if texts.get(each.docno) != each.text), None)
     if changed is not None:
         raise BenchmarkError(f"document '{changed}' of '{benchmark.name}' cannot be kept as a markdown file: rename it")
-    return saved
+    data = {"loader": "native", "corpus": str(corpus), "qrels": str(qrels), "name": benchmark.name}
+    return saved.read_from({"data": data})
 
 
 def write_qrels(path: Path, qrels: Qrels) -> None:

@@ -55,7 +55,7 @@ def recorder(benchmark: Benchmark) -> Callable[[Settings], Settings]:
     source = benchmark.source
     if source is None:
         nodes = {"data": {"loader": MEMORY, "name": benchmark.name}, "topics": {"kind": GIVEN}}
-        words = ["data=native", "data.corpus=FOLDER/corpus", "data.qrels=FOLDER/qrels"]  # of `Benchmark.save`
+        words = ["data=native", "data.corpus=FOLDER/corpus", "data.qrels=FOLDER/qrels"]  # of `save_benchmark`
     else:
         words = _words(source)
         config = composition.compose_alone(words).config

@@ -263,8 +263,8 @@ def lines(levers: Sequence[Lever], results: Measurements, arm: str) -> list[str]
     if not levers:
         return [*said, "Nothing here is worth a try: each change could bring less than .02 of nDCG@10."]
     if results.config(arm)["data"]["loader"] == MEMORY:
-        name = results.record["benchmark"]["name"]
-        sentence = f"'{name}' was built in memory: call benchmark.save('FOLDER') before you run these commands."
+        saving = "call ragbench.save_benchmark(benchmark, 'FOLDER') before you run these commands"
+        sentence = f"'{results.record['benchmark']['name']}' was built in memory: {saving}."
         said += [*textwrap.wrap(sentence, WIDTH), ""]
     for number, lever in enumerate(levers, start=1):
         bound = "" if lever.bound is None else f" (at most {headroom.signed(lever.bound)})"

@@ -124,13 +124,14 @@ def test_a_benchmark_built_in_memory_is_exported_by_the_script_only(
         ["run", "--time-again", str(run.folder), results],
     ):
         assert cli.main(command) == 2
-        assert (
-            "'lantern' was built in memory by a script and cannot be read again: measure benchmark.save(FOLDER) "
-            "instead, or export with the Results that Experiment.run returned" in capsys.readouterr().err
+        sentence = (
+            "'lantern' was built in memory by a script and cannot be read again: measure what "
+            "ragbench.save_benchmark(benchmark, FOLDER) returns, or export with the Results of the script"
         )
+        assert sentence in capsys.readouterr().err
     assert cli.main(["advise", str(run.folder), results]) == 0
     out = capsys.readouterr().out
-    assert "'lantern' was built in memory: call benchmark.save('FOLDER')" in " ".join(out.split())
+    assert "'lantern' was built in memory: call ragbench.save_benchmark(benchmark, 'FOLDER')" in " ".join(out.split())
     assert "data=native data.corpus=FOLDER/corpus" in out
     assert run.export(bundle, arm="plain").out == bundle
     assert ragbench.load(bundle).search("lamps")
@@ -146,7 +147,7 @@ def test_a_part_replaced_since_it_was_read_is_not_what_its_source_gives() -> Non
 
 
 def test_a_saved_benchmark_is_read_as_it_was(benchmark_small: Benchmark, tmp_path: Path) -> None:
-    saved = benchmark_small.save(tmp_path / "lantern")
+    saved = ragbench.save_benchmark(benchmark_small, tmp_path / "lantern")
     assert saved.source is not None and saved.source["data"]["loader"] == "native"
     assert saved.topics == benchmark_small.topics
     assert saved.section_qrels == benchmark_small.section_qrels
@@ -155,7 +156,7 @@ def test_a_saved_benchmark_is_read_as_it_was(benchmark_small: Benchmark, tmp_pat
     for now, then in zip(saved.documents, benchmark_small.documents, strict=True):
         assert [getattr(now, name) for name in kept] == [getattr(then, name) for name in kept]
     with pytest.raises(BenchmarkError, match="has files: specify a new folder"):
-        benchmark_small.save(tmp_path / "lantern")
+        ragbench.save_benchmark(benchmark_small, tmp_path / "lantern")
     beside = replace(benchmark_small, documents=[replace(benchmark_small.documents[0], docno="../out")])
     with pytest.raises(BenchmarkError, match=r"document '\.\./out' of 'lantern' cannot be saved as a file"):
-        beside.save(tmp_path / "other")
+        ragbench.save_benchmark(beside, tmp_path / "other")
